@@ -1,0 +1,41 @@
+"""TensorFlow's retired loss-scale and cross-shard classes, under TensorFlow's own names.
+
+Take TensorFlow's public path of a symbol and write `tfls` for `tf`::
+
+    import tf_lossscale as tfls
+
+    manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128)
+
+Importing this package does not import TensorFlow; the first use of a symbol does.
+"""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+from tf_lossscale._about import VERSION as __version__
+from tf_lossscale._drop_in import install, uninstall
+
+if TYPE_CHECKING:
+    from tf_lossscale import compat, contrib, keras, mixed_precision, tpu, train
+
+_NAMESPACES = ("compat", "contrib", "keras", "mixed_precision", "tpu", "train")
+
+__all__ = [
+    "__version__",
+    "compat",
+    "contrib",
+    "install",
+    "keras",
+    "mixed_precision",
+    "tpu",
+    "train",
+    "uninstall",
+]
+
+__getattr__ = _namespace.attach_parent(
+    __name__, **{name: __name__ + "." + name for name in _NAMESPACES}
+)[1]
+
+
+def __dir__() -> "list[str]":
+    return list(__all__)
