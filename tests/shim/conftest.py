@@ -1,0 +1,33 @@
+"""Shared by all tests of the shim: how large they are, and a quiet TensorFlow.
+
+These tests run in every environment of the matrix, so they parse on Python 3.7 and need nothing but
+TensorFlow, pytest and hypothesis.
+"""
+
+import os
+
+import pytest
+
+# Before TensorFlow is imported: no GPU, no start-up chatter.
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+SIZES = ("small", "full", "long")
+
+
+@pytest.fixture(scope="session")
+def size():
+    """`small` in most environments, `full` in two of them, `long` for `make test-long`."""
+    value = os.environ.get("TFLS_TEST_SIZE", "small")
+    assert value in SIZES, "TFLS_TEST_SIZE must be one of {}".format(", ".join(SIZES))
+    return value
+
+
+def pytest_collection_modifyitems(items):
+    """Puts the whole programs first.
+
+    The originals of TensorFlow 1.15 to 2.2 refuse the graph rewrite for the rest of the process
+    once any test has set a Keras policy (known-differences, E1), and these programs run the
+    originals.
+    """
+    items.sort(key=lambda item: "/programs/" not in item.nodeid.replace(os.sep, "/"))

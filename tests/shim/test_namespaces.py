@@ -1,0 +1,108 @@
+"""The namespaces: every path of the table resolves, to one object, and nothing loads too early."""
+
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+from processes import REPOSITORY
+
+from tf_lossscale import _paths
+
+PATHS = [
+    (namespace, name) for namespace, names in _paths.NAMESPACES.items() for name in sorted(names)
+]
+
+
+def test_every_symbol_is_one_object_under_all_its_paths():
+    by_symbol = {}
+    for namespace, names in _paths.NAMESPACES.items():
+        module = importlib.import_module("tf_lossscale." + namespace)
+        for name, symbol in names.items():
+            value = getattr(module, name)
+            assert by_symbol.setdefault(symbol.implementation, value) is value, (namespace, name)
+    assert len(by_symbol) == len(_paths.SYMBOLS)
+
+
+@pytest.mark.parametrize("namespace", sorted(_paths.NAMESPACES))
+def test_a_namespace_lists_its_symbols_and_nothing_private(namespace):
+    module = importlib.import_module("tf_lossscale." + namespace)
+    assert set(_paths.NAMESPACES[namespace]) <= set(module.__all__)
+    assert set(dir(module)) == set(module.__all__)
+    assert not [name for name in module.__all__ if name.startswith("_")]
+
+
+@pytest.mark.parametrize(("namespace", "name"), PATHS)
+def test_the_implementation_exports_the_symbol(namespace, name):
+    symbol = _paths.NAMESPACES[namespace][name]
+    module, _, attribute = symbol.implementation.partition(":")
+    assert attribute in importlib.import_module("tf_lossscale." + module).__all__
+
+
+def test_compat_namespaces_reach_the_same_modules():
+    import tf_lossscale as tfls
+
+    assert tfls.compat.v1.keras is tfls.keras
+    assert tfls.compat.v2.keras is tfls.keras
+    assert tfls.compat.v2.train is tfls.train
+
+
+def test_an_unknown_name_is_refused_with_what_there_is():
+    import tf_lossscale as tfls
+
+    with pytest.raises(AttributeError, match="FixedLossScaleManager"):
+        tfls.contrib.mixed_precision.FixedScaleManager
+    with pytest.raises(AttributeError, match="contrib"):
+        tfls.contribb
+
+
+def python(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=dict(os.environ, PYTHONPATH=REPOSITORY, **environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def test_importing_the_package_and_its_namespaces_leaves_tensorflow_alone():
+    done = python(
+        "import sys, tf_lossscale as tfls, tf_lossscale.keras.mixed_precision.experimental\n"
+        "tfls.contrib.mixed_precision, tfls.compat.v1.tpu, dir(tfls.keras.mixed_precision)\n"
+        "assert not {'tensorflow', 'keras', 'tf_keras', 'numpy'} & set(sys.modules)"
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_without_tensorflow_the_first_use_says_what_to_install():
+    done = python(
+        "import sys\n"
+        "sys.modules['tensorflow'] = None\n"
+        "import tf_lossscale as tfls\n"
+        "try: tfls.contrib.mixed_precision.LossScaleManager\n"
+        "except ImportError as error: print(error)"
+    )
+    assert done.returncode == 0, done.stdout
+    assert "pip install" in done.stdout, done.stdout
+
+
+def test_warnings_are_off_by_default_and_come_once_a_symbol_when_asked_for():
+    code = (
+        "import warnings\n"
+        "import tf_lossscale as tfls\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "  warnings.simplefilter('always')\n"
+        "  for _ in range(2): tfls.contrib.mixed_precision.FixedLossScaleManager\n"
+        "  tfls.compat.v1.mixed_precision.DynamicLossScale\n"
+        "  tfls.train.experimental.DynamicLossScale\n"
+        "  tfls.keras.mixed_precision.from_loss_scale\n"
+        "print([str(w.message) for w in caught if 'tf_lossscale' in str(w.message)])"
+    )
+    assert python(code, TF_LOSSSCALE_WARN="").stdout.splitlines()[-1] == "[]"
+    loud = python(code, TF_LOSSSCALE_WARN="1").stdout.splitlines()[-1]
+    assert loud.count("tf-lossscale migrate") == 2, loud
+    assert "LS101" in loud
+    assert "LS203" in loud

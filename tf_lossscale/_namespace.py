@@ -1,0 +1,102 @@
+"""Makes a module a namespace: its attributes are loaded from the table of paths at first use.
+
+A namespace file says what it stands for and calls `attach`; it holds no code of its own. Because
+attributes arrive by `__getattr__` (PEP 562), `import tf_lossscale` and even
+`from tf_lossscale import contrib` leave TensorFlow alone until a symbol is really used, and
+`tfls.tpu` never loads Keras.
+"""
+
+import importlib
+import os
+import sys
+import warnings
+from typing import Any, Callable, Iterable, List, Set, Tuple
+
+from tf_lossscale import _paths
+
+__all__ = ["attach", "attach_parent", "load"]
+
+ROOT = "tf_lossscale"
+WARN_VARIABLE = "TF_LOSSSCALE_WARN"
+
+_warned: Set[str] = set()
+
+Attached = Tuple[List[str], Callable[[str], Any], Callable[[], List[str]]]
+
+
+def load(symbol: _paths.Symbol) -> Any:
+    """Imports the implementation of `symbol`; TensorFlow comes with it."""
+    module, _, attribute = symbol.implementation.partition(":")
+    return getattr(importlib.import_module(ROOT + "." + module), attribute)
+
+
+def attach(module_name: str, submodules: Iterable[str] = ()) -> Attached:
+    """Returns `(__all__, __getattr__, __dir__)` for the namespace module `module_name`.
+
+    Args:
+      module_name: `__name__` of the namespace, `tf_lossscale.` and TensorFlow's own path.
+      submodules: namespaces below this one, loaded as attributes.
+
+    Returns:
+      The three names that the namespace binds.
+    """
+    namespace = module_name[len(ROOT) + 1 :]
+    symbols = _paths.NAMESPACES.get(namespace, {})
+    children = tuple(submodules)
+    names = sorted([*symbols, *children])
+
+    def module_getattr(name: str) -> Any:
+        if name in children:
+            return importlib.import_module(module_name + "." + name)
+        symbol = symbols.get(name)
+        if symbol is None:
+            raise AttributeError(
+                "module {!r} has no attribute {!r}; it holds {}".format(
+                    module_name, name, ", ".join(names)
+                )
+            )
+        _warn_once(symbol, namespace)
+        value = load(symbol)
+        setattr(sys.modules[module_name], name, value)  # the next use is a plain lookup
+        return value
+
+    return names, module_getattr, lambda: list(names)
+
+
+def attach_parent(module_name: str, **children: str) -> Attached:
+    """The same for a namespace that holds only other namespaces.
+
+    Args:
+      module_name: `__name__` of the namespace.
+      **children: attribute name to the full name of the module that it is.
+
+    Returns:
+      `(__all__, __getattr__, __dir__)`.
+    """
+    names = sorted(children)
+
+    def module_getattr(name: str) -> Any:
+        if name not in children:
+            raise AttributeError(
+                "module {!r} has no attribute {!r}; it holds {}".format(
+                    module_name, name, ", ".join(names)
+                )
+            )
+        return importlib.import_module(children[name])
+
+    return names, module_getattr, lambda: list(names)
+
+
+def _warn_once(symbol: _paths.Symbol, namespace: str) -> None:
+    if not symbol.legacy or os.environ.get(WARN_VARIABLE, "") in ("", "0"):
+        return
+    path = f"tf_lossscale.{namespace}.{symbol.name}"
+    if symbol.implementation in _warned:
+        return
+    _warned.add(symbol.implementation)
+    warnings.warn(
+        f"{path} stands in for a class that TensorFlow removed; `tf-lossscale migrate` moves code "
+        f"off it (rule {symbol.rule}; see `tf-lossscale explain {symbol.rule}`).",
+        DeprecationWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,14 @@
+"""`tf.compat`, as far as this package supplies it."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale.compat import v1, v2
+
+__all__, __getattr__, __dir__ = _namespace.attach_parent(
+    __name__,
+    v1="tf_lossscale.compat.v1",
+    v2="tf_lossscale.compat.v2",
+)

@@ -1,0 +1,17 @@
+"""`tf.compat.v1`, as far as this package supplies it; Keras is the same as under `tf.keras`."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale import keras
+    from tf_lossscale.compat.v1 import mixed_precision, tpu, train
+
+__all__, __getattr__, __dir__ = _namespace.attach_parent(
+    __name__,
+    keras="tf_lossscale.keras",
+    mixed_precision="tf_lossscale.compat.v1.mixed_precision",
+    tpu="tf_lossscale.compat.v1.tpu",
+    train="tf_lossscale.compat.v1.train",
+)

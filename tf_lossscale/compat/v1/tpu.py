@@ -1,0 +1,15 @@
+"""`tf.compat.v1.tpu` (TensorFlow 1.14 and later): the cross-shard names."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale._cross_shard.optimizer import (
+        CrossShardOptimizer as CrossShardOptimizer,
+    )
+    from tf_lossscale._cross_shard.sums import (
+        cross_replica_sum as cross_replica_sum,
+    )
+
+__all__, __getattr__, __dir__ = _namespace.attach(__name__)

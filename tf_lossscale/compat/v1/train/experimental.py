@@ -1,0 +1,21 @@
+"""`tf.compat.v1.train.experimental` (TensorFlow 1.14 and later)."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale._v1.graph_rewrite import (
+        disable_mixed_precision_graph_rewrite as disable_mixed_precision_graph_rewrite,
+        enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite,
+    )
+    from tf_lossscale._v1.loss_scales import (
+        DynamicLossScale as DynamicLossScale,
+        FixedLossScale as FixedLossScale,
+        LossScale as LossScale,
+    )
+    from tf_lossscale._v1.optimizer import (
+        MixedPrecisionLossScaleOptimizer as MixedPrecisionLossScaleOptimizer,
+    )
+
+__all__, __getattr__, __dir__ = _namespace.attach(__name__)

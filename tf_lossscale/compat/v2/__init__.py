@@ -1,0 +1,15 @@
+"""`tf.compat.v2`, as far as this package supplies it: the same modules as at the top."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale import keras, mixed_precision, train
+
+__all__, __getattr__, __dir__ = _namespace.attach_parent(
+    __name__,
+    keras="tf_lossscale.keras",
+    mixed_precision="tf_lossscale.mixed_precision",
+    train="tf_lossscale.train",
+)

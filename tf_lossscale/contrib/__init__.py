@@ -1,0 +1,14 @@
+"""`tf.contrib` (TensorFlow up to 1.15), as far as this package supplies it."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale.contrib import mixed_precision, tpu
+
+__all__, __getattr__, __dir__ = _namespace.attach_parent(
+    __name__,
+    mixed_precision="tf_lossscale.contrib.mixed_precision",
+    tpu="tf_lossscale.contrib.tpu",
+)

@@ -1,0 +1,17 @@
+"""`tf.contrib.mixed_precision` (TensorFlow up to 1.15)."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale._contrib.managers import (
+        ExponentialUpdateLossScaleManager as ExponentialUpdateLossScaleManager,
+        FixedLossScaleManager as FixedLossScaleManager,
+        LossScaleManager as LossScaleManager,
+    )
+    from tf_lossscale._contrib.optimizer import (
+        LossScaleOptimizer as LossScaleOptimizer,
+    )
+
+__all__, __getattr__, __dir__ = _namespace.attach(__name__)

@@ -1,0 +1,13 @@
+"""`tf.keras`, as far as this package supplies it."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale.keras import mixed_precision
+
+__all__, __getattr__, __dir__ = _namespace.attach_parent(
+    __name__,
+    mixed_precision="tf_lossscale.keras.mixed_precision",
+)

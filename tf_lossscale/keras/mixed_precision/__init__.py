@@ -1,0 +1,20 @@
+"""`tf.keras.mixed_precision` (TensorFlow 2.4 and later), as Keras 2 has it."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale._keras.final import (
+        LossScaleOptimizer as LossScaleOptimizer,
+    )
+    from tf_lossscale._keras.from_loss_scale import (
+        from_loss_scale as from_loss_scale,
+    )
+    from tf_lossscale._keras.policy import (
+        Policy as Policy,
+        global_policy as global_policy,
+        set_global_policy as set_global_policy,
+    )
+
+__all__, __getattr__, __dir__ = _namespace.attach(__name__, ("experimental",))

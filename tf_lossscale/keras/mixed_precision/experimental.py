@@ -1,0 +1,16 @@
+"""`tf.keras.mixed_precision.experimental` (TensorFlow 1.14 to 2.8)."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale._keras.experimental import (
+        LossScaleOptimizer as LossScaleOptimizer,
+    )
+    from tf_lossscale._keras.policy import (
+        get_layer_policy as get_layer_policy,
+        set_policy as set_policy,
+    )
+
+__all__, __getattr__, __dir__ = _namespace.attach(__name__)

@@ -1,0 +1,13 @@
+"""`tf.mixed_precision` (TensorFlow 2.1 to 2.8)."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale.mixed_precision import experimental
+
+__all__, __getattr__, __dir__ = _namespace.attach_parent(
+    __name__,
+    experimental="tf_lossscale.mixed_precision.experimental",
+)

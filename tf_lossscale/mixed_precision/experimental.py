@@ -1,0 +1,14 @@
+"""`tf.mixed_precision.experimental` (TensorFlow 2.1 to 2.8): loss scales."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale._v1.loss_scales import (
+        DynamicLossScale as DynamicLossScale,
+        FixedLossScale as FixedLossScale,
+        LossScale as LossScale,
+    )
+
+__all__, __getattr__, __dir__ = _namespace.attach(__name__)

@@ -1,0 +1,13 @@
+"""`tf.train`, as far as this package supplies it."""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale.train import experimental
+
+__all__, __getattr__, __dir__ = _namespace.attach_parent(
+    __name__,
+    experimental="tf_lossscale.train.experimental",
+)
