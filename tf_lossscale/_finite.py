@@ -1,0 +1,94 @@
+"""Whether every gradient is finite: the one question that decides whether a step is applied.
+
+The plain way, `reduce_all(is_finite(g))`, writes a bool for every element and reads it back. A sum
+reads each gradient once and writes nothing, and infinities and NaN never add up to anything finite.
+So sums answer first. A sum that is not finite proves nothing, as finite numbers can overflow it:
+then the plain way decides, in a branch that other steps do not run. Nothing here is particular to a
+device or a version, and XLA compiles it.
+"""
+
+from typing import Any, Dict, List, Sequence
+
+from tf_lossscale._branch import branch
+from tf_lossscale._versions import not_converted, tf, tf1
+
+__all__ = ["all_finite", "gradient_values"]
+
+
+def gradient_values(gradients: Sequence[Any]) -> List[Any]:
+    """Returns the dense tensors to look at: no None, and the values of `IndexedSlices`."""
+    return [
+        gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+        for gradient in gradients
+        if gradient is not None
+    ]
+
+
+@not_converted
+def all_finite(gradients: Sequence[Any]) -> Any:
+    """Returns a bool scalar tensor: True where no gradient holds an infinity or a NaN.
+
+    Args:
+      gradients: tensors of any float dtype and shape, `IndexedSlices` and None, in a flat sequence.
+        None is passed over, and of `IndexedSlices` only the values count. An empty sequence, and
+        empty tensors, are finite.
+
+    Returns:
+      A bool tensor of shape `[]`.
+
+    Raises:
+      TypeError: a gradient is not of a float dtype.
+    """
+    values = [tf.convert_to_tensor(each) for each in gradient_values(gradients)]
+    for each in values:
+        if not each.dtype.is_floating:
+            raise TypeError(
+                f"Only float gradients can be tested for infinities and NaN, but {each} is of "
+                f"dtype {each.dtype.name}; None stands for no gradient."
+            )
+    if not values:
+        return tf.constant(True)
+    # A scope of its own: names outside, some of which are checkpoint keys, do not depend on it.
+    with tf1.name_scope(None, "all_finite"):
+        return _by_sums(values)
+
+
+def _by_elements(values: Sequence[Any]) -> Any:
+    axes = _Axes()
+    flags = [tf1.reduce_all(_is_finite(each), axis=axes.of(each)) for each in values]
+    return flags[0] if len(flags) == 1 else tf1.reduce_all(tf.stack(flags))
+
+
+def _by_sums(values: Sequence[Any]) -> Any:
+    axes, sums = _Axes(), {}  # type: ignore[var-annotated]
+    for each in values:
+        total = tf1.reduce_sum(each, axis=axes.of(each))
+        sums.setdefault(total.dtype, []).append(total)
+    surely = _is_finite(_total([tf.cast(_total(same), tf.float32) for same in sums.values()]))
+    return branch(tf.logical_not(surely), lambda: _by_elements(values))
+
+
+def _total(tensors: List[Any]) -> Any:
+    return tensors[0] if len(tensors) == 1 else tf.add_n(tensors)
+
+
+def _is_finite(tensor: Any) -> Any:
+    if tensor.dtype == tf.bfloat16:  # no kernel for it before TensorFlow 2.4
+        tensor = tf.cast(tensor, tf.float32)
+    return tf1.is_finite(tensor)
+
+
+class _Axes:
+    """The axes to reduce, one tensor for all gradients of a rank."""
+
+    def __init__(self) -> None:
+        self._by_rank: Dict[int, Any] = {}
+
+    def of(self, tensor: Any) -> Any:
+        """Returns all axes of `tensor`; None, which means the same, where its rank is unknown."""
+        rank = tensor.shape.rank
+        if rank is None:
+            return None
+        if rank not in self._by_rank:
+            self._by_rank[rank] = tf.constant(list(range(rank)), dtype=tf.int32)
+        return self._by_rank[rank]

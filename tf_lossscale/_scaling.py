@@ -1,0 +1,60 @@
+"""Multiplying a loss by the scale, and gradients by its reciprocal, in their own dtypes."""
+
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+from tf_lossscale._versions import not_converted, tf
+
+__all__ = ["scale_loss", "unscale_gradients"]
+
+
+@not_converted
+def scale_loss(loss: Any, loss_scale: Callable[[], Any]) -> Any:
+    """Returns the loss times the scale.
+
+    Args:
+      loss: a float tensor, or a callable that returns one (then a callable is returned).
+      loss_scale: returns the scale, a float32 tensor or variable of shape `[]`. It is called when
+        the loss is multiplied, so that a loss function in a loop sees the scale of its own step.
+
+    Returns:
+      The product in the dtype of the loss, or a function that returns it.
+    """
+    if callable(loss):
+        return lambda: _times_scale(loss(), loss_scale)
+    return _times_scale(loss, loss_scale)
+
+
+@not_converted
+def unscale_gradients(
+    gradients_and_variables: Sequence[Tuple[Any, Any]], loss_scale: Any
+) -> List[Tuple[Any, Any]]:
+    """Returns the pairs with every gradient multiplied by `1 / loss_scale`.
+
+    The reciprocal is taken in the dtype of the scale and cast to the dtype of the gradient, as the
+    originals do; None stays None and `IndexedSlices` stay sparse.
+
+    Args:
+      gradients_and_variables: pairs of a gradient of any float dtype, or None, and its variable.
+      loss_scale: float32 tensor or variable of shape `[]`, or a number.
+    """
+    reciprocal = 1.0 / tf.convert_to_tensor(loss_scale)
+    reciprocals: Dict[Any, Any] = {reciprocal.dtype.base_dtype: reciprocal}
+
+    def unscaled(gradient: Any) -> Any:
+        if gradient is None:
+            return None
+        if isinstance(gradient, tf.IndexedSlices):
+            return tf.IndexedSlices(
+                unscaled(gradient.values), gradient.indices, dense_shape=gradient.dense_shape
+            )
+        dtype = gradient.dtype.base_dtype
+        if dtype not in reciprocals:
+            reciprocals[dtype] = tf.cast(reciprocal, dtype)
+        return gradient * reciprocals[dtype]
+
+    return [(unscaled(gradient), variable) for gradient, variable in gradients_and_variables]
+
+
+def _times_scale(loss: Any, loss_scale: Callable[[], Any]) -> Any:
+    loss = tf.convert_to_tensor(loss)
+    return loss * tf.cast(loss_scale(), loss.dtype.base_dtype)

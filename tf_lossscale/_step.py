@@ -1,0 +1,85 @@
+"""One step of a wrapped optimizer: the pairs read once, applied on every replica or on none."""
+
+from typing import Any, Callable, List, Optional, Tuple
+
+from tf_lossscale._branch import branch
+from tf_lossscale._versions import tf
+
+__all__ = ["apply_if", "as_pairs", "require_replica_context"]
+
+Pairs = List[Tuple[Any, Any]]
+
+
+def as_pairs(grads_and_vars: Any, who: str) -> Pairs:
+    """Returns the pairs as a list, read once (an iterator is good for one reading only).
+
+    Args:
+      grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
+      who: name of the class that was called, for the message.
+
+    Raises:
+      ValueError: there is no pair, or no pair has a gradient.
+    """
+    pairs = list(grads_and_vars)
+    if not pairs:
+        raise ValueError(
+            f"No variables provided. {who}.apply_gradients() was given no pair of a gradient and a "
+            "variable; was an iterator of pairs read before?"
+        )
+    if all(gradient is None for gradient, _ in pairs):
+        names = [str(variable) for _, variable in pairs]
+        raise ValueError(
+            f"No gradients provided for any variable: {names}. Every gradient that "
+            f"{who}.apply_gradients() was given is None; check that the loss depends on these "
+            "variables."
+        )
+    return pairs
+
+
+def apply_if(
+    condition: Any,
+    apply_gradients: Callable[..., Any],
+    pairs: Pairs,
+    global_step: Optional[Any],
+    name: Optional[str],
+) -> Any:
+    """Applies the gradients on all replicas where `condition` holds, in a cross-replica context.
+
+    Args:
+      condition: bool tensor of shape `[]`, or a Python bool, which leaves no conditional behind.
+      apply_gradients: that of the inner optimizer.
+      pairs: gradients and variables; under a strategy, the values of all replicas.
+      global_step: variable that a step advances by one, or None.
+      name: name for the operations, or None.
+
+    Returns:
+      An operation or tensor to run; None in eager mode.
+    """
+
+    def step() -> Any:
+        if not tf.distribute.has_strategy():
+            return _one_operation(apply_gradients(pairs, global_step, name))
+        strategy = tf.distribute.get_strategy()
+        results = strategy.extended.call_for_each_replica(
+            apply_gradients, args=(pairs, global_step, name)
+        )
+        return _one_operation(*strategy.experimental_local_results(results))
+
+    if isinstance(condition, bool):
+        return step() if condition else tf.no_op()
+    applied = branch(condition, step)
+    return None if tf.executing_eagerly() else applied
+
+
+def require_replica_context() -> None:
+    """Raises a ValueError outside the replicas of a strategy."""
+    if tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context():
+        raise ValueError(
+            "apply_gradients() must be called in a replica context. Call it in the function that "
+            "`strategy.run` (`strategy.experimental_run_v2` in TensorFlow 1.15) runs."
+        )
+
+
+def _one_operation(*results: Any) -> Any:
+    """Groups what the replicas returned; None in eager mode, where all of it is done already."""
+    return tf.group(*[each for each in tf.nest.flatten(list(results)) if each is not None])

@@ -1,0 +1,45 @@
+"""What the optimizers that wrap a `tf.compat.v1.train.Optimizer` have in common."""
+
+from typing import Any, List
+
+from tf_lossscale._versions import Trackable, asked_by_checkpoint, tf1
+
+__all__ = ["OptimizerWrapper"]
+
+
+class OptimizerWrapper(tf1.train.Optimizer):
+    """An optimizer that hands every question to an inner one, save how steps are made.
+
+    Subclasses give `_inner`. Nothing here relies on `__init__` having run: users' subclasses of the
+    contrib optimizer could do without, because the original's base class was never initialized.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        get_name = getattr(inner, "get_name", None)
+        super().__init__(
+            use_locking=getattr(inner, "_use_locking", False),
+            name=get_name() if callable(get_name) else type(inner).__name__,
+        )
+        if isinstance(inner, Trackable):
+            self._track_trackable(inner, "base_optimizer")
+
+    def _inner(self) -> Any:
+        raise NotImplementedError("a subclass says which optimizer it wraps")
+
+    def get_name(self) -> str:
+        """Returns the name of the inner optimizer."""
+        return self._inner().get_name()
+
+    def get_slot(self, var: Any, name: str) -> Any:
+        """Returns the slot `name` that the inner optimizer made for `var`, or None."""
+        return self._inner().get_slot(var, name)
+
+    def get_slot_names(self) -> List[str]:
+        """Returns the names of the slots of the inner optimizer."""
+        if asked_by_checkpoint("get_slot_names", self):
+            return []  # they are saved with the inner optimizer, as in the originals' files
+        return self._inner().get_slot_names()
+
+    def variables(self) -> List[Any]:
+        """Returns the variables of the inner optimizer."""
+        return self._inner().variables()
