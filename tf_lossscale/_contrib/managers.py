@@ -1,0 +1,166 @@
+"""The loss-scale managers of `tf.contrib.mixed_precision`."""
+
+import abc
+from typing import Any
+
+from tf_lossscale._tracking import HoldsState
+from tf_lossscale._update_rules import contrib_update
+from tf_lossscale._versions import not_converted, tf, tf1
+
+__all__ = ["ExponentialUpdateLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]
+
+
+class LossScaleManager(HoldsState, metaclass=abc.ABCMeta):
+    """Gives a `LossScaleOptimizer` its loss scale and learns how each step went.
+
+    Stands for `tf.contrib.mixed_precision.LossScaleManager`, TensorFlow 1.15. A manager of your own
+    subclasses it and gives both methods. Unlike the original it can be saved by
+    `tf.train.Checkpoint`.
+    """
+
+    @abc.abstractmethod
+    def get_loss_scale(self) -> Any:
+        """Returns the loss scale: a float32 tensor or variable of shape `[]`."""
+
+    @abc.abstractmethod
+    def update_loss_scale(self, finite_grads: Any) -> Any:
+        """Takes note of a step.
+
+        Args:
+          finite_grads: bool tensor of shape `[]`, whether all gradients of the step were finite.
+
+        Returns:
+          An operation or tensor that updates the scale when it is run; None in eager mode.
+        """
+
+
+class FixedLossScaleManager(LossScaleManager):
+    """A loss scale that never changes.
+
+    Stands for `tf.contrib.mixed_precision.FixedLossScaleManager`, TensorFlow 1.15. Steps with
+    non-finite gradients are skipped all the same (unlike under the later `FixedLossScale`).
+
+    Args:
+      loss_scale: the scale, at least 1; a number, a NumPy scalar or an eager tensor.
+
+    Raises:
+      ValueError: `loss_scale` is below 1.
+      TypeError: `loss_scale` cannot be compared with a number.
+    """
+
+    def __init__(self, loss_scale: Any) -> None:
+        if loss_scale < 1:
+            raise ValueError(f"loss scale must be at least 1. Got: {loss_scale}")
+        # A tensor of the graph of construction, one for all uses, as in the original.
+        self._loss_scale = tf.convert_to_tensor(loss_scale, dtype=tf.float32)
+
+    @not_converted
+    def get_loss_scale(self) -> Any:
+        """Returns the scale: always the same float32 tensor of shape `[]`."""
+        return self._loss_scale
+
+    @not_converted
+    def update_loss_scale(self, finite_grads: Any) -> Any:
+        """Does nothing: returns an operation that does nothing, None in eager mode."""
+        return tf.no_op()
+
+
+class ExponentialUpdateLossScaleManager(LossScaleManager):
+    """A loss scale that is multiplied up after finite steps and down after non-finite ones.
+
+    Stands for `tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager`, TensorFlow 1.15.
+
+    After `incr_every_n_steps` finite steps without a non-finite one in between, the scale is
+    multiplied by `incr_ratio`, unless the product is infinite. After `decr_every_n_nan_or_inf`
+    non-finite steps, *with finite ones allowed in between*, it is multiplied by `decr_ratio`, but
+    not below 1. Either change sets both counts back to 0.
+
+    The state is three variables that are not trained: `loss_scale` (float32), `good_steps` and
+    `bad_steps` (int32), all of shape `[]`. Nothing is validated, as in the original.
+
+    >>> manager = ExponentialUpdateLossScaleManager(8.0, incr_every_n_steps=2)
+    >>> for finite in (False, True, False):  # the second non-finite step of two
+    ...     manager.update_loss_scale(finite)
+    >>> round(float(manager.get_loss_scale()), 3)
+    6.4
+
+    Args:
+      init_loss_scale: the scale to begin with; converted to float32.
+      incr_every_n_steps: finite steps before an increase.
+      decr_every_n_nan_or_inf: non-finite steps before a decrease.
+      incr_ratio: factor of an increase.
+      decr_ratio: factor of a decrease.
+
+    Raises:
+      TypeError: `init_loss_scale` is not a number; ValueError where it is None, or a tensor of
+        another dtype than float32.
+    """
+
+    def __init__(
+        self,
+        init_loss_scale: Any,
+        incr_every_n_steps: Any,
+        decr_every_n_nan_or_inf: Any = 2,
+        incr_ratio: Any = 2,
+        decr_ratio: Any = 0.8,
+    ) -> None:
+        self._incr_every_n_steps = incr_every_n_steps
+        self._decr_every_n_nan_or_inf = decr_every_n_nan_or_inf
+        self._incr_ratio = incr_ratio
+        self._decr_ratio = decr_ratio
+        self._loss_scale = self._state("loss_scale", init_loss_scale, tf.float32)
+        self._num_good_steps = self._state("good_steps", 0, tf.int32)
+        self._num_bad_steps = self._state("bad_steps", 0, tf.int32)
+
+    @not_converted
+    def get_loss_scale(self) -> Any:
+        """Returns the scale: the float32 variable itself, of shape `[]`."""
+        return self._loss_scale
+
+    @not_converted
+    def update_loss_scale(self, finite_grads: Any) -> Any:
+        """Counts the step and changes the scale when it is time.
+
+        Args:
+          finite_grads: bool tensor of shape `[]`; in eager mode a Python bool will do.
+
+        Returns:
+          A bool tensor that is there once the update is made; None in eager mode.
+
+        Raises:
+          TypeError: `finite_grads` is no bool, or one of the numbers of steps is no whole number.
+        """
+        if tf.executing_eagerly():
+            finite_grads = tf.convert_to_tensor(finite_grads, dtype=tf.bool)
+        elif isinstance(finite_grads, bool):
+            raise TypeError(
+                "pred must not be a Python bool: in a graph, finite_grads is a bool tensor that is "
+                "computed in every step"
+            )
+        # "cond" although it has no branches: the original's conditional took this name, and with
+        # control flow v1 the names of optimizers' variables (`cond_2/beta1_power` for the next
+        # optimizer of the graph) come from counting them.
+        with tf1.name_scope(None, "cond"):
+            update = contrib_update(
+                self._loss_scale,
+                self._num_good_steps,
+                self._num_bad_steps,
+                finite_grads,
+                self._incr_every_n_steps,
+                self._decr_every_n_nan_or_inf,
+                self._incr_ratio,
+                self._decr_ratio,
+            )
+            if update is None:
+                return None
+            with tf.control_dependencies([update]):
+                return tf.identity(finite_grads, name="updated")
+
+    def _reset_stats(self) -> Any:
+        """Sets both counts to 0: returns the operation, None in eager mode."""
+        return tf.group(self._num_good_steps.assign(0), self._num_bad_steps.assign(0))
+
+    def _state(self, name: str, value: Any, dtype: Any) -> Any:
+        variable = tf1.Variable(value, trainable=False, dtype=dtype, name=name)
+        self._remember(name, variable)
+        return variable

@@ -1,0 +1,127 @@
+"""The optimizer of `tf.contrib.mixed_precision`."""
+
+from typing import Any, List, Optional, Tuple
+
+from tf_lossscale._finite import all_finite
+from tf_lossscale._replicas import aggregated, merge
+from tf_lossscale._scaling import scale_loss, unscale_gradients
+from tf_lossscale._step import apply_if, as_pairs, require_replica_context
+from tf_lossscale._versions import Trackable, is_keras_object, not_converted, tf, tf1
+from tf_lossscale._wrapper import OptimizerWrapper
+
+__all__ = ["LossScaleOptimizer"]
+
+
+class LossScaleOptimizer(OptimizerWrapper):
+    """An optimizer that scales the loss by a manager's scale and skips steps that overflowed.
+
+    Stands for `tf.contrib.mixed_precision.LossScaleOptimizer`, TensorFlow 1.15. In each step the
+    loss is multiplied by the scale and the gradients by its reciprocal; if all of them are finite
+    the inner optimizer applies them, otherwise weights, slots and `global_step` stay as they are.
+    The manager hears about every step.
+
+    Args:
+      opt: a `tf.compat.v1.train.Optimizer`, or any object with its `compute_gradients` and
+        `apply_gradients`.
+      loss_scale_manager: a `LossScaleManager`.
+
+    Raises:
+      TypeError: `opt` is no such optimizer.
+    """
+
+    def __init__(self, opt: Any, loss_scale_manager: Any) -> None:
+        _check_optimizer(opt)
+        super().__init__(opt)
+        self._opt = opt
+        self._loss_scale_manager = loss_scale_manager
+        if isinstance(loss_scale_manager, Trackable):
+            self._track_trackable(loss_scale_manager, "loss_scale_manager")
+
+    def _inner(self) -> Any:
+        return self._opt
+
+    @not_converted
+    def compute_gradients(
+        self,
+        loss: Any,
+        var_list: Optional[Any] = None,
+        gate_gradients: int = tf1.train.Optimizer.GATE_OP,
+        aggregation_method: Optional[Any] = None,
+        colocate_gradients_with_ops: bool = False,
+        grad_loss: Optional[Any] = None,
+    ) -> List[Tuple[Any, Any]]:
+        """Computes the gradients of `loss`, through a loss that is scaled up.
+
+        Args:
+          loss: float tensor of shape `[]`, or a callable that returns it; in eager mode a callable.
+          var_list: the variables; all trainable ones of the graph if None.
+          gate_gradients: `GATE_NONE`, `GATE_OP` or `GATE_GRAPH`.
+          aggregation_method: how gradient terms are combined, an `AggregationMethod`.
+          colocate_gradients_with_ops: whether gradients are placed where their ops are.
+          grad_loss: tensor that holds the gradient of the loss, or None.
+
+        Returns:
+          Pairs of the gradient (in the variable's dtype, scaled down again; None where the loss
+          does not depend on the variable) and the variable.
+
+        Raises:
+          TypeError: a tensor was given in eager mode.
+        """
+        if tf.executing_eagerly() and not callable(loss):
+            raise TypeError(
+                f"loss must be callable in eager mode, got {type(loss).__name__}: pass a function "
+                "of no arguments that computes the loss, so that its gradients can be recorded"
+            )
+        gradients_and_variables = self._opt.compute_gradients(
+            scale_loss(loss, self._loss_scale_manager.get_loss_scale),
+            var_list=var_list,
+            gate_gradients=gate_gradients,
+            aggregation_method=aggregation_method,
+            colocate_gradients_with_ops=colocate_gradients_with_ops,
+            grad_loss=grad_loss,
+        )
+        return unscale_gradients(gradients_and_variables, self._loss_scale_manager.get_loss_scale())
+
+    @not_converted
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
+    ) -> Any:
+        """Applies the gradients if every one of them is finite, and tells the manager.
+
+        Args:
+          grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
+          global_step: integer variable that an applied step advances by one, or None.
+          name: name for the inner optimizer's operation.
+
+        Returns:
+          The operation of the step; None in eager mode.
+
+        Raises:
+          ValueError: there are no pairs or no gradients, or the call was not made in a replica
+            context of the current strategy.
+        """
+        pairs = as_pairs(grads_and_vars, type(self).__name__)
+        require_replica_context()
+        return merge(self._apply_together, pairs, global_step, name)
+
+    def _apply_together(
+        self, strategy: Any, pairs: Any, global_step: Optional[Any], name: Optional[str]
+    ) -> Any:
+        finite = all_finite(aggregated(strategy, [gradient for gradient, _ in pairs]))
+        applied = apply_if(finite, self._opt.apply_gradients, pairs, global_step, name)
+        updated = self._loss_scale_manager.update_loss_scale(finite)
+        return tf.group(*[each for each in (applied, updated) if each is not None])
+
+
+def _check_optimizer(opt: Any) -> None:
+    if isinstance(opt, tf1.train.Optimizer):
+        return
+    works_like_one = all(
+        callable(getattr(opt, method, None)) for method in ("compute_gradients", "apply_gradients")
+    )
+    if is_keras_object(opt) or not works_like_one:
+        raise TypeError(
+            "opt must be a tf.compat.v1.train.Optimizer, or an object with the same "
+            f"compute_gradients and apply_gradients, but got: {type(opt)}. For a Keras optimizer "
+            "use keras.mixed_precision.LossScaleOptimizer."
+        )

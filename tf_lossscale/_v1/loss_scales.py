@@ -1,0 +1,247 @@
+"""The loss scales of `tf.train.experimental`, `tf.mixed_precision.experimental` and `compat.v1`."""
+
+import abc
+from typing import Any, Dict, List, Optional, Tuple
+
+from tf_lossscale._finite import all_finite
+from tf_lossscale._replicas import aggregated, require_cross_replica_context
+from tf_lossscale._tracking import HoldsState
+from tf_lossscale._update_rules import dynamic_update
+from tf_lossscale._versions import not_converted, tf, tf1
+
+__all__ = ["DynamicLossScale", "FixedLossScale", "LossScale"]
+
+DEFAULT_INITIAL_SCALE = 2**15
+
+
+class LossScale(HoldsState, metaclass=abc.ABCMeta):
+    """The factor by which a loss is multiplied, and how it follows the gradients.
+
+    Stands for `tf.compat.v1.mixed_precision.LossScale`, TensorFlow 2.21. A loss scale of your own
+    subclasses it, makes its state with `_add_weight` and gives the three abstract methods.
+    """
+
+    def __init__(self) -> None:
+        self._weights: Dict[Tuple[str, Any], Any] = {}
+
+    @abc.abstractmethod
+    def __call__(self) -> Any:
+        """Returns the current scale: a float32 tensor of shape `[]`."""
+
+    @abc.abstractmethod
+    def update(self, grads: Any) -> Tuple[Any, Any]:
+        """Takes note of a step, in a cross-replica context.
+
+        Args:
+          grads: a nest of unscaled gradients (tensors, `IndexedSlices`, None; under a strategy,
+            per-replica values of these).
+
+        Returns:
+          `(update_op, should_apply_gradients)`: an operation to run, or None in eager mode; and a
+          bool, or bool tensor of shape `[]`, that says whether to apply the gradients.
+        """
+
+    @abc.abstractmethod
+    def get_config(self) -> Dict[str, Any]:
+        """Returns the arguments that `from_config` takes."""
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any]) -> "LossScale":
+        """Makes a loss scale from what `get_config` returned."""
+        return cls(**config)
+
+    def _add_weight(self, name: str, initial_value: Any, dtype: Optional[Any] = None) -> Any:
+        """Makes a state variable: of shape `[]`, not trained, saved as the child `name`.
+
+        Args:
+          name: its name, once for each loss scale and graph.
+          initial_value: number to begin with.
+          dtype: its dtype; that of `initial_value` if None.
+
+        Raises:
+          RuntimeError: this loss scale has a variable of this name in the current graph.
+        """
+        variable = tf1.Variable(
+            initial_value, name=name, dtype=dtype, trainable=False, use_resource=True
+        )
+        self._remember(name, variable)
+        return variable
+
+
+class FixedLossScale(LossScale):
+    """A loss scale that never changes; non-finite gradients are applied like others.
+
+    Stands for `tf.compat.v1.mixed_precision.FixedLossScale`, TensorFlow 2.21.
+
+    Args:
+      loss_scale_value: the scale, a Python int or float, at least 1.
+
+    Raises:
+      ValueError: the value is no Python number, or below 1.
+    """
+
+    def __init__(self, loss_scale_value: float) -> None:
+        super().__init__()
+        if not isinstance(loss_scale_value, (int, float)):
+            raise ValueError(
+                "loss_scale_value must be a Python int or float. "
+                f"Got: {loss_scale_value!r} of {type(loss_scale_value)}"
+            )
+        if loss_scale_value < 1:
+            raise ValueError(f"loss_scale_value must be at least 1. Got: {loss_scale_value}")
+        self._loss_scale_value = float(loss_scale_value)
+
+    @not_converted
+    def __call__(self) -> Any:
+        """Returns the scale: a new float32 tensor of shape `[]`."""
+        return tf.convert_to_tensor(self._loss_scale_value, dtype=tf.float32)
+
+    @not_converted
+    def update(self, grads: Any) -> Tuple[Any, bool]:
+        """Does nothing, whatever the gradients are.
+
+        Returns:
+          An operation that does nothing (None in eager mode), and True.
+        """
+        return tf.no_op(), True
+
+    def __repr__(self) -> str:
+        return f"FixedLossScale({self._loss_scale_value})"
+
+    def get_config(self) -> Dict[str, Any]:
+        """Returns `{"loss_scale_value": ...}`."""
+        return {"loss_scale_value": self._loss_scale_value}
+
+
+class DynamicLossScale(LossScale):
+    """A loss scale that grows while gradients are finite and shrinks when they are not.
+
+    Stands for `tf.compat.v1.mixed_precision.DynamicLossScale`, TensorFlow 2.21. After
+    `increment_period` finite steps in a row the scale is multiplied by `multiplier`, unless the
+    product is not finite. A step with a non-finite gradient is to be skipped; it divides the scale
+    by `multiplier`, but not below 1. Both start the count again.
+
+    The state is two variables that are not trained: `current_loss_scale` (float32) and `good_steps`
+    (int64), both of shape `[]`.
+
+    >>> loss_scale = DynamicLossScale(initial_loss_scale=8.0, increment_period=2)
+    >>> _, should_apply = loss_scale.update([tf.constant([1.0, float("inf")])])
+    >>> bool(should_apply), float(loss_scale())
+    (False, 4.0)
+
+    Args:
+      initial_loss_scale: the scale to begin with.
+      increment_period: finite steps in a row before an increase.
+      multiplier: factor of an increase, divisor of a decrease.
+
+    Raises:
+      ValueError: an argument cannot be made a number (TypeError for a tensor of a graph).
+    """
+
+    def __init__(
+        self,
+        initial_loss_scale: float = DEFAULT_INITIAL_SCALE,
+        increment_period: int = 2000,
+        multiplier: float = 2.0,
+    ) -> None:
+        super().__init__()
+        self._initial_loss_scale = float(initial_loss_scale)
+        self._increment_period = int(increment_period)
+        self._multiplier = float(multiplier)
+        self._current_loss_scale = self._add_weight(
+            "current_loss_scale", self._initial_loss_scale, tf.float32
+        )
+        self._num_good_steps = self._add_weight("good_steps", 0, tf.int64)
+
+    @property
+    def initial_loss_scale(self) -> float:
+        """The scale that it began with."""
+        return self._initial_loss_scale
+
+    @property
+    def increment_period(self) -> int:
+        """Finite steps in a row before the scale grows."""
+        return self._increment_period
+
+    @property
+    def multiplier(self) -> float:
+        """Factor of an increase, divisor of a decrease."""
+        return self._multiplier
+
+    @not_converted
+    def __call__(self) -> Any:
+        """Returns the scale as it is now: a float32 tensor of shape `[]`."""
+        return tf.convert_to_tensor(self._current_loss_scale)
+
+    @not_converted
+    def update(self, grads: Any) -> Tuple[Any, Any]:
+        """Counts the step and changes the scale when it is time.
+
+        Under a strategy the gradients of all replicas are added up first, as the optimizer will
+        add them, so that a sum that overflows is seen too.
+
+        Args:
+          grads: a nest of unscaled gradients; None is passed over, and of `IndexedSlices` only the
+            values count.
+
+        Returns:
+          A bool tensor of shape `[]` that is there once the update is made (None in eager mode),
+          and a bool tensor of shape `[]`: whether all gradients were finite.
+
+        Raises:
+          RuntimeError: it was called inside one replica of a strategy.
+        """
+        require_cross_replica_context("DynamicLossScale.update()")
+        strategy = tf.distribute.get_strategy()
+        finite = all_finite(aggregated(strategy, _flat(grads)))
+        # "cond" although it has no branches: the original's conditional took this name, and with
+        # control flow v1 the names of optimizers' variables (`cond_1/beta1_power`) come from
+        # counting them.
+        with tf1.name_scope(None, "cond"):
+            update = dynamic_update(
+                self._current_loss_scale,
+                self._num_good_steps,
+                finite,
+                self._increment_period,
+                self._multiplier,
+            )
+            if update is None:
+                return None, finite
+            with tf.control_dependencies([update]):
+                return tf.identity(finite, name="updated"), finite
+
+    def __repr__(self) -> str:
+        scale, steps = self._current_loss_scale, self._num_good_steps
+        state = {"current_loss_scale": scale, "num_good_steps": steps}
+        shown = [
+            *([f"{k}={v.numpy()!s}" for k, v in state.items()] if tf.executing_eagerly() else []),
+            *[f"{k}={v}" for k, v in self.get_config().items()],
+        ]
+        return "DynamicLossScale({})".format(", ".join(shown))
+
+    def get_config(self) -> Dict[str, Any]:
+        """Returns the three arguments of the constructor."""
+        return {
+            "initial_loss_scale": self.initial_loss_scale,
+            "increment_period": self.increment_period,
+            "multiplier": self.multiplier,
+        }
+
+
+def _flat(grads: Any) -> List[Any]:
+    return list(tf.nest.flatten(grads))
+
+
+def _introduce_to_tensorflow() -> None:
+    """Lets the installed TensorFlow take ours where it asks for a loss scale.
+
+    After `install()` a program can build a loss scale under a path that only we supply, and hand it
+    to an optimizer that TensorFlow still has.
+    """
+    for ours in (LossScale, FixedLossScale, DynamicLossScale):
+        original = getattr(tf1.train.experimental, ours.__name__, None)
+        if original is not None:
+            original.register(ours)
+
+
+_introduce_to_tensorflow()

@@ -1,0 +1,136 @@
+"""`MixedPrecisionLossScaleOptimizer`."""
+
+from typing import Any, List, Optional, Tuple
+
+from tf_lossscale._replicas import merge
+from tf_lossscale._scaling import scale_loss, unscale_gradients
+from tf_lossscale._step import apply_if, as_pairs, require_replica_context
+from tf_lossscale._v1.identifiers import as_loss_scale
+from tf_lossscale._versions import not_converted, tf1
+from tf_lossscale._wrapper import OptimizerWrapper
+
+__all__ = ["MixedPrecisionLossScaleOptimizer"]
+
+
+class MixedPrecisionLossScaleOptimizer(OptimizerWrapper):
+    """An optimizer that scales the loss, and skips the steps that its loss scale rejects.
+
+    Stands for `tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer`, TensorFlow 2.21. In
+    each step the loss is multiplied by the scale and the gradients by its reciprocal. A
+    `DynamicLossScale` rejects steps with non-finite gradients: weights, slots and `global_step`
+    then stay as they are. A `FixedLossScale` rejects none. The `update()` of a loss scale of your
+    own is called and obeyed.
+
+    Args:
+      opt: a `tf.compat.v1.train.Optimizer`.
+      loss_scale: a `LossScale`, a number (fixed), or `"dynamic"`.
+
+    Raises:
+      ValueError: `opt` is no such optimizer, or `loss_scale` is None or nothing of the above.
+    """
+
+    def __init__(self, opt: Any, loss_scale: Any) -> None:
+        if not isinstance(opt, tf1.train.Optimizer):
+            raise ValueError(
+                f'"opt" must be an instance of Optimizer, but got: {type(opt)}. It takes a '
+                "tf.compat.v1.train.Optimizer; for a Keras optimizer use "
+                "keras.mixed_precision.LossScaleOptimizer."
+            )
+        super().__init__(opt)
+        self._optimizer = opt
+        self._loss_scale = as_loss_scale(loss_scale)
+        if self._loss_scale is None:
+            raise ValueError("loss_scale cannot be None: pass 'dynamic', a number or a LossScale")
+        self._track_trackable(self._loss_scale, "loss_scale")
+
+    def _inner(self) -> Any:
+        return self._optimizer
+
+    def variables(self) -> List[Any]:
+        """Returns the variables of the inner optimizer, then those of the loss scale."""
+        return self._optimizer.variables() + list(self._loss_scale._weights.values())
+
+    @not_converted
+    def compute_gradients(
+        self,
+        loss: Any,
+        var_list: Optional[Any] = None,
+        gate_gradients: int = tf1.train.Optimizer.GATE_OP,
+        aggregation_method: Optional[Any] = None,
+        colocate_gradients_with_ops: bool = False,
+        grad_loss: Optional[Any] = None,
+    ) -> List[Tuple[Any, Any]]:
+        """Computes the gradients of `loss`, through a loss that is scaled up.
+
+        Args:
+          loss: float tensor of shape `[]`, or a callable that returns it; in eager mode a callable.
+          var_list: the variables; all trainable ones of the graph if None.
+          gate_gradients: `GATE_NONE`, `GATE_OP` or `GATE_GRAPH`.
+          aggregation_method: how gradient terms are combined, an `AggregationMethod`.
+          colocate_gradients_with_ops: whether gradients are placed where their ops are.
+          grad_loss: tensor that holds the gradient of the loss, or None.
+
+        Returns:
+          Pairs of the gradient (in the variable's dtype, scaled down again; None where the loss
+          does not depend on the variable) and the variable.
+
+        Raises:
+          RuntimeError: a tensor was given in eager mode.
+        """
+        gradients_and_variables = self._optimizer.compute_gradients(
+            scale_loss(loss, self._loss_scale),
+            var_list=var_list,
+            gate_gradients=gate_gradients,
+            aggregation_method=aggregation_method,
+            colocate_gradients_with_ops=colocate_gradients_with_ops,
+            grad_loss=grad_loss,
+        )
+        return unscale_gradients(gradients_and_variables, self._loss_scale())
+
+    @not_converted
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
+    ) -> Any:
+        """Applies the gradients if the loss scale says so.
+
+        Args:
+          grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
+          global_step: integer variable that an applied step advances by one, or None.
+          name: name for the operation; that of the optimizer if None.
+
+        Returns:
+          The operation of the step; None in eager mode.
+
+        Raises:
+          ValueError: there are no pairs or no gradients, or the call was not made in a replica
+            context of the current strategy.
+        """
+        require_replica_context()
+        pairs = as_pairs(grads_and_vars, type(self).__name__)
+        return merge(self._apply_together, pairs, global_step, name or self.get_name())
+
+    def _apply_together(
+        self, strategy: Any, pairs: Any, global_step: Optional[Any], name: str
+    ) -> Any:
+        update, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
+        applied = apply_if(
+            should_apply, self._optimizer.apply_gradients, pairs, global_step, name + "-wrapped"
+        )
+        return tf1.group(*[each for each in (update, applied) if each is not None], name=name)
+
+    # The base class asks its subclasses for these; the inner optimizer has its own.
+
+    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+        raise RuntimeError(_NEVER_CALLED)
+
+    def _apply_dense(self, grad: Any, var: Any) -> Any:
+        raise RuntimeError(_NEVER_CALLED)
+
+    def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:
+        raise RuntimeError(_NEVER_CALLED)
+
+    def _resource_apply_dense(self, grad: Any, handle: Any) -> Any:
+        raise RuntimeError(_NEVER_CALLED)
+
+
+_NEVER_CALLED = "This function should never be called: the inner optimizer applies the gradients."
