@@ -1,0 +1,1 @@
+"""The Keras loss-scale optimizers over every kind of Keras optimizer."""

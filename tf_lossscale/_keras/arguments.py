@@ -1,0 +1,157 @@
+"""What the constructors accept, checked when they are called."""
+
+from typing import Any
+
+from tf_lossscale._keras.strategies import refuse_unsupported
+from tf_lossscale._v1.identifiers import as_loss_scale
+from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
+from tf_lossscale._versions import KerasFamily, keras_family, tf1
+
+__all__ = [
+    "DEFAULT_GROWTH_STEPS",
+    "DEFAULT_INITIAL_SCALE",
+    "check_inner",
+    "experimental_loss_scale",
+    "final_loss_scale",
+    "from_loss_scale_config",
+    "mark_wrapped",
+]
+
+DEFAULT_INITIAL_SCALE = 2.0**15
+DEFAULT_GROWTH_STEPS = 2000
+
+# The same mark as Keras 2 sets from TensorFlow 2.6 on, so that each knows the other's wrappers.
+_MARK = "_is_wrapped_by_loss_scale_optimizer"
+_LOSS_SCALE_CLASSES = ("LossScaleOptimizer", "BaseLossScaleOptimizer")
+
+
+def check_inner(inner: Any) -> KerasFamily:
+    """Returns the family of `inner`, which must be a Keras optimizer that nothing wraps.
+
+    Raises:
+      TypeError: it is no Keras optimizer, or scales the loss already.
+      ValueError: another loss-scale optimizer wraps it, or the current strategy is not supported.
+    """
+    refuse_unsupported()
+    family = keras_family(inner)
+    if family is None:
+        message = (
+            '"inner_optimizer" must be an instance of `tf.keras.optimizers.Optimizer`, but got: '
+            f"{inner}. "
+        )
+        if isinstance(inner, tf1.train.Optimizer):
+            message += (
+                "For a tf.compat.v1.train.Optimizer use "
+                "compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer."
+            )
+        else:
+            message += "Pass the optimizer itself, such as tf.keras.optimizers.SGD(0.1)."
+        raise TypeError(message)
+    if any(
+        base.__name__.startswith(_LOSS_SCALE_CLASSES) and is_loss_scale_class(base)
+        for base in type(inner).__mro__
+    ):
+        raise TypeError(
+            f"LossScaleOptimizer cannot wrap another LossScaleOptimizer, but got: {inner}. Wrap "
+            "its inner_optimizer, or use it as it is."
+        )
+    if getattr(inner, _MARK, False):
+        raise ValueError(
+            '"inner_optimizer" is already wrapped by a LossScaleOptimizer. An optimizer can only '
+            f"be wrapped by a single LossScaleOptimizer; {inner} needs a second instance for the "
+            "second one."
+        )
+    return family
+
+
+def is_loss_scale_class(base: Any) -> bool:
+    """Returns whether a class of that name is ours or Keras's, and not a user's own."""
+    module = base.__module__
+    return module.startswith("tf_lossscale.") or module.endswith("loss_scale_optimizer")
+
+
+def mark_wrapped(inner: Any) -> None:
+    """Remembers on `inner` that it is wrapped."""
+    object.__setattr__(inner, _MARK, True)
+
+
+def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any) -> Any:
+    """Returns a `DynamicLossScale`, or the float of a fixed one, for the final class's arguments.
+
+    Raises:
+      TypeError: `dynamic` is not a bool.
+      ValueError: an argument is missing or too much, or `dynamic_growth_steps` is not positive.
+    """
+    if not isinstance(dynamic, bool):
+        raise TypeError(
+            '"dynamic" argument to LossScaleOptimizer.__init__ must be a bool, but got: '
+            f"{dynamic!r}. A loss scale is given by initial_scale, or to the experimental class."
+        )
+    if not dynamic:
+        if initial_scale is None:
+            raise ValueError('"initial_scale" must be specified if "dynamic" is False')
+        if dynamic_growth_steps is not None:
+            raise ValueError(
+                '"dynamic_growth_steps" must be None if "dynamic" is False, but got: '
+                f"{dynamic_growth_steps}"
+            )
+        return float(initial_scale)
+    growth_steps = DEFAULT_GROWTH_STEPS if dynamic_growth_steps is None else dynamic_growth_steps
+    if int(growth_steps) < 1:
+        raise ValueError(
+            '"dynamic_growth_steps" must be at least 1: the number of finite steps in a row '
+            f"after which the loss scale doubles. Got: {dynamic_growth_steps}"
+        )
+    return DynamicLossScale(
+        DEFAULT_INITIAL_SCALE if initial_scale is None else initial_scale, growth_steps
+    )
+
+
+def experimental_loss_scale(loss_scale: Any) -> Any:
+    """Returns the loss scale object of a dynamic `loss_scale`, or the number of a fixed one.
+
+    Raises:
+      ValueError: it is None or cannot be interpreted, or it grows by another factor than 2.
+      TypeError: it is a `LossScale` of the user's own class.
+    """
+    if isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool):
+        return float(loss_scale)
+    if isinstance(loss_scale, dict):
+        loss_scale = from_loss_scale_config(loss_scale)
+    try:
+        scale = as_loss_scale(loss_scale)
+    except ValueError:
+        scale = None
+    if scale is None:
+        raise ValueError(
+            "Invalid value passed to loss_scale. loss_scale must be the string "
+            f'"dynamic" (recommended), an int, a float, a FixedLossScale, or a DynamicLossScale. '
+            f"Got value: {loss_scale!r}"
+        )
+    if hasattr(scale, "increment_period"):
+        if scale.multiplier != 2:
+            raise ValueError(
+                'When passing a DynamicLossScale to "loss_scale", DynamicLossScale.multiplier must '
+                f"be 2. Got: {scale}. A Keras loss-scale optimizer only doubles and halves."
+            )
+        if scale.increment_period < 1:
+            raise ValueError(f"DynamicLossScale.increment_period must be at least 1. Got: {scale}")
+        return scale
+    if type(scale).__name__ == "FixedLossScale":
+        return float(scale.get_config()["loss_scale_value"])
+    raise TypeError(
+        "Passing a LossScale that is not a FixedLossScale or a DynamicLossScale is not supported. "
+        f"Got: {scale}"
+    )
+
+
+def from_loss_scale_config(config: Any) -> Any:
+    """Returns the loss scale that `{"class_name": ..., "config": ...}` of old files describes."""
+    classes = {each.__name__: each for each in (FixedLossScale, DynamicLossScale)}
+    name = config.get("class_name")
+    if name not in classes:
+        raise ValueError(
+            f"Could not interpret the loss scale of the saved optimizer: {config!r}; it must be a "
+            "FixedLossScale or a DynamicLossScale"
+        )
+    return classes[name].from_config(config["config"])

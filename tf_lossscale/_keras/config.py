@@ -1,0 +1,110 @@
+"""Configurations: written as the installed Keras reads them, read in the form of any version."""
+
+import copy
+from typing import Any, Dict, Optional
+
+from tf_lossscale._keras.arguments import (
+    DEFAULT_GROWTH_STEPS,
+    DEFAULT_INITIAL_SCALE,
+    experimental_loss_scale,
+)
+from tf_lossscale._keras.keras3_config import for_keras_3
+from tf_lossscale._v1.loss_scales import DynamicLossScale
+from tf_lossscale._versions import calling_keras, deserialize_optimizer
+
+__all__ = ["from_config", "to_config"]
+
+
+def to_config(optimizer: Any) -> Dict[str, Any]:
+    """Returns the configuration of one of our optimizers.
+
+    It has the form of TensorFlow 2.4 and later; where Keras has no final class, that of 2.0 to 2.3,
+    the only one that the installed class can read from a file (ours and later ones read both).
+
+    Args:
+      optimizer: one of ours.
+    """
+    family = optimizer._family
+    inner = family.keras.optimizers.serialize(optimizer.inner_optimizer)
+    if family.installed_final is None:
+        return {"optimizer": inner, "loss_scale": _serialized_loss_scale(optimizer)}
+    config = {
+        "inner_optimizer": inner,
+        "initial_scale": optimizer.initial_scale,
+        "dynamic_growth_steps": optimizer.dynamic_growth_steps,
+    }
+    if family.kind != "keras3":
+        return dict(config, dynamic=optimizer.dynamic)
+    config["name"] = optimizer.name
+    # Keras 3's own class refuses `dynamic=False`, and so it should: it has no fixed scale.
+    return config if optimizer.dynamic else dict(config, dynamic=False)
+
+
+def _serialized_loss_scale(optimizer: Any) -> Dict[str, Any]:
+    if not optimizer.dynamic:
+        arguments = {"loss_scale_value": optimizer.initial_scale}
+        return {"class_name": "FixedLossScale", "config": arguments}
+    arguments = {
+        "initial_loss_scale": optimizer.initial_scale,
+        "increment_period": optimizer.dynamic_growth_steps,
+        "multiplier": 2.0,
+    }
+    return {"class_name": "DynamicLossScale", "config": arguments}
+
+
+def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[str, Any]]) -> Any:
+    """Makes an optimizer of `cls` from a configuration of any version.
+
+    Args:
+      cls: a public class, or one of its concrete classes.
+      config: `{"inner_optimizer", "dynamic", "initial_scale", "dynamic_growth_steps"}`, or
+        `{"optimizer", "loss_scale"}` of TensorFlow 2.0 to 2.3. It is not changed.
+      custom_objects: name to class, for the inner optimizer.
+    """
+    config = copy.deepcopy(config)
+    serialized = config["inner_optimizer"] if "inner_optimizer" in config else config["optimizer"]
+    inner = _inner(cls, serialized, custom_objects)
+    # The inner optimizer decides anew which concrete class it is.
+    public = cls if cls._family is None else cls._public
+    if public.role == "final":
+        return public(inner, **_final_arguments(config))
+    return public(inner, _experimental_argument(config))
+
+
+def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) -> Any:
+    if not isinstance(serialized, dict):
+        return serialized  # Keras has made it already
+    family = cls._family
+    keras = calling_keras() if family is None else family.keras
+    if hasattr(keras, "Operation"):  # Keras 3
+        return deserialize_optimizer(keras, for_keras_3(serialized), custom_objects, False)
+    if family is None:
+        legacy = (serialized.get("config") or {}).get("is_legacy_optimizer") is not False
+    else:
+        legacy = family.kind == "legacy"
+    return deserialize_optimizer(keras, serialized, custom_objects, legacy)
+
+
+def _final_arguments(config: Dict[str, Any]) -> Dict[str, Any]:
+    if "loss_scale" not in config:
+        names = ("dynamic", "initial_scale", "dynamic_growth_steps")
+        return {name: config[name] for name in names if name in config}
+    scale = experimental_loss_scale(config["loss_scale"])
+    if isinstance(scale, float):
+        return {"dynamic": False, "initial_scale": scale}
+    return {
+        "initial_scale": scale.initial_loss_scale,
+        "dynamic_growth_steps": scale.increment_period,
+    }
+
+
+def _experimental_argument(config: Dict[str, Any]) -> Any:
+    if "loss_scale" in config:
+        return config["loss_scale"]
+    if not config.get("dynamic", True):
+        return config["initial_scale"]
+    scale, steps = config.get("initial_scale"), config.get("dynamic_growth_steps")
+    return DynamicLossScale(
+        DEFAULT_INITIAL_SCALE if scale is None else scale,
+        DEFAULT_GROWTH_STEPS if steps is None else steps,
+    )

@@ -1,0 +1,37 @@
+"""`tf.keras.mixed_precision.experimental.LossScaleOptimizer` of TensorFlow 2.8, on every Keras."""
+
+from typing import Any
+
+from tf_lossscale._keras.arguments import check_inner, experimental_loss_scale, mark_wrapped
+from tf_lossscale._keras.final import LossScaleOptimizer as FinalLossScaleOptimizer
+
+__all__ = ["LossScaleOptimizer"]
+
+
+class LossScaleOptimizer(FinalLossScaleOptimizer):
+    """The optimizer with loss scaling as TensorFlow 1.14 to 2.8 had it, on every Keras.
+
+    Stands for `tf.keras.mixed_precision.experimental.LossScaleOptimizer`, TensorFlow 2.8, which is
+    the final class with another constructor; `loss_scale` reads as a tensor, not as the object that
+    was passed. A `DynamicLossScale` that is passed keeps the state: its variables are the scale and
+    the counter of this optimizer.
+
+    Args:
+      optimizer: a Keras optimizer. It must not scale the loss, nor be wrapped elsewhere.
+      loss_scale: `"dynamic"`, a number, a `FixedLossScale`, or a `DynamicLossScale` whose
+        multiplier is 2.
+
+    Raises:
+      TypeError: `optimizer` is no Keras optimizer, or a LossScaleOptimizer; `loss_scale` is a
+        `LossScale` of another class.
+      ValueError: `optimizer` is wrapped already; `loss_scale` is None, or nothing of the above.
+    """
+
+    role = "experimental"
+    inner_argument = "optimizer"
+
+    def __init__(self, optimizer: Any, loss_scale: Any) -> None:
+        check_inner(optimizer)
+        scale = experimental_loss_scale(loss_scale)
+        self._set_up(optimizer, scale)
+        mark_wrapped(optimizer)

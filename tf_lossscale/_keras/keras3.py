@@ -1,0 +1,379 @@
+"""The wrapper of Keras 3 optimizers: Keras 2's methods and rules on Keras 3's class."""
+
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
+
+from tf_lossscale._keras.calls import ScalingCalls
+from tf_lossscale._keras.config import to_config
+from tf_lossscale._keras.state import Keras3State
+from tf_lossscale._keras.steps import Hidden, step, summed
+from tf_lossscale._replicas import replica_count
+from tf_lossscale._scaling import scale_loss, unscale_gradients
+from tf_lossscale._step import as_pairs
+from tf_lossscale._versions import KerasFamily, not_converted, tf
+
+__all__ = ["Behaviour", "class_names", "namespace"]
+
+LARGEST_FLOAT32 = 3.4028234663852886e38
+
+
+class InnerOption:
+    """An option of Keras 3's base class that is the inner optimizer's.
+
+    The base class reads its options when it makes its variables; the wrapper itself has none set,
+    so that its variables are those of the installed class.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, wrapper: Any, owner: Any = None) -> Any:
+        if wrapper is None:
+            return self
+        if wrapper.__dict__.get("_forwards_options"):
+            return getattr(wrapper.inner_optimizer, self.name)
+        return wrapper.__dict__.get("_own_options", {}).get(self.name)
+
+    def __set__(self, wrapper: Any, value: Any) -> None:
+        if wrapper.__dict__.get("_forwards_options"):
+            setattr(wrapper.inner_optimizer, self.name, value)
+        else:
+            wrapper.__dict__.setdefault("_own_options", {})[self.name] = value
+
+
+_OPTIONS = (
+    "clipnorm",
+    "clipvalue",
+    "ema_momentum",
+    "ema_overwrite_frequency",
+    "global_clipnorm",
+    "gradient_accumulation_steps",
+    "use_ema",
+    "weight_decay",
+)
+
+
+class Behaviour:
+    """Steps of a Keras 3 optimizer, by Keras 2's rules.
+
+    `apply` takes scaled gradients, as `fit` gives them; `apply_gradients` takes unscaled ones, as a
+    Keras 2 loop gives them, unless the loss was scaled with Keras 3's `scale_loss`.
+    """
+
+    inner_optimizer: Any
+    initial_scale: float
+    dynamic_growth_steps: Optional[int]
+    _forwards_options: bool
+    _waiting_weights: Optional[List[Any]] = None
+    _state: Keras3State
+    _calls: ScalingCalls
+
+    def _set_up(self, inner: Any, loss_scale: Any) -> None:
+        fixed = isinstance(loss_scale, float)
+        initial = loss_scale if fixed else loss_scale.initial_loss_scale
+        self._check(initial)
+        own: Any = self
+        own._family.installed_final.__init__(
+            self,
+            inner,
+            initial_scale=initial,
+            dynamic_growth_steps=None if fixed else loss_scale.increment_period,
+            name="loss_scale_optimizer",
+        )
+        # At once, and not at the first step, so that no function is traced with a constant scale.
+        # The order is the installed class's, and so is the layout of its files.
+        own.step_counter = own.add_variable(
+            shape=(), dtype="int", initializer="zeros", aggregation="none", name="step_counter"
+        )
+        own.dynamic_scale = own.add_variable(
+            shape=(), dtype="float32", initializer="ones", aggregation="none", name="dynamic_scale"
+        )
+        own.dynamic_scale.assign(initial if fixed else loss_scale())
+        if not fixed:
+            own.step_counter.assign(loss_scale._num_good_steps)
+        self._state = Keras3State(own)
+        self._calls = ScalingCalls()
+        self._forwards_options = True
+
+    def _check(self, initial: float) -> None:
+        if not 1 <= initial <= LARGEST_FLOAT32:
+            raise ValueError(
+                "On Keras 3 the loss scale is held between 1 and the largest finite float32, "
+                f"{LARGEST_FLOAT32}, but initial_scale is {initial}."
+            )
+
+    def build(self, var_list: Sequence[Any]) -> None:
+        """Makes the slots of the inner optimizer.
+
+        Args:
+          var_list: the variables that gradients will be applied to.
+        """
+        own: Any = self
+        if not var_list:
+            return  # reading an HDF5 file, Keras asks for this before it knows the variables
+        if not self.inner_optimizer.built:
+            self.inner_optimizer.build(var_list)
+        self._forwards_options = False
+        try:
+            own._family.base.build(self, var_list)
+        finally:
+            self._forwards_options = True
+        if self._waiting_weights:
+            self.set_weights(self.__dict__.pop("_waiting_weights"))
+
+    @property
+    def weights(self) -> List[Any]:
+        """The variables, under Keras 2's name."""
+        own: Any = self
+        return list(own.variables)
+
+    def get_weights(self) -> List[Any]:
+        """Returns the values of `variables`, as NumPy arrays."""
+        own: Any = self
+        return [variable.numpy() for variable in own.variables]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Sets the variables of this and of the inner optimizer, as far as they are made.
+
+        What belongs to slots that are not made yet is set when they are.
+
+        Args:
+          weights: arrays in the order of `variables`.
+        """
+        own: Any = self
+        variables = own.variables
+        for variable, value in zip(variables, weights):
+            variable.assign(value)
+        if len(weights) > len(variables) and not own.built:
+            # Copies: what Keras reads from an HDF5 file is gone when it closes the file.
+            self.__dict__["_waiting_weights"] = [np.array(each) for each in weights]
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the loss scale follows the gradients."""
+        return self._state.dynamic
+
+    @property
+    def loss_scale(self) -> Any:
+        """The current loss scale: a float32 tensor of shape `[]`."""
+        return self._state()
+
+    @property
+    def dynamic_counter(self) -> Optional[Any]:
+        """The variable that counts finite steps since the last change; None if fixed."""
+        return self._state.counter if self.dynamic else None
+
+    @property
+    def lr(self) -> Any:
+        """The learning rate of the inner optimizer."""
+        own: Any = self
+        return own.learning_rate
+
+    @lr.setter
+    def lr(self, value: Any) -> None:
+        own: Any = self
+        own.learning_rate = value
+
+    @not_converted
+    def get_scaled_loss(self, loss: Any) -> Any:
+        """Returns the loss times the loss scale, as Keras 2 does.
+
+        Args:
+          loss: a float tensor, or a callable that returns one.
+
+        Returns:
+          The product in the dtype of the loss; a callable for a callable.
+        """
+        self._calls.note("get_scaled_loss")
+        return scale_loss(loss, self._state)
+
+    @not_converted
+    def scale_loss(self, loss: Any) -> Any:
+        """Returns the loss times the loss scale, as Keras 3 does before it calls `apply`.
+
+        Args:
+          loss: a float tensor.
+
+        Returns:
+          The product, in float32 or the wider dtype of the loss.
+        """
+        self._calls.note("scale_loss")
+        loss = tf.convert_to_tensor(loss)
+        if loss.dtype in (tf.float16, tf.bfloat16):
+            loss = tf.cast(loss, tf.float32)
+        return scale_loss(loss, self._state)
+
+    @not_converted
+    def get_unscaled_gradients(self, grads: Sequence[Any]) -> List[Any]:
+        """Returns the gradients divided by the loss scale, for `apply_gradients`.
+
+        Args:
+          grads: float tensors, `IndexedSlices` (which stay sparse) and None (which stays None).
+        """
+        self._calls.note("get_unscaled_gradients")
+        return self._unscaled(grads)
+
+    def _unscaled(self, grads: Sequence[Any]) -> List[Any]:
+        pairs = unscale_gradients([(each, None) for each in grads], self._state())
+        return [gradient for gradient, _ in pairs]
+
+    @not_converted
+    def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> Any:
+        """Scales the loss, computes the gradients, unscales and applies them.
+
+        Args:
+          loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
+          var_list: the variables, or a callable that returns them.
+          tape: the tape.
+        """
+        if not callable(loss) and tape is None:
+            raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
+        tape = tf.GradientTape() if tape is None else tape
+        with tape:
+            scaled = self.get_scaled_loss(loss() if callable(loss) else loss)
+        variables = list(var_list() if callable(var_list) else var_list)
+        watched = [each if isinstance(each, tf.Variable) else each.value for each in variables]
+        gradients = self.get_unscaled_gradients(tape.gradient(scaled, watched))
+        return self.apply_gradients(zip(gradients, variables))
+
+    @not_converted
+    def apply_gradients(self, grads_and_vars: Any, **kwargs: Any) -> Any:
+        """Applies gradients, if all of them are finite on all replicas.
+
+        Args:
+          grads_and_vars: pairs of a gradient, or None, and its variable. The gradients are
+            unscaled, unless the loss was scaled with `scale_loss`.
+          **kwargs: `name`, `experimental_aggregate_gradients` and `skip_gradients_aggregation` of
+            Keras 2.
+
+        Returns:
+          The variable that counts the steps.
+
+        Raises:
+          RuntimeError: it cannot be told whether the gradients are scaled.
+          ValueError: there is no gradient, or it is not called in a replica context.
+        """
+        _check_keras_2_arguments(kwargs)
+        scaled = self._calls.applies_scaled()
+        pairs = list(grads_and_vars)
+        if pairs:
+            pairs = as_pairs(pairs, type(self).__name__)
+        gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
+        self._apply_all(self._unscaled(gradients) if scaled else gradients, variables)
+        own: Any = self
+        return own.iterations
+
+    @not_converted
+    def apply(self, grads: Sequence[Any], trainable_variables: Optional[Any] = None) -> None:
+        """Unscales and applies scaled gradients, if all of them are finite on all replicas.
+
+        Args:
+          grads: gradients of a loss that `scale_loss` scaled, or None.
+          trainable_variables: their variables; those that the optimizer was built for if None.
+
+        Raises:
+          RuntimeError: the gradients were unscaled before.
+          ValueError: there is no gradient, or it is not called in a replica context.
+        """
+        self._calls.check_apply()
+        own: Any = self
+        if trainable_variables is None:
+            if not own.built:
+                raise ValueError(
+                    "apply() without variables needs an optimizer that is built: pass the "
+                    "variables, or call build(variables) first."
+                )
+            trainable_variables = own._trainable_variables
+        variables = list(trainable_variables)
+        if len(variables) != len(grads):
+            raise ValueError(
+                f"apply() was given {len(grads)} gradients for {len(variables)} variables."
+            )
+        gradients = [
+            gradient if own._overwrite_variable_with_gradient(variable) else unscaled
+            for gradient, unscaled, variable in zip(grads, self._unscaled(grads), variables)
+        ]
+        self._apply_all(gradients, variables)
+
+    def _apply_all(self, gradients: List[Any], variables: List[Any]) -> None:
+        if tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context():
+            raise ValueError(
+                "apply() must be called in a replica context. Call it in the function that "
+                "`strategy.run` runs."
+            )
+        own: Any = self
+        if variables and not own.built:
+            with tf.init_scope():
+                self.build(variables)
+        if gradients:
+            as_pairs(zip(gradients, variables), type(self).__name__)
+        tested = [each for each in gradients if each is not None]
+        if replica_count() > 1:
+            tested = summed(tested)
+        rest = Hidden(variables, None, True)
+        step(self._state, self._count, tested, self._apply_inner, (gradients, rest))
+
+    def _count(self) -> Any:
+        if self.inner_optimizer.gradient_accumulation_steps:
+            return None  # the steps since the last update are told by this count
+        return self.inner_optimizer.iterations.value
+
+    def _apply_inner(self, gradients: Sequence[Any], rest: Hidden) -> None:
+        self.inner_optimizer.apply(gradients, rest.variables)
+
+    def get_config(self) -> Dict[str, Any]:
+        """Returns the installed class's configuration, and `dynamic` where the scale is fixed."""
+        return to_config(self)
+
+    def __dir__(self) -> List[str]:
+        inner = [name for name in dir(self.inner_optimizer) if not name.startswith("_")]
+        return sorted({*super().__dir__(), *inner})
+
+    def __getattr__(self, name: str) -> Any:
+        inner = self.__dict__.get("inner_optimizer")
+        if inner is None or name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(inner, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        inner = self.__dict__.get("inner_optimizer")
+        if (
+            inner is None
+            or not self.__dict__.get("_forwards_options")
+            or name.startswith("_")
+            or name in self.__dict__
+            or hasattr(type(self), name)
+            or not hasattr(inner, name)
+        ):
+            super().__setattr__(name, value)
+        else:
+            setattr(inner, name, value)
+
+
+for _name in _OPTIONS:
+    setattr(Behaviour, _name, InnerOption(_name))
+
+
+def _check_keras_2_arguments(kwargs: Dict[str, Any]) -> None:
+    aggregate = kwargs.pop("experimental_aggregate_gradients", True)
+    skip = kwargs.pop("skip_gradients_aggregation", False)
+    kwargs.pop("name", None)
+    if kwargs:
+        raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
+    if replica_count() > 1 and (skip or not aggregate):
+        raise ValueError(
+            "A Keras 3 optimizer adds the gradients of all replicas up itself and cannot be told "
+            "that this was done. Give apply_gradients() each replica's own gradients, or divide "
+            "the summed ones by strategy.num_replicas_in_sync."
+        )
+
+
+def class_names(family: KerasFamily) -> Dict[str, str]:
+    """Returns the names under which Keras serializes the classes."""
+    return {"final": "LossScaleOptimizer", "experimental": "LossScaleOptimizer"}
+
+
+def namespace(family: KerasFamily, own: Sequence[Any]) -> Dict[str, Any]:
+    """Returns what the concrete class holds beside its bases."""
+    return {}

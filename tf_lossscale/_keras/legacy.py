@@ -1,0 +1,213 @@
+"""The wrapper of Keras 2 `OptimizerV2` optimizers."""
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple, cast
+
+from tf_lossscale._keras.steps import Hidden, summed
+from tf_lossscale._keras.wrapper import Keras2Wrapper, forwards
+from tf_lossscale._replicas import replica_count
+from tf_lossscale._step import as_pairs, require_replica_context
+from tf_lossscale._versions import (
+    LEGACY_AGGREGATES_ALWAYS,
+    LEGACY_CLIPS_WHEN_APPLIED,
+    LEGACY_KEEPS_INNER_APART,
+    KerasFamily,
+    TrackableReference,
+    aggregate_gradients,
+    asked_by_checkpoint,
+    not_converted,
+    show_to_keras_session,
+    tf,
+    tf1,
+)
+
+__all__ = ["Behaviour", "class_names", "namespace"]
+
+
+class Behaviour(Keras2Wrapper):
+    """Steps of an `OptimizerV2`, eager and in graphs."""
+
+    _HAS_AGGREGATE_GRAD = True
+
+    def _set_up(self, inner: Any, loss_scale: Any) -> None:
+        super()._set_up(inner, loss_scale)
+        state = self._loss_scale
+        if state.dynamic:
+            show_to_keras_session(cast(Any, self)._family, [state.scale, state.counter])
+
+    @not_converted
+    def minimize(
+        self,
+        loss: Any,
+        var_list: Any,
+        grad_loss: Optional[Any] = None,
+        name: Optional[str] = None,
+        tape: Optional[Any] = None,
+    ) -> Any:
+        """Scales the loss, computes the gradients, unscales and applies them.
+
+        Args:
+          loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
+          var_list: the variables, or a callable that returns them.
+          grad_loss: gradient of the loss, or None.
+          name: name for the operation.
+          tape: the tape.
+
+        Returns:
+          An operation in a graph; None in eager mode.
+        """
+        pairs = self._compute_gradients(loss, var_list, grad_loss, tape)
+        return self.apply_gradients(pairs, name=name)
+
+    @not_converted
+    def _compute_gradients(
+        self, loss: Any, var_list: Any, grad_loss: Optional[Any] = None, tape: Optional[Any] = None
+    ) -> List[Tuple[Any, Any]]:
+        if not callable(loss) and tape is None:
+            raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
+        tape = tf.GradientTape() if tape is None else tape
+        with tape:
+            if callable(loss):
+                if not callable(var_list):
+                    tape.watch(var_list)
+                loss = loss()
+            scaled = self.get_scaled_loss(loss)
+            variables = tf.nest.flatten(var_list() if callable(var_list) else var_list)
+        with tf1.name_scope(self._optimizer._name + "/gradients"):
+            gradients = tape.gradient(scaled, variables, grad_loss)
+        return list(zip(self.get_unscaled_gradients(gradients), variables))
+
+    @not_converted
+    def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
+        """Returns the unscaled gradients of a loss tensor of a graph.
+
+        Args:
+          loss: float tensor of shape `[]`.
+          params: the variables.
+
+        Raises:
+          ValueError: the loss does not depend on one of the variables.
+        """
+        gradients = tf1.gradients(self.get_scaled_loss(loss), list(params))
+        for gradient, variable in zip(gradients, params):
+            if gradient is None:
+                raise ValueError(
+                    f"Variable {variable} has `None` for gradient: the loss does not depend on it "
+                    "in a way that can be differentiated."
+                )
+        return self.get_unscaled_gradients(gradients)
+
+    @not_converted
+    def get_updates(self, loss: Any, params: Sequence[Any]) -> List[Any]:
+        """Returns the operations of a step, in a list, for graph-mode Keras."""
+        return [self.apply_gradients(list(zip(self.get_gradients(loss, params), params)))]
+
+    def _clip_gradients(self, grads: Any) -> Any:
+        return grads  # apply_gradients clips, after all replicas were added up
+
+    @not_converted
+    def apply_gradients(
+        self,
+        grads_and_vars: Any,
+        name: Optional[str] = None,
+        experimental_aggregate_gradients: bool = True,
+    ) -> Any:
+        """Applies unscaled gradients, if all of them are finite on all replicas.
+
+        Args:
+          grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
+          name: name for the operation.
+          experimental_aggregate_gradients: whether to add the gradients of the replicas up first.
+
+        Returns:
+          An operation in a graph; None in eager mode.
+
+        Raises:
+          ValueError: no gradient is there, or it is not called in a replica context.
+        """
+        require_replica_context()
+        pairs = list(grads_and_vars)
+        if pairs:
+            pairs = [pair for pair in as_pairs(pairs, type(self).__name__) if pair[0] is not None]
+        gradients = [gradient for gradient, _ in pairs]
+        rest = Hidden([variable for _, variable in pairs], name, experimental_aggregate_gradients)
+        self._create_inner_weights(rest.variables)
+        if not pairs or (replica_count() == 1 and not self._sums_beyond_replicas()):
+            return self._step(gradients, self._apply, gradients, rest)
+        if not experimental_aggregate_gradients:
+            return self._step(gradients, self._apply, gradients, rest, agreed=False)
+        if LEGACY_AGGREGATES_ALWAYS:
+            return self._step(summed(gradients), self._apply, gradients, rest)
+        rest.aggregate = False
+        sums = [gradient for gradient, _ in aggregate_gradients(self._optimizer, pairs)]
+        return self._step(sums, self._apply, sums, rest)
+
+    def _sums_beyond_replicas(self) -> bool:
+        """Whether the inner optimizer adds gradients up in a way of its own, as Horovod's do."""
+        inner: Any = type(self._optimizer)
+        family: Any = cast(Any, self)._family
+        method = getattr(inner, "_aggregate_gradients", None)
+        return method is not getattr(family.base, "_aggregate_gradients", None)
+
+    def _create_inner_weights(self, variables: Sequence[Any]) -> None:
+        # Under a strategy the step is made in threads that cannot make variables.
+        if tf.distribute.has_strategy():
+            with tf.init_scope():
+                self._optimizer.iterations  # noqa: B018
+                self._optimizer._create_hypers()
+                self._optimizer._create_slots(variables)
+
+    def _apply(self, gradients: Sequence[Any], rest: "Hidden") -> Any:
+        pairs = list(zip(gradients, rest.variables))
+        if LEGACY_AGGREGATES_ALWAYS:
+            return self._optimizer.apply_gradients(self._clipped(pairs), name=rest.name)
+        if not LEGACY_CLIPS_WHEN_APPLIED:
+            pairs = self._clipped(pairs)
+        return self._optimizer.apply_gradients(
+            pairs, name=rest.name, experimental_aggregate_gradients=rest.aggregate
+        )
+
+    def _clipped(self, pairs: List[Tuple[Any, Any]]) -> List[Tuple[Any, Any]]:
+        norm = getattr(self._optimizer, "clipnorm", None)
+        value = getattr(self._optimizer, "clipvalue", None)
+        if norm is not None:
+            pairs = [(tf.clip_by_norm(gradient, norm), variable) for gradient, variable in pairs]
+        if value is not None:
+            pairs = [
+                (tf.clip_by_value(gradient, -value, value), variable)
+                for gradient, variable in pairs
+            ]
+        return pairs
+
+    @property
+    def weights(self) -> List[Any]:
+        """The variables of the inner optimizer, in its order; not those of the loss scale."""
+        return self._optimizer.weights
+
+    # Checkpoints where the installed class is older than 2.3: the inner optimizer is a child.
+
+    @property
+    def _checkpoint_dependencies(self) -> List[Any]:
+        if not LEGACY_KEEPS_INNER_APART:
+            return super()._checkpoint_dependencies
+        return [
+            TrackableReference(name="base_optimizer", ref=self._optimizer),
+            TrackableReference(name="loss_scale", ref=self._loss_scale_trackable),
+        ]
+
+    def get_slot_names(self) -> List[str]:
+        """Returns the names of the slots of the inner optimizer."""
+        if LEGACY_KEEPS_INNER_APART and asked_by_checkpoint("get_slot_names", self):
+            return []  # they are saved with the inner optimizer
+        return self._optimizer.get_slot_names()
+
+
+def class_names(family: KerasFamily) -> Dict[str, str]:
+    """Returns the names under which Keras serializes the classes."""
+    experimental = family.installed_experimental
+    name = "LossScaleOptimizer" if experimental is None else experimental.__name__
+    return {"final": "LossScaleOptimizer", "experimental": name}
+
+
+def namespace(family: KerasFamily, own: Sequence[Any]) -> Dict[str, Any]:
+    """Returns what the concrete class holds beside its bases."""
+    return forwards(family.base, own)

@@ -1,0 +1,106 @@
+"""The wrapper of Keras 2's newer optimizers, TensorFlow 2.11 and later."""
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from tf_lossscale._keras.steps import Hidden, summed
+from tf_lossscale._keras.wrapper import Keras2Wrapper, forwards
+from tf_lossscale._replicas import replica_count
+from tf_lossscale._step import as_pairs, require_replica_context
+from tf_lossscale._versions import KerasFamily, not_converted, tf
+
+__all__ = ["Behaviour", "class_names", "namespace"]
+
+
+class Behaviour(Keras2Wrapper):
+    """Steps of a newer Keras 2 optimizer, eager and in functions."""
+
+    @not_converted
+    def compute_gradients(
+        self, loss: Any, var_list: Any, tape: Optional[Any] = None
+    ) -> List[Tuple[Any, Any]]:
+        """Computes the gradients of `loss`, through a loss that is scaled up.
+
+        Args:
+          loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
+          var_list: the variables, or a callable that returns them.
+          tape: the tape.
+
+        Returns:
+          Pairs of the unscaled gradient, or None, and the variable.
+        """
+        if not callable(loss) and tape is None:
+            raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
+        tape = tf.GradientTape() if tape is None else tape
+        with tape:
+            if callable(loss) and not callable(var_list):
+                tape.watch(var_list)
+            scaled = self.get_scaled_loss(loss() if callable(loss) else loss)
+        variables = list(var_list() if callable(var_list) else var_list)
+        gradients = tape.gradient(scaled, variables)
+        return list(zip(self.get_unscaled_gradients(gradients), variables))
+
+    @not_converted
+    def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> None:
+        """Scales the loss, computes the gradients, unscales and applies them.
+
+        Args:
+          loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
+          var_list: the variables, or a callable that returns them.
+          tape: the tape.
+        """
+        self.apply_gradients(self.compute_gradients(loss, var_list, tape))
+
+    @not_converted
+    def apply_gradients(
+        self,
+        grads_and_vars: Any,
+        name: Optional[str] = None,
+        skip_gradients_aggregation: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Applies unscaled gradients, if all of them are finite on all replicas.
+
+        Args:
+          grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
+          name: name for the operation.
+          skip_gradients_aggregation: whether the gradients of the replicas are added up already.
+          **kwargs: `experimental_aggregate_gradients`, the opposite of that.
+
+        Raises:
+          ValueError: no gradient is there, or it is not called in a replica context.
+        """
+        require_replica_context()
+        aggregate = kwargs.pop("experimental_aggregate_gradients", True)
+        aggregate = aggregate and not skip_gradients_aggregation
+        if kwargs:
+            raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
+        pairs = list(grads_and_vars)
+        if pairs:
+            pairs = [pair for pair in as_pairs(pairs, type(self).__name__) if pair[0] is not None]
+        gradients = [gradient for gradient, _ in pairs]
+        rest = Hidden([variable for _, variable in pairs], name, False)
+        with tf.init_scope():
+            # The variables of the inner optimizer cannot be made in a conditional.
+            if rest.variables:
+                self._optimizer.build(rest.variables)
+        if replica_count() > 1 and aggregate:
+            gradients = summed(gradients)
+        return self._step(gradients, self._apply, gradients, rest, agreed=aggregate)
+
+    def _apply(self, gradients: Sequence[Any], rest: Hidden) -> Any:
+        if gradients:
+            self._optimizer.apply_gradients(
+                list(zip(gradients, rest.variables)),
+                name=rest.name,
+                skip_gradients_aggregation=True,
+            )
+
+
+def class_names(family: KerasFamily) -> Dict[str, str]:
+    """Returns the names under which Keras serializes the classes."""
+    return {"final": "LossScaleOptimizerV3", "experimental": "LossScaleOptimizerV3"}
+
+
+def namespace(family: KerasFamily, own: Sequence[Any]) -> Dict[str, Any]:
+    """Returns what the concrete class holds beside its bases."""
+    return forwards(family.base, own)

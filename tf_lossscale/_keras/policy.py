@@ -1,0 +1,199 @@
+"""The dtype policies of `tf.keras.mixed_precision`, the experimental ones with their loss scale.
+
+The final names are the installed Keras's own. The experimental ones are too, as long as Keras has
+them; later `compile` knows no loss scale of a policy, and what it cannot honour is refused here.
+"""
+
+from typing import Any, Dict, Optional
+
+from tf_lossscale._v1.identifiers import as_loss_scale
+from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
+from tf_lossscale._versions import policy_of_layer, tf
+
+__all__ = [
+    "ExperimentalPolicy",
+    "Policy",
+    "experimental_global_policy",
+    "get_layer_policy",
+    "global_policy",
+    "set_global_policy",
+    "set_policy",
+]
+
+_installed: Any = tf.keras.mixed_precision
+_experimental: Any = getattr(_installed, "experimental", None)
+
+
+def _first(*names: str) -> Any:
+    for owner in (_installed, _experimental):
+        for name in names:
+            if hasattr(owner, name):
+                return getattr(owner, name)
+    raise AttributeError(f"tf.keras.mixed_precision has none of {names}")
+
+
+# Keras 3 has two names for each, TensorFlow up to 2.3 the experimental namespace only.
+Policy: Any = _first("Policy", "DTypePolicy")
+global_policy: Any = _first("global_policy", "dtype_policy")
+set_global_policy: Any = _first("set_global_policy", "set_dtype_policy", "set_policy")
+
+_SCALED = "mixed_float16"
+_SCALE_OF_COMPILE = {"initial_loss_scale": 2.0**15, "increment_period": 2000, "multiplier": 2.0}
+
+
+class _PolicyWithLossScale(Policy):
+    """A dtype policy that says how `compile` scales the loss.
+
+    Stands for `tf.keras.mixed_precision.experimental.Policy`, TensorFlow 2.8. From TensorFlow 2.9
+    on `compile` scales under `mixed_float16`, dynamically, and under no other policy; a policy that
+    asks for something else is refused.
+
+    Args:
+      name: name of the policy, such as `"mixed_float16"`.
+      loss_scale: `"auto"`, which is dynamic for `mixed_float16` and None for others; or a loss
+        scale that this Keras honours.
+
+    Raises:
+      ValueError: `compile` of this Keras would not scale so, or the policy cannot be parsed.
+    """
+
+    def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
+        super().__init__(name)
+        auto = isinstance(loss_scale, str) and loss_scale in ("auto", "dynamic")
+        if not auto or (loss_scale == "dynamic" and self.name != _SCALED):
+            _refuse_what_compile_ignores(self.name, as_loss_scale(loss_scale))
+        self._loss_scale: Optional[Any] = None
+
+    @property
+    def loss_scale(self) -> Optional[Any]:
+        """The loss scale that `compile` gives an optimizer, or None."""
+        # Made when it is asked for, as its variables cannot be made everywhere.
+        if self._loss_scale is None and self.name == _SCALED:
+            with tf.init_scope():
+                self._loss_scale = DynamicLossScale()
+        return self._loss_scale
+
+    def get_config(self) -> Dict[str, Any]:
+        """Returns the name alone: from it the loss scale follows."""
+        return {"name": self.name}
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+        """Makes a policy from `get_config`, also of TensorFlow 2.1 to 2.8."""
+        return cls(**config)
+
+
+# Layers are saved with the class of their policy, and Keras is to find its own.
+_PolicyWithLossScale.__name__ = _PolicyWithLossScale.__qualname__ = Policy.__name__
+_PolicyWithLossScale.__module__ = Policy.__module__
+
+
+def _refuse_what_compile_ignores(name: str, scale: Optional[Any]) -> None:
+    if scale is None:
+        honoured = name != _SCALED
+        arguments = "dynamic=False, initial_scale=1"
+    else:
+        config = dict(scale.get_config())
+        honoured = name == _SCALED and config == _SCALE_OF_COMPILE
+        arguments = _as_arguments(config)
+    if honoured:
+        return
+    raise ValueError(
+        f"The loss scale {scale} of the policy {name!r} would be ignored: compile() of this Keras "
+        f"scales the loss for {_SCALED!r} only, and then dynamically. Set the policy without a "
+        "loss scale and wrap the optimizer:\n"
+        f"  tf.keras.mixed_precision.set_global_policy({name!r})\n"
+        f"  optimizer = tf_lossscale.keras.mixed_precision.LossScaleOptimizer(optimizer"
+        f"{', ' + arguments if arguments else ''})"
+    )
+
+
+def _as_arguments(config: Dict[str, Any]) -> str:
+    if "loss_scale_value" in config:
+        return "dynamic=False, initial_scale={loss_scale_value}".format(**config)
+    if "increment_period" not in config:
+        return "..."  # a class of the user's
+    scale, steps = config["initial_loss_scale"], config["increment_period"]
+    return f"initial_scale={scale}, dynamic_growth_steps={steps}"
+
+
+def _global_policy() -> Any:
+    """Returns the global policy, with its loss scale.
+
+    Stands for `tf.keras.mixed_precision.experimental.global_policy`, TensorFlow 2.8.
+    """
+    return _with_loss_scale(global_policy())
+
+
+def _set_policy(policy: Any) -> None:
+    """Sets the policy of the layers that are made from now on.
+
+    Stands for `tf.keras.mixed_precision.experimental.set_policy`, TensorFlow 2.8.
+
+    Args:
+      policy: a policy, its name, or None for the default one.
+    """
+    # The plain policy is set, because layers hand it on to the files they are saved in.
+    name = tf.keras.backend.floatx() if policy is None else _with_loss_scale(policy).name
+    set_global_policy(Policy(name))
+
+
+def _get_layer_policy(layer: Any) -> Any:
+    """Returns the policy of a layer, with its loss scale.
+
+    Stands for `tf.keras.mixed_precision.experimental.get_layer_policy`, TensorFlow 2.8.
+
+    Args:
+      layer: a Keras layer.
+
+    Raises:
+      ValueError: it is no layer.
+    """
+    policy = policy_of_layer(layer)
+    if policy is None:
+        raise ValueError(f"get_policy can only be called on a layer, but got: {layer}")
+    return _with_loss_scale(policy)
+
+
+def _with_loss_scale(policy: Any) -> Any:
+    if hasattr(policy, "loss_scale"):
+        return policy
+    return _PolicyWithLossScale(getattr(policy, "name", policy))
+
+
+def _taking_our_loss_scales(installed: Any) -> Any:
+    """Returns the installed experimental policy, which also takes loss scales of ours."""
+
+    class TakesOurs(installed):
+        def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
+            if isinstance(loss_scale, str) and loss_scale == "auto":
+                super().__init__(name)  # its default has two spellings
+                return
+            if isinstance(loss_scale, (DynamicLossScale, FixedLossScale)):
+                original = getattr(tf.compat.v1.train.experimental, type(loss_scale).__name__)
+                loss_scale = original(**loss_scale.get_config())
+            super().__init__(name, loss_scale=loss_scale)
+
+    TakesOurs.__name__ = TakesOurs.__qualname__ = installed.__name__
+    TakesOurs.__module__, TakesOurs.__doc__ = installed.__module__, installed.__doc__
+    return TakesOurs
+
+
+def _installed_or(name: str, ours: Any) -> Any:
+    return getattr(_experimental, name, ours)
+
+
+ExperimentalPolicy: Any = (
+    _taking_our_loss_scales(_experimental.Policy)
+    if hasattr(_experimental, "Policy")
+    else _PolicyWithLossScale
+)
+experimental_global_policy: Any = _installed_or("global_policy", _global_policy)
+set_policy: Any = _installed_or("set_policy", _set_policy)
+get_layer_policy: Any = _installed_or("get_layer_policy", _get_layer_policy)
+for _name, _function in (
+    ("global_policy", _global_policy),
+    ("set_policy", _set_policy),
+    ("get_layer_policy", _get_layer_policy),
+):
+    _function.__name__ = _function.__qualname__ = _name

@@ -1,0 +1,104 @@
+"""One step of a wrapped Keras optimizer: applied by all replicas, or by none."""
+
+from typing import Any, Callable, List, Optional, Sequence
+
+from tf_lossscale._branch import branch
+from tf_lossscale._finite import all_finite
+from tf_lossscale._replicas import agreed as agreed_by_replicas
+from tf_lossscale._versions import not_converted, supports_merge_call, tf, tf1
+
+__all__ = ["Hidden", "step", "summed"]
+
+
+class Hidden:
+    """Arguments of a step that a strategy must not look into.
+
+    Attributes:
+      variables: the variables that the step changes.
+      name: name for the operation, or None.
+      aggregate: whether the gradients are still to be added up over the replicas.
+    """
+
+    def __init__(self, variables: Sequence[Any], name: Optional[str], aggregate: bool) -> None:
+        self.variables = variables
+        self.name = name
+        self.aggregate = aggregate
+
+
+@not_converted
+def summed(gradients: Sequence[Any]) -> List[Any]:
+    """Returns the gradients added up over all replicas, in a replica context."""
+    context = tf.distribute.get_replica_context()
+    return [context.all_reduce(tf.distribute.ReduceOp.SUM, gradient) for gradient in gradients]
+
+
+@not_converted
+def step(
+    state: Any,
+    iterations: Callable[[], Any],
+    gradients: Sequence[Any],
+    apply: Callable[..., Any],
+    args: Sequence[Any],
+    agreed: bool = True,
+) -> Any:
+    """Applies unscaled gradients if they are finite, and moves the loss scale.
+
+    Args:
+      state: the loss scale; a fixed one applies everything.
+      iterations: returns the variable that a skipped step advances too, or None.
+      gradients: what is tested: tensors, `IndexedSlices` and None, as they will be applied.
+      apply: `apply(*args)` applies them, in a replica context.
+      args: the arguments.
+      agreed: whether all replicas have the same gradients here, and so find the same.
+
+    Returns:
+      An operation in a graph; None in eager mode.
+    """
+    if not state.dynamic:
+        return apply(*args)
+    finite = all_finite(gradients)
+    if not agreed:
+        finite = agreed_by_replicas(finite)
+
+    def everywhere(run: Callable[..., Any]) -> Any:
+        applied = branch(finite, run)
+        counted = _count_skipped(iterations, finite)
+        with tf1.control_dependencies([each for each in [applied] if _is_in_graph(each)]):
+            updated = state.update(finite)
+        return _group(applied, counted, updated)
+
+    if not tf.distribute.has_strategy() or not supports_merge_call():
+        return everywhere(lambda: apply(*args))
+
+    def in_cross_replica(strategy: Any, flags: Any, *args: Any) -> Any:
+        nonlocal finite
+        finite = strategy.experimental_local_results(flags)[0]
+
+        def run() -> Any:
+            done = strategy.extended.call_for_each_replica(apply, args=args)
+            return _group(*strategy.experimental_local_results(done))
+
+        return everywhere(run)
+
+    context = tf.distribute.get_replica_context()
+    return context.merge_call(in_cross_replica, args=(finite, *args))
+
+
+def _count_skipped(iterations: Callable[[], Any], finite: Any) -> Any:
+    if tf.executing_eagerly() and finite:
+        return None
+    counter = iterations()
+    if counter is None:
+        return None
+    return counter.assign_add(tf.cast(tf.logical_not(finite), counter.dtype))
+
+
+def _is_in_graph(value: Any) -> bool:
+    return value is not None and not tf.executing_eagerly()
+
+
+def _group(*results: Any) -> Any:
+    if tf.executing_eagerly():
+        return None
+    flat = tf.nest.flatten(list(results))
+    return tf.group(*[each for each in flat if each is not None])

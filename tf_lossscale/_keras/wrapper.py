@@ -1,0 +1,248 @@
+"""What the wrappers of both kinds of Keras 2 optimizers have in common."""
+
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+from tf_lossscale._keras.config import to_config
+from tf_lossscale._keras.state import make_state
+from tf_lossscale._keras.steps import step
+from tf_lossscale._scaling import scale_loss, unscale_gradients
+from tf_lossscale._versions import Trackable, TrackableReference, asked_by_compile, not_converted
+
+__all__ = ["Forward", "Keras2Wrapper", "forwards"]
+
+
+class Forward:
+    """An attribute of the wrapper that is the inner optimizer's."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, wrapper: Any, owner: Any = None) -> Any:
+        if wrapper is None:
+            return self
+        return getattr(wrapper._optimizer, self.name)
+
+    def __set__(self, wrapper: Any, value: Any) -> None:
+        setattr(wrapper._optimizer, self.name, value)
+
+
+def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
+    """Returns a `Forward` for every name of the Keras class `base` that no class of `own` defines.
+
+    The wrapper is an instance of `base` because Keras asks for that, but it never runs a method of
+    `base` on itself: its slots, hyper-parameters and counters are the inner optimizer's. What
+    checkpoints ask of it is answered as every `Trackable` does: the installed wrappers that it is
+    an instance of too, up to TensorFlow 2.10, pass that on to the inner optimizer, which does not
+    know of our loss scale.
+    """
+    ours = {
+        name
+        for each in own
+        for cls in each.__mro__
+        if cls.__module__.startswith("tf_lossscale.")
+        for name in vars(cls)
+    }
+    delegated = {
+        name
+        for each in own
+        for cls in each.__mro__
+        if cls.__name__.endswith("DelegatingTrackableMixin")
+        for name in vars(cls)
+    }
+    trackable = {
+        name: value
+        for name, value in vars(Trackable).items()
+        if name in delegated
+        and not (name.startswith("__") and name.endswith("__"))
+        and name not in ours
+    }
+    keras = base.__module__.split(".")[0]
+    forwarded = {
+        name: Forward(name)
+        for cls in base.__mro__
+        if cls.__module__.split(".")[0] == keras and "optimizer" in cls.__module__
+        for name, value in vars(cls).items()
+        if not (name.startswith("__") and name.endswith("__"))
+        and hasattr(value, "__get__")  # what is asked of the class itself stays as it is
+        and name not in ours
+    }
+    return dict(trackable, **forwarded)
+
+
+class Keras2Wrapper:
+    """The API of the final class, over an inner optimizer of Keras 2.
+
+    Names that are not its own are looked up on the inner optimizer, and set there if they exist.
+    """
+
+    _optimizer: Any
+    _loss_scale: Any
+
+    def _set_up(self, inner: Any, loss_scale: Any) -> None:
+        self.__dict__.update(_optimizer=inner, _loss_scale=make_state(loss_scale))
+        inner._maybe_initialize_trackable()  # a checkpoint may ask before the first step
+
+    @property
+    def inner_optimizer(self) -> Any:
+        """The optimizer that this one wraps."""
+        return self._optimizer
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the loss scale follows the gradients."""
+        return self._loss_scale.dynamic
+
+    @property
+    def loss_scale(self) -> Any:
+        """The current loss scale: a float32 tensor of shape `[]`."""
+        if asked_by_compile():
+            return self._loss_scale_trackable
+        return self._loss_scale()
+
+    @property
+    def dynamic_counter(self) -> Optional[Any]:
+        """The int64 variable that counts finite steps since the last change; None if fixed."""
+        return self._loss_scale.counter
+
+    @property
+    def initial_scale(self) -> float:
+        """The loss scale that it began with."""
+        return self._loss_scale.initial_scale
+
+    @property
+    def dynamic_growth_steps(self) -> Optional[int]:
+        """Finite steps in a row before the loss scale doubles; None if it is fixed."""
+        return self._loss_scale.growth_steps
+
+    @property
+    def iterations(self) -> Any:
+        """The int64 variable that counts steps, skipped ones too."""
+        return self._optimizer.iterations
+
+    @iterations.setter
+    def iterations(self, variable: Any) -> None:
+        self._optimizer.iterations = variable
+
+    @property
+    def learning_rate(self) -> Any:
+        """The learning rate of the inner optimizer."""
+        return self._optimizer.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        self._optimizer.learning_rate = value
+
+    @property
+    def lr(self) -> Any:
+        """The learning rate of the inner optimizer."""
+        return self._optimizer.lr
+
+    @lr.setter
+    def lr(self, value: Any) -> None:
+        self._optimizer.lr = value
+
+    @property
+    def name(self) -> str:
+        """The name of the inner optimizer."""
+        return getattr(self._optimizer, "name", self._optimizer._name)
+
+    @not_converted
+    def get_scaled_loss(self, loss: Any) -> Any:
+        """Returns the loss times the loss scale.
+
+        Args:
+          loss: a float tensor, or a callable that returns one.
+
+        Returns:
+          The product in the dtype of the loss; a callable for a callable, which reads the loss
+          scale when it is called.
+        """
+        return scale_loss(loss, self._loss_scale)
+
+    @not_converted
+    def get_unscaled_gradients(self, grads: Sequence[Any]) -> List[Any]:
+        """Returns the gradients divided by the loss scale.
+
+        Args:
+          grads: float tensors, `IndexedSlices` (which stay sparse) and None (which stays None).
+        """
+        pairs = unscale_gradients([(gradient, None) for gradient in grads], self._loss_scale())
+        return [gradient for gradient, _ in pairs]
+
+    def _step(
+        self, gradients: Sequence[Any], apply: Callable[..., Any], *args: Any, agreed: bool = True
+    ) -> Any:
+        return step(self._loss_scale, lambda: self.iterations, gradients, apply, args, agreed)
+
+    def get_config(self) -> Dict[str, Any]:
+        """Returns the arguments of the final class, the inner optimizer serialized."""
+        return to_config(self)
+
+    # Attributes
+
+    def __getattr__(self, name: str) -> Any:
+        inner = self.__dict__.get("_optimizer")
+        if inner is None or (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(inner, name)
+
+    # `OptimizerV2` has one of its own, which looks for hyper-parameters.
+    __getattribute__ = object.__getattribute__
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        inner = self.__dict__.get("_optimizer")
+        if (
+            inner is None
+            or name.startswith("_")
+            or name in self.__dict__
+            or hasattr(type(self), name)
+            or not hasattr(inner, name)
+        ):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(inner, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> List[str]:
+        return sorted(set(object.__dir__(self)) | set(dir(self._optimizer)))
+
+    # Checkpoints: the layout is that of the inner optimizer, and `loss_scale` beside.
+
+    @property
+    def _trackable(self) -> Any:
+        return self._optimizer
+
+    @property
+    def _loss_scale_trackable(self) -> Any:
+        return getattr(self._loss_scale, "loss_scale", self._loss_scale)
+
+    @property
+    def _checkpoint_dependencies(self) -> List[Any]:
+        mine = TrackableReference(name="loss_scale", ref=self._loss_scale_trackable)
+        return [*self._optimizer._checkpoint_dependencies, mine]
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Dict[str, Any]:
+        children = dict(self._optimizer._trackable_children(save_type, **kwargs))
+        children["loss_scale"] = self._loss_scale_trackable
+        return children
+
+    def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "loss_scale":
+            return self._loss_scale_trackable
+        if name == "base_optimizer":  # files of TensorFlow 1.14 to 2.2
+            return self._optimizer
+        return self._optimizer._lookup_dependency(name, *args, **kwargs)
+
+    # What is restored before the inner optimizer has made it waits with the inner optimizer.
+
+    @property
+    def _deferred_dependencies(self) -> Any:
+        self._optimizer._maybe_initialize_trackable()
+        return self._optimizer._deferred_dependencies
+
+    @property
+    def _unconditional_deferred_dependencies(self) -> Any:
+        self._optimizer._maybe_initialize_trackable()
+        return self._optimizer._unconditional_deferred_dependencies
