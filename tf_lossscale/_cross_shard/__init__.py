@@ -1,0 +1,1 @@
+"""`CrossShardOptimizer` and `cross_replica_sum`, on TPUs and off them."""

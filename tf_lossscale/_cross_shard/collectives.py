@@ -1,0 +1,123 @@
+"""Sums over the replicas of a strategy, whole or in subgroups, as TensorFlow's own collectives.
+
+Each replica builds one `CollectiveReduce`; the devices meet by its keys, on one machine or over the
+network. The operation is older than subgroups in `tf.distribute` and works in all of TensorFlow
+1.15 to 2.21, in Sessions and functions.
+"""
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+from tf_lossscale._cross_shard.groups import group_of
+from tf_lossscale._cross_shard.keys import group_key, instance_key
+from tf_lossscale._cross_shard.shards import Shards
+from tf_lossscale._versions import (
+    current_loop,
+    in_control_flow,
+    local_replica_started_eagerly,
+    not_converted,
+    per_replica,
+    replicas_of_workers_before,
+    tf,
+    tf1,
+)
+
+__all__ = ["collective_sum"]
+
+# What the operation has no kernel for, somewhere in 1.15 to 2.21, and what takes its place.
+_CARRIERS = {tf.float16: tf.float32, tf.bfloat16: tf.float32, tf.uint32: tf.int64}
+
+
+@not_converted
+def collective_sum(value: Any, shards: Shards, groups: Sequence[Sequence[int]]) -> Any:
+    """Returns the sum of `value` over the group of this replica.
+
+    Args:
+      value: tensor of a float dtype, int32, int64 or uint32, of the same shape on all replicas.
+      shards: the replicas of a strategy.
+      groups: numbers of replicas; every replica in one group.
+
+    Returns:
+      A tensor like `value`.
+    """
+    if len(groups[group_of(shards.replica, groups)]) == 1:
+        return tf.identity(value)
+    carrier = _CARRIERS.get(value.dtype.base_dtype, value.dtype.base_dtype)
+    carried = tf.cast(value, carrier)
+    if tf.executing_eagerly() or _sessions_could_prune():
+        total = _together(carried, groups)
+    else:
+        if local_replica_started_eagerly() and len(shards.strategy.extended.worker_devices) > 1:
+            raise NotImplementedError(
+                "A sum over replicas stands in a tf.function that each replica runs by itself, one "
+                "after the other, so that they would wait for each other for ever. Put a "
+                "tf.function around `strategy.run`."
+            )
+        total = _reduce(carried, shards.strategy, shards.replica, groups)
+    return tf.cast(total, value.dtype)
+
+
+def _reduce(value: Any, strategy: Any, index: int, groups: Sequence[Sequence[int]]) -> Any:
+    """Builds the operation of one replica."""
+    number = group_of(index, groups)
+    members = list(groups[number])
+    devices = strategy.extended.worker_devices
+    loop = current_loop() if len(devices) > 1 else None
+    # A device of its own for each member, whatever the code around it says: two on one would wait.
+    with tf1.device(None), tf1.device(devices[index % len(devices)]):
+        return tf.raw_ops.CollectiveReduce(
+            input=value,
+            group_size=len(members),
+            group_key=group_key(strategy, members),
+            instance_key=instance_key(index, number, len(groups), loop),
+            merge_op="Add",
+            final_op="Id",
+            subdiv_offsets=[0],
+        )
+
+
+# Two cases need the replicas of the process to come together first. Eager ones run one after the
+# other, so none may wait for the next in its own operation. And a Session runs only what it is
+# asked for: fetching the sum of one replica must have the operations of the others run as well.
+
+
+def _sessions_could_prune() -> bool:
+    graph = tf1.get_default_graph()
+    return (
+        not hasattr(graph, "outer_graph")  # a function runs all its collectives
+        and not in_control_flow(graph)  # from in there, replicas cannot come together
+        and not tf.distribute.in_cross_replica_context()
+        and len(tf.distribute.get_strategy().extended.worker_devices) > 1
+    )
+
+
+_functions: Dict[Tuple[Any, ...], Any] = {}
+
+
+def _together(value: Any, groups: Sequence[Sequence[int]]) -> Any:
+    def sum_all(strategy: Any, values: Any) -> Any:
+        local = strategy.experimental_local_results(values)
+        count = len(strategy.extended.worker_devices)
+        # A tensor that is the same object on all replicas comes as one.
+        totals = _function(strategy, groups)([local[i % len(local)] for i in range(count)])
+        return per_replica(values, totals) if len(local) == count > 1 else totals[0]
+
+    return tf.distribute.get_replica_context().merge_call(sum_all, args=(value,))
+
+
+def _function(strategy: Any, groups: Sequence[Sequence[int]]) -> Any:
+    """Returns a function of the values of all replicas of this process, which sums them."""
+    first = replicas_of_workers_before(strategy)
+
+    def reduce_all(values: List[Any]) -> List[Any]:
+        totals = [
+            _reduce(value, strategy, first + local, groups) for local, value in enumerate(values)
+        ]
+        with tf.control_dependencies(totals):
+            return [tf.identity(total) for total in totals]
+
+    if not tf.executing_eagerly():
+        return reduce_all
+    key = (id(strategy), str(groups))
+    if key not in _functions:
+        _functions[key] = tf.function(reduce_all, autograph=False)
+    return _functions[key]

@@ -1,0 +1,76 @@
+"""The keys by which the devices of one collective find each other.
+
+A collective has a group key, the same for all sums over one set of devices, and an instance key,
+one for each sum. All members must come to the same keys without speaking to each other:
+
+* The replicas of a process build the same sums in the same order, so the n-th sum of one replica
+  in a graph is the n-th of the others. The table gives it its key when the first of them asks.
+* The workers of a cluster run the same program, so their tables hand out keys in the same order.
+
+TensorFlow 1.15 looks instances up by their key alone, in the whole process: no two groups and no
+two graphs may share one. TensorFlow's own keys are small numbers; ours begin far above.
+"""
+
+import itertools
+import threading
+import weakref
+import zlib
+from typing import Any, Dict, List, Tuple
+
+from tf_lossscale._versions import graph_of_all_replicas
+
+__all__ = ["group_key", "instance_key"]
+
+BASE = 1 << 30
+
+_numbers = itertools.count(BASE)
+_lock = threading.Lock()
+
+
+class _Table:
+    """The sums of one graph: how many each replica has built, and the keys given to them."""
+
+    def __init__(self) -> None:
+        self.built: Dict[int, int] = {}
+        self.keys: Dict[Tuple[int, int], int] = {}
+        self.loops: Dict[int, Any] = {}
+
+
+_tables: "weakref.WeakKeyDictionary[Any, _Table]" = weakref.WeakKeyDictionary()
+
+
+def group_key(strategy: Any, members: List[int]) -> int:
+    """Returns the key of the devices of `members` (numbers of replicas) under `strategy`."""
+    local = strategy.extended.worker_devices
+    across = len(local) < strategy.num_replicas_in_sync
+    # The other workers' devices have names that only they know; there is one cluster, though.
+    devices = "cluster" if across else ",".join(local[member] for member in members)
+    return BASE + zlib.crc32(f"{devices} {members}".encode()) % BASE
+
+
+def instance_key(replica: int, group: int, groups: int, loop: Any) -> int:
+    """Returns the key of the next sum that `replica` builds in the current graph.
+
+    Args:
+      replica: number of the replica.
+      group: number of its group.
+      groups: how many groups there are; each gets a key of its own.
+      loop: the loop that the sum stands in, or None.
+
+    Raises:
+      NotImplementedError: the loop is not the one that the other replicas' sum stands in.
+    """
+    with _lock:
+        table = _tables.setdefault(graph_of_all_replicas(), _Table())
+        number = table.built.get(replica, 0)
+        table.built[replica] = number + 1
+        if table.loops.setdefault(number, loop) is not loop:
+            raise NotImplementedError(
+                "A sum over replicas stands in a loop that each replica has for itself, so the "
+                "replicas cannot find each other: TensorFlow tells the rounds of different loops "
+                "apart. Put the loop around `strategy.run`, or write it out in Python."
+            )
+        for each in range(groups):
+            if (number, each) not in table.keys:
+                table.keys[number, each] = next(_numbers)
+        return table.keys[number, group]

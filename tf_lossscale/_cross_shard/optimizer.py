@@ -1,0 +1,204 @@
+"""`CrossShardOptimizer`."""
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from tf_lossscale._cross_shard.applying import adds_replicas_up, apply_summed
+from tf_lossscale._cross_shard.groups import all_shards, checked_groups, subgroup_size
+from tf_lossscale._cross_shard.packing import sum_packed
+from tf_lossscale._cross_shard.shards import Shards, current_shards
+from tf_lossscale._cross_shard.sums import replica_sum
+from tf_lossscale._cross_shard.tpu import tpu_sum
+from tf_lossscale._step import as_pairs
+from tf_lossscale._versions import (
+    asked_by_checkpoint,
+    estimator_scales_loss,
+    not_converted,
+    tf,
+    tf1,
+)
+from tf_lossscale._wrapper import OptimizerWrapper
+
+__all__ = ["CrossShardOptimizer"]
+
+_SUM = tf1.losses.Reduction.SUM
+_MEAN = tf1.losses.Reduction.MEAN
+
+
+class CrossShardOptimizer(tf1.train.Optimizer):
+    """An optimizer that sums the gradients of all shards before an inner one applies them.
+
+    Stands for `tf.contrib.tpu.CrossShardOptimizer` and `tf.compat.v1.tpu.CrossShardOptimizer`,
+    TensorFlow 1.15 and 2.21, which work on TPUs only. In a TPU program it builds what they build.
+    In the replicas of a `tf.distribute.Strategy` it sums on GPUs and CPUs; with one shard it hands
+    the gradients on.
+
+    The mean is taken of the *loss*, in `compute_gradients`. Code that calls `tf.gradients` and
+    `apply_gradients` gets sums, whatever `reduction` says, as with the original.
+
+    Args:
+      opt: a `tf.compat.v1.train.Optimizer`.
+      reduction: `tf.compat.v1.losses.Reduction.MEAN` or `SUM`.
+      name: name of this optimizer.
+      group_assignment: lists of shard numbers, groups of equal size in which each shard stands
+        once; gradients are summed within each. None or empty for one group of all shards.
+
+    Raises:
+      ValueError: `reduction` is neither of the two.
+      TypeError: `opt` is no such optimizer.
+    """
+
+    def __init__(
+        self,
+        opt: Any,
+        reduction: str = _MEAN,
+        name: str = "CrossShardOptimizer",
+        group_assignment: Optional[Any] = None,
+    ) -> None:
+        if reduction not in (_SUM, _MEAN):
+            raise ValueError(
+                f"Argument `reduction` should be one of {(_SUM, _MEAN)}. Received: {reduction}"
+            )
+        if not isinstance(opt, tf1.train.Optimizer):
+            raise TypeError(
+                "CrossShardOptimizer only works with tf.compat.v1.train.Optimizer and not Keras "
+                f"Optimizer. Received: {opt}, of type {type(opt)}. Under a tf.distribute strategy "
+                "a Keras optimizer sums the gradients of the replicas by itself."
+            )
+        super().__init__(use_locking=False, name=name)
+        self._opt = opt
+        self._reduction = reduction
+        self._group_assignment = group_assignment
+
+    @not_converted
+    def compute_gradients(
+        self, loss: Any, var_list: Optional[Any] = None, **kwargs: Any
+    ) -> List[Tuple[Any, Any]]:
+        """Computes the gradients of this shard, of a loss divided by the number of shards for MEAN.
+
+        Args:
+          loss: float tensor of shape `[]`, or a callable that returns it.
+          var_list: the variables; all trainable ones of the graph if None.
+          **kwargs: more arguments of the inner optimizer's `compute_gradients`.
+
+        Returns:
+          Pairs of a gradient, or None, and its variable.
+
+        Raises:
+          ValueError: the group assignment is no equal partition of the shards.
+          RuntimeError: the call is made outside the replicas of a strategy that has several.
+        """
+        shards = current_shards("CrossShardOptimizer")
+        size = subgroup_size(self._group_assignment, shards.number)
+        if shards.number > 1 and self._reduction == _MEAN:
+            loss = _scaled(loss, 1.0 / size)
+        if shards.strategy is not None and estimator_scales_loss():
+            loss = _scaled(loss, shards.number)  # the inner optimizer is about to divide by it
+        return self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
+
+    @not_converted
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
+    ) -> Any:
+        """Sums the gradients over the shards, then has the inner optimizer apply them.
+
+        Args:
+          grads_and_vars: an iterable of pairs of a gradient of this shard, or None, and its
+            variable. `IndexedSlices` are made dense, as the original does.
+          global_step: integer variable that the step advances by one, or None.
+          name: name for the operation, or None.
+
+        Returns:
+          What the inner optimizer returns.
+
+        Raises:
+          ValueError: there are no pairs or no gradients, or the group assignment is no equal
+            partition of the shards.
+          RuntimeError: the call is made outside the replicas of a strategy that has several.
+        """
+        pairs = as_pairs(grads_and_vars, type(self).__name__)
+        shards = current_shards("cross_replica_sum")
+        if shards.tpu:
+            return self._opt.apply_gradients(
+                _tpu_summed(pairs, self._group_assignment or all_shards(shards.number)),
+                global_step,
+                name,
+            )
+        groups = (
+            checked_groups(self._group_assignment, shards.number)
+            if self._group_assignment
+            else all_shards(shards.number)
+        )
+        dense = [
+            (None if gradient is None else tf.convert_to_tensor(gradient), variable)
+            for gradient, variable in pairs
+        ]
+        if shards.number == 1 or (len(groups) == 1 and adds_replicas_up(self._opt)):
+            return self._opt.apply_gradients(dense, global_step, name)
+        return apply_summed(self._opt, _summed(dense, shards, groups), global_step, name)
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the slot that the inner optimizer made: `get_slot(var, name)`."""
+        return self._opt.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> List[str]:
+        """Returns the names of the slots of the inner optimizer."""
+        if isinstance(self._opt, OptimizerWrapper) and asked_by_checkpoint("get_slot_names", self):
+            return []  # they are saved with the optimizer that the inner one wraps
+        return self._opt.get_slot_names(*args, **kwargs)
+
+    def variables(self) -> List[Any]:
+        """Returns the variables of the inner optimizer."""
+        return self._opt.variables()
+
+    # Object checkpoints have the slots under this object, as the originals' files have them, and
+    # also what the originals lose: variables of the inner optimizer that are no slots, under the
+    # keys that the inner optimizer itself would have. All values go back to the inner optimizer.
+
+    @property
+    def _checkpoint_dependencies(self) -> List[Any]:
+        self._maybe_initialize_trackable()
+        mine = list(super()._checkpoint_dependencies)
+        if hasattr(tf1.train.Optimizer, "_trackable_children"):
+            return mine  # TensorFlow asks the method below
+        names = {each.name for each in mine}
+        self._opt._maybe_initialize_trackable()
+        return mine + [
+            each for each in self._opt._checkpoint_dependencies if each.name not in names
+        ]
+
+    def _trackable_children(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:
+        self._opt._maybe_initialize_trackable()
+        children = dict(self._opt._trackable_children(*args, **kwargs))
+        children.update(super()._trackable_children(*args, **kwargs))
+        return children
+
+    def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        found = super()._lookup_dependency(name, *args, **kwargs)
+        return found if found is not None else self._opt._lookup_dependency(name, *args, **kwargs)
+
+    def _create_or_restore_slot_variable(self, *args: Any, **kwargs: Any) -> Any:
+        return self._opt._create_or_restore_slot_variable(*args, **kwargs)
+
+
+def _scaled(loss: Any, scale: float) -> Any:
+    if callable(loss):
+        return lambda: _scaled(loss(), scale)
+    return loss * scale
+
+
+def _tpu_summed(pairs: Sequence[Tuple[Any, Any]], groups: Any) -> List[Tuple[Any, Any]]:
+    summed = []
+    for gradient, variable in pairs:
+        if gradient is not None:
+            with tf1.get_default_graph().colocate_with(gradient.op):
+                gradient = tpu_sum(gradient, groups)
+        summed.append((gradient, variable))
+    return summed
+
+
+def _summed(
+    pairs: Sequence[Tuple[Any, Any]], shards: Shards, groups: List[List[int]]
+) -> List[Tuple[Any, Any]]:
+    present = [gradient for gradient, _ in pairs if gradient is not None]
+    sums = iter(sum_packed(present, lambda each: replica_sum(each, shards, groups)))
+    return [(None if gradient is None else next(sums), variable) for gradient, variable in pairs]

@@ -1,0 +1,57 @@
+"""Many small tensors as few large ones, because each collective has a price of its own."""
+
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+from tf_lossscale._versions import not_converted, tf
+
+__all__ = ["sum_packed"]
+
+# A tensor of at least so many elements goes alone: copying it costs more than a collective does.
+LARGE = 1 << 16
+
+
+@not_converted
+def sum_packed(tensors: Sequence[Any], sum_one: Callable[[Any], Any]) -> List[Any]:
+    """Returns the sums of `tensors`, with the small ones of each dtype summed as one vector.
+
+    Args:
+      tensors: tensors of any shapes and dtypes.
+      sum_one: sums a single tensor over the shards, element by element.
+
+    Returns:
+      The sums, in the order of `tensors`.
+    """
+    sums: List[Any] = [None] * len(tensors)
+    for indices in _packs(tensors):
+        if len(indices) == 1:
+            sums[indices[0]] = sum_one(tensors[indices[0]])
+            continue
+        members = [tensors[index] for index in indices]
+        total = sum_one(tf.concat([tf.reshape(each, [-1]) for each in members], axis=0))
+        parts = tf.split(total, [_size(each) for each in members])
+        for index, member, part in zip(indices, members, parts):
+            sums[index] = tf.reshape(part, _shape(member))
+            sums[index].set_shape(member.shape)
+    return sums
+
+
+def _packs(tensors: Sequence[Any]) -> List[Tuple[int, ...]]:
+    """Groups the numbers of the tensors, in an order that depends on dtypes and shapes only."""
+    small: Dict[Any, List[int]] = {}
+    packs: List[Tuple[int, ...]] = []
+    for index, tensor in enumerate(tensors):
+        elements = tensor.shape.num_elements()
+        if elements is not None and elements >= LARGE:
+            packs.append((index,))
+        else:
+            small.setdefault(tensor.dtype.base_dtype, []).append(index)
+    return packs + [tuple(indices) for indices in small.values()]
+
+
+def _size(tensor: Any) -> Any:
+    elements = tensor.shape.num_elements()
+    return tf.size(tensor) if elements is None else elements
+
+
+def _shape(tensor: Any) -> Any:
+    return tensor.shape if tensor.shape.is_fully_defined() else tf.shape(tensor)

@@ -1,0 +1,58 @@
+"""Where a step is being built: on which of how many shards, and by what means they are added up."""
+
+from typing import Any, NamedTuple
+
+from tf_lossscale._versions import in_tpu_replication, replica_id, tf, tf1, tpu_shards
+
+__all__ = ["ALONE", "Shards", "current_shards"]
+
+
+class Shards(NamedTuple):
+    """The shards that share the current step.
+
+    Attributes:
+      number: how many there are.
+      tpu: whether they are TPU shards, which are summed by the TPU's own operation.
+      strategy: the strategy whose replicas they are, or None.
+      replica: the number of this replica among them; 0 on a TPU, where one graph is built for all.
+    """
+
+    number: int
+    tpu: bool = False
+    strategy: Any = None
+    replica: int = 0
+
+
+ALONE = Shards(number=1)
+
+
+def current_shards(who: str) -> Shards:
+    """Returns the shards here; one, with a warning, where nothing says how many.
+
+    Args:
+      who: name of the symbol that asks, for the messages.
+
+    Raises:
+      RuntimeError: this is the cross-replica context of a strategy with several replicas, where
+        there is no value of one shard to speak of.
+    """
+    count = tpu_shards()
+    if count is not None:
+        return Shards(count, tpu=True)
+    if tf.distribute.has_strategy():
+        strategy = tf.distribute.get_strategy()
+        replicas = int(strategy.num_replicas_in_sync)
+        if replicas == 1:
+            return ALONE
+        if tf.distribute.in_cross_replica_context():
+            raise RuntimeError(
+                f"{who} was called outside the replicas of {type(strategy).__name__}, which has "
+                f"{replicas}. Call it in the function that `strategy.run` "
+                "(`strategy.experimental_run_v2` in TensorFlow 1.15) runs on each replica."
+            )
+        return Shards(number=replicas, strategy=strategy, replica=replica_id())
+    tf1.logging.warning(
+        "%s should be used within a tpu_shard_context, but got unset number_of_shards. Assuming 1.",
+        who,
+    )
+    return Shards(1, tpu=in_tpu_replication())

@@ -1,0 +1,86 @@
+"""`cross_replica_sum`."""
+
+from typing import Any, Optional, Sequence
+
+from tf_lossscale._cross_shard.collectives import collective_sum
+from tf_lossscale._cross_shard.groups import all_shards, checked_groups
+from tf_lossscale._cross_shard.shards import Shards, current_shards
+from tf_lossscale._cross_shard.tpu import tpu_sum
+from tf_lossscale._versions import not_converted, tf, tf1
+
+__all__ = ["cross_replica_sum", "replica_sum"]
+
+
+@not_converted
+def cross_replica_sum(
+    x: Any, group_assignment: Optional[Any] = None, name: Optional[str] = None
+) -> Any:
+    """Sums a tensor over all shards of the step, or over the shards of a subgroup.
+
+    Stands for `tf.contrib.tpu.cross_replica_sum` and `tf.compat.v1.tpu.cross_replica_sum`,
+    TensorFlow 1.15 and 2.21, which work on TPUs only. Here the shards are those of a TPU program,
+    where the original's operation is built, or else the replicas of the current
+    `tf.distribute.Strategy`, over which a collective runs. With one shard, or none of this, `x`
+    itself comes back.
+
+    The gradient with respect to `x` is the sum of the gradients over the same groups.
+
+    Args:
+      x: tensor of any shape, the same on all shards, of dtype bfloat16, float16, float32, float64,
+        int32 or uint32; TPU programs take what TensorFlow's operation takes.
+      group_assignment: lists of shard numbers, groups of equal size in which each shard stands
+        once, int32 of shape `[groups, size]`; None or empty for one group of all shards.
+      name: name of the operation.
+
+    Returns:
+      A tensor like `x`.
+
+    Raises:
+      RuntimeError: the call is made outside the replicas of a strategy that has several.
+      NotImplementedError: each replica would wait for the others in a loop or function of its own.
+      TypeError: `x` is of another dtype.
+      ValueError: the groups are no equal partition of the shards.
+    """
+    shards = current_shards("cross_replica_sum")
+    if shards.tpu:
+        return tpu_sum(x, group_assignment or all_shards(shards.number), name)
+    value = tf.convert_to_tensor(x)
+    _check_dtype(value)
+    groups = (
+        checked_groups(group_assignment, shards.number)
+        if group_assignment
+        else all_shards(shards.number)
+    )
+    with tf1.name_scope(name, "CrossReplicaSum") as scope:
+        if shards.number == 1:
+            return tf.identity(value, name=scope)
+        return tf.identity(replica_sum(value, shards, groups), name=scope)
+
+
+@not_converted
+def replica_sum(value: Any, shards: Shards, groups: Sequence[Sequence[int]]) -> Any:
+    """Returns the sum over this replica's group, with its gradient.
+
+    Args:
+      value: tensor.
+      shards: the replicas of a strategy.
+      groups: numbers of replicas; every replica in one group.
+    """
+
+    @tf.custom_gradient
+    def summed(x: Any) -> Any:
+        return collective_sum(x, shards, groups), lambda dy: replica_sum(dy, shards, groups)
+
+    return summed(value)
+
+
+_DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.uint32)
+
+
+def _check_dtype(value: Any) -> None:
+    if value.dtype.base_dtype not in _DTYPES:
+        names = ", ".join(dtype.name for dtype in _DTYPES)
+        raise TypeError(
+            f"cross_replica_sum: value passed to parameter 'x' has DataType {value.dtype.name}, "
+            f"which is not one of: {names}"
+        )
