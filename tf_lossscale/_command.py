@@ -1,0 +1,117 @@
+"""The command `tf-lossscale`. Only what a sub-command needs is imported, TensorFlow last of all."""
+
+import argparse
+import sys
+from typing import List, Optional
+
+from tf_lossscale._about import VERSION
+
+__all__ = ["main"]
+
+CODEMODS = {
+    "migrate": "rewrite files and trees; shows a diff and writes nothing by default",
+    "rules": "list the rules",
+    "explain": "what a rule does, why, before and after",
+}
+CODEMODS_PYTHON = (3, 9)
+
+DESCRIPTION = """\
+Moves code off TensorFlow's retired loss-scale and cross-shard optimizers.
+
+  migrate [PATH ...] [options]   {migrate}
+  rules                          {rules}
+  explain CODE                   {explain}
+  run SCRIPT [ARGS]              run an unmodified legacy script with the shim installed
+  doctor                         TensorFlow, Keras, which originals exist, what the shim supplies
+
+`tf-lossscale COMMAND --help` says more of each.
+""".format(**CODEMODS)
+
+
+def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
+    """Runs the command.
+
+    Args:
+      argv: the arguments without the program's name; those of this process if None.
+      prog: the name to show in messages.
+
+    Returns:
+      The exit status: 0 where nothing is left to do, 1 where something is, 2 for wrong usage.
+    """
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if arguments and arguments[0] in CODEMODS:
+        return _codemods(arguments, prog)
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        usage=f"{prog} COMMAND ...",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tf-lossscale {VERSION}")
+    parser.add_argument("command", choices=[*CODEMODS, "run", "doctor"], help=argparse.SUPPRESS)
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    try:
+        parsed = parser.parse_args(arguments[:1])
+    except SystemExit as exit_:
+        return _status(exit_)
+    return {"run": _run, "doctor": _doctor}[parsed.command](arguments[1:], prog)
+
+
+def _codemods(arguments: List[str], prog: str) -> int:
+    if sys.version_info < CODEMODS_PYTHON:
+        print(
+            "{}: {} needs Python {}.{} or later, and this is {}.{}. Install tf-lossscale under a "
+            "newer Python as well; the code that it rewrites may stay on this one.".format(
+                prog, arguments[0], *CODEMODS_PYTHON, *sys.version_info[:2]
+            ),
+            file=sys.stderr,
+        )
+        return 2
+    from tf_lossscale_codemods.command import main as codemods_main
+
+    return codemods_main(arguments, prog=prog)
+
+
+def _run(arguments: List[str], prog: str) -> int:
+    parser = argparse.ArgumentParser(
+        prog=prog if prog.startswith("python") else f"{prog} run",
+        description="Runs an unmodified legacy script, with the names that this TensorFlow lacks "
+        "put back under `tensorflow`, in this process and in the Python processes that it starts.",
+    )
+    parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="put the shim's classes over those that this TensorFlow still has, too",
+    )
+    parser.add_argument("script", metavar="SCRIPT")
+    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER)
+    try:
+        parsed = parser.parse_args(arguments)
+    except SystemExit as exit_:
+        return _status(exit_)
+    from tf_lossscale._run import run_script
+
+    return run_script(parsed.script, parsed.arguments, replace=parsed.replace)
+
+
+def _doctor(arguments: List[str], prog: str) -> int:
+    parser = argparse.ArgumentParser(
+        prog=f"{prog} doctor",
+        description="Says which TensorFlow and Keras are installed, which of the legacy names they "
+        "have, and which the shim supplies. Exit status 1 where TensorFlow is missing.",
+    )
+    try:
+        parser.parse_args(arguments)
+    except SystemExit as exit_:
+        return _status(exit_)
+    from tf_lossscale._doctor import report
+
+    return report()
+
+
+def _status(exit_: SystemExit) -> int:
+    return exit_.code if isinstance(exit_.code, int) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""`tf-lossscale doctor`: what this installation has, and what the shim adds."""
+
+import platform
+import sys
+from typing import Any, List, Tuple
+
+from tf_lossscale import _paths
+from tf_lossscale._about import VERSION
+
+__all__ = ["report"]
+
+
+def report() -> int:
+    """Prints the report. Returns the exit status: 1 where TensorFlow is missing."""
+    print(f"tf-lossscale   {VERSION}")
+    print(f"Python         {platform.python_version()}")
+    try:
+        from tf_lossscale._versions import keras_packages, tf
+    except ImportError as error:
+        print("TensorFlow     none")
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    print(f"TensorFlow     {tf.__version__}")
+    for name, version in keras_packages():
+        print(f"{name:<14} {version}")
+    rows = [(namespace, *_split(tf, namespace)) for namespace in _paths.NAMESPACES]
+    width = max(len(row[0]) for row in rows) + len("tf.")
+    print("\nWhich names this TensorFlow has, and which `import tf_lossscale as tfls` supplies:")
+    for namespace, present, supplied in rows:
+        print(f"\n{'tf.' + namespace:<{width}}")
+        if present:
+            print(f"  in TensorFlow    {', '.join(present)}")
+        if supplied:
+            print(f"  from the shim    {', '.join(supplied)}")
+    print(
+        "\n`tf-lossscale run SCRIPT` runs a script with the missing names in place;"
+        "\n`tf-lossscale migrate` moves code off them."
+    )
+    return 0
+
+
+def _split(tensorflow: Any, namespace: str) -> Tuple[List[str], List[str]]:
+    """The names of a namespace that TensorFlow has, and those that it has not."""
+    owner = tensorflow
+    for part in namespace.split("."):
+        owner = getattr(owner, part, None)
+    present: List[str] = []
+    supplied: List[str] = []
+    for name in sorted(_paths.NAMESPACES[namespace]):
+        (present if hasattr(owner, name) else supplied).append(name)
+    return present, supplied

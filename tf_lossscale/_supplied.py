@@ -1,0 +1,66 @@
+"""The modules that stand in for namespaces that TensorFlow no longer has, such as `tf.contrib`."""
+
+import sys
+from types import ModuleType
+from typing import Any, List
+
+from tf_lossscale import _namespace, _paths
+
+__all__ = ["SuppliedNamespace", "namespaces_below"]
+
+
+def namespaces_below(namespace: str) -> List[str]:
+    """Returns the namespaces directly below one.
+
+    >>> namespaces_below("contrib")
+    ['mixed_precision', 'tpu']
+
+    Args:
+      namespace: TensorFlow's path without `tf.`; the empty string for the top.
+    """
+    prefix = namespace + "." if namespace else ""
+    return sorted(
+        {
+            each[len(prefix) :].split(".")[0]
+            for each in [*_paths.NAMESPACES, *_paths.VIEWS]
+            if each.startswith(prefix)
+        }
+    )
+
+
+class SuppliedNamespace(ModuleType):
+    """A module whose attributes are our symbols, loaded at first use.
+
+    Args:
+      name: the full name that programs import it by.
+      namespace: the namespace that it stands for.
+    """
+
+    def __init__(self, name: str, namespace: str) -> None:
+        super().__init__(name, f"`tf.{namespace}`, supplied by tf_lossscale.")
+        self.__path__: List[str] = []  # a package: its sub-modules are imported through it
+        self._namespace = namespace
+        self._symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
+
+    def __getattr__(self, name: str) -> Any:
+        symbol = self._symbols.get(name)
+        if symbol is not None:
+            value = _namespace.load(symbol)
+            setattr(self, name, value)
+            return value
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(self.refuse(name))
+
+    def __dir__(self) -> List[str]:
+        return sorted([*self._symbols, *namespaces_below(self._namespace)])
+
+    def refuse(self, name: str) -> str:
+        """Returns the message for a name that is not supplied."""
+        return (
+            f"tf.{self._namespace}.{name} is not in this TensorFlow "
+            f"({getattr(sys.modules.get('tensorflow'), '__version__', 'version unknown')}), and "
+            f"tf-lossscale does not supply it. Of tf.{self._namespace} it supplies: "
+            + ", ".join(dir(self))
+            + "."
+        )
