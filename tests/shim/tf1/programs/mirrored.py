@@ -1,0 +1,124 @@
+"""Trains under a `MirroredStrategy` over logical CPUs; prints what happened as JSON.
+
+Usage: mirrored.py FAMILIES WHOSE MODES [REPLICAS]; FAMILIES of contrib,v1; WHOSE ours or original;
+MODES graph, or of eager,function.
+"""
+
+import json
+import os
+import sys
+
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import support
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+INF, NAN = float("inf"), float("nan")
+
+# The gradients of the replicas in each step; 3e38 + 3e38 overflows although neither does.
+STEPS = [
+    ("fine", [1.0, 3.0, 1.0]),
+    ("one bad", [1.0, INF, 1.0]),
+    ("other bad", [NAN, 1.0, 1.0]),
+    ("cancel", [INF, -INF, 1.0]),
+    ("sum overflows", [3e38, 3e38, 1.0]),
+    ("fine again", [2.0, 2.0, 1.0]),
+]
+
+
+def make(family, whose):
+    inner = tf1.train.MomentumOptimizer(1.0, 0.5)
+    if family == "contrib":
+        namespace = support.contrib_namespaces()[whose]
+        manager = namespace.ExponentialUpdateLossScaleManager(1024.0, 100, 1, 2, 0.5)
+        return namespace.LossScaleOptimizer(inner, manager), manager.get_loss_scale()
+    namespace = support.v1_namespaces()[whose]
+    scale = namespace.DynamicLossScale(1024.0, 100)
+    return namespace.MixedPrecisionLossScaleOptimizer(inner, scale), scale._current_loss_scale
+
+
+def train(strategy, family, whose, mode):
+    """Returns a row for each step: name, weights and scale of every replica, `global_step`."""
+    run = strategy.run if hasattr(strategy, "run") else strategy.experimental_run_v2
+    with strategy.scope():
+        variable = tf1.Variable([1.0, 1.0], use_resource=True)
+        global_step = tf1.Variable(
+            0,
+            dtype=tf.int64,
+            trainable=False,
+            use_resource=True,
+            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+        )
+        opt, scale = make(family, whose)
+
+    def replica_step(factors):
+        # Gradients are scaled down again before they are added up, so an overflow has to be made
+        # by the gradients themselves: the pairs are computed, then multiplied.
+        context = tf.distribute.get_replica_context()
+        factor = tf.gather(factors, context.replica_id_in_sync_group)
+        pairs = opt.compute_gradients(lambda: tf.reduce_sum(variable), [variable])
+        pairs = [(gradient * factor, each) for gradient, each in pairs]
+        return opt.apply_gradients(pairs, global_step=global_step)
+
+    def state():
+        return [
+            [each.read_value() for each in strategy.experimental_local_results(value)]
+            for value in (variable, scale, global_step)
+        ]
+
+    def row(name, values):
+        copies, scales, count = values
+        return [name, [c.tolist() for c in copies], [float(s) for s in scales], int(count[0])]
+
+    if mode == "graph":
+        factors = tf1.placeholder(tf.float32, [3])
+        with strategy.scope():
+            results = run(replica_step, args=(factors,))
+            step = tf.group(*strategy.experimental_local_results(results))
+        reads = state()
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            rows = []
+            for name, values in STEPS:
+                session.run(step, {factors: values})
+                rows.append(row(name, session.run(reads)))
+            return rows
+
+    def eager_step(factors):
+        run(replica_step, args=(factors,))
+
+    step = tf.function(eager_step) if mode == "function" else eager_step
+    rows = []
+    for name, values in STEPS:
+        step(tf.constant(values))
+        rows.append(row(name, [[each.numpy() for each in values] for values in state()]))
+    return rows
+
+
+def main():
+    families, whose, modes = sys.argv[1:4]
+    replicas = int(sys.argv[4]) if len(sys.argv) > 4 else 2
+    device = tf.config.experimental.list_physical_devices("CPU")[0]
+    tf.config.experimental.set_virtual_device_configuration(
+        device, [tf.config.experimental.VirtualDeviceConfiguration() for _ in range(replicas)]
+    )
+    if support.IS_TF1 and modes != "graph":
+        tf1.enable_eager_execution()
+    if not support.IS_TF1 and modes == "graph":
+        tf1.disable_eager_execution()
+    strategy = tf.distribute.MirroredStrategy([f"/cpu:{index}" for index in range(replicas)])
+    print(
+        json.dumps(
+            {
+                family + " " + mode: train(strategy, family, whose, mode)
+                for family in families.split(",")
+                for mode in modes.split(",")
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""What the originals do wrong: the original fails where it can run, and ours does not.
+
+The identifiers are those of `docs/known-differences.md`.
+"""
+
+import tempfile
+
+import numpy as np
+import pytest
+import support
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+INF, NAN = float("inf"), float("nan")
+
+CONTRIB = support.contrib_namespaces()
+V1 = support.v1_namespaces()
+
+
+def sgd():
+    return tf1.train.GradientDescentOptimizer(0.5)
+
+
+def contrib_pair(mp, inner=None):
+    manager = mp.ExponentialUpdateLossScaleManager(8.0, 2)
+    return mp.LossScaleOptimizer(inner or sgd(), manager), manager
+
+
+def defect(spaces, error, broken=True):
+    """Runs the decorated test on ours, and on the original, which must fail with `error`."""
+
+    def decorate(test):
+        @pytest.mark.parametrize("name", sorted(spaces))
+        def both(name):
+            if name == "original" and broken:
+                with pytest.raises(error):
+                    test(spaces[name])
+            else:
+                test(spaces[name])
+
+        return both
+
+    return decorate
+
+
+@defect(CONTRIB, ValueError)
+def test_c1_none_gradients(mp):
+    with support.graph() as session:
+        used, unused = (tf1.get_variable(n, initializer=[1.0]) for n in ("used", "unused"))
+        opt, _ = contrib_pair(mp)
+        step = opt.minimize(tf.reduce_sum(used), var_list=[used, unused])
+        session.run(tf1.global_variables_initializer())
+        session.run(step)
+        assert session.run([used, unused]) == [[0.5], [1.0]]
+
+
+@defect(CONTRIB, AssertionError)
+def test_c2_sparse_gradients_stay_sparse(mp):
+    with support.graph():
+        variable = tf1.get_variable("v", initializer=[1.0, 2.0])
+        opt, _ = contrib_pair(mp)
+        ((gradient, _),) = opt.compute_gradients(tf.reduce_sum(tf.gather(variable, [1])))
+        assert isinstance(gradient, tf.IndexedSlices)
+
+
+@defect(CONTRIB, AttributeError)
+def test_c3_it_is_an_optimizer(mp):
+    with support.graph():
+        variable = tf1.get_variable("v", initializer=[1.0])
+        inner = tf1.train.AdamOptimizer(name="Mine")
+        opt, _ = contrib_pair(mp, inner)
+        opt.minimize(tf.reduce_sum(variable))
+        assert opt.get_name() == "Mine"
+        assert opt.get_slot_names() == ["m", "v"]
+        assert opt.get_slot(variable, "m") is inner.get_slot(variable, "m")
+        assert opt.variables() == inner.variables()
+
+
+@defect(CONTRIB, (AttributeError, ValueError))
+def test_c4_it_can_be_saved_as_an_object(mp):
+    with support.graph() as session, tempfile.TemporaryDirectory() as folder:
+        variable = tf1.get_variable("v", initializer=[1.0])
+        opt, manager = contrib_pair(mp, tf1.train.MomentumOptimizer(0.5, 0.5))
+        step = opt.minimize(tf.reduce_sum(variable))
+        session.run(tf1.global_variables_initializer())
+        session.run(step)
+        checkpoint = tf1.train.Checkpoint(opt=opt, m=manager, v=variable)
+        path = checkpoint.save(folder + "/c", session=session)
+        keys = {key.split("/.ATTRIBUTES")[0] for key, _ in tf.train.list_variables(path)}
+        assert {"m/loss_scale", "m/good_steps", "m/bad_steps"} <= keys or {
+            "opt/loss_scale_manager/loss_scale",
+            "opt/loss_scale_manager/good_steps",
+            "opt/loss_scale_manager/bad_steps",
+        } <= keys
+        assert "v/.OPTIMIZER_SLOT/opt/base_optimizer/momentum" in keys
+        before = session.run([variable, manager._num_good_steps])
+        session.run(step)
+        checkpoint.restore(path).assert_consumed().run_restore_ops(session)
+        assert session.run([variable, manager._num_good_steps]) == before
+
+
+@defect(CONTRIB, ValueError)
+def test_c5_iterators_of_pairs(mp):
+    with support.graph() as session:
+        variable = tf1.get_variable("v", initializer=[1.0])
+        opt, _ = contrib_pair(mp)
+        step = opt.apply_gradients(pair for pair in [(tf.constant([1.0]), variable)])
+        session.run(tf1.global_variables_initializer())
+        session.run(step)
+        assert session.run(variable) == [0.5]
+
+
+def test_c6_c7_c8_are_kept():
+    """Numbers of recorded traces depend on them: see test_golden.py and test_programs.py."""
+    names = {case["name"] for case in support.recorded("contrib")}
+    assert {"init_inf", "decr_ratio_gt_1"} <= names
+
+
+@defect(CONTRIB, pytest.fail.Exception)
+def test_c11_what_is_no_optimizer_is_a_type_error(mp):
+    with support.graph():
+        manager = mp.FixedLossScaleManager(2.0)
+        for value in (None, 1.0, object()):
+            with pytest.raises(TypeError, match=type(value).__name__):
+                mp.LossScaleOptimizer(value, manager)
+
+
+def test_c11_but_anything_with_the_two_methods_is_accepted():
+    class Duck:
+        def compute_gradients(self, loss, **kwargs):
+            return sgd().compute_gradients(loss, **kwargs)
+
+        def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+            return sgd().apply_gradients(grads_and_vars, global_step, name)
+
+    for mp in CONTRIB.values():
+        with support.graph() as session:
+            variable = tf1.get_variable("v", initializer=[1.0])
+            opt, _ = contrib_pair(mp, Duck())
+            step = opt.minimize(tf.reduce_sum(variable))
+            session.run(tf1.global_variables_initializer())
+            session.run(step)
+            assert session.run(variable) == [0.5]
+
+
+def test_c12_a_fractional_period_is_rejected_at_the_update():
+    for mp in CONTRIB.values():
+        with support.graph():
+            manager = mp.ExponentialUpdateLossScaleManager(8.0, 2.5)
+            with pytest.raises(TypeError):
+                manager.update_loss_scale(tf.constant(True))
+            with pytest.raises(TypeError, match="Python bool"):
+                mp.ExponentialUpdateLossScaleManager(8.0, 2).update_loss_scale(True)
+
+
+def test_l1_l2_l8_are_kept():
+    names = {case["name"] for case in support.recorded("v1")}
+    assert {"init_nan", "mult_half", "zero_period", "init_zero", "mult1"} <= names
+
+
+@defect(V1, ValueError, broken=support.TF_VERSION < (2, 13))
+def test_l3_sparse_gradients_without_a_dense_shape(ns):
+    with support.graph() as session:
+        scale = ns.DynamicLossScale(8.0, 1)
+        update, finite = scale.update(
+            [tf.IndexedSlices(tf1.placeholder_with_default([1.0], [1]), tf.constant([0]))]
+        )
+        session.run(tf1.global_variables_initializer())
+        assert session.run([update, finite])[1]
+
+
+@defect(V1, AssertionError, broken=support.TF_VERSION < (2, 13))
+def test_l4_values_that_are_finite_count_as_finite(ns):
+    with support.graph() as session:
+        big = tf.constant([3e38, 3e38])
+        slices = tf.IndexedSlices(big, tf.constant([0, 0]), tf.constant([1]))
+        _, finite = ns.DynamicLossScale(8.0, 1).update([slices])
+        session.run(tf1.global_variables_initializer())
+        assert session.run(finite)
+
+
+def test_l6_numbers_of_numpy_are_still_refused():
+    for ns in V1.values():
+        with pytest.raises(ValueError, match="must be a Python int or float"):
+            ns.FixedLossScale(np.float32(2))
+        with pytest.raises(ValueError, match="at least 1"):
+            ns.FixedLossScale(0.5)
+
+
+def other_dtypes(ns, dtype):
+    with support.graph() as session:
+        variable = tf1.get_variable("v", initializer=tf.constant([1.0], dtype), use_resource=True)
+        opt = ns.MixedPrecisionLossScaleOptimizer(sgd(), 8)
+        step = opt.minimize(tf.reduce_sum(variable))
+        session.run(tf1.global_variables_initializer())
+        session.run(step)
+        assert session.run(tf.cast(variable, tf.float32)) == [0.5]
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float64])
+def test_m1_m2_other_dtypes(dtype):
+    with pytest.raises((TypeError, ValueError)):
+        other_dtypes(V1["original"], dtype)
+    if dtype == tf.bfloat16 and support.TF_VERSION < (2, 4):
+        return  # TensorFlow has no kernels to train bfloat16 variables with
+    other_dtypes(V1["ours"], dtype)
+
+
+@defect(V1, AssertionError)
+def test_m3_m4_it_is_an_optimizer(ns):
+    with support.graph():
+        variable = tf1.get_variable("v", initializer=[1.0])
+        inner = tf1.train.AdamOptimizer(name="Mine")
+        opt = ns.MixedPrecisionLossScaleOptimizer(inner, "dynamic")
+        opt.minimize(tf.reduce_sum(variable))
+        assert opt.get_name() == "Mine"
+        assert opt.variables()[: len(inner.variables())] == inner.variables()
+        names = [each.op.name for each in opt.variables()[len(inner.variables()) :]]
+        assert names == ["current_loss_scale", "good_steps"]
+        assert opt.get_slot_names() == ["m", "v"]
+        assert opt.get_slot(variable, "m") is inner.get_slot(variable, "m")
+
+
+@defect(V1, AssertionError)
+def test_m5_a_loss_scale_of_ones_own_is_updated_and_obeyed(ns):
+    updates = []
+
+    class Never(ns.LossScale):
+        def __init__(self):
+            super().__init__()
+            self._scale = self._add_weight("mine", 4.0, tf.float32)
+
+        def __call__(self):
+            return tf.convert_to_tensor(self._scale)
+
+        def update(self, grads):
+            updates.append(len(grads))
+            return self._scale.assign_add(1.0), tf.constant(False)
+
+        def get_config(self):
+            return {}
+
+    with support.graph() as session:
+        variable = tf1.get_variable("v", initializer=[1.0])
+        scale = Never()
+        step = ns.MixedPrecisionLossScaleOptimizer(sgd(), scale).minimize(tf.reduce_sum(variable))
+        session.run(tf1.global_variables_initializer())
+        session.run(step)
+        assert updates == [1]
+        assert session.run([variable, scale()]) == [[1.0], 5.0]
+
+
+def test_m6_a_fixed_scale_applies_what_is_not_finite():
+    for ns in V1.values():
+        with support.graph() as session:
+            variable = tf1.get_variable("v", initializer=[1.0])
+            opt = ns.MixedPrecisionLossScaleOptimizer(sgd(), 8)
+            step = opt.minimize(tf.reduce_sum(variable) * INF)
+            session.run(tf1.global_variables_initializer())
+            session.run(step)
+            assert session.run(variable) == [-INF]
+    for mp in CONTRIB.values():
+        with support.graph() as session:
+            variable = tf1.get_variable("v", initializer=[1.0])
+            opt = mp.LossScaleOptimizer(sgd(), mp.FixedLossScaleManager(8))
+            step = opt.minimize(tf.reduce_sum(variable) * INF)
+            session.run(tf1.global_variables_initializer())
+            session.run(step)
+            assert session.run(variable) == [1.0]
+
+
+@defect(V1, TypeError, broken=support.TF_VERSION < (2, 2))
+def test_m7_no_loss_scale_is_a_value_error(ns):
+    with pytest.raises(ValueError, match="cannot be None"):
+        ns.MixedPrecisionLossScaleOptimizer(sgd(), None)
+
+
+@pytest.mark.parametrize("bad", ["static", {}, [1.0], np.float32(2), b"dynamic"])
+def test_identifiers_that_cannot_be_interpreted(bad):
+    for ns in V1.values():
+        with pytest.raises(ValueError, match="Could not interpret loss scale identifier"):
+            ns.MixedPrecisionLossScaleOptimizer(sgd(), bad)
+
+
+def test_what_is_no_v1_optimizer_is_a_value_error():
+    for ns in V1.values():
+        with pytest.raises(ValueError, match='"opt" must be an instance of Optimizer, but got'):
+            ns.MixedPrecisionLossScaleOptimizer(object(), 2)
+
+
+def test_loss_scales_of_tensorflow_are_taken_too():
+    with support.graph() as session:
+        variable = tf1.get_variable("v", initializer=[1.0])
+        scale = V1["original"].DynamicLossScale(8.0, 1)
+        opt = V1["ours"].MixedPrecisionLossScaleOptimizer(sgd(), scale)
+        step = opt.minimize(tf.reduce_sum(variable))
+        session.run(tf1.global_variables_initializer())
+        session.run(step)
+        assert session.run([variable, scale()]) == [[0.5], 16.0]

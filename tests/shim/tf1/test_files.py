@@ -1,0 +1,175 @@
+"""Files that the real classes wrote are restored, by name and by object; training goes on alike."""
+
+import glob
+import json
+import os
+
+import numpy as np
+import pytest
+import support
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+tf1 = tf.compat.v1
+
+FILES = sorted(
+    os.path.dirname(path)
+    for kind in ("contrib.LossScaleOptimizer", "v1.MixedPrecisionLossScaleOptimizer")
+    for path in glob.glob(os.path.join(support.DATA, "fixtures", "*", kind, "*", "expected.json"))
+)
+
+
+def load(path):
+    with open(os.path.join(path, "expected.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def name_of(path):
+    return "-".join(path.split(os.sep)[-3:])
+
+
+def having(key):
+    return [path for path in FILES if key in load(path)]
+
+
+def make(path):
+    """Returns the optimizer that the file was written with, and the tensors of its state."""
+    name = os.path.basename(path)
+    inner = support.optimizer(name.split("_")[-2])
+    if "contrib." in path:
+        mp = tfls.contrib.mixed_precision
+        fixed = name.startswith("fixed8")
+        manager = (
+            mp.FixedLossScaleManager(8.0)
+            if fixed
+            else mp.ExponentialUpdateLossScaleManager(64.0, 3, 2, 2, 0.75)
+        )
+        wrapped = mp.LossScaleOptimizer(inner, manager)
+        state = {"loss_scale": manager.get_loss_scale}
+        if not fixed:
+            state.update(
+                good_steps=lambda: manager._num_good_steps, bad_steps=lambda: manager._num_bad_steps
+            )
+        return wrapped, inner, state
+    experimental = tfls.train.experimental
+    multiplier = 3.0 if "mult3" in name else 2.0
+    scale = 8 if name.startswith("fixed8") else experimental.DynamicLossScale(64.0, 3, multiplier)
+    wrapped = experimental.MixedPrecisionLossScaleOptimizer(inner, scale)
+    state = {"loss_scale": wrapped._loss_scale}
+    if scale != 8:
+        state["good_steps"] = lambda: scale._num_good_steps
+    return wrapped, inner, state
+
+
+def compare(got, wanted):
+    assert set(got) == set(wanted)
+    for key, value in wanted.items():
+        value = [support.number(each) for each in np.ravel(value)]
+        np.testing.assert_array_equal(
+            np.ravel(got[key]).astype(np.float32), np.array(value, np.float32), key
+        )
+
+
+def in_session(session, path, restore):
+    facts = load(path)
+    variable = tf1.get_variable(
+        "v", initializer=[float(x) for x in facts["v0"]], use_resource=facts["resource_variables"]
+    )
+    factor = tf1.placeholder(tf.float32, [])
+    global_step = tf1.train.get_or_create_global_step()
+    wrapped, inner, state = make(path)
+    step = wrapped.minimize(
+        tf.reduce_sum(variable * factor), global_step=global_step, var_list=[variable]
+    )
+    state = {key: value() for key, value in state.items()}
+    state.update(v=variable, global_step=global_step)
+    for slot in inner.get_slot_names():
+        state["slot_" + slot] = inner.get_slot(variable, slot)
+        assert wrapped.get_slot(variable, slot) is state["slot_" + slot]
+    session.run(tf1.global_variables_initializer())
+    restore(facts, wrapped, variable, global_step)
+    compare(session.run(state), facts["state_at_save"])
+    for multiplier, wanted in zip(facts["multipliers_after_save"], facts["trace_after_save"]):
+        session.run(step, {factor: support.number(multiplier)})
+        compare(session.run(state), wanted)
+
+
+def needs_v2_names(facts):
+    return not any(key.startswith("cond") for key, _ in facts["saver_keys"])
+
+
+@pytest.mark.parametrize("path", having("saver_prefix"), ids=name_of)
+def test_saver_files_by_name(path):
+    """With the control flow of the program that wrote the file, the names are the same."""
+    facts = load(path)
+    adam = "adam" in path and "fixed8_adam" not in path
+    with support.graph(control_flow_v2=adam and needs_v2_names(facts)) as session:
+
+        def restore(facts, *_):
+            saver = tf1.train.Saver()
+            keys = {variable.op.name for variable in tf1.global_variables()}
+            assert keys == {key for key, _ in facts["saver_keys"]}
+            saver.restore(session, os.path.join(path, facts["saver_prefix"]))
+
+        in_session(session, path, restore)
+
+
+@pytest.mark.parametrize(
+    "path", [each for each in having("checkpoint_prefix") if each.endswith("_graph")], ids=name_of
+)
+def test_checkpoints_by_object_in_a_session(path):
+    with support.graph() as session:
+
+        def restore(facts, wrapped, variable, global_step):
+            checkpoint = tf1.train.Checkpoint(opt=wrapped, v=variable, global_step=global_step)
+            status = checkpoint.restore(os.path.join(path, facts["checkpoint_prefix"]))
+            status.assert_consumed().run_restore_ops(session)
+
+        in_session(session, path, restore)
+
+
+@pytest.mark.parametrize(
+    "path", [each for each in having("checkpoint_prefix") if each.endswith("_eager")], ids=name_of
+)
+def test_checkpoints_by_object_in_eager_mode(path, tmp_path):
+    facts = load(path)
+    with support.eager():
+        variable = tf1.Variable([0.0, 0.0, 0.0], use_resource=True)
+        wrapped, inner, state = make(path)
+        checkpoint = tf1.train.Checkpoint(opt=wrapped, v=variable)
+        status = checkpoint.restore(os.path.join(path, facts["checkpoint_prefix"]))
+        for multiplier, wanted in zip(facts["multipliers_after_save"], facts["trace_after_save"]):
+            factor = support.number(multiplier)
+            wrapped.minimize(lambda: tf.reduce_sum(variable * factor), var_list=[variable])  # noqa: B023
+            got = {key: value().numpy() for key, value in state.items()}
+            got["v"] = variable.numpy()
+            for slot in inner.get_slot_names():
+                got["slot_" + slot] = inner.get_slot(variable, slot).numpy()
+            compare(got, wanted)
+        status.assert_consumed()  # slots are restored when they are made
+        saved = tf.train.list_variables(checkpoint.save(str(tmp_path / "ckpt")))
+    assert [list(map(str, pair)) for pair in saved] == [
+        list(map(str, pair)) for pair in facts["checkpoint_keys"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "prefix"),
+    [
+        ("contrib.LossScaleOptimizer/exponential_adam_resource", "cond/"),
+        ("v1.MixedPrecisionLossScaleOptimizer/dynamic_adam_graph", "cond_1/"),
+    ],
+)
+def test_a_name_map_reads_old_files_under_control_flow_v2(kind, prefix):
+    """The recipe of docs/tf1.md."""
+    path = os.path.join(support.DATA, "fixtures", "1.15.5", *kind.split("/"))
+    with support.graph(control_flow_v2=True) as session:
+
+        def restore(facts, *_):
+            names = {v.op.name: v for v in tf1.global_variables()}
+            for name in ("beta1_power", "beta2_power"):
+                names[prefix + name] = names.pop(name)
+            tf1.train.Saver(names).restore(session, os.path.join(path, facts["saver_prefix"]))
+
+        in_session(session, path, restore)

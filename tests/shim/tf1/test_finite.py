@@ -1,0 +1,90 @@
+"""`all_finite` gives the right answer for every dtype, shape and mode, whichever way it takes."""
+
+import numpy as np
+import pytest
+import support
+import tensorflow as tf
+
+from tf_lossscale import _finite
+
+tf1 = tf.compat.v1
+INF, NAN = float("inf"), float("nan")
+DTYPES = [tf.float16, tf.bfloat16, tf.float32, tf.float64]
+
+
+def cases(dtype):
+    big = float(dtype.max)
+    return [
+        ([], True),
+        (2.0, True),
+        (NAN, False),
+        ([1.0, INF], False),
+        ([-INF] * 3, False),
+        ([INF, -INF], False),
+        ([big] * 3, True),  # their sum overflows
+        ([-big] * 3, True),
+        ([big, -big, big, NAN], False),
+        ([1e-40] * 1000, True),
+        ([0.0] * 50000 + [NAN] + [0.0] * 77, False),
+        ([[[1.0, -2.0]], [[0.0, -INF]]], False),
+    ]
+
+
+def tensors(values, dtype):
+    return [
+        tf.cast(tf.constant(values, tf.float64), dtype),
+        None,
+        tf.constant([1.0]),
+        tf.IndexedSlices(tf.constant([2.0]), tf.constant([0])),
+    ]
+
+
+def eager(build):
+    with support.eager():
+        return [each.numpy() for each in build()]
+
+
+def function(build):
+    with support.eager():
+        return [each.numpy() for each in tf.function(build)()]
+
+
+def compiled(build):
+    with support.eager():
+        return [each.numpy() for each in tf.function(build, jit_compile=True)()]
+
+
+def in_session(build):
+    with support.graph() as session:
+        return session.run(build())
+
+
+MODES = [eager, function, in_session] + ([compiled] if support.TF_VERSION >= (2, 5) else [])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", DTYPES, ids=[dtype.name for dtype in DTYPES])
+def test_every_dtype_and_mode(mode, dtype):
+    table = cases(dtype)
+    got = mode(lambda: [_finite.all_finite(tensors(values, dtype)) for values, _ in table])
+    assert [bool(each) for each in got] == [finite for _, finite in table]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_to_test_is_finite(mode):
+    assert mode(lambda: [_finite.all_finite([]), _finite.all_finite([None])]) == [True, True]
+
+
+@pytest.mark.parametrize("mode", [eager, function, in_session])
+@pytest.mark.parametrize("dtype", [tf.int32, tf.complex64])
+def test_other_dtypes_are_type_errors(mode, dtype):
+    with pytest.raises(TypeError, match="float"):
+        mode(lambda: [_finite.all_finite([tf.constant(1.0), tf.zeros([2], dtype)])])
+
+
+def test_unknown_shapes():
+    with support.graph() as session:
+        value = tf1.placeholder(tf.float32)
+        flag = _finite.all_finite([value])
+        assert session.run(flag, {value: np.ones([2, 3])})
+        assert not session.run(flag, {value: [INF]})

@@ -1,0 +1,329 @@
+"""Both optimizers, ours beside the originals: the contract, one sentence a test."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import support
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+INF, NAN = float("inf"), float("nan")
+
+
+def contrib_optimizer(namespace, inner, scale=8.0):
+    manager = namespace.ExponentialUpdateLossScaleManager(scale, 2, 1)
+    return namespace.LossScaleOptimizer(inner, manager), manager.get_loss_scale
+
+
+def v1_optimizer(namespace, inner, scale=8.0):
+    loss_scale = namespace.DynamicLossScale(scale, 2)
+    return namespace.MixedPrecisionLossScaleOptimizer(inner, loss_scale), loss_scale
+
+
+FAMILIES = [
+    pytest.param(make, name, id=family + "-" + name)
+    for family, make, namespaces in (
+        ("contrib", contrib_optimizer, support.contrib_namespaces()),
+        ("v1", v1_optimizer, support.v1_namespaces()),
+    )
+    for name in sorted(namespaces)
+]
+
+
+def namespace_of(make, name):
+    spaces = support.contrib_namespaces() if make is contrib_optimizer else support.v1_namespaces()
+    return spaces[name]
+
+
+def pytest_generate_tests(metafunc):
+    if "make" in metafunc.fixturenames:
+        metafunc.parametrize(("make", "name"), FAMILIES)
+
+
+def wrapper(make, name):
+    return lambda inner, scale=8.0: make(namespace_of(make, name), inner, scale)
+
+
+def run_steps(session, step, factor, factors, fetches):
+    session.run(tf1.global_variables_initializer())
+    rows = []
+    for value in factors:
+        session.run(step, {factor: value})
+        rows.append(session.run(fetches))
+    return rows
+
+
+class TestInASession:
+    def test_a_bad_step_changes_nothing_but_the_scale(self, make, name, session):
+        variable = tf1.get_variable("v", initializer=[1.0, 2.0])
+        factor = tf1.placeholder(tf.float32, [])
+        opt, scale = wrapper(make, name)(tf1.train.MomentumOptimizer(0.5, 0.5))
+        global_step = tf1.train.get_or_create_global_step()
+        step = opt.minimize(tf.reduce_sum(variable * factor), global_step=global_step)
+        assert isinstance(step, tf.Operation)
+        slot = opt._opt if hasattr(opt, "_opt") else opt._optimizer
+        slot = slot.get_slot(variable, "momentum")
+        rows = run_steps(
+            session,
+            step,
+            factor,
+            [1.0, INF, NAN, 1.0, 1.0],
+            [variable, slot, tf.convert_to_tensor(scale()), global_step],
+        )
+        ratio = 0.8 if make is contrib_optimizer else 0.5
+        np.testing.assert_allclose([row[2] for row in rows[:3]], [8, 8 * ratio, 8 * ratio**2], 1e-6)
+        assert [row[3] for row in rows] == [1, 1, 1, 2, 3]
+        np.testing.assert_array_equal(rows[0][0], rows[2][0])
+        np.testing.assert_array_equal(rows[0][1], rows[2][1])
+        assert not np.array_equal(rows[2][0], rows[3][0])
+
+    def test_none_gradients_stay_none_and_sparse_ones_come_out_alike(self, make, name, session):
+        used = tf1.get_variable("used", initializer=[1.0, 2.0, 3.0])
+        unused = tf1.get_variable("unused", initializer=[1.0])
+        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        pairs = opt.compute_gradients(tf.reduce_sum(tf.gather(used, [0, 2, 2])), [used, unused])
+        assert pairs[1][0] is None
+        gradient = tf.convert_to_tensor(pairs[0][0])
+        step = opt.apply_gradients(pairs[:1])
+        session.run(tf1.global_variables_initializer())
+        np.testing.assert_array_equal(session.run(gradient), [1, 0, 2])
+        session.run(step)
+        np.testing.assert_array_equal(session.run(used), [0.5, 2, 2])
+
+    def test_callable_losses(self, make, name, session):
+        variable = tf1.get_variable("v", initializer=[1.0], use_resource=True)
+        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.25))
+        step = opt.minimize(lambda: tf.reduce_sum(variable * 2.0), var_list=[variable])
+        session.run(tf1.global_variables_initializer())
+        session.run(step)
+        assert session.run(variable) == [0.5]
+
+    def test_arguments_reach_the_inner_optimizer(self, make, name, session):
+        seen = []
+
+        class Inner(tf1.train.GradientDescentOptimizer):
+            def compute_gradients(self, loss, *args, **kwargs):
+                seen.append((args, dict(kwargs)))
+                return super(Inner, self).compute_gradients(loss, *args, **kwargs)
+
+        variable = tf1.get_variable("v", initializer=[1.0])
+        opt, _ = wrapper(make, name)(Inner(0.5))
+        opt.compute_gradients(
+            tf.reduce_sum(variable),
+            var_list=[variable],
+            gate_gradients=opt.GATE_GRAPH,
+            aggregation_method=2,
+            colocate_gradients_with_ops=True,
+            grad_loss=tf.constant(1.0),
+        )
+        ((args, kwargs),) = seen
+        assert opt.GATE_GRAPH in [*args, *kwargs.values()]
+        assert True in [*args, kwargs.get("colocate_gradients_with_ops")]
+        with pytest.raises(ValueError, match="gate_gradients"):
+            opt.compute_gradients(tf.reduce_sum(variable), [variable], gate_gradients=7)
+
+    @pytest.mark.parametrize("pairs", [lambda v: [], lambda v: [(None, v)]], ids=["empty", "none"])
+    def test_no_gradients_is_a_value_error(self, make, name, session, pairs):
+        variable = tf1.get_variable("v", initializer=[1.0])
+        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        with pytest.raises(ValueError, match=r"No (variables|gradients) provided|None"):
+            opt.apply_gradients(pairs(variable))
+
+    def test_nesting_multiplies_the_scales(self, make, name, session):
+        variable = tf1.get_variable("v", initializer=[1.0])
+        inner, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        outer, _ = wrapper(make, name)(inner, 4.0)
+        step = outer.minimize(tf.reduce_sum(variable))
+        session.run(tf1.global_variables_initializer())
+        session.run(step)
+        assert session.run(variable) == [0.5]
+
+    def test_several_optimizers_and_graphs(self, make, name, session):
+        def build():
+            variable = tf1.get_variable("v", initializer=[1.0])
+            factor = tf1.placeholder(tf.float32, [])
+            steps = []
+            for _ in range(2):
+                opt, _ = wrapper(make, name)(tf1.train.AdamOptimizer(0.5))
+                steps.append(opt.minimize(tf.reduce_sum(variable * factor)))
+            return steps, factor, sorted(v.name for v in tf1.global_variables())
+
+        steps, factor, names = build()
+        with tf.Graph().as_default(), tf1.Session() as other:
+            tf1.get_variable_scope().set_use_resource(tf1.control_flow_v2_enabled())
+            others, other_factor, other_names = build()
+            other.run(tf1.global_variables_initializer())
+            other.run(others, {other_factor: 1.0})
+        assert names == other_names
+        session.run(tf1.global_variables_initializer())
+        session.run(steps, {factor: INF})
+
+    @pytest.mark.parametrize("where", ["cond", "while_loop"])
+    def test_inside_control_flow(self, make, name, session, where):
+        variable = tf1.get_variable("v", initializer=[8.0], use_resource=True)
+        opt, _scale = wrapper(make, name)(tf1.train.GradientDescentOptimizer(1.0))
+
+        def step():
+            with tf.control_dependencies(
+                [opt.minimize(lambda: tf.reduce_sum(variable), var_list=[variable])]
+            ):
+                return tf.constant(True)
+
+        if where == "cond":
+            taken = tf1.placeholder_with_default(True, [])
+            run = tf.cond(taken, step, lambda: tf.constant(False))
+        else:
+
+            def body(i):
+                with tf.control_dependencies([step()]):
+                    return i + 1
+
+            run = tf1.while_loop(lambda i: i < 2, body, [tf.constant(0)])
+        session.run(tf1.global_variables_initializer())
+        session.run(run)
+        assert session.run(variable) == [7.0 if where == "cond" else 6.0]
+        if where == "cond":
+            session.run(run, {taken: False})
+            assert session.run(variable) == [7.0]
+
+    def test_reference_variables_and_float16(self, make, name):
+        with support.graph() as session:
+            self.reference_variables_and_float16(make, name, session)
+
+    def reference_variables_and_float16(self, make, name, session):
+        variable = tf1.get_variable("v", initializer=[1.0], use_resource=False)
+        half = tf1.get_variable("h", initializer=tf.constant([1.0], tf.float16))
+        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        loss = tf.reduce_sum(variable) + tf.cast(tf.reduce_sum(half), tf.float32)
+        if name == "original" and make is v1_optimizer:
+            with pytest.raises(TypeError):
+                opt.minimize(loss)
+            return
+        step = opt.minimize(loss)
+        session.run(tf1.global_variables_initializer())
+        session.run(step)
+        assert session.run([variable, half]) == [[0.5], [0.5]]
+
+    def test_variable_names_and_collections(self, make, name, session):
+        with tf1.variable_scope("outer"):
+            wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+            wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        variables = tf1.global_variables()
+        names = [(v.op.name, v.dtype.base_dtype.name, v.shape.rank) for v in variables]
+        if make is contrib_optimizer:
+            kinds = [("loss_scale", "float32"), ("good_steps", "int32"), ("bad_steps", "int32")]
+        else:
+            kinds = [("current_loss_scale", "float32"), ("good_steps", "int64")]
+        assert names == [
+            ("outer/" + kind + suffix, dtype, 0) for suffix in ("", "_1") for kind, dtype in kinds
+        ]
+        assert not tf1.trainable_variables()
+        assert tf1.get_collection(tf1.GraphKeys.LOCAL_VARIABLES) == []
+        for each in variables:
+            assert each.synchronization == tf.VariableSynchronization.AUTO
+            assert each.aggregation == tf.VariableAggregation.NONE
+
+    def test_subclasses(self, make, name, session):
+        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        manager = getattr(opt, "_loss_scale_manager", None) or opt._loss_scale
+
+        class Clipped(type(opt)):
+            def compute_gradients(self, *args, **kwargs):
+                pairs = super(Clipped, self).compute_gradients(*args, **kwargs)
+                return [(tf.clip_by_value(g, -0.5, 0.5), v) for g, v in pairs]
+
+        variable = tf1.get_variable("v", initializer=[1.0])
+        clipped = Clipped(tf1.train.GradientDescentOptimizer(1.0), manager)
+        step = clipped.minimize(tf.reduce_sum(variable))
+        session.run(tf1.global_variables_initializer())
+        session.run(step)
+        assert session.run(variable) == [0.5]
+
+
+class TestInEagerMode:
+    def test_steps(self, make, name):
+        with support.eager():
+            variable = tf1.Variable([1.0, 2.0], use_resource=True)
+            global_step = tf1.Variable(0, dtype=tf.int64, trainable=False, use_resource=True)
+            opt, _scale = wrapper(make, name)(tf1.train.AdamOptimizer(0.5))
+            for factor, steps in ((1.0, 1), (INF, 1), (1.0, 2)):
+                before = variable.numpy()
+                result = opt.minimize(
+                    lambda: tf.reduce_sum(variable * factor),  # noqa: B023
+                    global_step=global_step,
+                    var_list=[variable],
+                )
+                assert result is None
+                assert global_step.numpy() == steps
+                assert (factor == INF) == np.array_equal(before, variable.numpy())
+
+    def test_a_tensor_is_refused(self, make, name):
+        with support.eager():
+            variable = tf1.Variable([1.0], use_resource=True)
+            opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+            with pytest.raises((TypeError, RuntimeError), match=r"callable|function"):
+                opt.compute_gradients(tf.reduce_sum(variable), [variable])
+
+    def test_inside_a_function(self, make, name):
+        with support.eager():
+            variable = tf1.Variable([4.0], use_resource=True)
+            opt, scale = wrapper(make, name)(tf1.train.AdamOptimizer(0.5))
+
+            @tf.function
+            def step(factor):
+                opt.minimize(lambda: tf.reduce_sum(variable * factor), var_list=[variable])
+
+            values, scales = [], []
+            for factor in (1.0, INF, 1.0, 1.0):
+                step(tf.constant(factor))
+                values.append(variable.numpy()[0])
+                scales.append(float(tf.convert_to_tensor(scale())))
+            assert values[0] == values[1] > values[2] > values[3]
+            assert scales[0] == 8.0
+            assert scales[1] < 8.0
+            assert scales[3] == np.float32(scales[1] * 2)
+
+
+@pytest.mark.skipif(support.TF_VERSION < (2, 5), reason="jit_compile came later")
+@pytest.mark.parametrize("family", [contrib_optimizer, v1_optimizer])
+def test_compiled_by_xla(family):
+    space = support.contrib_namespaces() if family is contrib_optimizer else support.v1_namespaces()
+    variable = tf.Variable([4.0])
+    opt, _scale = family(space["ours"], tf1.train.GradientDescentOptimizer(0.5))
+
+    def step(factor):
+        opt.minimize(lambda: tf.reduce_sum(variable * factor), var_list=[variable])
+
+    compiled = tf.function(step, jit_compile=True)
+    for factor in (1.0, INF, NAN, 1.0):
+        compiled(tf.constant(factor))
+    assert variable.numpy() == [3.0]
+
+    # A function that was traced for plain execution is compiled as part of another one.
+    inner = tf.function(step)
+    inner(tf.constant(1.0))
+
+    @tf.function(jit_compile=True)
+    def outer(factor):
+        inner(factor)
+
+    outer(tf.constant(1.0))
+    outer(tf.constant(INF))
+    assert variable.numpy() == [2.0]
+
+
+def test_copies_of_optimizers(make, name):
+    """What can be copied of the original can be copied of ours: eager ones, but no graphs."""
+    with support.eager():
+        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        for again in (copy.copy(opt), copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))):
+            variable = tf1.Variable([1.0], use_resource=True)
+            again.apply_gradients([(tf.constant([1.0]), variable)])
+            assert variable.numpy() == [0.5]
+    with support.graph():
+        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        for duplicate in (copy.deepcopy, pickle.dumps):
+            with pytest.raises((TypeError, NotImplementedError)):
+                duplicate(opt)

@@ -1,0 +1,173 @@
+"""Original and ours run the same random program and agree to the bit at every step.
+
+A program is a wrapper with random arguments, an optimizer, a dtype, dense or sparse gradients, and
+a few hundred steps of finite and non-finite gradients. Both sides live in one graph and take their
+steps in one `Session.run`. `TFLS_TEST_SIZE` says how many programs there are.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+import support
+import tensorflow as tf
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+tf1 = tf.compat.v1
+
+PROGRAMS = {"small": 20, "full": 200, "long": 2000}
+INF = float("inf")
+
+OPTIMIZERS = {
+    "sgd": lambda: tf1.train.GradientDescentOptimizer(0.125),
+    "momentum": lambda: tf1.train.MomentumOptimizer(0.1, 0.9),
+    "adam": lambda: tf1.train.AdamOptimizer(0.05),
+    "adagrad": lambda: tf1.train.AdagradOptimizer(0.1),
+    "rmsprop": lambda: tf1.train.RMSPropOptimizer(0.01, momentum=0.5),
+}
+scales = st.sampled_from([0.25, 1.0, 7.0, 1024.0, 32768.0, 1e30, 3e38])
+CONTRIB = st.fixed_dictionaries(
+    {
+        "init_loss_scale": scales,
+        "incr_every_n_steps": st.integers(-1, 8),
+        "decr_every_n_nan_or_inf": st.integers(0, 4),
+        "incr_ratio": st.sampled_from([2, 1.5, 10, 1, 0.9]),
+        "decr_ratio": st.sampled_from([0.8, 0.5, 0.1, 1.25]),
+    }
+)
+V1 = st.fixed_dictionaries(
+    {
+        "initial_loss_scale": scales,
+        "increment_period": st.integers(-1, 8),
+        "multiplier": st.sampled_from([2.0, 3.0, 1.7, 1.0, 0.5, 10.0]),
+    }
+)
+
+
+def programs(arguments, dtypes):
+    return st.fixed_dictionaries(
+        {
+            "arguments": arguments,
+            "optimizer": st.sampled_from(sorted(OPTIMIZERS)),
+            "dtype": st.sampled_from(dtypes),
+            "sparse": st.booleans(),
+            "control_flow_v2": st.booleans(),
+            "seed": st.integers(0, 2**31 - 1),
+            "bad": st.sampled_from([0.02, 0.2, 0.6]),
+            "steps": st.integers(50, 300),
+        }
+    )
+
+
+def contrib_side(namespace, program):
+    manager = namespace.ExponentialUpdateLossScaleManager(**program["arguments"])
+    opt = namespace.LossScaleOptimizer(OPTIMIZERS[program["optimizer"]](), manager)
+    return opt, [manager.get_loss_scale(), manager._num_good_steps, manager._num_bad_steps]
+
+
+def v1_side(namespace, program):
+    scale = namespace.DynamicLossScale(**program["arguments"])
+    opt = namespace.MixedPrecisionLossScaleOptimizer(OPTIMIZERS[program["optimizer"]](), scale)
+    return opt, [scale._current_loss_scale, scale._num_good_steps]
+
+
+def run(program, side, namespaces):
+    dtype = tf.as_dtype(program["dtype"])
+    with support.graph(program["control_flow_v2"]) as session:
+        factor = tf1.placeholder(dtype, [4])
+        both = []
+        for name in ("original", "ours"):
+            with tf1.variable_scope(name):
+                variable = tf1.get_variable("v", initializer=tf.ones([4], dtype))
+                global_step = tf1.get_variable("step", initializer=tf.constant(0, tf.int64))
+                opt, state = side(namespaces[name], program)
+                if program["sparse"]:
+                    rows = tf.gather(variable, [1, 3])
+                    loss = tf.reduce_sum(rows * tf.gather(factor, [1, 3]))
+                else:
+                    loss = tf.reduce_sum(variable * factor)
+                # Scaled and unscaled by a reciprocal, a sparse gradient that the original makes
+                # dense and ours does not is the same; no two rows are added up here.
+                step = opt.minimize(loss, global_step=global_step, var_list=[variable])
+                both.append((step, [variable, global_step, *state]))
+        session.run(tf1.global_variables_initializer())
+        random = np.random.RandomState(program["seed"])
+        steps = [step for step, _ in both]
+        states = [state for _, state in both]
+        for index in range(program["steps"]):
+            values = random.standard_normal(4)
+            if random.uniform() < program["bad"]:
+                values[random.randint(4)] = random.choice([INF, -INF, np.nan])
+            session.run(steps, {factor: values.astype(dtype.as_numpy_dtype)})
+            original, ours = session.run(states)
+            for first, second in zip(original, ours):
+                assert first.tobytes() == second.tobytes() or (
+                    np.isnan(first).all() and np.isnan(second).all()
+                ), f"step {index}: {original} {ours}"
+
+
+def check(size, strategy, side, namespaces):
+    @settings(
+        max_examples=max(1, PROGRAMS[size] // (2 if support.IS_TF1 else 1)),
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def compare(program):
+        run(program, side, namespaces)
+
+    compare()
+
+
+@pytest.mark.skipif(not support.IS_TF1, reason="only TensorFlow 1.15 has the original")
+def test_contrib_programs(size):
+    # The original hands on dense gradients (DEFECTS C2), and all optimizers but the plain one treat
+    # the rows that a sparse gradient does not name differently, or round differently.
+    def comparable(program):
+        return not program["sparse"] or program["optimizer"] == "sgd"
+
+    check(
+        size,
+        programs(CONTRIB, ["float16", "float32", "float64"]).filter(comparable),
+        contrib_side,
+        support.contrib_namespaces(),
+    )
+
+
+def test_v1_programs(size):
+    # The original cannot take other dtypes (DEFECTS M1).
+    check(size, programs(V1, ["float32"]), v1_side, support.v1_namespaces())
+
+
+def test_eager_programs(size):
+    """The same in eager mode, where divisions by the multiplier are real divisions."""
+    count = PROGRAMS[size] // 20
+    random = np.random.RandomState(7)
+    for _ in range(count):
+        arguments = {
+            "initial_loss_scale": float(random.choice([1.0, 7.0, 32768.0])),
+            "increment_period": int(random.randint(-1, 6)),
+            "multiplier": float(random.choice([2.0, 1.7, 3.0])),
+        }
+        name = sorted(OPTIMIZERS)[random.randint(len(OPTIMIZERS))]
+        factors = random.standard_normal(40)
+        factors[random.uniform(size=40) < 0.3] = INF
+        results = []
+        with support.eager():
+            for namespace in support.v1_namespaces().values():
+                program = {"arguments": arguments, "optimizer": name}
+                opt, state = v1_side(namespace, program)
+                variable = tf1.Variable([1.0, 2.0], use_resource=True)
+                rows = []
+                for factor in factors.astype(np.float32):
+                    opt.minimize(
+                        functools.partial(lambda f, v: tf.reduce_sum(v * f), factor, variable),
+                        var_list=[variable],
+                    )
+                    rows.append([variable.numpy(), *[each.numpy() for each in state]])
+                results.append(rows)
+        for original, ours in zip(*results):
+            for first, second in zip(original, ours):
+                assert first.tobytes() == second.tobytes()

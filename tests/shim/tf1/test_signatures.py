@@ -1,0 +1,120 @@
+"""Names and signatures are the originals': as recorded from the wheels, and as installed."""
+
+import inspect
+import json
+import os
+
+import pytest
+import support
+
+import tf_lossscale as tfls
+
+SYMBOLS = {
+    "contrib.mixed_precision": (
+        "LossScaleManager FixedLossScaleManager ExponentialUpdateLossScaleManager "
+        "LossScaleOptimizer"
+    ),
+    "compat.v1.mixed_precision": (
+        "LossScale FixedLossScale DynamicLossScale MixedPrecisionLossScaleOptimizer "
+        "enable_mixed_precision_graph_rewrite disable_mixed_precision_graph_rewrite"
+    ),
+}
+PAIRS = [(space, name) for space, names in SYMBOLS.items() for name in names.split()]
+
+
+def attribute(root, path):
+    for part in path.split("."):
+        root = getattr(root, part)
+    return root
+
+
+def surface():
+    with open(os.path.join(support.DATA, "api_surface.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def public_methods(cls):
+    return {
+        name
+        for name in dir(cls)
+        if not name.startswith("_") and callable(getattr(cls, name)) and name != "mro"
+    }
+
+
+def originals(space):
+    return support.contrib_namespaces() if "contrib" in space else support.v1_namespaces()
+
+
+@pytest.mark.parametrize(
+    ("space", "name"), [pair for pair in PAIRS if "original" in originals(pair[0])]
+)
+def test_like_the_installed_original(space, name):
+    ours = attribute(tfls, space + "." + name)
+    original = getattr(originals(space)["original"], name)
+    assert unannotated(inspect.signature(ours)) == unannotated(inspect.signature(original))
+    if inspect.isclass(original):
+        assert public_methods(original) <= public_methods(ours)
+        for method in public_methods(original):
+            assert unannotated(inspect.signature(getattr(ours, method))) == unannotated(
+                inspect.signature(getattr(original, method))
+            ), method
+
+
+def unannotated(signature):
+    """The names, kinds and defaults of a signature: the originals have no annotations."""
+    parameters = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in signature.parameters.values()
+    ]
+    return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+
+
+RECORDED = [
+    (
+        definition,
+        "contrib.mixed_precision"
+        if "contrib" in definition["module"]
+        else "compat.v1.mixed_precision",
+    )
+    for definition in surface()["definitions"].values()
+    if isinstance(definition, dict)
+    and definition.get("module", "").startswith(
+        ("tensorflow.contrib.mixed_precision", "tensorflow.python.training.experimental")
+    )
+    and definition["name"].replace("_rewrite_v1", "_rewrite") in [name for _, name in PAIRS]
+    and definition.get("seen_in", ["1.14.0"])[-1] not in ("1.13.1", "1.14.0")
+]
+
+
+@pytest.mark.parametrize(
+    ("definition", "space"), RECORDED, ids=[each["name"] for each, _ in RECORDED]
+)
+def test_like_the_recorded_originals(definition, space):
+    ours = attribute(tfls, space + "." + definition["name"].replace("_rewrite_v1", "_rewrite"))
+    if definition["kind"] != "class":
+        assert unannotated(inspect.signature(ours)) == definition["signature_str"]
+        return
+    for method, facts in definition["methods"].items():
+        if method == "__init__" or not method.startswith("_"):
+            got = unannotated(inspect.signature(getattr(ours, method)))
+            assert got == facts["signature"], method
+    for name, facts in definition["properties"].items():
+        if "settable" in facts:
+            assert isinstance(getattr(ours, name), property), name
+
+
+def test_enough_was_recorded():
+    assert {name for _, name in PAIRS} <= {
+        definition["name"].replace("_rewrite_v1", "_rewrite") for definition, _ in RECORDED
+    }
+
+
+@pytest.mark.parametrize(("space", "name"), PAIRS)
+def test_all_paths_give_the_same_object(space, name):
+    from tf_lossscale import _paths
+
+    ours = attribute(tfls, space + "." + name)
+    symbol = _paths.NAMESPACES[space][name]
+    assert space in symbol.namespaces
+    for other in symbol.namespaces:
+        assert attribute(tfls, other + "." + name) is ours
