@@ -1,0 +1,127 @@
+"""Makes steps under one strategy with gradients that differ by replica; prints them as JSON.
+
+Usage: mirrored.py REPLICAS SUBJECT:MODE..., such as `4 ours-final-legacy:eager`. A mode is `eager`
+or `function`, and may have more to it: `function-scaled` gives scaled gradients to Keras 3's
+`apply`, `function-aggregated` adds gradients up itself. With TF_CONFIG set this is one worker of a
+cluster, and REPLICAS is the number of workers.
+"""
+
+import json
+import os
+import sys
+from typing import Any, Dict, List
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE), os.path.dirname(os.path.dirname(HERE))]
+
+import tensorflow as tf  # noqa: E402
+
+tf1 = tf.compat.v1
+if tf.__version__.startswith("1."):
+    tf1.enable_v2_behavior()
+
+import recorded  # noqa: E402
+
+INF, NAN = float("inf"), float("nan")
+HUGE = 2.0**127  # finite, but the sum of two is not
+
+
+def steps(replicas: int) -> List[Dict[str, Any]]:
+    """The gradients of each replica, and what must come of the step: their sum, or None."""
+    fine = [float(2**i) for i in range(replicas)]
+    found = [{"gradients": fine, "applied": sum(fine)}]
+    for bad in range(replicas):
+        for value in (NAN, INF) if bad in (0, replicas - 1) else (NAN,):
+            gradients = list(fine)
+            gradients[bad] = value
+            found.append({"gradients": gradients, "applied": None})
+    cancelling = [1.0] * replicas
+    cancelling[0], cancelling[-1] = INF, -INF
+    found.append({"gradients": cancelling, "applied": None})
+    found.append({"gradients": [HUGE] * replicas, "applied": None, "sum overflows": True})
+    found.append({"gradients": fine, "applied": sum(fine)})
+    return found
+
+
+def make_strategy(replicas: int) -> Any:
+    if "TF_CONFIG" in os.environ:
+        names = ("MultiWorkerMirroredStrategy",)
+        spaces = (tf.distribute, tf.distribute.experimental)
+        cls = next(getattr(s, n) for s in spaces for n in names if hasattr(s, n))
+        return cls()
+    config = tf.config.experimental
+    cpu = config.list_physical_devices("CPU")[0]
+    config.set_virtual_device_configuration(
+        cpu, [config.VirtualDeviceConfiguration() for _ in range(replicas)]
+    )
+    return tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(replicas)])
+
+
+def local(strategy: Any, variable: Any) -> List[float]:
+    variable = getattr(variable, "value", variable) if not hasattr(variable, "values") else variable
+    variable = variable() if callable(variable) else variable
+    return [float(each.numpy()) for each in strategy.experimental_local_results(variable)]
+
+
+def train(strategy: Any, subject: Any, mode: str, replicas: int) -> List[Dict[str, Any]]:
+    run = getattr(strategy, "run", None) or strategy.experimental_run_v2
+    with strategy.scope():
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        inner = subject.inner("SGD", learning_rate=2.0**-4)
+        optimizer = subject.dynamic(inner, 2.0**20, 1000)
+        if subject.kind.name == "keras3":
+            optimizer.build([variable])
+        table = tf.constant([step["gradients"] for step in steps(replicas)])
+
+    def replica_step(number: Any) -> None:
+        gradient = tf.gather(tf.gather(table, number), replica_id())
+        if subject.api == "keras3" or mode.endswith("scaled"):
+            scale = recorded_scale(subject, optimizer)
+            optimizer.scale_loss(tf.constant(1.0))  # so that it is known that these are scaled
+            optimizer.apply([gradient * scale], [variable])
+            return
+        # No scaling of HUGE, which would overflow before it is added up.
+        optimizer.get_unscaled_gradients([tf.constant(1.0)])
+        if mode.endswith("aggregated"):
+            context = tf.distribute.get_replica_context()
+            total = context.all_reduce(tf.distribute.ReduceOp.SUM, gradient)
+            optimizer.apply_gradients([(total, variable)], experimental_aggregate_gradients=False)
+            return
+        optimizer.apply_gradients([(gradient, variable)])
+
+    def step(number: Any) -> None:
+        run(replica_step, args=(number,))
+
+    compiled = tf.function(step) if mode.startswith("function") else step
+    rows = []
+    for number, expected in enumerate(steps(replicas)):
+        compiled(tf.constant(number))
+        scale, _, iterations = subject.read(optimizer)
+        weights = local(strategy, variable)
+        rows.append(dict(expected, weights=weights, loss_scale=scale, iterations=iterations))
+    return rows
+
+
+def replica_id() -> Any:
+    if "TF_CONFIG" in os.environ:  # TensorFlow 2.3 says 0 on every worker
+        return json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+    return tf.distribute.get_replica_context().replica_id_in_sync_group
+
+
+def recorded_scale(subject: Any, optimizer: Any) -> Any:
+    return tf.convert_to_tensor(subject.scale_and_counter(optimizer)[0])
+
+
+def main() -> None:
+    replicas = int(sys.argv[1])
+    strategy = make_strategy(replicas)
+    everything = {str(each): each for each in recorded.originals() + recorded.ours()}
+    result = {}
+    for what in sys.argv[2:]:
+        name, mode = what.split(":")
+        result[what] = train(strategy, everything[name], mode, replicas)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

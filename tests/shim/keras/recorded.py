@@ -1,0 +1,190 @@
+"""The optimizers that recordings are replayed on: each kind of inner one, original and ours.
+
+A *kind* is what the installed TensorFlow and Keras offer as inner optimizers: `legacy` (Keras 2
+`OptimizerV2`), `new` (Keras 2 from 2.11 on), `keras3`. A *subject* is a loss-scale class over one
+kind, the original or ours, under names and arguments that are the same for all.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import os
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+import processes
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+__all__ = [
+    "DATA",
+    "TF",
+    "Kind",
+    "Subject",
+    "eagerly",
+    "gradient_source",
+    "kinds",
+    "load",
+    "make_variable",
+    "number",
+    "originals",
+    "ours",
+]
+
+DATA = os.path.join(processes.REPOSITORY, "tests", "data")
+TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
+_DEFAULTS = (2.0**15, 2000)
+
+
+class Kind(NamedTuple):
+    """A kind of inner optimizer: its name, its Keras and the namespace of its classes."""
+
+    name: str
+    keras: Any
+    optimizers: Any
+
+
+class Subject(NamedTuple):
+    """A loss-scale class over one kind: `api` is experimental, final or keras3 (the installed)."""
+
+    kind: Kind
+    api: str
+    who: str
+
+    @property
+    def _mixed_precision(self) -> Any:
+        owner = tfls if self.who == "ours" else self.kind
+        return owner.keras.mixed_precision
+
+    @property
+    def cls(self) -> Any:
+        if self.api == "keras3":
+            return self.kind.optimizers.LossScaleOptimizer
+        if self.api == "experimental":
+            return self._mixed_precision.experimental.LossScaleOptimizer
+        return self._mixed_precision.LossScaleOptimizer
+
+    def dynamic_loss_scale(self, scale: float, period: float, multiplier: float = 2.0) -> Any:
+        owner = tfls if self.who == "ours" else tf
+        return owner.compat.v1.train.experimental.DynamicLossScale(scale, period, multiplier)
+
+    def __str__(self) -> str:
+        return "-".join((self.who, self.api, self.kind.name))
+
+    def inner(self, name: str, **arguments: Any) -> Any:
+        return getattr(self.kind.optimizers, name)(**arguments)
+
+    def dynamic(self, inner: Any, scale: float = _DEFAULTS[0], period: float = _DEFAULTS[1]) -> Any:
+        if self.api == "experimental":
+            return self.cls(inner, self.dynamic_loss_scale(scale, period))
+        if self.api == "keras3":
+            return self.cls(inner, initial_scale=scale, dynamic_growth_steps=period)
+        return self.cls(inner, True, scale, period)
+
+    def fixed(self, inner: Any, scale: float) -> Any:
+        if self.api == "experimental":
+            return self.cls(inner, scale)
+        return self.cls(inner, False, scale)
+
+    def scale_and_counter(self, optimizer: Any) -> Tuple[Any, Any]:
+        """The tensors or variables of the loss scale and of its counter (None if it is fixed)."""
+        if self.api == "keras3":
+            return optimizer.dynamic_scale, optimizer.step_counter
+        if self.who == "original" and TF < (2, 4):
+            scale = optimizer.loss_scale
+            return scale(), getattr(scale, "_num_good_steps", None)
+        return optimizer.loss_scale, optimizer.dynamic_counter
+
+    def read(self, optimizer: Any) -> Tuple[float, Optional[int], int]:
+        """The loss scale, its counter and the iterations, as Python numbers (eager only)."""
+        scale, counter = self.scale_and_counter(optimizer)
+        return (
+            float(scale.numpy()),
+            None if counter is None else int(counter.numpy()),
+            int(optimizer.iterations.numpy()),
+        )
+
+    def refuses_multiplier(self) -> bool:
+        """Whether the experimental class takes no multiplier but 2, as it did from 2.4 on."""
+        return self.who == "ours" or TF >= (2, 4)
+
+
+def _installed(name: str) -> Any:
+    return importlib.import_module(name) if importlib.util.find_spec(name) else None
+
+
+def kinds() -> List[Kind]:
+    """The kinds of inner optimizers that are installed, also where Keras 2 and 3 stand together."""
+    if TF < (2, 16):
+        keras_2 = tf.keras
+    else:
+        keras_2 = _installed("tf_keras")
+    found = []
+    if keras_2 is not None and TF < (2, 11):
+        found.append(Kind("legacy", keras_2, keras_2.optimizers))
+    elif keras_2 is not None:
+        found.append(Kind("legacy", keras_2, keras_2.optimizers.legacy))
+        found.append(Kind("new", keras_2, keras_2.optimizers))
+    if TF >= (2, 16):
+        keras_3 = importlib.import_module("keras")
+        found.append(Kind("keras3", keras_3, keras_3.optimizers))
+    return found
+
+
+def ours() -> List[Subject]:
+    """Our two classes over every kind."""
+    return [Subject(kind, api, "ours") for kind in kinds() for api in ("experimental", "final")]
+
+
+def originals() -> List[Subject]:
+    """The classes that the installed Keras has, over each of its kinds."""
+    subjects = []
+    for kind in kinds():
+        if kind.name == "keras3":
+            subjects.append(Subject(kind, "keras3", "original"))
+            continue
+        mixed_precision = kind.keras.mixed_precision
+        experimental = getattr(mixed_precision, "experimental", None)
+        if hasattr(experimental, "LossScaleOptimizer"):
+            subjects.append(Subject(kind, "experimental", "original"))
+        if hasattr(mixed_precision, "LossScaleOptimizer"):
+            subjects.append(Subject(kind, "final", "original"))
+    return subjects
+
+
+def make_variable(kind: Kind, value: Any, name: str) -> Any:
+    """A float32 variable of the Keras that `kind` belongs to, a resource variable in Keras 2."""
+    if kind.name == "keras3":
+        return kind.keras.Variable(value, dtype="float32", name=name)
+    return tf.compat.v2.Variable(value, dtype=tf.float32, name=name)
+
+
+def gradient_source(variable: Any) -> Any:
+    """What a `GradientTape` watches of a variable: Keras 3 keeps TensorFlow's inside."""
+    return variable if isinstance(variable, tf.Variable) else variable.value
+
+
+def number(value: Any) -> float:
+    """A Python number, a tensor or a variable as a number (eager only)."""
+    return float(value.numpy() if hasattr(value, "numpy") else value)
+
+
+@contextlib.contextmanager
+def eagerly() -> Iterator[None]:
+    """Eager execution also on TensorFlow 1.15, whatever ran before in this process.
+
+    The public switch works only before the first operation, and other tests are graph tests.
+    """
+    if TF >= (2, 0):
+        yield
+        return
+    from tensorflow.python.eager import context
+
+    with context.eager_mode():
+        yield
+
+
+def load(*path: str) -> Dict[str, Any]:
+    with open(os.path.join(DATA, *path)) as file:
+        return json.load(file)

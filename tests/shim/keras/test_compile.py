@@ -1,0 +1,272 @@
+"""`compile`, `fit` and their callbacks treat ours as a loss-scale optimizer, under `mixed_float16`.
+
+The model is one weight, and every number is a power of two, so that a step of SGD is exact at any
+loss scale: the weights that a run ends with say whether a loss was scaled once and unscaled once.
+"""
+
+import os
+from typing import Any, Dict, Iterator, List
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+from small_model import set_policy
+
+SUBJECTS = recorded.ours()
+FINAL = [each for each in SUBJECTS if each.api == "final"]
+
+X = np.array([[0.5], [1.0], [0.25], [-0.5]], "float32")
+Y = np.array([[1.0], [0.5], [1.0], [0.25]], "float32")
+LEARNING_RATE = 0.125
+
+every = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+final = pytest.mark.parametrize("subject", FINAL, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def _eager() -> Iterator[None]:
+    with recorded.eagerly():
+        yield
+
+
+def model_of(kind: Any, cls: Any = None) -> Any:
+    """One weight, 1.0, applied in float16; the output is float32."""
+    if tf.executing_eagerly():
+        kind.keras.backend.clear_session()
+    if recorded.TF < (2, 0):  # policies are a part of TensorFlow 2's behaviour
+        from tensorflow.python.keras.engine import base_layer_utils
+
+        base_layer_utils.enable_v2_dtype_behavior()
+    set_policy(kind.keras, "mixed_float16")
+    try:
+        dense = kind.keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+        inputs = kind.keras.layers.Input((1,))
+        outputs = kind.keras.layers.Activation("linear", dtype="float32")(dense(inputs))
+        return (cls or kind.keras.Model)(inputs, outputs)
+    finally:
+        set_policy(kind.keras, "float32")
+
+
+def sgd(subject: Any) -> Any:
+    return subject.inner("SGD", learning_rate=LEARNING_RATE)
+
+
+def weight(model: Any) -> float:
+    return float(np.asarray(model.get_weights()[0]).item())
+
+
+def expected(steps: int) -> List[float]:
+    """The weight after each step, in the arithmetic of the model."""
+    value, found = np.float32(1.0), []
+    for _ in range(steps):
+        half = (X.astype(np.float16) * np.float16(value)).astype(np.float32)
+        error = np.float32(2.0 / len(X)) * (half - Y)
+        gradient = np.sum((error.astype(np.float16) * X.astype(np.float16)).astype(np.float32))
+        value = np.float32(value - np.float32(LEARNING_RATE) * gradient)
+        found.append(float(value))
+    return found
+
+
+def fit(model: Any, **arguments: Any) -> Any:
+    return model.fit(X, Y, batch_size=len(X), shuffle=False, verbose=0, **arguments)
+
+
+@final
+@pytest.mark.parametrize("way", ["fit", "eager fit", "train_on_batch"])
+def test_a_loss_is_scaled_and_unscaled_once(subject: Any, way: str) -> None:
+    trajectories = {}
+    for scale in (1.0, 1024.0):
+        optimizer = subject.dynamic(sgd(subject), scale, 2)
+        model = model_of(subject.kind)
+        model.compile(optimizer, "mse", run_eagerly=way == "eager fit")
+        assert model.optimizer is optimizer
+        weights = []
+        for _ in range(4):
+            if way == "train_on_batch":
+                model.train_on_batch(X, Y)
+            else:
+                fit(model, epochs=1)
+            weights.append(weight(model))
+        trajectories[scale] = weights
+        assert subject.read(optimizer) == (scale * 4, 0, 4)
+    np.testing.assert_allclose(trajectories[1.0], expected(4), rtol=0, atol=2e-3)
+    assert trajectories[1.0] == trajectories[1024.0]
+
+
+@every
+def test_a_batch_that_overflows_is_skipped(subject: Any) -> None:
+    optimizer = subject.dynamic(sgd(subject), 8.0, 100)
+    model = model_of(subject.kind)
+    model.compile(optimizer, "mse")
+    model.train_on_batch(np.full_like(X, np.inf), Y)
+    assert weight(model) == 1.0
+    assert subject.read(optimizer) == (4.0, 0, 1)
+    model.train_on_batch(X, Y)
+    assert weight(model) == pytest.approx(expected(1)[0], abs=1e-3)
+    assert subject.read(optimizer) == (4.0, 1, 2)
+
+
+@final
+def test_a_fixed_scale(subject: Any) -> None:
+    optimizer = subject.fixed(sgd(subject), 8.0)
+    model = model_of(subject.kind)
+    model.compile(optimizer, "mse")
+    fit(model, epochs=2)
+    assert weight(model) == pytest.approx(expected(2)[-1], abs=2e-3)
+    assert subject.read(optimizer) == (8.0, None, 2)
+
+
+@pytest.mark.skipif(recorded.TF < (2, 8), reason="Keras has no jit_compile, or not on CPUs")
+@final
+def test_compiled_by_xla(subject: Any) -> None:
+    optimizer = subject.dynamic(sgd(subject), 8.0, 2)
+    model = model_of(subject.kind)
+    model.compile(optimizer, "mse", jit_compile=True)
+    for step in range(2):
+        model.train_on_batch(X, Y)
+        assert weight(model) == pytest.approx(expected(2)[step], abs=2e-3)
+    model.train_on_batch(np.full_like(X, np.nan), Y)
+    assert weight(model) == pytest.approx(expected(2)[1], abs=2e-3)
+    assert subject.read(optimizer) == (8.0, 0, 3)
+
+
+@pytest.mark.skipif(recorded.TF < (2, 2), reason="models have no train_step")
+@final
+def test_a_train_step_of_the_users(subject: Any) -> None:
+    optimizer = subject.dynamic(sgd(subject), 8.0, 2)
+    kind = subject.kind
+
+    class Clipped(kind.keras.Model):  # type: ignore[name-defined, misc]
+        def train_step(self, data: Any) -> Dict[str, Any]:
+            x, y = data[:2]
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(self(x, training=True) - y))
+                scaled = self.optimizer.get_scaled_loss(loss)
+            variables = self.trainable_variables
+            watched = [recorded.gradient_source(each) for each in variables]
+            gradients = self.optimizer.get_unscaled_gradients(tape.gradient(scaled, watched))
+            gradients, _ = tf.clip_by_global_norm(gradients, 2.0**-6)
+            self.optimizer.apply_gradients(zip(gradients, variables))
+            return {"loss": loss}
+
+    model = model_of(kind, Clipped)
+    model.compile(optimizer, "mse")
+    fit(model, epochs=2)
+    # The gradient is longer than the norm, so that every step is a learning rate times the norm.
+    assert weight(model) == pytest.approx(1 - 2 * LEARNING_RATE * 2.0**-6, abs=1e-6)
+    assert subject.read(optimizer) == (16.0, 0, 2)
+
+
+@pytest.mark.parametrize("kind", recorded.kinds(), ids=lambda kind: kind.name)
+def test_compile_wraps_a_bare_optimizer_itself(kind: Any) -> None:
+    """Under `mixed_float16` with Keras's own class; nothing of ours changes that."""
+    model = model_of(kind)
+    bare = kind.optimizers.SGD(LEARNING_RATE)
+    model.compile(bare, "mse")
+    scaled = model.optimizer
+    assert scaled is not bare
+    inner = getattr(scaled, "inner_optimizer", None) or scaled._optimizer
+    assert inner is bare
+    fit(model, epochs=1)
+    assert weight(model) == pytest.approx(expected(1)[0], abs=1e-3)
+
+
+@final
+def test_compiling_twice_with_one_optimizer(subject: Any) -> None:
+    optimizer = subject.dynamic(sgd(subject), 8.0, 100)
+    for _ in range(2):
+        model = model_of(subject.kind)
+        model.compile(optimizer, "mse")
+        assert model.optimizer is optimizer
+
+
+@final
+def test_callbacks_act_on_the_inner_optimizer(subject: Any) -> None:
+    callbacks = subject.kind.keras.callbacks
+    optimizer = subject.dynamic(sgd(subject), 8.0, 100)
+    model = model_of(subject.kind)
+    model.compile(optimizer, "mse")
+    fit(
+        model,
+        epochs=2,
+        callbacks=[callbacks.LearningRateScheduler(lambda epoch: 0.5 / (epoch + 1))],
+    )
+    assert recorded.number(optimizer.inner_optimizer.learning_rate) == 0.25
+    reduce = callbacks.ReduceLROnPlateau(
+        monitor="loss", factor=0.5, patience=1, min_delta=1e9, cooldown=0
+    )
+    fit(model, epochs=3, callbacks=[reduce])
+    assert recorded.number(optimizer.inner_optimizer.learning_rate) < 0.25
+
+
+@pytest.mark.skipif(recorded.TF < (2, 3), reason="the callbacks write other files before")
+@final
+def test_backup_and_restore(subject: Any, tmp_path: Any) -> None:
+    callbacks = subject.kind.keras.callbacks
+    backup = getattr(callbacks, "BackupAndRestore", None)
+    backup = backup or callbacks.experimental.BackupAndRestore
+
+    class Interrupt(callbacks.Callback):  # type: ignore[name-defined, misc]
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            if epoch == 2:
+                raise KeyboardInterrupt
+
+    def start() -> Any:
+        optimizer = subject.dynamic(sgd(subject), 8.0, 2)
+        model = model_of(subject.kind)
+        model.compile(optimizer, "mse")
+        return optimizer, model
+
+    where = str(tmp_path / "backup")
+    os.makedirs(where, exist_ok=True)
+    if subject.kind.name == "keras3":
+        where = os.path.join(where, "model.weights.h5")
+    _, model = start()
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, epochs=4, callbacks=[backup(where), Interrupt()])
+    interrupted = weight(model)
+    optimizer, model = start()
+    ran: List[int] = []
+
+    class Count(callbacks.Callback):  # type: ignore[name-defined, misc]
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            ran.append(epoch)
+            if len(ran) == 1:
+                assert weight(self.model) == interrupted
+                assert subject.read(optimizer) == (16.0, 0, 2)
+
+    fit(model, epochs=4, callbacks=[backup(where), Count()])
+    assert ran == [2, 3]
+    assert subject.read(optimizer) == (32.0, 0, 4)
+
+
+@final
+def test_model_checkpoint(subject: Any, tmp_path: Any) -> None:
+    optimizer = subject.dynamic(sgd(subject), 8.0, 2)
+    model = model_of(subject.kind)
+    model.compile(optimizer, "mse")
+    suffix = ".weights.h5" if subject.kind.name == "keras3" else ""
+    path = str(tmp_path / ("saved" + suffix))
+    save = subject.kind.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)
+    fit(model, epochs=2, callbacks=[save])
+    trained = weight(model)
+    again = model_of(subject.kind)
+    again.compile(subject.dynamic(sgd(subject), 8.0, 2), "mse")
+    again.load_weights(path)
+    assert weight(again) == trained
+
+
+@pytest.mark.skipif(recorded.TF >= (2, 0), reason="graph mode is the default of TensorFlow 1 only")
+def test_graph_mode_of_tensorflow_1() -> None:
+    for subject in SUBJECTS:
+        from tensorflow.python.eager import context
+
+        with context.graph_mode(), tf.Graph().as_default():
+            optimizer = subject.dynamic(sgd(subject), 8.0, 2)
+            model = model_of(subject.kind)
+            model.compile(optimizer, "mse")
+            fit(model, epochs=2)
+            assert weight(model) == pytest.approx(expected(2)[-1], abs=2e-3)
+            scale = subject.kind.keras.backend.get_value(optimizer._loss_scale.scale)
+            assert float(scale) == 16.0

@@ -1,0 +1,202 @@
+"""What the experimental class promises: the final class behind its old constructor."""
+
+from typing import Any, Callable, Dict, Iterator
+
+import pytest
+import recorded
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+EVERY = [each for each in recorded.originals() + recorded.ours() if each.api == "experimental"]
+OURS = [each for each in EVERY if each.who == "ours"]
+# The class was rewritten for 2.4; ours is the later one everywhere.
+LATER = [each for each in EVERY if each.who == "ours" or recorded.TF >= (2, 4)]
+
+every = pytest.mark.parametrize("subject", EVERY, ids=str)
+later = pytest.mark.parametrize("subject", LATER, ids=str)
+ours = pytest.mark.parametrize("subject", OURS, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def _eager() -> Iterator[None]:
+    with recorded.eagerly():
+        yield
+
+
+def sgd(subject: Any) -> Any:
+    return subject.inner("SGD", learning_rate=0.5)
+
+
+def update(optimizer: Any, variable: Any, value: float) -> None:
+    """One step whose gradient, unscaled, is `value`."""
+    scale = optimizer.loss_scale
+    scale = scale() if callable(scale) else scale
+    gradients = optimizer.get_unscaled_gradients([tf.constant(value) * scale])
+    optimizer.apply_gradients(list(zip(gradients, [variable])))
+
+
+@every
+def test_a_dynamic_loss_scale(subject: Any) -> None:
+    optimizer = subject.cls(sgd(subject), subject.dynamic_loss_scale(8.0, 2))
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    seen = []
+    for value in (1.0, 1.0, float("nan")):
+        update(optimizer, variable, value)
+        seen.append((float(variable.numpy()), *subject.read(optimizer)[:2]))
+    assert seen == [(0.5, 8.0, 1), (0.0, 16.0, 0), (0.0, 8.0, 0)]
+
+
+@every
+def test_a_number_is_a_fixed_scale(subject: Any) -> None:
+    optimizer = subject.cls(sgd(subject), 4)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    update(optimizer, variable, float("inf"))
+    assert float(variable.numpy()) == float("-inf")
+    assert subject.read(optimizer)[0] == 4.0
+
+
+@later
+def test_arguments_and_what_they_mean(subject: Any) -> None:
+    scales = tf.compat.v1.train.experimental
+    for loss_scale, expected in (
+        ("dynamic", (True, 2.0**15, 2000)),
+        (8, (False, 8.0, None)),
+        (0.5 if subject.kind.name != "keras3" else 1.5, (False, ..., None)),
+        (scales.FixedLossScale(4), (False, 4.0, None)),
+        (scales.DynamicLossScale(4, 5), (True, 4.0, 5)),
+    ):
+        optimizer = subject.cls(sgd(subject), loss_scale)
+        scale = loss_scale if expected[1] is ... else expected[1]
+        assert optimizer.dynamic is expected[0]
+        assert optimizer.initial_scale == scale
+        assert optimizer.dynamic_growth_steps == expected[2]
+        assert isinstance(optimizer.loss_scale, tf.Tensor)
+        assert float(optimizer.loss_scale) == scale
+
+
+@later
+def test_wrong_arguments(subject: Any) -> None:
+    for wrong in (None, "static", [8.0], object()):
+        with pytest.raises(ValueError, match="Invalid value passed to loss_scale"):
+            subject.cls(sgd(subject), wrong)
+    with pytest.raises(ValueError, match="multiplier must be 2"):
+        subject.cls(sgd(subject), tf.compat.v1.train.experimental.DynamicLossScale(8, 2, 3.0))
+
+    class Custom(tf.compat.v1.train.experimental.LossScale):
+        def __call__(self) -> Any:
+            return tf.constant(1.0)
+
+        def update(self, grads: Any) -> Any:
+            return tf.no_op(), True
+
+        def get_config(self) -> Dict[str, Any]:
+            return {}
+
+    with pytest.raises(TypeError, match="not a FixedLossScale or a DynamicLossScale"):
+        subject.cls(sgd(subject), Custom())
+
+
+@every
+def test_keywords(subject: Any) -> None:
+    loss_scale = subject.dynamic_loss_scale(8.0, 2)
+    if subject.who == "original" and recorded.TF < (2, 0):
+        optimizer = subject.cls(opt=sgd(subject), loss_scale=loss_scale)
+    else:
+        optimizer = subject.cls(optimizer=sgd(subject), loss_scale=loss_scale)
+    assert subject.read(optimizer)[0] == 8.0
+
+
+@later
+def test_the_three_assertions_of_the_documentation(subject: Any) -> None:
+    """Those of TensorFlow 2.4: the two constructors give equal configs."""
+    who = subject if subject.who == "ours" else subject._replace(who="original")
+    final = who._replace(api="final").cls
+    scales = tf.compat.v1.train.experimental
+
+    def inner() -> Any:
+        return subject.kind.optimizers.SGD(learning_rate=0.25, name="SGD")
+
+    pairs: list[tuple[Callable[[], Any], Callable[[], Any]]] = [
+        (lambda: subject.cls(inner(), "dynamic"), lambda: final(inner())),
+        (
+            lambda: subject.cls(inner(), 123),
+            lambda: final(inner(), dynamic=False, initial_scale=123),
+        ),
+        (
+            lambda: subject.cls(inner(), scales.DynamicLossScale(2048, increment_period=500)),
+            lambda: final(inner(), initial_scale=2048, dynamic_growth_steps=500),
+        ),
+    ]
+    for old, new in pairs:
+        assert old().get_config() == new().get_config()
+
+
+@ours
+def test_one_pair_of_variables_for_a_dynamic_loss_scale(subject: Any) -> None:
+    """The object that is passed goes on holding the state; the original of 2.4 made a second."""
+    for scales in (tfls.compat.v1.mixed_precision, tf.compat.v1.train.experimental):
+        loss_scale = scales.DynamicLossScale(8.0, 1)
+        loss_scale.update([tf.constant(1.0)])
+        optimizer = subject.cls(sgd(subject), loss_scale)
+        assert float(optimizer.loss_scale) == 16.0
+        if subject.kind.name == "keras3":
+            continue  # the state is copied there into the variables that Keras 3 saves
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        update(optimizer, variable, 1.0)
+        assert float(loss_scale()) == float(optimizer.loss_scale) == 32.0
+
+
+@ours
+def test_config_round_trip(subject: Any) -> None:
+    for loss_scale in ("dynamic", 8.0, subject.dynamic_loss_scale(4.0, 5)):
+        optimizer = subject.cls(sgd(subject), loss_scale)
+        config = optimizer.get_config()
+        again = type(optimizer).from_config(config)
+        assert isinstance(again, subject.cls)
+        assert again.get_config() == config == optimizer.get_config()
+
+
+OLD_DYNAMIC = {
+    "class_name": "DynamicLossScale",
+    "config": {"initial_loss_scale": 8.0, "increment_period": 3, "multiplier": 2.0},
+}
+OLD_FIXED = {"class_name": "FixedLossScale", "config": {"loss_scale_value": 16.0}}
+OLD_INNER = {
+    "class_name": "Adam",
+    "config": {
+        "name": "Adam",
+        "learning_rate": 0.25,
+        "decay": 0.0,
+        "beta_1": 0.5,
+        "beta_2": 0.75,
+        "epsilon": 1e-3,
+        "amsgrad": False,
+    },
+}
+
+
+@ours
+@pytest.mark.parametrize("api", ["experimental", "final"])
+def test_configs_of_tensorflow_2_3_are_read(subject: Any, api: str) -> None:
+    public = subject._replace(api=api)
+    # The class over this kind; the public class would make an optimizer of `tf.keras`.
+    cls = type(public.fixed(sgd(subject), 8.0))
+    for loss_scale, expected in (
+        (OLD_DYNAMIC, (True, 8.0, 3)),
+        (OLD_FIXED, (False, 16.0, None)),
+    ):
+        optimizer = cls.from_config({"optimizer": OLD_INNER, "loss_scale": loss_scale})
+        assert isinstance(optimizer, public.cls)
+        found = optimizer.dynamic, optimizer.initial_scale, optimizer.dynamic_growth_steps
+        assert found == expected
+        assert recorded.number(optimizer.beta_1) == 0.5
+        assert recorded.number(optimizer.learning_rate) == 0.25
+    thrice = dict(OLD_DYNAMIC["config"], multiplier=3.0)
+    with pytest.raises(ValueError, match="multiplier"):
+        cls.from_config(
+            {
+                "optimizer": OLD_INNER,
+                "loss_scale": {"class_name": "DynamicLossScale", "config": thrice},
+            }
+        )

@@ -1,0 +1,414 @@
+"""What the final class promises, held against the original wherever this Keras has it, and ours."""
+
+import copy
+from typing import Any, Iterator, List
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+EVERY = [each for each in recorded.originals() + recorded.ours() if each.api == "final"]
+OURS = [each for each in EVERY if each.who == "ours"]
+MENDED_BELOW_2_6 = recorded.TF < (2, 6)  # the errors for wrapping twice came with 2.6
+
+every = pytest.mark.parametrize("subject", EVERY, ids=str)
+ours = pytest.mark.parametrize("subject", OURS, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def _eager() -> Iterator[None]:
+    with recorded.eagerly():
+        yield
+
+
+def make(subject: Any, *args: Any, **kwargs: Any) -> Any:
+    return subject.cls(subject.inner("SGD", learning_rate=0.5), *args, **kwargs)
+
+
+def step(subject: Any, optimizer: Any, variables: List[Any], gradients: List[Any]) -> None:
+    """One step with these true gradients, in the style that every class understands."""
+    scaled = [
+        each if each is None or isinstance(each, tf.IndexedSlices) else each * optimizer.loss_scale
+        for each in gradients
+    ]
+    unscaled = optimizer.get_unscaled_gradients(scaled)
+    optimizer.apply_gradients(list(zip(unscaled, variables)))
+
+
+@every
+def test_arguments(subject: Any) -> None:
+    optimizer = make(subject)
+    assert optimizer.dynamic is True
+    assert optimizer.initial_scale == 2.0**15
+    assert optimizer.dynamic_growth_steps == 2000
+    assert float(optimizer.loss_scale) == 2.0**15
+    assert int(optimizer.dynamic_counter.numpy()) == 0
+    optimizer = make(subject, True, 4.0, 10)
+    assert (optimizer.initial_scale, optimizer.dynamic_growth_steps) == (4.0, 10)
+    optimizer = make(subject, dynamic=False, initial_scale=8)
+    assert optimizer.dynamic is False
+    assert optimizer.initial_scale == 8.0
+    assert optimizer.dynamic_growth_steps is None
+    assert optimizer.dynamic_counter is None
+    assert float(optimizer.loss_scale) == 8.0
+
+
+@every
+def test_the_loss_scale_is_a_tensor(subject: Any) -> None:
+    for optimizer in (make(subject), make(subject, False, 8.0)):
+        assert isinstance(optimizer.loss_scale, tf.Tensor)
+        assert optimizer.loss_scale.dtype == tf.float32
+        assert optimizer.loss_scale.shape == ()
+        with pytest.raises(TypeError, match="not callable"):
+            optimizer.loss_scale()
+
+
+@every
+def test_wrong_arguments(subject: Any) -> None:
+    for wrong in (1, "dynamic", np.bool_(True), None):
+        with pytest.raises(TypeError, match='"dynamic" argument'):
+            make(subject, wrong)
+    with pytest.raises(ValueError, match='"initial_scale" must be specified'):
+        make(subject, False)
+    with pytest.raises(ValueError, match='"dynamic_growth_steps" must be None'):
+        make(subject, False, 8.0, 5)
+    for wrong in ("sgd", None, 8.0, tf.compat.v1.train.GradientDescentOptimizer(0.5)):
+        with pytest.raises(TypeError, match='"inner_optimizer" must be an instance'):
+            subject.cls(wrong)
+
+
+@ours
+def test_a_failed_construction_leaves_the_inner_optimizer_free(subject: Any) -> None:
+    inner = subject.inner("SGD", learning_rate=0.5)
+    for wrong in ({"dynamic": 1}, {"dynamic": False}, {"dynamic_growth_steps": 0}):
+        with pytest.raises((TypeError, ValueError)):
+            subject.cls(inner, **wrong)
+    assert subject.cls(inner).inner_optimizer is inner
+
+
+@ours
+def test_keras_3_keeps_the_scale_between_1_and_the_largest_float32(subject: Any) -> None:
+    if subject.kind.name != "keras3":
+        make(subject, True, 0.5)  # Keras 2 takes any scale
+        return
+    for wrong in (0.5, 0.0, -1.0, float("inf"), float("nan"), 1e39):
+        with pytest.raises(ValueError, match="initial_scale"):
+            make(subject, True, wrong)
+
+
+@every
+def test_wrapping_twice(subject: Any) -> None:
+    if subject.who == "original" and MENDED_BELOW_2_6:
+        errors: Any = (ValueError, AttributeError)
+        messages = ("", "")
+    else:
+        errors = (TypeError, ValueError)
+        messages = ("cannot wrap another LossScaleOptimizer", "already wrapped")
+    with pytest.raises(errors, match=messages[0]):
+        subject.cls(make(subject))
+    inner = subject.inner("SGD", learning_rate=0.5)
+    subject.cls(inner)
+    with pytest.raises(errors, match=messages[1]):
+        subject.cls(inner)
+
+
+@pytest.mark.skipif(
+    recorded.TF < (2, 6), reason="Keras does not mark what it wraps before TensorFlow 2.6"
+)
+def test_wrappers_of_the_other_side_are_known() -> None:
+    for subject in OURS:
+        if subject.kind.name == "keras3":
+            continue
+        original = subject._replace(who="original")
+        with pytest.raises(TypeError, match="cannot wrap another"):
+            subject.cls(make(original))
+        with pytest.raises((TypeError, ValueError), match=r"cannot wrap another|already wrapped"):
+            original.cls(make(subject))
+        inner = subject.inner("SGD", learning_rate=0.5)
+        original.cls(inner)
+        with pytest.raises(ValueError, match="already wrapped"):
+            subject.cls(inner)
+
+
+@every
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+def test_scaling_keeps_dtypes(subject: Any, dtype: str) -> None:
+    optimizer = make(subject, True, 8.0)
+    loss = tf.cast(3.0, dtype)
+    scaled = optimizer.get_scaled_loss(loss)
+    assert scaled.dtype == dtype
+    assert float(tf.cast(scaled, tf.float32)) == 24
+    called = optimizer.get_scaled_loss(lambda: loss)()
+    assert called.dtype == dtype
+    assert float(tf.cast(called, tf.float32)) == 24
+    (unscaled,) = optimizer.get_unscaled_gradients([scaled])
+    assert unscaled.dtype == dtype
+    assert float(tf.cast(unscaled, tf.float32)) == 3
+
+
+@every
+def test_unscaling_keeps_none_and_sparse_gradients(subject: Any) -> None:
+    optimizer = make(subject, False, 3.0)
+    sparse = tf.IndexedSlices(tf.constant([[3.0], [6.0]]), tf.constant([1, 0]), tf.constant([4, 1]))
+    gradients = optimizer.get_unscaled_gradients([None, sparse, tf.constant(7.0, tf.float16)])
+    assert gradients[0] is None
+    assert isinstance(gradients[1], tf.IndexedSlices)
+    np.testing.assert_array_equal(gradients[1].indices, [1, 0])
+    np.testing.assert_allclose(gradients[1].values, [[1.0], [2.0]], rtol=1e-6)
+    assert float(gradients[2]) == 2.33203125  # the reciprocal, cast to float16
+
+
+@every
+def test_a_dynamic_scale(subject: Any) -> None:
+    optimizer = make(subject, True, 8.0, 2)
+    variable = recorded.make_variable(subject.kind, [1.0, 2.0], "v")
+    seen = []
+    for value in (1.0, 1.0, float("inf"), 1.0, float("nan"), 1.0, 1.0):
+        step(subject, optimizer, [variable], [tf.constant([value, 1.0])])
+        seen.append((variable.numpy().tolist(), *subject.read(optimizer)))
+    assert seen == [
+        ([0.5, 1.5], 8.0, 1, 1),
+        ([0.0, 1.0], 16.0, 0, 2),
+        ([0.0, 1.0], 8.0, 0, 3),
+        ([-0.5, 0.5], 8.0, 1, 4),
+        ([-0.5, 0.5], 4.0, 0, 5),
+        ([-1.0, 0.0], 4.0, 1, 6),
+        ([-1.5, -0.5], 8.0, 0, 7),
+    ]
+
+
+@every
+def test_a_fixed_scale_applies_everything(subject: Any) -> None:
+    optimizer = make(subject, False, 8.0)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    step(subject, optimizer, [variable], [tf.constant(2.0)])
+    assert float(variable.numpy()) == 0
+    step(subject, optimizer, [variable], [tf.constant(float("inf"))])
+    assert float(variable.numpy()) == float("-inf")
+    assert subject.read(optimizer) == (8.0, None, 2)
+
+
+@ours
+def test_a_skipped_step_leaves_slots_alone(subject: Any) -> None:
+    inner = subject.inner("Adam", learning_rate=0.5)
+    optimizer = subject.cls(inner, True, 8.0)
+    variable = recorded.make_variable(subject.kind, [1.0, 2.0], "v")
+    step(subject, optimizer, [variable], [tf.constant([1.0, 2.0])])
+    before = [each.numpy() for each in _variables(inner)]
+    weights = variable.numpy()
+    step(subject, optimizer, [variable], [tf.constant([1.0, float("nan")])])
+    np.testing.assert_array_equal(variable.numpy(), weights)
+    for old, new in zip(before, _variables(inner)):
+        if np.ndim(old):  # what is not a scalar is a slot
+            np.testing.assert_array_equal(new.numpy(), old)
+
+
+def _variables(inner: Any) -> List[Any]:
+    return inner.variables() if callable(inner.variables) else inner.variables
+
+
+@ours
+def test_sparse_gradients_change_only_their_rows(subject: Any) -> None:
+    optimizer = make(subject, True, 4.0)
+    variable = recorded.make_variable(subject.kind, [[1.0], [1.0], [1.0]], "v")
+    for value in (2.0, float("inf")):
+        values = tf.constant([[value]]) * optimizer.loss_scale
+        sparse = tf.IndexedSlices(values, tf.constant([1]), tf.constant([3, 1]))
+        gradients = optimizer.get_unscaled_gradients([sparse])
+        optimizer.apply_gradients(zip(gradients, [variable]))
+        assert variable.numpy().tolist() == [[1.0], [0.0], [1.0]]
+    assert subject.read(optimizer) == (2.0, 0, 2)
+
+
+@every
+def test_gradients_that_are_not_there(subject: Any) -> None:
+    optimizer = make(subject, True, 8.0, 2)
+    first = recorded.make_variable(subject.kind, 1.0, "first")
+    second = recorded.make_variable(subject.kind, 1.0, "second")
+    optimizer.get_unscaled_gradients([None])
+    state = subject.read(optimizer)
+    with pytest.raises(ValueError, match="No gradients provided for any variable"):
+        optimizer.apply_gradients([(None, first), (None, second)])
+    if subject.who == "ours":
+        assert subject.read(optimizer) == state
+    step(subject, optimizer, [first, second], [None, tf.constant(1.0)])
+    assert (float(first.numpy()), float(second.numpy())) == (1.0, 0.5)
+
+
+@ours
+def test_an_iterator_of_pairs_is_read_once(subject: Any) -> None:
+    optimizer = make(subject, True, 8.0)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    gradients = optimizer.get_unscaled_gradients(iter([tf.constant(8.0)]))
+    optimizer.apply_gradients(pair for pair in zip(gradients, [variable]))
+    assert float(variable.numpy()) == 0.5
+
+
+@ours
+def test_minimize(subject: Any) -> None:
+    optimizer = make(subject, True, 8.0, 2)
+    variable = recorded.make_variable(subject.kind, 3.0, "v")
+    optimizer.minimize(lambda: tf.convert_to_tensor(variable) * 2.0, [variable])
+    assert float(variable.numpy()) == 2.0
+    with tf.GradientTape() as tape:
+        loss = tf.convert_to_tensor(variable) * 2.0
+    if recorded.TF >= (2, 4):
+        optimizer.minimize(loss, [variable], tape=tape)
+        assert float(variable.numpy()) == 1.0
+        assert subject.read(optimizer) == (16.0, 0, 2)
+
+
+@ours
+def test_hyperparameters_are_the_inner_optimizers(subject: Any) -> None:
+    inner = subject.inner("Adam", learning_rate=0.5, epsilon=0.25)
+    optimizer = subject.cls(inner)
+    assert recorded.number(optimizer.learning_rate) == recorded.number(optimizer.lr) == 0.5
+    assert recorded.number(optimizer.beta_1) == pytest.approx(0.9)
+    assert optimizer.epsilon == 0.25
+    optimizer.learning_rate = 0.25
+    assert recorded.number(inner.learning_rate) == 0.25
+    optimizer.lr = 0.125
+    assert recorded.number(inner.learning_rate) == 0.125
+    optimizer.beta_1 = 0.5
+    assert recorded.number(inner.beta_1) == 0.5
+    optimizer.epsilon = 0.5
+    assert inner.epsilon == 0.5
+    optimizer.remark = "mine"
+    assert not hasattr(inner, "remark")
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        optimizer.nothing_of_this_name
+    assert {"epsilon", "get_scaled_loss"} <= set(dir(optimizer))
+
+
+@ours
+def test_iterations_are_the_inner_optimizers(subject: Any) -> None:
+    inner = subject.inner("SGD", learning_rate=0.5)
+    optimizer = subject.cls(inner)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    step(subject, optimizer, [variable], [tf.constant(1.0)])
+    assert int(optimizer.iterations.numpy()) == int(inner.iterations.numpy()) == 1
+    assert optimizer.iterations.dtype == inner.iterations.dtype
+
+
+@ours
+def test_the_inner_optimizer_clips_unscaled_gradients(subject: Any) -> None:
+    for argument in ("clipnorm", "clipvalue", "global_clipnorm"):
+        if argument == "global_clipnorm" and recorded.TF < (2, 4):
+            continue
+        inner = subject.inner("SGD", learning_rate=1.0, **{argument: 1.0})
+        optimizer = subject.cls(inner, False, 1024.0)
+        assert getattr(optimizer, argument) == 1.0
+        variable = recorded.make_variable(subject.kind, 3.0, "v")
+        optimizer.minimize(lambda v=variable: tf.convert_to_tensor(v) * 4.0, [variable])
+        assert float(variable.numpy()) == 2.0
+        optimizer.minimize(lambda v=variable: tf.convert_to_tensor(v) * 0.5, [variable])
+        assert float(variable.numpy()) == 1.5
+
+
+@ours
+def test_weights(subject: Any) -> None:
+    inner = subject.inner("Adam", learning_rate=0.5)
+    optimizer = subject.cls(inner)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    step(subject, optimizer, [variable], [tf.constant(1.0)])
+    listed = _variables(optimizer)
+    assert {id(each) for each in _variables(inner)} <= {id(each) for each in listed}
+    if subject.kind.name == "new":
+        return  # these optimizers have no weights in the old sense
+    values = optimizer.get_weights()
+    assert len(values) == len(optimizer.weights) == len(listed)
+    optimizer.set_weights([value * 0 for value in values])
+    assert all(not np.any(value) for value in optimizer.get_weights())
+
+
+def test_slots() -> None:
+    for subject in OURS:
+        if subject.kind.name != "legacy":
+            continue
+        inner = subject.inner("Adam", learning_rate=0.5)
+        optimizer = subject.cls(inner)
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        step(subject, optimizer, [variable], [tf.constant(1.0)])
+        assert sorted(optimizer.get_slot_names()) == ["m", "v"]
+        assert optimizer.get_slot(variable, "m") is inner.get_slot(variable, "m")
+
+
+@every
+def test_configs(subject: Any) -> None:
+    for arguments in ((True, 8.0, 3), (False, 16.0), ()):
+        optimizer = make(subject, *arguments)
+        config = optimizer.get_config()
+        # The original changes the config that it is given.
+        given = config if subject.who == "ours" else copy.deepcopy(config)
+        again = type(optimizer).from_config(given)
+        assert type(again) is type(optimizer)
+        assert again.get_config() == config
+        assert again.initial_scale == optimizer.initial_scale
+        assert again.dynamic_growth_steps == optimizer.dynamic_growth_steps
+        assert again.inner_optimizer is not optimizer.inner_optimizer
+        assert recorded.number(again.learning_rate) == 0.5
+
+
+@pytest.mark.skipif(recorded.TF < (2, 4), reason="there is no original")
+def test_configs_are_the_originals() -> None:
+    for subject in OURS:
+        if subject.kind.name == "keras3":
+            continue
+        original = subject._replace(who="original")
+        for arguments in ((True, 8.0, 3), (False, 16.0), ()):
+            assert make(subject, *arguments).get_config() == make(original, *arguments).get_config()
+
+
+@ours
+def test_state_does_not_leak_between_optimizers(subject: Any) -> None:
+    one, other = make(subject, True, 8.0, 1), make(subject, True, 8.0, 1)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    step(subject, one, [variable], [tf.constant(1.0)])
+    assert subject.read(one)[0] == 16.0
+    assert subject.read(other)[0] == 8.0
+
+
+@ours
+def test_from_loss_scale(subject: Any) -> None:
+    make_from = tfls.keras.mixed_precision.from_loss_scale
+    scales = tfls.compat.v1.mixed_precision
+
+    def inner() -> Any:
+        return subject.inner("SGD", learning_rate=0.5)
+
+    bare = inner()
+    assert make_from(bare, None) is bare
+    for loss_scale, expected in (
+        ("dynamic", (True, 2.0**15, 2000)),
+        (8, (False, 8.0, None)),
+        (8.0, (False, 8.0, None)),
+        (scales.FixedLossScale(4), (False, 4.0, None)),
+        (scales.DynamicLossScale(4, 5), (True, 4.0, 5)),
+        (tf.compat.v1.train.experimental.FixedLossScale(4), (False, 4.0, None)),
+        (tf.compat.v1.train.experimental.DynamicLossScale(4, 5), (True, 4.0, 5)),
+    ):
+        optimizer = make_from(inner(), loss_scale)
+        assert isinstance(optimizer, tfls.keras.mixed_precision.LossScaleOptimizer)
+        assert not isinstance(optimizer, tfls.keras.mixed_precision.experimental.LossScaleOptimizer)
+        found = optimizer.dynamic, optimizer.initial_scale, optimizer.dynamic_growth_steps
+        assert found == expected
+    with pytest.raises(ValueError, match="multiplier"):
+        make_from(inner(), scales.DynamicLossScale(4, 5, 3.0))
+    with pytest.raises(ValueError, match="Invalid value passed to loss_scale"):
+        make_from(inner(), "static")
+
+    class Custom(scales.LossScale):
+        def __call__(self) -> Any:
+            return tf.constant(1.0)
+
+        def update(self, grads: Any) -> Any:
+            return None, True
+
+        def get_config(self) -> Any:
+            return {}
+
+    with pytest.raises(ValueError, match="not supported"):
+        make_from(inner(), Custom())

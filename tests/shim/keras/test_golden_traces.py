@@ -1,0 +1,182 @@
+"""Every recorded trace of the update rules replays exactly, over every kind of inner optimizer.
+
+The traces are of the originals (`tests/data/golden`): the experimental class of TensorFlow 2.3, the
+final one of 2.4 and Keras 3's. Each original that is installed replays its own file, which proves
+this test; ours replays the final class's on every Keras, with the exceptions that `excepted` names.
+A trace says for each step whether the gradients are finite, and what the loss scale and the counter
+are after it.
+"""
+
+from typing import Any, Callable, Dict, Iterator, List, Tuple
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+FILES = {"experimental": "exp.json", "final": "final.json", "keras3": "k3.json"}
+EXP_FUNCTION = "exp_function.json"  # the multipliers that give other last bits in a tf.function
+STATES = ("loss_scale", "good")
+QUICK_CASES = 4
+STEPS = {"small": 100, "full": 150, "long": 400}  # the longest trace has 400
+LARGEST = float(np.finfo(np.float32).max)
+
+Case = Dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def _eager() -> Iterator[None]:
+    with recorded.eagerly():
+        yield
+
+
+def cases(subject: recorded.Subject, mode: str) -> List[Case]:
+    """The recorded cases that `subject` is to replay as they are."""
+    api = "final" if subject.who == "ours" and subject.api != "experimental" else subject.api
+    found = recorded.load("golden", FILES[api])["cases"]
+    if api == "experimental" and mode != "eager":
+        other = recorded.load("golden", EXP_FUNCTION)["cases"]
+        names = {each["name"] for each in other}
+        found = [each for each in found if each["name"] not in names] + other
+    return [each for each in found if not excepted(subject, each)]
+
+
+def excepted(subject: recorded.Subject, case: Case) -> bool:
+    """Whether `subject` refuses or mends what `case` does; such cases have tests of their own."""
+    _, period, multiplier = arguments(case)
+    if multiplier != 2 and subject.refuses_multiplier():
+        return True
+    return subject.who == "ours" and (period < 1 or out_of_bounds(subject, case))
+
+
+def out_of_bounds(subject: recorded.Subject, case: Case) -> bool:
+    """On Keras 3 our scale stays between 1 and the largest finite float32."""
+    return subject.kind.name == "keras3" and not 1 <= arguments(case)[0] <= LARGEST
+
+
+def arguments(case: Case) -> Tuple[float, float, float]:
+    given = case["params"]
+    return (
+        float(given.get("initial_loss_scale", 2.0**15)),
+        given.get("increment_period", 2000),
+        given.get("multiplier", 2.0),
+    )
+
+
+def build(subject: recorded.Subject, case: Case) -> Any:
+    scale, period, multiplier = arguments(case)
+    inner = subject.inner("SGD", learning_rate=0.0)
+    if multiplier != 2:
+        return subject.cls(inner, subject.dynamic_loss_scale(scale, period, multiplier))
+    return subject.dynamic(inner, scale, period)
+
+
+def stepper(subject: recorded.Subject, optimizer: Any) -> Callable[[Any], Any]:
+    """A function that takes one step with the true gradient that it is given."""
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    if hasattr(optimizer, "build"):
+        optimizer.build([variable])
+    if subject.api == "keras3":
+        return lambda gradient: optimizer.apply([gradient], [variable])
+    if subject.kind.name != "keras3":
+        return lambda gradient: optimizer.apply_gradients([(gradient, variable)])
+
+    def step(gradient: Any) -> None:
+        # Keras 3 optimizers take scaled gradients, so ours must see these unscaled.
+        scaled = gradient * optimizer.loss_scale
+        gradients = optimizer.get_unscaled_gradients([scaled])
+        optimizer.apply_gradients(zip(gradients, [variable]))
+
+    return step
+
+
+def gradient_of(flag: str) -> np.float32:
+    return np.float32(1.0 if flag == "1" else "nan")
+
+
+def replay(subject: recorded.Subject, case: Case, mode: str, flags: str) -> List[Tuple[Any, Any]]:
+    """The (loss scale, counter) before the first step and after each."""
+    if mode == "graph":
+        with tf.Graph().as_default(), tf1.Session() as session:
+            optimizer = build(subject, case)
+            gradient = tf1.placeholder(tf.float32, [])
+            operation = stepper(subject, optimizer)(gradient)
+            state = subject.scale_and_counter(optimizer)
+            session.run(tf1.global_variables_initializer())
+            trace = [tuple(session.run(state))]
+            for flag in flags:
+                session.run(operation, {gradient: gradient_of(flag)})
+                trace.append(tuple(session.run(state)))
+            return trace
+    optimizer = build(subject, case)
+    step = stepper(subject, optimizer)
+    if mode == "function":
+        eager_step = step
+
+        @tf.function
+        def step(gradient: Any) -> None:
+            eager_step(gradient)
+
+    trace = [subject.read(optimizer)[:2]]
+    for flag in flags:
+        step(tf.constant(gradient_of(flag)))
+        trace.append(subject.read(optimizer)[:2])
+    return trace
+
+
+def subjects_and_modes() -> List[Any]:
+    found = []
+    for subject in recorded.originals() + recorded.ours():
+        modes = ["eager", "function"]
+        if subject.kind.name == "legacy":  # the kind that graphs and Sessions can run
+            modes.append("graph")
+        found += [pytest.param(subject, mode, id=f"{subject}-{mode}") for mode in modes]
+    return found
+
+
+def sample(everything: List[Case], size: str, subject: recorded.Subject, mode: str) -> List[Case]:
+    """All cases; a few where tests are to be quick, others for each subject and mode."""
+    if size != "small":
+        return everything
+    start = sum(map(ord, str(subject) + mode))
+    step = len(everything) // QUICK_CASES
+    return [everything[(start + step * i) % len(everything)] for i in range(QUICK_CASES)]
+
+
+@pytest.mark.parametrize(("subject", "mode"), subjects_and_modes())
+def test_traces_replay_exactly(subject: Any, mode: str, size: str) -> None:
+    for case in sample(cases(subject, mode), size, subject, mode):
+        flags = case["flags"][: STEPS[size]]
+        trace = replay(subject, case, mode, flags)
+        for column, name in enumerate(STATES):
+            expected = np.array(case[name][: len(trace)], np.float32)
+            actual = np.array([state[column] for state in trace], np.float32)
+            np.testing.assert_array_equal(
+                actual, expected, err_msg="{name}, {flag_set}, {params}".format(**case)
+            )
+
+
+OURS = recorded.ours()
+EXPERIMENTAL = [each for each in OURS if each.api == "experimental"]
+KERAS_3 = [each for each in OURS if each.kind.name == "keras3"]
+
+
+@pytest.mark.parametrize("subject", EXPERIMENTAL, ids=str)
+def test_a_multiplier_other_than_2_is_refused(subject: Any) -> None:
+    refused = [
+        each
+        for each in recorded.load("golden", FILES["experimental"])["cases"]
+        if arguments(each)[2] != 2
+    ]
+    assert refused
+    for case in refused:
+        with pytest.raises(ValueError, match="multiplier"):
+            build(subject, case)
+
+
+@pytest.mark.parametrize("subject", OURS, ids=str)
+def test_a_period_under_1_is_refused(subject: Any) -> None:
+    for period in (0, -1):
+        with pytest.raises(ValueError, match=r"growth_steps|increment_period"):
+            subject.dynamic(subject.inner("SGD", learning_rate=0.0), 8.0, period)

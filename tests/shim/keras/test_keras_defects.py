@@ -1,0 +1,268 @@
+"""The defects of the originals: shown by them where they run, and absent from ours.
+
+Each function makes one defect happen with the class that it is given and says whether it did;
+`PRESENT` has the TensorFlow versions whose original shows it. Defects that have tests of their own:
+float16 losses (K2), sparse gradients (K5) and wrapping twice (K10, K11) in `test_final.py`, those
+of replicas (D1, D2) in `test_keras_distribution.py`, and of files (K12, K13, Q8) in
+`test_written_files.py`.
+"""
+
+import copy
+from typing import Any, Callable, Dict, Iterator, Tuple
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+
+Defect = Callable[[Any], bool]
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.fixture(autouse=True)
+def _eager() -> Iterator[None]:
+    with recorded.eagerly():
+        yield
+
+
+def optimizer_of(subject: Any, inner: Any = None, scale: float = 8.0, period: int = 2) -> Any:
+    return subject.dynamic(inner or subject.inner("SGD", learning_rate=0.5), scale, period)
+
+
+def update(subject: Any, optimizer: Any, variable: Any, gradient: Any) -> None:
+    """One step whose gradient, unscaled, is `gradient`."""
+    if subject.api == "keras3":
+        if not optimizer.built:
+            optimizer.build([variable])
+        scaled = tf.constant(gradient) * tf.convert_to_tensor(optimizer.dynamic_scale)
+        optimizer.apply([scaled], [variable])
+        return
+    scale = subject.scale_and_counter(optimizer)[0]
+    gradients = optimizer.get_unscaled_gradients([tf.constant(gradient) * scale])
+    optimizer.apply_gradients(list(zip(gradients, [variable])))
+
+
+def raises(errors: Any, function: Callable[[], Any]) -> bool:
+    try:
+        function()
+    except errors:
+        return True
+    return False
+
+
+def k3_no_config(subject: Any) -> bool:
+    return raises(NotImplementedError, optimizer_of(subject).get_config)
+
+
+def k4_no_slots(subject: Any) -> bool:
+    if subject.kind.name != "legacy":
+        return False
+    optimizer = optimizer_of(subject, subject.inner("Adam", learning_rate=0.5))
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    update(subject, optimizer, variable, 1.0)
+    return raises(AttributeError, lambda: (optimizer.get_slot(variable, "m"), optimizer.weights))
+
+
+def k6_iterations_stay_on_a_skipped_step(subject: Any) -> bool:
+    optimizer = optimizer_of(subject)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    update(subject, optimizer, variable, NAN)
+    return subject.read(optimizer)[2] == 0
+
+
+def k7_no_clipping(subject: Any) -> bool:
+    inner = subject.inner("SGD", learning_rate=0.5, clipnorm=1.0)
+    return raises(ValueError, lambda: optimizer_of(subject, inner))
+
+
+def k8_hyperparameters_are_not_forwarded(subject: Any) -> bool:
+    inner = subject.inner("SGD", learning_rate=0.5, momentum=0.5)
+    optimizer = optimizer_of(subject, inner)
+    optimizer.momentum = 0.25
+    return recorded.number(inner.momentum) != 0.25
+
+
+def k9_no_name(subject: Any) -> bool:
+    return raises(AttributeError, lambda: optimizer_of(subject).name)
+
+
+def k14_a_second_pair_of_variables(subject: Any) -> bool:
+    loss_scale = subject.dynamic_loss_scale(8.0, 1)
+    optimizer = subject.cls(subject.inner("SGD", learning_rate=0.5), loss_scale)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    update(subject, optimizer, variable, 1.0)
+    if subject.kind.name == "keras3":
+        return False  # its state has to be in variables of Keras 3, which begin with the object's
+    return float(loss_scale()) != subject.read(optimizer)[0]
+
+
+def k16_no_gradients_at_all(subject: Any) -> bool:
+    optimizer = optimizer_of(subject)
+    optimizer.get_unscaled_gradients([])
+    return raises(ValueError, lambda: optimizer.apply_gradients([]))
+
+
+def k17_sparse_gradients_need_a_dense_shape(subject: Any) -> bool:
+    optimizer = optimizer_of(subject)
+    variable = recorded.make_variable(subject.kind, [[1.0], [1.0]], "v")
+    scale = subject.scale_and_counter(optimizer)[0]
+    sparse = tf.IndexedSlices(tf.constant([[2.0]]) * scale, tf.constant([1]))
+
+    def step() -> None:
+        gradients = optimizer.get_unscaled_gradients([sparse])
+        optimizer.apply_gradients(list(zip(gradients, [variable])))
+
+    return raises(ValueError, step)
+
+
+def k20_from_config_changes_its_argument(subject: Any) -> bool:
+    optimizer = optimizer_of(subject)
+    config = optimizer.get_config()
+    before = copy.deepcopy(config)
+    type(optimizer).from_config(config)
+    return config != before
+
+
+def k21_old_configs_cannot_be_read(subject: Any) -> bool:
+    config = {
+        "optimizer": {"class_name": "SGD", "config": {"name": "SGD", "learning_rate": 0.5}},
+        "loss_scale": {"class_name": "FixedLossScale", "config": {"loss_scale_value": 8.0}},
+    }
+    cls = type(optimizer_of(subject))
+    return raises((KeyError, TypeError), lambda: cls.from_config(config))
+
+
+def q1_the_scale_goes_below_1(subject: Any) -> bool:
+    optimizer = optimizer_of(subject, scale=1.0)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    update(subject, optimizer, variable, NAN)
+    return subject.read(optimizer)[0] < 1
+
+
+def q2_the_scale_becomes_infinite(subject: Any) -> bool:
+    optimizer = optimizer_of(subject, scale=2.0**127, period=1)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    update(subject, optimizer, variable, 2.0**-120)
+    return not np.isfinite(subject.read(optimizer)[0])
+
+
+def q3_no_growth_without_an_error(subject: Any) -> bool:
+    return not raises(ValueError, lambda: optimizer_of(subject, period=0))
+
+
+def q4_dynamic_by_position_is_a_scale(subject: Any) -> bool:
+    optimizer = subject.cls(subject.inner("SGD", learning_rate=0.5), True)
+    return optimizer.initial_scale == 1
+
+
+def q5_nests(subject: Any) -> bool:
+    optimizer = optimizer_of(subject)
+    return not raises((TypeError, ValueError), lambda: subject.cls(optimizer))
+
+
+def q6_keras_2_configs_cannot_be_read(subject: Any) -> bool:
+    arguments = {"name": "SGD", "learning_rate": 0.5, "decay": 0.25, "momentum": 0.0}
+    config = {
+        "inner_optimizer": {"class_name": "SGD", "config": arguments},
+        "dynamic": True,
+        "initial_scale": 8.0,
+        "dynamic_growth_steps": 3,
+    }
+    cls = type(optimizer_of(subject))
+    try:
+        optimizer = cls.from_config(config)
+    except (KeyError, TypeError, ValueError):
+        return True
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    update(subject, optimizer, variable, 1.0)
+    update(subject, optimizer, variable, 1.0)
+    # The second step has the learning rate 0.5 / (1 + 0.25).
+    return not np.isclose(float(variable.numpy()), 1 - 0.5 - 0.4)
+
+
+def q10_a_wrong_scale_is_accepted(subject: Any) -> bool:
+    make = subject.cls
+    inner = subject.inner("SGD", learning_rate=0.5)
+    return not raises((TypeError, ValueError), lambda: make(inner, initial_scale="x"))
+
+
+def _always(version: Tuple[int, int]) -> bool:
+    return True
+
+
+# Defect: the classes that can have it, and the versions of TensorFlow whose original has it.
+PRESENT: Dict[Defect, Tuple[Tuple[str, ...], Callable[[Tuple[int, int]], bool]]] = {
+    k3_no_config: (("experimental",), lambda v: v < (2, 0)),
+    k4_no_slots: (("experimental", "final"), lambda v: v < (2, 3)),
+    k6_iterations_stay_on_a_skipped_step: (("experimental", "final"), lambda v: v < (2, 3)),
+    k7_no_clipping: (("experimental", "final"), lambda v: v < (2, 4)),
+    k9_no_name: (("experimental", "final"), _always),
+    k14_a_second_pair_of_variables: (("experimental",), lambda v: v >= (2, 4)),
+    k17_sparse_gradients_need_a_dense_shape: (
+        ("experimental", "final"),
+        lambda v: v < (2, 13),
+    ),
+    q1_the_scale_goes_below_1: (("keras3",), _always),
+    q2_the_scale_becomes_infinite: (("keras3",), _always),
+    q3_no_growth_without_an_error: (("keras3", "final", "experimental"), _always),
+    q4_dynamic_by_position_is_a_scale: (("keras3",), _always),
+    q5_nests: (("keras3",), _always),
+    q6_keras_2_configs_cannot_be_read: (("keras3",), _always),
+    q10_a_wrong_scale_is_accepted: (("keras3",), _always),
+}
+
+# The same, of originals that differ by the kind of the inner optimizer.
+NEW_STYLE_ONLY: Tuple[Defect, ...] = (
+    k8_hyperparameters_are_not_forwarded,
+    k21_old_configs_cannot_be_read,
+)
+
+
+def _name(defect: Any) -> str:
+    return defect.__name__
+
+
+def _subjects(who: str, apis: Tuple[str, ...]) -> Any:
+    every = recorded.ours() if who == "ours" else recorded.originals()
+    if who == "ours" and "keras3" in apis:
+        every = [each._replace(api="final") for each in every if each.api == "final"]
+        return every
+    return [each for each in every if each.api in apis]
+
+
+@pytest.mark.parametrize("defect", PRESENT, ids=_name)
+def test_the_originals_have_it(defect: Defect) -> None:
+    apis, has_it = PRESENT[defect]
+    for subject in _subjects("original", apis):
+        assert defect(subject) is has_it(recorded.TF), str(subject)
+
+
+@pytest.mark.parametrize("defect", NEW_STYLE_ONLY, ids=_name)
+def test_the_originals_over_new_style_optimizers_have_it(defect: Defect) -> None:
+    for subject in _subjects("original", ("final",)):
+        if subject.kind.name == "new":
+            assert defect(subject), str(subject)
+
+
+OURS = [*PRESENT, *NEW_STYLE_ONLY, k16_no_gradients_at_all, k20_from_config_changes_its_argument]
+
+
+@pytest.mark.parametrize("defect", OURS, ids=_name)
+def test_ours_do_not(defect: Defect) -> None:
+    apis = PRESENT[defect][0] if defect in PRESENT else ("experimental", "final")
+    subjects = _subjects("ours", apis)
+    assert subjects
+    for subject in subjects:
+        assert not defect(subject), str(subject)
+
+
+def test_kept_float16_cannot_hold_every_scale() -> None:
+    """K19: a large scale is infinite as float16, its reciprocal is 0; the originals' numbers."""
+    for subject in recorded.ours() + [
+        each for each in recorded.originals() if each.api in ("experimental", "final")
+    ]:
+        optimizer = subject.fixed(subject.inner("SGD", learning_rate=0.5), 2.0**25)
+        half = tf.constant(1.0, tf.float16)
+        assert float(optimizer.get_scaled_loss(half)) == INF
+        assert float(optimizer.get_unscaled_gradients([half])[0]) == 0

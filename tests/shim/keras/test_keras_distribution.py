@@ -1,0 +1,92 @@
+"""Under a strategy every replica takes the same decision, from what the optimizer will apply.
+
+Four logical devices of one process, and two workers that talk over gRPC.
+"""
+
+import math
+import os
+from typing import Any, Dict, List
+
+import processes
+import pytest
+import recorded
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "mirrored.py")
+LEARNING_RATE = 2.0**-4
+REPLICAS = 4
+KERAS_3 = "original-keras3-keras3"
+BEFORE_2_5 = "original-experimental-legacy" if recorded.TF < (2, 5) else ""
+
+
+def check(rows: List[Dict[str, Any]], what: str) -> None:
+    weight, scale = 1.0, 2.0**20
+    for number, row in enumerate(rows):
+        where = f"{what}, step {number}: {row}"
+        if row["applied"] is None:
+            scale /= 2
+        else:
+            weight -= LEARNING_RATE * row["applied"]
+        assert row["loss_scale"] == scale, where
+        assert row["iterations"] == number + 1, where
+        assert row["weights"], where
+        assert all(each == weight for each in row["weights"]), where
+
+
+def specifications(size: str) -> List[str]:
+    """What the program is to run: each of ours, and the originals whose defects are mended."""
+    found = []
+    for subject in recorded.ours():
+        if subject.api == "experimental" and size == "small":
+            continue
+        found += [f"{subject}:function"]
+        found += [f"{subject}:eager"] if size != "small" else []
+        if subject.kind.name == "keras3":
+            found += [f"{subject}:function-scaled"]
+        elif recorded.TF >= (2, 3):
+            found += [f"{subject}:function-aggregated"]
+    originals = [str(each) for each in recorded.originals()]
+    return found + [f"{each}:function" for each in originals if each in (KERAS_3, BEFORE_2_5)]
+
+
+@pytest.fixture(scope="module")
+def mirrored(size: str) -> Dict[str, Any]:
+    """What the steps on four logical devices gave; one process, because each start takes long."""
+    return processes.run_program(PROGRAM, str(REPLICAS), *specifications(size), timeout=300)
+
+
+def test_one_decision_for_all_replicas(mirrored: Dict[str, Any], size: str) -> None:
+    ours = [each for each in specifications(size) if each.startswith("ours")]
+    assert ours
+    for what in ours:
+        assert len(mirrored[what]) > REPLICAS
+        check(mirrored[what], what)
+
+
+@pytest.mark.skipif(recorded.TF < (2, 16), reason="there is no Keras 3")
+def test_the_original_of_keras_3_looks_at_one_replica_only(mirrored: Dict[str, Any]) -> None:
+    """The defect that is mended (D2): a NaN elsewhere reaches the weights."""
+    rows = mirrored[KERAS_3 + ":function"]
+    elsewhere = next(row for row in rows if math.isnan(row["gradients"][-1]))
+    assert any(math.isnan(each) for each in elsewhere["weights"])
+
+
+@pytest.mark.skipif(
+    not (2, 3) <= recorded.TF < (2, 5), reason="the originals have this defect up to 2.4"
+)
+def test_the_originals_apply_a_sum_that_overflows(mirrored: Dict[str, Any]) -> None:
+    """The defect that is mended (D1): each replica is finite, the sum is not, and it is applied."""
+    rows = mirrored[BEFORE_2_5 + ":function"]
+    overflowing = next(row for row in rows if row.get("sum overflows"))
+    assert all(math.isinf(each) for each in overflowing["weights"])
+
+
+@pytest.mark.skipif(recorded.TF < (2, 3), reason="the strategy cannot run on loopback before 2.3")
+def test_two_workers() -> None:
+    subjects = [f"ours-final-{kind.name}:function" for kind in recorded.kinds()]
+    workers = processes.start_workers(PROGRAM, 2, "2", *subjects)
+    results = [processes.wait_for(worker, timeout=200) for worker in workers]
+    assert len(results) == 2
+    for result in results:
+        assert sorted(result) == sorted(subjects)
+        for what, rows in result.items():
+            check(rows, what)

@@ -1,0 +1,234 @@
+"""Models saved by the originals load with ours inside, as far as their formats have room.
+
+`tests/data/fixtures` holds a small model in every format of every Keras, with what the original had
+at the save, what it got back when it loaded its own file, and the two steps that followed the save.
+Ours gets back at least what the original got. The originals that are installed prove the test.
+"""
+
+import contextlib
+import glob
+import os
+import tarfile
+from typing import Any, Dict, Iterator, List, Tuple
+
+import numpy as np
+import pytest
+import recorded
+import small_model
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+Recorded = Dict[str, Any]
+
+# Python 3.14 wants to be told; what came before 3.12 does not know the argument.
+SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+
+FIXTURES = os.path.join(recorded.DATA, "fixtures")
+FOLDERS = {
+    "legacy": [
+        "2.2.3/keras_experimental.LossScaleOptimizer",
+        "2.3.4/keras_experimental.LossScaleOptimizer",
+        "2.4.4/keras_experimental.LossScaleOptimizer",
+        "2.4.4/keras_final.LossScaleOptimizer",
+        "2.11.1/keras_final.LossScaleOptimizer_legacy_inner",
+        "2.15.1/keras_final.LossScaleOptimizer_legacy_inner",
+        "2.21.0/keras_final.LossScaleOptimizer_legacy_inner",
+    ],
+    "new": [
+        "2.11.1/keras_final.LossScaleOptimizer",
+        "2.15.1/keras_final.LossScaleOptimizer",
+        "2.21.0/keras_final.LossScaleOptimizer",
+    ],
+    "keras3": ["2.21.0/keras3.LossScaleOptimizer"],
+}
+VARIABLES_ALONE = ("dyn_checkpoint", "fix_checkpoint", "dyn_weights_tf")
+STATE = ("loss_scale", "good_steps", "iterations")
+# The float16 forward pass of different machines and versions rounds differently.
+TOLERANCE = 2e-4
+
+
+@pytest.fixture(autouse=True)
+def _eager() -> Iterator[None]:
+    with recorded.eagerly():
+        yield
+
+
+def version(folder: str) -> Tuple[int, ...]:
+    return tuple(int(part) for part in folder.split("/")[0].split(".")[:2])
+
+
+def recordings(kind: str, form: str, size: str) -> List[Tuple[str, Recorded]]:
+    """The recordings of one format; of models, which hold code, those that are not from later.
+
+    The newest only, where tests are to be quick.
+    """
+    found = []
+    for folder in FOLDERS[kind]:
+        if version(folder) > recorded.TF and form not in VARIABLES_ALONE:
+            continue
+        for path in sorted(glob.glob(os.path.join(FIXTURES, folder, "model_" + form))):
+            expected = recorded.load("fixtures", os.path.relpath(path, FIXTURES), "expected.json")
+            if "save_error" not in expected:
+                found.append((path, expected))
+    return found[-1:] if size == "small" else found
+
+
+def scale_kind(form: str) -> str:
+    return "fixed" if form.startswith("fix") else "dynamic"
+
+
+def model_of(subject: recorded.Subject, form: str) -> Any:
+    inner = subject.inner("Adam", learning_rate=0.125)
+    if scale_kind(form) == "fixed":
+        optimizer = subject.fixed(inner, 8.0)
+    else:
+        optimizer = subject.dynamic(inner, 64.0, 3)
+    model = small_model.build(subject.kind.keras, optimizer)
+    assert model.optimizer is optimizer, "Keras wrapped the wrapper"
+    return model
+
+
+def state_of(subject: recorded.Subject, model: Any) -> Recorded:
+    state: Recorded = small_model.weights(model)
+    state["loss_scale"], state["good_steps"], state["iterations"] = subject.read(model.optimizer)
+    return state
+
+
+def same_names(state: Recorded) -> Recorded:
+    names = {"dynamic_scale": "loss_scale", "step_counter": "good_steps"}
+    return {names.get(key, key): value for key, value in state.items()}
+
+
+def check(state: Recorded, expected: Recorded, keys: Tuple[str, ...], where: str) -> None:
+    expected = same_names(expected)
+    where = f"{where}: {state} instead of {expected}"
+    for key in keys:
+        assert state[key] == expected[key], where
+    for key in ("kernel", "bias"):
+        if key in expected:
+            np.testing.assert_allclose(
+                state[key], expected[key], rtol=0, atol=TOLERANCE, err_msg=where
+            )
+
+
+def go_on(
+    subject: recorded.Subject, model: Any, expected: Recorded, keys: Tuple[str, ...], where: str
+) -> None:
+    for step, wanted in zip((5, 6), expected["trace_after_save"]):
+        small_model.feed(model, step)
+        check(state_of(subject, model), wanted, keys, f"{where}, step {step}")
+
+
+SUBJECTS = recorded.ours() + [each for each in recorded.originals() if recorded.TF >= (2, 3)]
+KERAS_2 = [each for each in SUBJECTS if each.kind.name != "keras3"]
+KERAS_3 = [each for each in SUBJECTS if each.kind.name == "keras3"]
+
+
+@pytest.mark.skipif(recorded.TF < (2, 0), reason="1.15 has float16 policies in v2 mode only")
+@pytest.mark.parametrize("form", VARIABLES_ALONE)
+@pytest.mark.parametrize("subject", KERAS_2, ids=str)
+def test_weights_and_checkpoints_hold_everything(subject: Any, form: str, size: str) -> None:
+    found = recordings(subject.kind.name, form, size)
+    assert found
+    for path, expected in found:
+        if version(os.path.relpath(path, FIXTURES)) < (2, 3):
+            continue  # this layout keeps less: `test_recorded_checkpoints` says what
+        model = model_of(subject, form)
+        prefix = os.path.join(path, expected["prefix"])
+        if "checkpoint" in form:
+            tf.train.Checkpoint(model=model, optimizer=model.optimizer).restore(prefix)
+        else:
+            model.load_weights(prefix)
+        go_on(subject, model, expected, STATE, path)
+
+
+@contextlib.contextmanager
+def registered(subject: recorded.Subject) -> Iterator[None]:
+    """Ours is registered under the names in the files; without that, Keras takes its own class."""
+    registry = subject.kind.keras.utils.get_custom_objects()
+    before = dict(registry)
+    if subject.who == "original":
+        for name in before:
+            if name.lower().startswith("lossscaleoptimizer"):
+                del registry[name]
+    try:
+        yield
+    finally:
+        registry.update(before)
+
+
+def load_model(subject: recorded.Subject, path: str) -> Any:
+    with registered(subject):
+        model = subject.kind.keras.models.load_model(path)
+    model.run_eagerly = True
+    # The experimental class too is loaded as the final one, as in TensorFlow 2.4.
+    final = tfls.keras.mixed_precision.LossScaleOptimizer
+    assert isinstance(model.optimizer, final) == (subject.who == "ours")
+    return model
+
+
+def at_least(state: Recorded, original: Recorded, saved: Recorded, where: str) -> Tuple[str, ...]:
+    """Checks that each value is what was saved, or else what the original got back.
+
+    Returns the names of those that are as they were saved.
+    """
+    original, saved = same_names(original), same_names(saved)
+    for key in STATE:
+        assert state[key] in (original[key], saved[key]), f"{where}: {key} of {state}"
+    return tuple(key for key in STATE if state[key] == saved[key])
+
+
+@pytest.mark.skipif(recorded.TF < (2, 2), reason="no original this old could save a model")
+@pytest.mark.parametrize("form", ["dyn_h5", "fix_h5", "dyn_keras", "dyn_savedmodel"])
+@pytest.mark.parametrize("subject", KERAS_2, ids=str)
+def test_saved_models_load_and_go_on(subject: Any, form: str, size: str, tmp_path: Any) -> None:
+    for path, expected in recordings(subject.kind.name, form, size):
+        file = os.path.join(path, expected["file"])
+        if file.endswith(".tar.gz"):
+            with tarfile.open(file) as archive:
+                archive.extractall(str(tmp_path), **SAFELY)
+            file = str(tmp_path / "sm")
+        model = load_model(subject, file)
+        state = state_of(subject, model)
+        saved, original = expected["state_at_save"], expected["state_after_real_load_model"]
+        intact = at_least(state, original, saved, path)
+        check(state, saved, (), path)
+        if form.endswith("h5") and subject.kind.name == "legacy":
+            assert "iterations" in intact, path
+        if "iterations" in intact:
+            # The slots are there too, or Adam would go elsewhere. The loss scale may have started
+            # anew, which changes no weight.
+            go_on(subject, model, expected, intact if intact == STATE else ("iterations",), path)
+
+
+@pytest.mark.parametrize(
+    ("subject", "form"),
+    # A `.keras` file of Keras 3 names its class by Keras's own path, whatever `custom_objects` is.
+    [(s, form) for s in KERAS_3 for form in ("h5", "keras") if (s.who, form) != ("ours", "keras")],
+    ids=str,
+)
+def test_keras_3_models_load_and_go_on(subject: Any, form: str, size: str) -> None:
+    for path, expected in recordings("keras3", form, size):
+        model = load_model(subject, os.path.join(path, expected["file"]))
+        state = state_of(subject, model)
+        saved, original = expected["state_at_save"], expected["state_after_real_load_model"]
+        intact = at_least(state, original, saved, path)
+        check(state, saved, ("loss_scale", "good_steps"), path)
+        if "iterations" in intact:
+            go_on(subject, model, expected, STATE, path)
+
+
+@pytest.mark.parametrize("subject", KERAS_3, ids=str)
+def test_keras_3_weights_and_checkpoints_load(subject: Any, size: str) -> None:
+    for path, expected in recordings("keras3", "weights_h5", size):
+        model = model_of(subject, "dyn")
+        model.load_weights(os.path.join(path, expected["file"]))
+        check(small_model.weights(model), expected["state_at_save"], (), path)
+    for path, expected in recordings("keras3", "checkpoint", size):
+        model = model_of(subject, "dyn")
+        model.optimizer.build(model.trainable_variables)
+        checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+        checkpoint.restore(os.path.join(path, expected["prefix"])).assert_consumed()
+        check(state_of(subject, model), expected["state_at_save"], STATE, path)
+        go_on(subject, model, expected, STATE, path)

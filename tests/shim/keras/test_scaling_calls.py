@@ -1,0 +1,217 @@
+"""On Keras 3 gradients are unscaled once, whatever was called where; or nothing is applied.
+
+Each program is a training step in one of the two styles, in pieces and in order as people write
+them. `told` says what must be found: the gradients are scaled, unscaled, or it cannot be told.
+"""
+
+import gc
+from typing import Any, Callable, Dict
+
+import pytest
+import recorded
+import tensorflow as tf
+
+from tf_lossscale._keras.calls import ScalingCalls
+
+pytestmark = pytest.mark.skipif(recorded.TF < (2, 4), reason="only Keras 3 needs it")
+
+K2, K3, UNSCALE = "get_scaled_loss", "scale_loss", "get_unscaled_gradients"
+
+
+class Program:
+    """An optimizer's calls, each eager or in a `tf.function` of its own."""
+
+    def __init__(self) -> None:
+        self.calls = ScalingCalls()
+        self.functions: Dict[str, Any] = {}
+
+    def note(self, *methods: str) -> None:
+        for method in methods:
+            self.calls.note(method)
+
+    def compiled(self, name: str, *methods: str) -> Any:
+        """Calls the methods in a function called `name`, which is traced the first time only."""
+
+        def body(x: Any) -> Any:
+            for method in methods:
+                result.append(self.applies() if method == "apply_gradients" else self.note(method))
+            return x + 1.0
+
+        if name not in self.functions:
+            result: list = []
+            body.__name__ = name
+            self.functions[name] = (tf.function(body, autograph=False), result)
+        function, result = self.functions[name]
+        function(tf.constant(1.0))
+        return result[-1]
+
+    def applies(self) -> bool:
+        return self.calls.applies_scaled()
+
+
+SCALED, NOT_SCALED, UNTOLD = True, False, None
+
+PROGRAMS: Dict[str, Any] = {
+    "keras 2 step": (NOT_SCALED, lambda p: (p.note(K2, UNSCALE), p.applies())[-1]),
+    "keras 3 step": (SCALED, lambda p: (p.note(K3), p.applies())[-1]),
+    "keras 2 step, compiled": (
+        NOT_SCALED,
+        lambda p: p.compiled("step", K2, UNSCALE, "apply_gradients"),
+    ),
+    "keras 3 step, compiled": (SCALED, lambda p: p.compiled("step", K3, "apply_gradients")),
+    "micro-batches": (
+        NOT_SCALED,
+        lambda p: (p.note(K2, UNSCALE, K2, UNSCALE, K2, UNSCALE), p.applies())[-1],
+    ),
+    "two updates after one unscaling": (
+        NOT_SCALED,
+        lambda p: (p.note(K2, UNSCALE), p.applies(), p.applies())[-1],
+    ),
+    "two updates after one scaling": (SCALED, lambda p: (p.note(K3), p.applies(), p.applies())[-1]),
+    "keras 2 in pieces": (
+        NOT_SCALED,
+        lambda p: (p.compiled("gradients", K2, UNSCALE), p.compiled("update", "apply_gradients"))[
+            -1
+        ],
+    ),
+    "keras 2 in smaller pieces": (
+        NOT_SCALED,
+        lambda p: (
+            p.compiled("loss", K2),
+            p.compiled("unscale", UNSCALE),
+            p.compiled("update", "apply_gradients"),
+        )[-1],
+    ),
+    "keras 3 in pieces": (
+        SCALED,
+        lambda p: (p.compiled("loss", K3), p.compiled("update", "apply_gradients"))[-1],
+    ),
+    "compiled gradients, eager update": (
+        NOT_SCALED,
+        lambda p: (p.compiled("gradients", K2, UNSCALE), p.applies())[-1],
+    ),
+    "eager gradients, compiled update": (
+        NOT_SCALED,
+        lambda p: (p.note(K2, UNSCALE), p.compiled("update", "apply_gradients"))[-1],
+    ),
+    "eager loss, compiled unscaling": (
+        NOT_SCALED,
+        lambda p: (p.note(K2), p.compiled("unscale", UNSCALE), p.applies())[-1],
+    ),
+    "scaled as in keras 3, unscaled as in keras 2": (
+        NOT_SCALED,
+        lambda p: (p.note(K3, UNSCALE), p.applies())[-1],
+    ),
+    "fit after an eager loop": (
+        SCALED,
+        lambda p: (
+            p.note(K2, UNSCALE),
+            p.applies(),
+            p.compiled("train_step", K3, "apply_gradients"),
+        )[-1],
+    ),
+    "an eager loop after fit": (
+        NOT_SCALED,
+        lambda p: (
+            p.compiled("train_step", K3, "apply_gradients"),
+            p.note(K2, UNSCALE),
+            p.applies(),
+        )[-1],
+    ),
+    "eager fit after an eager loop": (
+        SCALED,
+        lambda p: (p.note(K2, UNSCALE), p.applies(), p.note(K3), p.applies())[-1],
+    ),
+    "a loop in pieces after fit": (
+        NOT_SCALED,
+        lambda p: (
+            p.compiled("train_step", K3, "apply_gradients"),
+            p.compiled("gradients", K2, UNSCALE),
+            p.compiled("update", "apply_gradients"),
+        )[-1],
+    ),
+    "fit after a loop in pieces": (
+        SCALED,
+        lambda p: (
+            p.compiled("gradients", K2, UNSCALE),
+            p.compiled("update", "apply_gradients"),
+            p.compiled("train_step", K3, "apply_gradients"),
+        )[-1],
+    ),
+    "never unscaled": (UNTOLD, lambda p: (p.note(K2), p.applies())[-1]),
+    "never unscaled, in pieces": (
+        UNTOLD,
+        lambda p: (p.compiled("loss", K2), p.compiled("update", "apply_gradients"))[-1],
+    ),
+    "nothing scaled, nothing unscaled": (UNTOLD, lambda p: p.applies()),
+    "scaled twice": (UNTOLD, lambda p: (p.note(K2, K3), p.applies())[-1]),
+    "half of the gradients unscaled": (
+        UNTOLD,
+        lambda p: (p.note(K2, UNSCALE, K3), p.applies())[-1],
+    ),
+    "pieces of both styles": (
+        UNTOLD,
+        lambda p: (
+            p.compiled("gradients", K2, UNSCALE),
+            p.compiled("loss", K3),
+            p.compiled("update", "apply_gradients"),
+        )[-1],
+    ),
+    "unscaled in a function, scaled eagerly": (
+        UNTOLD,
+        lambda p: (p.compiled("unscale", UNSCALE), p.note(K3), p.applies())[-1],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_told(name: str) -> None:
+    told, program = PROGRAMS[name]
+    if told is UNTOLD:
+        with pytest.raises(RuntimeError, match=r"Keras 2 step.*or a Keras 3 step"):
+            program(Program())
+    else:
+        assert program(Program()) is told
+
+
+def test_a_function_that_unscales_is_seen_where_it_is_called_again() -> None:
+    program = Program()
+    unscale: Callable[..., Any] = tf.function(
+        lambda x: (program.note(UNSCALE), x * 0.5)[-1], autograph=False
+    )
+    unscale(tf.constant(1.0))  # traced here, so that a call of it in `step` leaves no note
+
+    @tf.function(autograph=False)
+    def step(x: Any) -> Any:
+        program.note(K3)
+        x = unscale(x)
+        program.applies()
+        return x
+
+    with pytest.raises(RuntimeError, match="may have been unscaled"):
+        step(tf.constant(1.0))
+
+
+def test_apply_takes_scaled_gradients_only() -> None:
+    for scaling in (K2, K3):
+        program = Program()
+        program.note(scaling)
+        program.calls.check_apply()
+    program = Program()
+    program.calls.check_apply()  # scaled by hand with dynamic_scale, as Keras 3 allows
+    program.note(K2, UNSCALE)
+    with pytest.raises(RuntimeError, match="has done so already"):
+        program.calls.check_apply()
+    program = Program()
+    program.compiled("gradients", K2, UNSCALE)
+    with pytest.raises(RuntimeError, match="has done so already"):
+        program.calls.check_apply()
+
+
+def test_graphs_are_not_kept_alive() -> None:
+    program = Program()
+    program.compiled("step", K2, UNSCALE, "apply_gradients")
+    assert len(program.calls._traced) == 1
+    program.functions.clear()
+    gc.collect()
+    assert not program.calls._traced
