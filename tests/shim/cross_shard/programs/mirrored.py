@@ -1,0 +1,297 @@
+"""Sums and steps on four logical CPU devices: `mirrored.py graph|function|eager`, prints JSON."""
+
+import json
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+tf1 = tf.compat.v1
+MODE = sys.argv[1]
+REPLICAS = 4
+GROUPS = {
+    "whole": None,
+    "pairs": [[0, 1], [2, 3]],
+    "crossed": [[0, 2], [3, 1]],
+    "singles": [[2], [0], [3], [1]],
+}
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int32", "uint32")
+
+if MODE == "graph":
+    tf1.disable_eager_execution()
+    SESSION = tf1.Session(config=tf1.ConfigProto(device_count={"CPU": REPLICAS}))
+else:
+    tf1.enable_eager_execution()
+    config = tf.config.experimental
+    config.set_virtual_device_configuration(
+        config.list_physical_devices("CPU")[0],
+        [config.VirtualDeviceConfiguration() for _ in range(REPLICAS)],
+    )
+STRATEGY = tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(REPLICAS)])
+cross_replica_sum = tfls.contrib.tpu.cross_replica_sum
+CrossShardOptimizer = tfls.compat.v1.tpu.CrossShardOptimizer
+
+
+def on_replicas(function):
+    if hasattr(STRATEGY, "run"):
+        return STRATEGY.run(function)
+    return STRATEGY.experimental_run_v2(function)
+
+
+def replica_number():
+    return tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group + 1, tf.float32)
+
+
+def local(value):
+    return list(STRATEGY.experimental_local_results(value))
+
+
+def values_of(function):
+    """Runs `function` on all replicas, twice, and returns its list of tensors, per replica."""
+    if MODE == "graph":
+        tensors = [local(each) for each in on_replicas(function)]
+        SESSION.run(tensors)
+        results = SESSION.run(tensors)
+    else:
+        run = tf.function(lambda: on_replicas(function)) if MODE == "function" else None
+        for _ in range(2):
+            outputs = run() if run else on_replicas(function)
+        results = [[tensor.numpy() for tensor in local(each)] for each in outputs]
+    return [[np.asarray(copy, np.float64).tolist() for copy in copies] for copies in results]
+
+
+def sums():
+    keys = [(dtype, group) for group in GROUPS for dtype in DTYPES]
+
+    def on_each():
+        r = replica_number()
+        results = []
+        for dtype, group in keys:
+            total = cross_replica_sum(tf.cast(tf.stack([r, 3 * r]), dtype), GROUPS[group])
+            assert total.dtype == dtype
+            results.append(tf.cast(total, tf.float64))
+        return results
+
+    return dict(zip([" ".join(key) for key in keys], values_of(on_each)))
+
+
+def gradients():
+    def on_each():
+        r = replica_number()
+        results = []
+        for groups in GROUPS.values():
+            x = tf.stack([r, r * r])
+            weights = tf.stack([r, 1.0])
+            if MODE == "graph":
+                y = tf.reduce_sum(cross_replica_sum(x, groups) * weights)
+                results.append(tf1.gradients(y, [x])[0])
+            else:
+                with tf.GradientTape() as tape:
+                    tape.watch(x)
+                    y = tf.reduce_sum(cross_replica_sum(x, groups) * weights)
+                results.append(tape.gradient(y, x))
+        return results
+
+    return dict(zip(GROUPS, values_of(on_each)))
+
+
+def one_replica_fetched():
+    """In a Session, fetching the sum of one replica alone does not wait for ever."""
+    tensors = local(on_replicas(lambda: cross_replica_sum(replica_number(), GROUPS["crossed"])))
+    return float(SESSION.run(tensors[3]))
+
+
+def around_a_loop():
+    """A loop around the replicas; and many sums, in an order that no schedule keeps."""
+
+    def on_each():
+        r = replica_number()
+        total = tf.zeros([])
+        for count in range(6):
+            total += cross_replica_sum(r * (count + 1.0), list(GROUPS.values())[count % 4])
+        return total
+
+    @tf.function(autograph=False)
+    def steps():
+        def body(i, total):
+            copies = local(on_replicas(on_each))
+            return i + 1, total + tf.add_n(copies)
+
+        return tf.while_loop(lambda i, _: i < 3, body, [0, 0.0])[1]
+
+    return float(steps())
+
+
+def in_a_branch():
+    def on_each():
+        r = replica_number()
+        return [
+            tf.cond(r > 0.0, lambda: cross_replica_sum(r, GROUPS["pairs"]), lambda: r),
+        ]
+
+    @tf.function(autograph=False)
+    def step():
+        return [local(each) for each in on_replicas(on_each)]
+
+    return [float(copy) for copy in step()[0]]
+
+
+def refusals():
+    """What would wait for ever says so instead."""
+
+    def in_own_loop():
+        r = replica_number()
+        return tf.while_loop(
+            lambda i, _: i < 2, lambda i, a: (i + 1, cross_replica_sum(a)), [0, r]
+        )[1]
+
+    own_function = tf.function(lambda: cross_replica_sum(replica_number()), autograph=False)
+    said = {}
+    for name, run in {
+        "loop": lambda: tf.function(lambda: on_replicas(in_own_loop), autograph=False)(),
+        "function": lambda: on_replicas(lambda: own_function()),
+        "outside": lambda: with_scope(lambda: cross_replica_sum(tf.constant(1.0))),
+        "groups": lambda: on_replicas(lambda: cross_replica_sum(tf.constant(1.0), [[0, 1], [2]])),
+    }.items():
+        try:
+            run()
+        except (NotImplementedError, RuntimeError, ValueError) as error:
+            said[name] = f"{type(error).__name__}: {error}"
+    return said
+
+
+def with_scope(function):
+    with STRATEGY.scope():
+        return function()
+
+
+class Clipping(tf1.train.MomentumOptimizer):
+    """Does something with the gradients before TensorFlow's own code gets them."""
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        clipped = [(tf.clip_by_norm(g, 3.0), v) for g, v in grads_and_vars]
+        return super().apply_gradients(clipped, global_step, name)
+
+
+class Assigning(tf1.train.Optimizer):
+    """Does the whole step by itself, as the optimizer of BERT does; momentum 0.5, rate 0.1."""
+
+    def __init__(self):
+        super().__init__(False, "Assigning")
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        assignments = []
+        for gradient, variable in grads_and_vars:
+            momentum = tf1.get_variable(
+                variable.name.split(":")[0] + "/m",
+                variable.shape,
+                initializer=tf1.zeros_initializer(),
+                trainable=False,
+                use_resource=True,
+            )
+            after = momentum * 0.5 + gradient
+            assignments += [variable.assign(variable - 0.1 * after), momentum.assign(after)]
+        return tf.group(*assignments)
+
+
+def fixed(inner):
+    manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8.0, 100, 1, 2.0, 0.5)
+    return tfls.contrib.mixed_precision.LossScaleOptimizer(inner, manager)
+
+
+def dynamic(inner):
+    scaled = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer
+    return scaled(inner, tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, 100))
+
+
+def momentum():
+    return tf1.train.MomentumOptimizer(0.1, 0.5)
+
+
+MEAN, SUM = tf1.losses.Reduction.MEAN, tf1.losses.Reduction.SUM
+CASES = {
+    "mean": lambda: CrossShardOptimizer(momentum()),
+    "sum": lambda: CrossShardOptimizer(momentum(), SUM),
+    "pairs": lambda: CrossShardOptimizer(momentum(), group_assignment=GROUPS["pairs"]),
+    "crossed": lambda: CrossShardOptimizer(momentum(), SUM, group_assignment=GROUPS["crossed"]),
+    "clipping": lambda: CrossShardOptimizer(Clipping(0.1, 0.5)),
+    "clipping crossed": lambda: CrossShardOptimizer(
+        Clipping(0.1, 0.5), group_assignment=GROUPS["crossed"]
+    ),
+    "assigning": lambda: CrossShardOptimizer(Assigning()),
+    "twice": lambda: CrossShardOptimizer(CrossShardOptimizer(momentum(), SUM), SUM),
+    "contrib inside": lambda: CrossShardOptimizer(fixed(momentum())),
+    "contrib around": lambda: fixed(CrossShardOptimizer(momentum())),
+    "v1 inside": lambda: CrossShardOptimizer(dynamic(momentum())),
+    "v1 around": lambda: dynamic(CrossShardOptimizer(momentum())),
+    "v1 inside pairs": lambda: CrossShardOptimizer(
+        dynamic(momentum()), group_assignment=GROUPS["pairs"]
+    ),
+}
+STEPS = 3
+OVERFLOW_AT = 1  # in the cases with a loss scale, on the last replica only
+
+
+def trained(name):
+    """Returns weights and table of every replica after each of three steps.
+
+    Replica r has the loss r * sum(w) + 2 * (row 1 of the table, twice), so that its gradients are
+    r and, sparse, 4.
+    """
+    with STRATEGY.scope():
+        w = tf1.get_variable(f"w {name}".replace(" ", "_"), initializer=tf.ones([2]))
+        table = tf1.get_variable(f"t {name}".replace(" ", "_"), initializer=tf.ones([3, 1]))
+        hurt = tf1.get_variable(
+            f"h {name}".replace(" ", "_"), initializer=tf.zeros([]), trainable=False
+        )
+        optimizer = CASES[name]()
+
+    def on_each():
+        r = replica_number()
+        factor = tf.where(tf.logical_and(hurt > 0.0, r > 3.5), float("inf"), 1.0)
+
+        def loss():
+            rows = tf.nn.embedding_lookup(table, [1, 1])
+            return tf.reduce_sum(w) * r * factor + 2.0 * tf.reduce_sum(rows)
+
+        pairs = optimizer.compute_gradients(loss() if MODE == "graph" else loss, [w, table])
+        return optimizer.apply_gradients(pairs)
+
+    scaled = "contrib" in name or "v1" in name
+    history = []
+    if MODE == "graph":
+        step = local(on_replicas(on_each))
+        SESSION.run(tf1.global_variables_initializer())
+        copies = [local(w), local(table)]
+        hurting = [hurt.assign(float(flag)) for flag in (0, 1)] if scaled else []
+    else:
+        run = tf.function(lambda: (on_replicas(on_each), 0)[1], autograph=False)
+    for number in range(STEPS):
+        hurts = scaled and number == OVERFLOW_AT
+        if MODE == "graph":
+            if scaled:
+                SESSION.run(local(hurting[int(hurts)]))
+            SESSION.run(step)
+            weights, tables = SESSION.run(copies)
+        else:
+            hurt.assign(float(hurts))
+            run() if MODE == "function" else on_replicas(on_each)
+            weights = [copy.numpy() for copy in local(w)]
+            tables = [copy.numpy() for copy in local(table)]
+        history.append([[float(each[0]) for each in weights], [float(t[1, 0]) for t in tables]])
+    return history
+
+
+result = {"sums": sums(), "gradients": gradients()}
+if MODE == "graph":
+    result["one"] = one_replica_fetched()
+if MODE == "function":
+    result.update(loop=around_a_loop(), branch=in_a_branch(), refusals=refusals())
+# Optimizers that make variables in their step are for graphs only.
+names = [name for name in CASES if MODE == "graph" or name != "assigning"]
+if MODE == "eager":
+    names = ["mean", "crossed", "clipping crossed", "v1 around"]
+result["trained"] = {name: trained(name) for name in names}
+print(json.dumps(result))

@@ -1,0 +1,95 @@
+"""One worker of a cluster: `worker.py STEPS CHECKPOINT [DIE_AT]`, prints JSON.
+
+Trains two weights with the gradient (worker's number + step), through a loss scale on which the
+last worker overflows in step 1. Saves after each step; starts at the last checkpoint. The last
+worker kills itself in the middle of step DIE_AT.
+"""
+
+import json
+import os
+import signal
+import sys
+
+import tensorflow as tf
+
+import tf_lossscale as tfls
+from tf_lossscale._versions import replica_id
+
+tf1 = tf.compat.v1
+STEPS, DIRECTORY = int(sys.argv[1]), sys.argv[2]
+DIE_AT = int(sys.argv[3]) if len(sys.argv) > 3 else None
+TASK = json.loads(os.environ["TF_CONFIG"])
+WORKERS, INDEX = len(TASK["cluster"]["worker"]), TASK["task"]["index"]
+
+tf1.enable_eager_execution()
+Strategy = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
+STRATEGY = (Strategy or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
+cross_replica_sum = tfls.compat.v1.tpu.cross_replica_sum
+
+
+def on_replicas(function):
+    if hasattr(STRATEGY, "run"):
+        return STRATEGY.run(function)
+    return STRATEGY.experimental_run_v2(function)
+
+
+def in_function(function):
+    return tf.function(lambda: on_replicas(function), autograph=False)
+
+
+def sums():
+    def on_each():
+        r = tf.cast(replica_id() + 1, tf.float32)
+        singles = [[i] for i in reversed(range(WORKERS))]
+        return [cross_replica_sum(r), cross_replica_sum(r, singles), cross_replica_sum(10 * r)]
+
+    return [
+        [float(x) for x in run()] for run in (in_function(on_each), lambda: on_replicas(on_each))
+    ]
+
+
+def train():
+    with STRATEGY.scope():
+        weights = tf1.get_variable("w", initializer=tf.ones([2]), use_resource=True)
+        step = tf1.get_variable("s", initializer=0.0, trainable=False, use_resource=True)
+        scale = tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, 2)
+        scaled = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer
+        inner = tf1.train.AdamOptimizer(0.1)
+        optimizer = tfls.compat.v1.tpu.CrossShardOptimizer(scaled(inner, scale))
+
+    def on_each():
+        r = float(replica_id() + 1)
+        overflows = tf.logical_and(tf.equal(step, 1.0), r == WORKERS)
+        factor = tf.where(overflows, float("inf"), 1.0)
+
+        def loss():
+            return tf.reduce_sum(weights * [r + step, 2.0 * r - step]) * factor
+
+        optimizer.apply_gradients(optimizer.compute_gradients(loss, [weights]))
+
+    run = in_function(on_each)
+    checkpoint = tf.train.Checkpoint(opt=optimizer, w=weights, s=step)
+    # Every worker saves, each for itself: a replica of the whole state is on each.
+    latest = tf.train.latest_checkpoint(DIRECTORY)
+    if latest:
+        # In the scope: TensorFlow 2.4 makes the slots that it restores where the call is made.
+        with STRATEGY.scope():
+            checkpoint.restore(latest)
+    history = []
+    for number in range(int(step.numpy()), STEPS):
+        if number == DIE_AT and INDEX == WORKERS - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        run()
+        step.assign_add(1.0)
+        checkpoint.save(os.path.join(DIRECTORY, "c"))
+        history.append([float(x) for x in local(weights)])
+    return history
+
+
+def local(variable):
+    return STRATEGY.experimental_local_results(variable)[0].numpy()
+
+
+DIRECTORY = os.path.join(DIRECTORY, str(INDEX))
+result = {"sums": sums() if DIE_AT is None else None, "trained": train()}
+print(json.dumps(result))

@@ -1,0 +1,319 @@
+"""Where original and ours must agree, and the defects of the original that ours does not have."""
+
+import importlib
+import inspect
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+tf1 = tf.compat.v1
+tpu_shard_context = importlib.import_module("tensorflow.python.tpu.tpu_function").tpu_shard_context
+VERSION = tuple(map(int, tf.__version__.split(".")[:2]))
+
+ORIGINAL = tf1.tpu
+OURS = tfls.compat.v1.tpu
+BOTH = pytest.mark.parametrize("api", [ORIGINAL, OURS], ids=["original", "ours"])
+MEAN = tf1.losses.Reduction.MEAN
+SUM = tf1.losses.Reduction.SUM
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as graph:
+        yield graph
+
+
+def momentum():
+    return tf1.train.MomentumOptimizer(0.1, 0.9)
+
+
+def weights(value=1.0):
+    return tf1.get_variable("w", initializer=tf.constant([value, value]), use_resource=True)
+
+
+@pytest.mark.parametrize("name", ["CrossShardOptimizer", "cross_replica_sum"])
+def test_signatures_are_equal(name):
+    def parameters(value):
+        signature = inspect.signature(value)
+        return [(each.name, each.kind, each.default) for each in signature.parameters.values()]
+
+    assert parameters(getattr(OURS, name)) == parameters(getattr(ORIGINAL, name))
+
+
+@pytest.mark.parametrize(
+    "method", ["compute_gradients", "apply_gradients", "get_slot", "get_slot_names", "variables"]
+)
+def test_signatures_of_methods_are_equal(method):
+    def names(cls):
+        return list(inspect.signature(getattr(cls, method)).parameters)
+
+    assert names(OURS.CrossShardOptimizer) == names(ORIGINAL.CrossShardOptimizer)
+
+
+@BOTH
+@pytest.mark.parametrize("reduction", ["mean", None, "weighted_sum_by_nonzero_weights", 3])
+def test_other_reductions_are_refused(api, reduction):
+    with pytest.raises(ValueError, match=r"(?i)reduction"):
+        api.CrossShardOptimizer(momentum(), reduction)
+
+
+@BOTH
+def test_the_reduction_is_checked_before_the_optimizer(api):
+    with pytest.raises(ValueError):
+        api.CrossShardOptimizer(None, "mean")
+
+
+@BOTH
+def test_a_keras_optimizer_is_refused(api):
+    legacy = getattr(tf.keras.optimizers, "legacy", tf.keras.optimizers)
+    try:
+        keras = legacy.SGD(0.1)
+    except (ImportError, AttributeError):
+        keras = tf.keras.optimizers.SGD(0.1)
+    with pytest.raises(TypeError, match="CrossShardOptimizer"):
+        api.CrossShardOptimizer(keras)
+
+
+@BOTH
+def test_an_empty_name_is_refused(api):
+    with pytest.raises(ValueError, match="Must specify the optimizer name"):
+        api.CrossShardOptimizer(momentum(), name="")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "groups", [[[0, 1], [2]], [[0, 1], [2, 4]], [0, 1, 2, 3], [(0, 1), (2, 3)], [[0, 1]], "ab"]
+)
+def test_assignments_that_are_no_equal_partition_are_refused_in_compute_gradients(api, groups):
+    w = weights()
+    optimizer = api.CrossShardOptimizer(momentum(), group_assignment=groups)
+    with tpu_shard_context(4), pytest.raises(ValueError, match=r"group_assignment|subgroup"):
+        optimizer.compute_gradients(tf.reduce_sum(w), [w])
+
+
+@BOTH
+@pytest.mark.parametrize("pairs", [[], [(None, "w")]], ids=["no pairs", "no gradients"])
+def test_nothing_to_apply_is_refused(api, pairs):
+    w = weights()
+    with tpu_shard_context(2), pytest.raises(ValueError, match=r"No (gradients|variables)"):
+        api.CrossShardOptimizer(momentum()).apply_gradients([(g, w) for g, _ in pairs])
+
+
+@BOTH
+def test_what_is_asked_of_it_goes_to_the_inner_optimizer(api):
+    w = weights()
+    inner = momentum()
+    optimizer = api.CrossShardOptimizer(inner, name="mine")
+    with tpu_shard_context(2):
+        optimizer.apply_gradients(iter([(tf.constant([1.0, 2.0]), w)]))
+    assert optimizer.get_slot_names() == ["momentum"]
+    assert optimizer.get_slot(w, "momentum") is inner.get_slot(w, "momentum")
+    assert optimizer.variables() == inner.variables()
+    assert optimizer.get_name() == "mine"
+
+
+@BOTH
+def test_the_original_warning_comes_where_the_number_of_shards_is_unset(api, monkeypatch):
+    said = []
+    logger = tf.get_logger()
+    monkeypatch.setattr(logger, "handle", lambda record: said.append(record.getMessage()))
+    monkeypatch.setattr(logger, "isEnabledFor", lambda level: True)
+    w = weights()
+    api.CrossShardOptimizer(momentum()).compute_gradients(tf.reduce_sum(w), [w])
+    api.cross_replica_sum(w)
+    assert [line for line in said if "unset" in line] == [
+        f"{name} should be used within a tpu_shard_context, but got unset number_of_shards. "
+        "Assuming 1."
+        for name in ("CrossShardOptimizer", "cross_replica_sum")
+    ]
+
+
+# The defects, by their numbers in docs/known-differences.md.
+
+
+def test_x1_an_empty_assignment_is_none():
+    def groups(api):
+        with tf.Graph().as_default() as graph, tpu_shard_context(4):
+            w = weights()
+            api.CrossShardOptimizer(momentum(), group_assignment=[]).minimize(tf.reduce_sum(w))
+            nodes = {node.name: node for node in graph.as_graph_def().node}
+            node = nodes["CrossReplicaSum/group_assignment"]
+            return tf.make_ndarray(node.attr["value"].tensor).tolist()
+
+    assert groups(ORIGINAL) == []
+    assert groups(OURS) == [[0, 1, 2, 3]]
+
+
+def test_x2_a_callable_loss_is_divided_too():
+    w = weights()
+
+    def loss():
+        return tf.reduce_sum(w)
+
+    with tpu_shard_context(4):
+        with pytest.raises(TypeError):
+            ORIGINAL.CrossShardOptimizer(momentum()).compute_gradients(loss, [w])
+        ((gradient, _),) = OURS.CrossShardOptimizer(momentum()).compute_gradients(loss, [w])
+    with tf1.Session() as session:
+        session.run(tf1.global_variables_initializer())
+        assert session.run(gradient).tolist() == [0.25, 0.25]
+
+
+def test_x3_a_shard_that_stands_twice_is_refused():
+    w = weights()
+    groups = [[0, 0, 1], [1, 2, 3]]
+    with tpu_shard_context(4):
+        ORIGINAL.CrossShardOptimizer(momentum(), group_assignment=groups).compute_gradients(
+            tf.reduce_sum(w), [w]
+        )
+        with pytest.raises(ValueError, match="permutation"):
+            OURS.CrossShardOptimizer(momentum(), group_assignment=groups).compute_gradients(
+                tf.reduce_sum(w), [w]
+            )
+
+
+@pytest.mark.parametrize("optimizer", [None, "sgd"])
+def test_x4_what_is_no_optimizer_is_refused(optimizer):
+    if VERSION < (2, 3):
+        ORIGINAL.CrossShardOptimizer(optimizer)
+    with pytest.raises(TypeError, match=r"only works with tf\.compat\.v1\.train\.Optimizer"):
+        OURS.CrossShardOptimizer(optimizer)
+
+
+def adam_checkpoint(api, tmp_path):
+    with tf.Graph().as_default():
+        w = weights()
+        inner = tf1.train.AdamOptimizer(0.1)
+        inner.minimize(tf.reduce_sum(w))  # no Session runs a graph with the original's sum
+        optimizer = api.CrossShardOptimizer(inner)
+        checkpoint = tf1.train.Checkpoint(opt=optimizer, v=w)
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            path = checkpoint.write(str(tmp_path / "c"), session=session)
+    return sorted(
+        name[: -len("/.ATTRIBUTES/VARIABLE_VALUE")]
+        for name, _ in tf.train.list_variables(path)
+        if name.startswith(("opt", "v/"))
+    )
+
+
+def test_x5_object_checkpoints_hold_adams_powers(tmp_path):
+    slots = ["v/.OPTIMIZER_SLOT/opt/m", "v/.OPTIMIZER_SLOT/opt/v"]
+    original = adam_checkpoint(ORIGINAL, tmp_path)
+    ours = adam_checkpoint(OURS, tmp_path)
+    assert [key for key in original if "SLOT" in key] == slots
+    assert [key for key in ours if "SLOT" in key] == slots
+    assert not [key for key in original if "power" in key]
+    assert [key for key in ours if "power" in key] == ["opt/beta1_power", "opt/beta2_power"]
+
+
+def test_x5_the_powers_come_back(tmp_path):
+    def build():
+        w = weights()
+        optimizer = OURS.CrossShardOptimizer(tf1.train.AdamOptimizer(0.1))
+        step = optimizer.minimize(tf.reduce_sum(w))
+        return w, step, tf1.train.Checkpoint(opt=optimizer, v=w)
+
+    with tf.Graph().as_default(), tf1.Session() as session:
+        w, step, checkpoint = build()
+        session.run(tf1.global_variables_initializer())
+        for _ in range(3):
+            session.run(step)
+        path = checkpoint.write(str(tmp_path / "c"), session=session)
+        session.run(step)
+        expected = session.run(w)
+    with tf.Graph().as_default(), tf1.Session() as session:
+        w, step, checkpoint = build()
+        checkpoint.restore(path).initialize_or_restore(session)
+        session.run(step)
+        np.testing.assert_array_equal(session.run(w), expected)
+
+
+def test_x6_the_name_and_the_inner_optimizer_are_where_they_were():
+    for api in (ORIGINAL, OURS):
+        optimizer = api.CrossShardOptimizer(momentum())
+        assert optimizer.get_name() == "CrossShardOptimizer"
+        assert type(optimizer._opt) is tf1.train.MomentumOptimizer
+
+
+def test_x7_one_shard_off_the_tpu_is_trained(graph):
+    def trained(api):
+        with tf.Graph().as_default(), tf1.Session() as session:
+            w = weights()
+            table = tf1.get_variable("t", initializer=tf.ones([4, 2]), use_resource=True)
+            loss = tf.reduce_sum(w * tf.nn.embedding_lookup(table, [0, 0, 2]))
+            step = tf1.train.get_or_create_global_step()
+            train = api.CrossShardOptimizer(momentum()).minimize(loss, global_step=step)
+            session.run(tf1.global_variables_initializer())
+            session.run(train)
+            return session.run([w, table, step])
+
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        trained(ORIGINAL)
+    w, table, step = trained(OURS)
+    np.testing.assert_allclose(w, [0.7, 0.7], rtol=1e-6)
+    np.testing.assert_allclose(table[:, 0], [0.8, 1.0, 0.9, 1.0], rtol=1e-6)
+    assert step == 1
+
+
+def test_a_sum_of_one_shard_is_the_value_and_has_its_gradient():
+    x = tf.constant([1.0, 2.0])
+    y = OURS.cross_replica_sum(x)
+    (gradient,) = tf1.gradients(tf.reduce_sum(y * y), [x])
+    with tf1.Session() as session:
+        assert session.run([y, gradient])[0].tolist() == [1.0, 2.0]
+        assert session.run(gradient).tolist() == [2.0, 4.0]
+
+
+def test_other_dtypes_are_refused_off_the_tpu_too():
+    with pytest.raises(TypeError, match="bool"):
+        OURS.cross_replica_sum(tf.constant([True]))
+
+
+@pytest.mark.parametrize("groups", [[[0], [1]], [[0, 0]], [0], [[1]]])
+def test_wrong_groups_are_refused_off_the_tpu_too(groups):
+    w = weights()
+    with pytest.raises(ValueError, match="group_assignment"):
+        OURS.cross_replica_sum(w, groups)
+    with pytest.raises(ValueError, match="group_assignment"):
+        OURS.CrossShardOptimizer(momentum(), group_assignment=groups).compute_gradients(
+            tf.reduce_sum(w), [w]
+        )
+    with pytest.raises(ValueError, match="group_assignment"):
+        OURS.CrossShardOptimizer(momentum(), group_assignment=groups).apply_gradients(
+            [(tf.constant([1.0, 1.0]), w)]
+        )
+
+
+WRAPPERS = {
+    "contrib": lambda inner: tfls.contrib.mixed_precision.LossScaleOptimizer(
+        inner, tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+    ),
+    "v1": lambda inner: tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(
+        inner, "dynamic"
+    ),
+}
+
+
+@pytest.mark.parametrize("order", ["inside", "around"])
+@pytest.mark.parametrize("wrapper", sorted(WRAPPERS))
+def test_it_wraps_and_is_wrapped_by_the_loss_scale_optimizers(wrapper, order):
+    wrap = WRAPPERS[wrapper]
+    w = weights()
+    feed = tf1.placeholder(tf.float32, [])
+    optimizer = (
+        wrap(OURS.CrossShardOptimizer(momentum()))
+        if order == "inside"
+        else OURS.CrossShardOptimizer(wrap(momentum()))
+    )
+    train = optimizer.minimize(tf.reduce_sum(w) * feed)
+    with tf1.Session() as session:
+        session.run(tf1.global_variables_initializer())
+        session.run(train, {feed: 2.0})
+        before = session.run(w)
+        np.testing.assert_allclose(before, [0.8, 0.8], rtol=1e-6)
+        session.run(train, {feed: np.inf})
+        np.testing.assert_array_equal(session.run(w), before)

@@ -1,0 +1,105 @@
+"""Four logical CPU devices under MirroredStrategy, against NumPy."""
+
+import os
+
+import numpy as np
+import pytest
+from processes import run_program
+
+PROGRAM = os.path.join(os.path.dirname(__file__), "programs", "mirrored.py")
+GROUPS = {
+    "whole": [[0, 1, 2, 3]],
+    "pairs": [[0, 1], [2, 3]],
+    "crossed": [[0, 2], [3, 1]],
+    "singles": [[2], [0], [3], [1]],
+}
+REPLICA = np.array([1.0, 2.0, 3.0, 4.0])
+RESULTS = {}
+
+
+@pytest.fixture(params=["graph", "function", "eager"])
+def mode(request):
+    if request.param not in RESULTS:
+        RESULTS[request.param] = run_program(PROGRAM, request.param)
+    return request.param
+
+
+def group_sums(values, groups):
+    total = np.empty_like(values)
+    for group in groups:
+        total[group] = values[group].sum(axis=0)
+    return total
+
+
+def test_sums(mode):
+    found = RESULTS[mode]["sums"]
+    assert len(found) == 24
+    for key, values in found.items():
+        expected = group_sums(np.stack([REPLICA, 3 * REPLICA], 1), GROUPS[key.split()[1]])
+        np.testing.assert_array_equal(values, expected, err_msg=key)
+
+
+def test_gradients_are_sums_over_the_same_groups(mode):
+    for key, values in RESULTS[mode]["gradients"].items():
+        expected = group_sums(np.stack([REPLICA, np.ones(4)], 1), GROUPS[key])
+        np.testing.assert_array_equal(values, expected, err_msg=key)
+
+
+# Gradients of the weights (the replica's number) and of the row of the table (4), as the inner
+# optimizer is to apply them on each replica.
+FOUR = np.full(4, 4.0)
+APPLIED = {
+    "mean": (np.full(4, 2.5), FOUR),
+    "sum": (np.full(4, 10.0), 4 * FOUR),
+    "pairs": (np.array([1.5, 1.5, 3.5, 3.5]), FOUR),
+    "crossed": (np.array([4.0, 6.0, 4.0, 6.0]), 2 * FOUR),
+    # Norms: 2.5 * sqrt(2) is over 3; of the crossed groups only 3 * sqrt(2) is.
+    "clipping": (np.full(4, 3 / np.sqrt(2)), np.full(4, 3.0)),
+    "clipping crossed": (np.array([2.0, 3 / np.sqrt(2)] * 2), np.full(4, 3.0)),
+    "assigning": (np.full(4, 2.5), FOUR),
+    "twice": (np.full(4, 40.0), 16 * FOUR),
+    "v1 inside pairs": (np.array([1.5, 1.5, 3.5, 3.5]), FOUR),
+}
+
+
+def test_each_step_is_the_inner_optimizers_with_the_summed_gradients(mode):
+    trained = RESULTS[mode]["trained"]
+    assert len(trained) == {"graph": 13, "function": 12, "eager": 4}[mode]
+    for name, history in trained.items():
+        scaled = "contrib" in name or "v1" in name
+        weight_gradients, row_gradients = APPLIED.get(name, APPLIED["mean"])
+        weights, rows = np.ones(4), np.ones(4)
+        weight_momentum, row_momentum = np.zeros(4), np.zeros(4)
+        for step, (found_weights, found_rows) in enumerate(history):
+            if not (scaled and step == 1):  # then the last replica overflows: none takes the step
+                weight_momentum = 0.5 * weight_momentum + weight_gradients
+                row_momentum = 0.5 * row_momentum + row_gradients
+                weights = weights - 0.1 * weight_momentum
+                rows = rows - 0.1 * row_momentum
+            where = f"{name}, step {step}"
+            np.testing.assert_allclose(found_weights, weights, 1e-5, 1e-6, err_msg=where)
+            np.testing.assert_allclose(found_rows, rows, 1e-5, 1e-6, err_msg=where)
+
+
+@pytest.mark.parametrize("mode", ["graph"], indirect=True)
+def test_a_session_may_fetch_the_sum_of_one_replica(mode):
+    assert RESULTS[mode]["one"] == 6.0
+
+
+@pytest.mark.parametrize("mode", ["function"], indirect=True)
+def test_sums_in_branches_and_in_loops_around_the_replicas(mode):
+    assert RESULTS[mode]["branch"] == [3.0, 3.0, 7.0, 7.0]
+    total = sum(
+        group_sums(REPLICA * (count + 1), list(GROUPS.values())[count % 4]) for count in range(6)
+    )
+    assert RESULTS[mode]["loop"] == 3 * total.sum()
+
+
+@pytest.mark.parametrize("mode", ["function"], indirect=True)
+def test_what_would_wait_for_ever_says_so(mode):
+    said = RESULTS[mode]["refusals"]
+    assert sorted(said) == ["function", "groups", "loop", "outside"]
+    assert said["loop"].startswith("NotImplementedError: A sum over replicas stands in a loop")
+    assert "tf.function around `strategy.run`" in said["function"]
+    assert said["outside"].startswith("RuntimeError: cross_replica_sum was called outside")
+    assert said["groups"].startswith("ValueError: Argument `group_assignment`")
