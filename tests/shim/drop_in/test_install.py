@@ -1,0 +1,72 @@
+"""`install()` and `uninstall()`: every legacy path resolves, what exists is left alone."""
+
+import os
+
+import pytest
+from processes import run_program
+
+PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+
+
+def without_kept(states, when):
+    """The paths that can be taken away again (see the docstring of `uninstall`)."""
+    return {path: state for path, state in states[when].items() if path not in states["kept"]}
+
+
+def expected(original):
+    """What is there stays; what is missing is ours, some of which bear Keras's module name."""
+    return (original,) if original else ("ours", "both")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_every_legacy_path_resolves_and_what_exists_is_left_alone(when):
+    states = run_program(os.path.join(PROGRAMS, "paths.py"), when, "keep")
+    originals = without_kept(states, "before" if "before" in states else "after")
+    assert "ours" not in {each for pair in originals.values() for each in pair}
+    assert len(originals) > 20
+    for path, (attribute, imported) in without_kept(states, "during").items():
+        assert attribute in expected(originals[path][0]), path
+        if path in states["not_a_module"]:  # `tf.compat.v1.keras` is an attribute only
+            assert imported is None, path
+        else:
+            assert imported in expected(originals[path][1]), path
+    assert without_kept(states, "after") == originals
+    assert not states.get("tensorflow_came_early")
+
+
+def test_replace_puts_ours_over_everything_and_uninstall_brings_it_back():
+    states = run_program(os.path.join(PROGRAMS, "paths.py"), "after", "replace")
+    for path, (attribute, imported) in states["during"].items():
+        assert attribute in ("ours", "both"), path
+        if path not in states["not_a_module"]:
+            assert imported in ("ours", "both"), path
+    assert without_kept(states, "after") == without_kept(states, "before")
+    assert "original" in {each for pair in states["before"].values() for each in pair}
+
+
+def test_no_lazy_part_of_tensorflow_is_loaded():
+    assert run_program(os.path.join(PROGRAMS, "lazy.py")) == []
+
+
+def test_what_is_not_supplied_is_refused_with_what_is():
+    import tensorflow as tf
+
+    import tf_lossscale
+
+    if hasattr(tf, "contrib"):
+        tf_lossscale.install()
+        assert tf.contrib.layers  # TensorFlow 1.15 has it; nothing of ours is in its way
+        tf_lossscale.uninstall()
+        return
+    tf_lossscale.install()
+    try:
+        with pytest.raises(AttributeError, match=r"tf\.contrib\.layers.*mixed_precision, tpu"):
+            tf.contrib.layers
+        with pytest.raises(ImportError, match=r"tf\.contrib\.layers.*mixed_precision, tpu"):
+            from tensorflow.contrib import layers  # noqa: F401
+        with pytest.raises(ImportError, match=r"tf\.contrib\.slim.*mixed_precision, tpu"):
+            import tensorflow.contrib.slim
+        assert not hasattr(tf.contrib.mixed_precision, "no_such_name")
+    finally:
+        tf_lossscale.uninstall()
+    assert not hasattr(tf, "contrib")
