@@ -1,0 +1,151 @@
+"""The arguments of a call: matched to parameters, read as constants, taken out and renamed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Optional, Union
+
+import libcst as cst
+
+from .comments import comments_in
+
+__all__ = ["Constant", "constant", "keyword", "matched", "with_arguments", "without_parentheses"]
+
+Constant = Union[int, float, str, bool, None]
+
+
+def matched(call: cst.Call, parameters: Sequence[str]) -> Optional[dict[str, cst.Arg]]:
+    """Which argument of `call` each parameter gets; None where the source does not tell."""
+    found: dict[str, cst.Arg] = {}
+    for index, argument in enumerate(call.args):
+        if argument.star:
+            return None
+        if argument.keyword is not None:
+            name = argument.keyword.value
+        elif index < len(parameters):
+            name = parameters[index]
+        else:
+            return None
+        if name not in parameters or name in found:
+            return None
+        found[name] = argument
+    return found
+
+
+def constant(node: Optional[cst.CSTNode]) -> Optional[tuple[Constant]]:
+    """The value of a constant expression (numbers and their arithmetic, strings), in a tuple.
+
+    >>> constant(cst.parse_expression("2 ** 15"))
+    (32768,)
+    >>> constant(cst.parse_expression("scale"))
+    """
+    if node is None:
+        return None
+    text = cst.Module([]).code_for_node(node)
+    if len(text) > 80:
+        return None
+    try:
+        return (_folded(ast.parse(f"({text})", mode="eval").body),)
+    except (ValueError, SyntaxError, ArithmeticError, TypeError, RecursionError):
+        return None
+
+
+def _folded(node: ast.expr) -> Constant:
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str, type(None))):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        value = _number(node.operand)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.BinOp):
+        left, right = _number(node.left), _number(node.right)
+        if isinstance(node.op, ast.Pow):
+            if abs(right) > 1024:
+                raise ValueError("too large to compute")
+            power: float = left**right
+            return power
+        operations = {ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__"}
+        if isinstance(node.op, ast.Div):
+            return left / right
+        if type(node.op) in operations:
+            result = getattr(float(left), operations[type(node.op)])(float(right))
+            return float(result)
+    raise ValueError("not a constant")
+
+
+def _number(node: ast.expr) -> Union[int, float]:
+    value = _folded(node)
+    if isinstance(value, (bool, str)) or value is None:
+        raise ValueError("not a number")
+    return value
+
+
+def keyword(argument: cst.Arg, name: str) -> cst.Arg:
+    """`argument` passed as `name=`; commas, comments and spaces stay."""
+    return argument.with_changes(
+        keyword=cst.Name(name),
+        equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+    )
+
+
+def with_arguments(call: cst.Call, arguments: Sequence[cst.Arg]) -> cst.Call:
+    """`call` with `arguments`, of which the last takes over the old last one's comma and spaces."""
+    old = call.args
+    if not arguments:
+        return call.with_changes(args=[], whitespace_before_args=cst.SimpleWhitespace(""))
+    if not old:
+        return call.with_changes(args=list(arguments))
+    *most, last = arguments
+    most = [
+        argument
+        if isinstance(argument.comma, cst.Comma)
+        else argument.with_changes(
+            comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")),
+            whitespace_after_arg=cst.SimpleWhitespace(""),
+        )
+        for argument in most
+    ]
+    if last is not old[-1]:
+        last = _taking_over(last, old[-1])
+    return call.with_changes(args=[*most, last])
+
+
+def _taking_over(argument: cst.Arg, last: cst.Arg) -> cst.Arg:
+    """`argument` ending as `last` did, with its own comment behind it kept."""
+    comma = argument.comma
+    own = comma.whitespace_after if isinstance(comma, cst.Comma) else None
+    if (
+        not isinstance(comma, cst.Comma)
+        or not isinstance(own, cst.ParenthesizedWhitespace)
+        or not comments_in(own)
+    ):
+        return argument.with_changes(
+            comma=last.comma, whitespace_after_arg=last.whitespace_after_arg
+        )
+    theirs = last.comma.whitespace_after if isinstance(last.comma, cst.Comma) else None
+    if not isinstance(theirs, cst.ParenthesizedWhitespace):
+        return argument
+    comment = theirs.first_line.comment
+    lines = []
+    if comment is not None:
+        lines = [cst.EmptyLine(indent=own.indent, whitespace=own.last_line, comment=comment)]
+    joined = theirs.with_changes(
+        first_line=own.first_line,
+        empty_lines=[*own.empty_lines, *lines, *theirs.empty_lines],
+    )
+    return argument.with_changes(comma=comma.with_changes(whitespace_after=joined))
+
+
+def loses_comments(call: cst.Call, new: cst.Call) -> bool:
+    """Whether a comment between the arguments of `call` is missing from `new`."""
+    return sorted(comments_in(call)) != sorted(comments_in(new))
+
+
+def without_parentheses(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`node` without redundant parentheses of its own."""
+    return node.with_changes(lpar=[], rpar=[]) if node.lpar else node
+
+
+def values(found: Mapping[str, cst.Arg]) -> dict[str, cst.BaseExpression]:
+    """The expressions of matched arguments."""
+    return {name: argument.value for name, argument in found.items()}

@@ -1,0 +1,43 @@
+"""All rule codes, each with what is said of it: for `rules`, `explain`, SARIF and the pages."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .registry import rules
+from .rule import Rule
+
+__all__ = ["Code", "codes", "unknown_prefixes"]
+
+
+class Code(NamedTuple):
+    """One code of a rule.
+
+    Attributes:
+      code: such as `LS301`.
+      words: one line that says what it stands for.
+      summary: one line on its rule.
+      text: what the rule does and the upstream change that makes it necessary.
+      rule: the rule.
+    """
+
+    code: str
+    words: str
+    summary: str
+    text: str
+    rule: Rule
+
+
+def codes() -> list[Code]:
+    """Every code, in order."""
+    return sorted(
+        Code(code, words, rule.summary, f"{rule.docstring}\n\nUpstream: {rule.upstream}", rule)
+        for rule in rules()
+        for code, words in rule.codes.items()
+    )
+
+
+def unknown_prefixes(prefixes: tuple[str, ...]) -> list[str]:
+    """Those that no code starts with."""
+    known = [code.code for code in codes()]
+    return [one for one in prefixes if not any(code.startswith(one) for code in known)]

@@ -1,0 +1,32 @@
+"""Where the two cross-shard symbols go: the surviving path of the original, or the shim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .model import Target
+from .moves import V1, move, references, shim_path
+from .program import Program, Reference
+from .proposal import Proposal
+
+__all__ = ["proposals"]
+
+_SHIM = "the shim's runs on GPUs and CPUs too"
+_FINAL = "the original under its last path; it needs a TPU (--to shim gives one that does not)"
+_BUG = "a bug found: the path it had exists in no TensorFlow; "
+
+
+def proposals(program: Program, rule: str) -> Iterator[Proposal]:
+    """Moves every reference of `rule` that is not there yet."""
+    for reference in references(program, rule):
+        bug = _BUG if reference.legacy.never_existed else ""
+        if program.options.target is Target.SHIM:
+            yield move(program, reference, shim_path(reference), bug + _SHIM)
+        elif not _is_final(reference):
+            path = f"{V1}.tpu.{reference.legacy.name}"
+            yield move(program, reference, path, bug + _FINAL)
+
+
+def _is_final(reference: Reference) -> bool:
+    legacy = reference.legacy
+    return legacy.root == "v1" and legacy.namespace == "tpu" and not legacy.never_existed

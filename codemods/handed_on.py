@@ -1,0 +1,44 @@
+"""Whether a class is handed on as a value, to be called where its arguments are not in sight."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from .program import Program
+
+__all__ = ["is_handed_on"]
+
+_LOOK_ONLY = {
+    "assertIsInstance",
+    "assertNotIsInstance",
+    "cast",
+    "hasattr",
+    "isinstance",
+    "issubclass",
+    "print",
+    "repr",
+}
+"""Callables that are given a class and do not call it."""
+
+_ELEMENTS = (cst.Element, cst.DictElement, cst.StarredElement)
+_DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.IfExp, cst.BooleanOperation)
+
+
+def is_handed_on(program: Program, node: cst.CSTNode) -> bool:
+    """Whether the reference is an argument, an element or a result that may be called elsewhere.
+
+    `isinstance(x, (A, B))` and `custom_objects={"name": A}` only look at the class.
+    """
+    value, parent = node, program.parents.get(node)
+    while isinstance(parent, (*_ELEMENTS, *_DISPLAYS)):
+        value, parent = parent, program.parents.get(parent)
+    if isinstance(parent, cst.Arg):
+        call = program.parents.get(parent)
+        if not isinstance(call, cst.Call):
+            return False  # a base of a class statement
+        if parent.keyword is not None and parent.keyword.value == "custom_objects":
+            return False
+        return program.code(call.func).rpartition(".")[2] not in _LOOK_ONLY
+    if isinstance(parent, cst.Return):
+        return True
+    return isinstance(parent, cst.Assign) and isinstance(value, _DISPLAYS)

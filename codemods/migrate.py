@@ -1,0 +1,267 @@
+"""One run of `tf-lossscale migrate`: find, search, process, report, exit status."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Callable, NamedTuple, Optional, TextIO, Union
+
+from . import reports, write
+from .diffs import coloured
+from .discover import Candidate, Excludes, Skipped, discover, words
+from .model import FileError, Options, Target
+from .outcome import FileOutcome, Plan, Spool, Summary
+from .prefilter import may_concern
+from .reports import Report, text
+from .terminal import Progress, has_colours, put
+from .work_tree import why_dirty
+
+__all__ = ["Request", "run"]
+
+
+class Request(NamedTuple):
+    """What was asked for, the settings taken into account.
+
+    Attributes:
+      paths: as they were named; `["-"]` is stdin.
+      options: what decides how each file is rewritten.
+      write: write the files.
+      show_diff: print the diff.
+      excludes: the paths to leave out.
+      jobs: the number of worker processes.
+      reports: those to make.
+      allow_dirty: write in spite of uncommitted changes.
+      stdin_filename: the name of what comes from stdin.
+      verbose: say why each file was left.
+    """
+
+    paths: Sequence[str]
+    options: Options
+    write: bool
+    show_diff: bool
+    excludes: Excludes
+    jobs: int
+    reports: tuple[Report, ...]
+    allow_dirty: bool
+    stdin_filename: str
+    verbose: bool
+
+    @classmethod
+    def of(
+        cls,
+        paths: Sequence[str],
+        arguments: argparse.Namespace,
+        chosen: Callable[[str, Any], Any],
+        settings_directory: str,
+    ) -> Request:
+        """From the command line and the settings.
+
+        Args:
+          paths: what was named.
+          arguments: the command line.
+          chosen: option and default to the value that the command line or the settings give.
+          settings_directory: what globs of the settings are relative to.
+
+        Raises:
+          ValueError: a value cannot be used.
+        """
+        select, ignore = _codes(chosen("select", [])), _codes(chosen("ignore", []))
+        options = Options(
+            target=Target(chosen("to", "final")),
+            keras=chosen("keras", 2),
+            unsafe=chosen("unsafe", False),
+            select=select,
+            ignore=ignore,
+            mark=chosen("mark", False),
+        )
+        base = settings_directory if arguments.exclude is None else os.getcwd()
+        asked = tuple(reports.parse(one) for one in chosen("report", ["text"]))
+        if sum(report.file is None for report in asked) > 1:
+            raise ValueError("only one --report can go to stdout; write FORMAT:FILE for the others")
+        to_stdout = any(report.file is None and report.format != "text" for report in asked)
+        return cls(
+            paths=paths,
+            options=options,
+            write=arguments.write,
+            show_diff=not (arguments.write or arguments.check or to_stdout),
+            excludes=Excludes(tuple((glob, base) for glob in chosen("exclude", []))),
+            jobs=chosen("jobs", None) or _cores(),
+            reports=asked,
+            allow_dirty=chosen("allow_dirty", False),
+            stdin_filename=arguments.stdin_filename or "<stdin>",
+            verbose=arguments.verbose,
+        )
+
+
+def run(request: Request) -> int:
+    """Does it, and returns the exit status."""
+    for report in request.reports:
+        if report.file and not os.path.isdir(os.path.dirname(os.path.abspath(report.file))):
+            return _refuse(f"--report {report.format}:{report.file}: its directory does not exist")
+    if list(request.paths) == ["-"]:
+        return _run_stdin(request)
+    why = why_dirty(request.paths) if request.write and not request.allow_dirty else None
+    plan = _plan(request, write=request.write and why is None)
+    summary = Summary(wrote=request.write)
+    with contextlib.closing(Spool()) as spool, contextlib.closing(Progress()) as progress:
+        steps = _search(request, summary, progress)
+        for outcome in _outcomes(steps, plan, request.jobs, progress):
+            summary.add(outcome)
+            if why is None:
+                spool.append(outcome._replace(diff=b"", note=""))
+                progress.clear()
+                _show(outcome, request)
+        progress.clear()
+        if why is not None and summary.changed:
+            return _refuse(f"nothing written: {why}; commit or stash that, or pass --allow-dirty")
+        return max(_report(request, spool, summary, sys.stdout), summary.status)
+
+
+def _run_stdin(request: Request) -> int:
+    from .jobs import with_room
+    from .one_file import rewritten, told
+
+    source = sys.stdin.buffer.read()
+    name = request.stdin_filename
+    result = with_room(lambda: rewritten(name, source, request.options))
+    put(sys.stdout, result.source)
+    outcome = told(name, source, result, _plan(request, write=False))
+    summary = Summary(wrote=False)
+    summary.files = 1
+    summary.add(outcome)
+    with contextlib.closing(Spool()) as spool:
+        spool.append(outcome)
+        _show(outcome._replace(diff=b""), request)
+        return max(_report(request, spool, summary, sys.stderr), summary.status)
+
+
+def _plan(request: Request, write: bool) -> Plan:
+    pages = any(report.format == "html" for report in request.reports)
+    return Plan(request.options, write, diff=request.show_diff, excerpts=pages)
+
+
+_Step = Union[Candidate, FileOutcome]
+
+
+def _search(request: Request, summary: Summary, progress: Progress) -> list[_Step]:
+    """What to process and, in its place among that, what can be told at once.
+
+    Of the files that have nothing for us, which are nearly all, none is kept.
+    """
+    steps: list[_Step] = []
+    for found in discover(request.paths, request.excludes):
+        if isinstance(found, FileError):
+            error = found._replace(path=_shown(found.path))
+            steps.append(FileOutcome(error.path, error=error))
+        elif isinstance(found, Skipped):
+            if request.verbose:
+                steps.append(FileOutcome(_shown(found.path), note=found.why))
+        else:
+            step = _searched(found._replace(path=_shown(found.path)), summary)
+            if step is not None and (request.verbose or not _says_nothing(step)):
+                steps.append(step)
+            progress.at("Searching", summary.files)
+    return steps
+
+
+def _searched(candidate: Candidate, summary: Summary) -> Optional[_Step]:
+    """The candidate where a rule could concern it, else what there is to tell of it."""
+    try:
+        concerns = may_concern(write.read(candidate.real))
+        error = None
+    except OSError as problem:
+        concerns, error = True, FileError(candidate.path, 0, words(problem))
+    if concerns and candidate.is_ignored:
+        return FileOutcome(candidate.path, note="is ignored by git")
+    summary.files += 1
+    if error is not None:
+        return FileOutcome(candidate.path, error=error)
+    return candidate if concerns else FileOutcome(candidate.path, note="no legacy name in it")
+
+
+def _says_nothing(step: _Step) -> bool:
+    return isinstance(step, FileOutcome) and step.error is None
+
+
+def _outcomes(
+    steps: Sequence[_Step], plan: Plan, jobs: int, progress: Progress
+) -> Iterator[FileOutcome]:
+    candidates = [step for step in steps if isinstance(step, Candidate)]
+    processed: Iterator[FileOutcome] = iter(())
+    if candidates:
+        from .jobs import process_all  # imports LibCST, which takes longer than many a search
+
+        processed = process_all(candidates, plan, min(jobs, len(candidates)))
+    done = 0
+    for step in steps:
+        if isinstance(step, Candidate):
+            yield next(processed)
+            done += 1
+            progress.at("Processing", done, len(candidates))
+        else:
+            yield step
+
+
+def _show(outcome: FileOutcome, request: Request) -> None:
+    """What is told of a file at once: its error, its diff, why it was left."""
+    if outcome.error is not None:
+        print(text.error_line(outcome.error), file=sys.stderr)
+    elif request.show_diff and outcome.diff:
+        diff = coloured(outcome.diff) if has_colours(sys.stdout) else outcome.diff
+        put(sys.stdout, diff)
+    elif request.verbose and not outcome.changed:
+        print(f"{outcome.path}: left: {outcome.note}", file=sys.stderr)
+
+
+def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) -> int:
+    """Makes the reports; 2 where one cannot be written."""
+    status = 0
+    for report in request.reports:
+        write_report = reports.FORMATS[report.format]
+        if report.file is None:
+            # What went wrong has its line on stderr already.
+            quiet = (one._replace(error=None) for one in spool)
+            write_report(quiet if report.format == "text" else spool, summary, stream)
+            continue
+        try:
+            with open(report.file, "w", encoding="utf-8", errors="surrogateescape") as file:
+                write_report(spool, summary, file)
+        except OSError as error:
+            status = _refuse(f"--report {report.format}:{report.file}: {error.strerror}")
+    return status
+
+
+def _refuse(message: str) -> int:
+    print(f"tf-lossscale: error: {message}", file=sys.stderr)
+    return 2
+
+
+def _shown(path: str) -> str:
+    """The path relative to the working directory, where there is a way."""
+    try:
+        return os.path.relpath(path)
+    except ValueError:  # on another drive
+        return path
+
+
+def _codes(values: Iterable[str]) -> tuple[str, ...]:
+    """The code prefixes of `--select` and `--ignore`, several to a value."""
+    prefixes = tuple(
+        one.strip().upper() for value in values for one in value.split(",") if one.strip()
+    )
+    if prefixes:
+        from .codes import unknown_prefixes
+
+        unknown = unknown_prefixes(prefixes)
+        if unknown:
+            raise ValueError(f"no rule has the code {', '.join(unknown)}; see `tf-lossscale rules`")
+    return prefixes
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

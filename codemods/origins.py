@@ -1,0 +1,87 @@
+"""What an expression can mean: the dotted paths that its names were imported from.
+
+The meaning of a name is the set of meanings of all its bindings; a rule acts only where they agree.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import libcst as cst
+
+from .scopes import Binding, Scope
+
+__all__ = ["CALL", "LOCAL", "PARAMETER", "STAR", "Origins", "is_path"]
+
+LOCAL = "<local>"
+"""A value made in this program: a class, a function, something computed."""
+PARAMETER = "<parameter>"
+"""A value that comes from a caller."""
+CALL = "<call>"
+"""Something that a call returned."""
+STAR = "<star>"
+"""A name that only a star import can bind."""
+
+
+def is_path(meaning: str) -> bool:
+    """Whether `meaning` is a dotted path of an import."""
+    return not meaning.startswith("<")
+
+
+class Origins:
+    """Resolves names and attribute chains; every answer is computed once."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[Scope, str], frozenset[str]] = {}
+        self._open: set[Binding] = set()
+
+    def of_name(self, name: str, scope: Scope) -> frozenset[str]:
+        """What `name` can mean in `scope`; empty for builtins and the undefined."""
+        owner = scope.owner(name)
+        if owner is None:
+            stars = any(around.stars for around in scope.chain())
+            return frozenset([STAR]) if stars else frozenset()
+        key = (owner, name)
+        known = self._names.get(key)
+        if known is None:
+            before = len(self._open)
+            found: set[str] = set()
+            for binding in owner.bindings[name]:
+                found |= self.of_binding(binding)
+            known = frozenset(found)
+            if not before:  # an answer found in the middle of a cycle is only a part
+                self._names[key] = known
+        return known
+
+    def of_binding(self, binding: Binding) -> frozenset[str]:
+        """What `binding` gives its name."""
+        if binding.kind == "import":
+            return frozenset([binding.path])
+        if binding.kind == "parameter":
+            return frozenset([PARAMETER])
+        if binding.value is None or binding in self._open:
+            return frozenset() if binding in self._open else frozenset([LOCAL])
+        self._open.add(binding)
+        try:
+            return self.of_expression(binding.value, binding.scope)
+        finally:
+            self._open.discard(binding)
+
+    def of_expression(self, node: Optional[cst.CSTNode], scope: Scope) -> frozenset[str]:
+        """What the value of `node` can be."""
+        if isinstance(node, cst.Name):
+            if node.value == "None":
+                return frozenset()
+            return self.of_name(node.value, scope)
+        if isinstance(node, cst.Attribute):
+            below = self.of_expression(node.value, scope)
+            return frozenset(
+                f"{part}.{node.attr.value}" if is_path(part) else part for part in below
+            )
+        if isinstance(node, cst.IfExp):
+            return self.of_expression(node.body, scope) | self.of_expression(node.orelse, scope)
+        if isinstance(node, cst.NamedExpr):
+            return self.of_expression(node.value, scope)
+        if isinstance(node, cst.Call):
+            return frozenset([CALL])
+        return frozenset([LOCAL])

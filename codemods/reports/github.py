@@ -1,0 +1,44 @@
+"""GitHub annotations: workflow commands that show each finding beside its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TextIO
+
+from ..model import Outcome
+from ..outcome import FileOutcome, Summary
+from .text import summary_line
+
+__all__ = ["write"]
+
+
+def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
+    """Writes one command for each finding and error, and the summary as a line of the log."""
+    for outcome in outcomes:
+        for finding in outcome.findings:
+            level = "notice" if finding.outcome is Outcome.SAFE else "warning"
+            properties = {
+                "file": finding.path,
+                "line": finding.line,
+                "endLine": max(finding.end_line, finding.line),
+                "col": finding.column,
+                "title": f"{finding.code} {finding.symbol} ({finding.outcome.value})",
+            }
+            stream.write(_command(level, properties, finding.message))
+        if outcome.error is not None:
+            place = {"file": outcome.error.path, "line": max(outcome.error.line, 1)}
+            stream.write(_command("error", place, outcome.error.message))
+    stream.write(summary_line(summary) + "\n")
+
+
+def _command(level: str, properties: dict[str, object], message: str) -> str:
+    listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
+    return f"::{level} {listed}::{_data(message)}\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,110 @@
+"""One self-contained page: counts, filters, and each place with its part of the diff."""
+
+from __future__ import annotations
+
+import collections
+import os
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import TextIO
+
+from ..codes import codes
+from ..model import Finding
+from ..outcome import FileOutcome, Summary
+
+__all__ = ["write"]
+
+_PAGE = os.path.join(os.path.dirname(__file__), "page.html")
+
+
+def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
+    """Fills the page. The outcomes are read twice: for the choices of the filters, then in full."""
+    kinds: collections.Counter[str] = collections.Counter()
+    used: collections.Counter[str] = collections.Counter()
+    for outcome in outcomes:
+        kinds.update(finding.outcome.value for finding in outcome.findings)
+        used.update(finding.code for finding in outcome.findings)
+        kinds["error"] += outcome.error is not None
+    parts = {
+        "SUMMARY": _summary(summary),
+        "FILTERS": _filters(kinds, used),
+        "PLACES": (part for outcome in outcomes for part in _file(outcome)),
+        "RULES": _rules(used),
+    }
+    with open(_PAGE, encoding="utf-8") as page:
+        for line in page:
+            name = line.strip()[len("<!--") : -len("-->")]
+            if line.startswith("<!--") and name in parts:
+                stream.writelines(parts[name])
+            else:
+                stream.write(line)
+
+
+def _summary(summary: Summary) -> Iterator[str]:
+    yield '<dl class="counts">\n'
+    names = {"files": "files looked at", "changed": "changed" if summary.wrote else "to change"}
+    for name, count in summary.as_dict().items():
+        yield f"<div><dt>{names.get(name, name)}</dt><dd>{count:,}</dd></div>\n"
+    yield "</dl>\n"
+
+
+def _filters(kinds: collections.Counter[str], used: collections.Counter[str]) -> Iterator[str]:
+    yield '<form class="filters" aria-label="Filter the places">\n'
+    yield "<fieldset><legend>Outcome</legend>\n"
+    for kind in ("safe", "unsafe", "manual", "error"):
+        box = f'<input type="checkbox" name="outcome" value="{kind}" checked>'
+        yield f'<label class="{kind}">{box} {kind} ({kinds[kind]})</label>\n'
+    yield '</fieldset>\n<label>Rule <select name="rule"><option value="">all</option>\n'
+    words = {code.code: code.words for code in codes()}
+    for code, count in sorted(used.items()):
+        label = f"{code} {words.get(code, '')} ({count})"
+        yield f'<option value="{escape(code)}">{escape(label)}</option>\n'
+    yield "</select></label>\n"
+    yield '<label>Path <input type="search" name="path" placeholder="part of a path"></label>\n'
+    yield '<button type="button" data-open>Open all</button>\n'
+    yield '<button type="button" data-close>Close all</button>\n'
+    yield '<output aria-live="polite"></output>\n</form>\n'
+
+
+def _file(outcome: FileOutcome) -> Iterator[str]:
+    if not outcome.findings and outcome.error is None:
+        return
+    path = escape(outcome.path)
+    yield f'<section data-path="{path}">\n<h2><code>{path}</code></h2>\n'
+    if outcome.error is not None:
+        where = f"line {outcome.error.line}" if outcome.error.line else "file"
+        yield '<details class="place" data-outcome="error" data-code="" open>\n'
+        yield f'<summary><span class="at">{where}</span> <span class="tag error">error</span> '
+        yield f"{escape(outcome.error.message)}</summary>\n</details>\n"
+    excerpts = outcome.excerpts or ("",) * len(outcome.findings)
+    for finding, excerpt in zip(outcome.findings, excerpts):
+        yield from _place(finding, excerpt)
+    yield "</section>\n"
+
+
+def _place(finding: Finding, excerpt: str) -> Iterator[str]:
+    outcome = finding.outcome.value
+    said = outcome if finding.applied or outcome == "manual" else f"{outcome}, not applied"
+    yield f'<details class="place" data-outcome="{outcome}" data-code="{escape(finding.code)}">\n'
+    yield f'<summary><span class="at">{finding.line}:{finding.column}</span> '
+    yield f'<span class="tag {outcome}">{escape(finding.code)} {said}</span> '
+    yield f"<code>{escape(finding.symbol)}</code>: {escape(finding.message)}</summary>\n"
+    if excerpt:
+        yield '<pre tabindex="0">'
+        for line in excerpt.rstrip("\n").split("\n"):
+            kind = {"-": "old", "+": "new"}.get(line[:1], "same")
+            yield f'<span class="{kind}">{escape(line)}</span>'
+        yield "</pre>\n"
+    about = f'<a href="#{escape(finding.code)}">About {escape(finding.code)}</a>'
+    yield f'<p class="message">{about}</p>\n</details>\n'
+
+
+def _rules(used: collections.Counter[str]) -> Iterator[str]:
+    listed = [code for code in codes() if used[code.code]]
+    if listed:
+        yield "<section>\n<h2>Rules</h2>\n"
+        for code in listed:
+            yield f'<details id="{code.code}"><summary><span class="tag">{code.code}</span> '
+            yield f"{escape(code.words)}</summary>\n"
+            yield f'<pre class="words">{escape(code.text)}</pre>\n</details>\n'
+        yield "</section>\n"

@@ -1,0 +1,52 @@
+"""The JSON report: version 1, for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TextIO
+
+from ..outcome import FileOutcome, Summary
+
+__all__ = ["write"]
+
+
+def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
+    """Writes the report entry by entry, as memory must not grow with the number of files."""
+    stream.write('{\n  "version": 1,\n  "summary": ')
+    stream.write(json.dumps(summary.as_dict()))
+    stream.write(',\n  "findings": ')
+    _list(_findings(outcomes), stream)
+    stream.write(',\n  "errors": ')
+    _list(_errors(outcomes), stream)
+    stream.write("\n}\n")
+
+
+def _list(entries: Iterator[object], stream: TextIO) -> None:
+    separator = "[\n    "
+    for entry in entries:
+        stream.write(separator + json.dumps(entry))
+        separator = ",\n    "
+    stream.write("[]" if separator.startswith("[") else "\n  ]")
+
+
+def _findings(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, object]]:
+    for outcome in outcomes:
+        for finding in outcome.findings:
+            yield {
+                "path": finding.path,
+                "line": finding.line,
+                "column": finding.column,
+                "code": finding.code,
+                "symbol": finding.symbol,
+                "outcome": finding.outcome.value,
+                "applied": finding.applied,
+                "message": finding.message,
+            }
+
+
+def _errors(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, object]]:
+    for outcome in outcomes:
+        error = outcome.error
+        if error is not None:
+            yield {"path": error.path, "line": error.line, "message": error.message}

@@ -1,0 +1,96 @@
+"""SARIF 2.1.0, for code scanning services and editors."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.parse
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+from ..codes import Code, codes
+from ..model import Finding, Outcome
+from ..outcome import FileOutcome, Summary
+
+__all__ = ["write"]
+
+_SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+
+_LEVELS = {Outcome.SAFE: "note", Outcome.UNSAFE: "warning", Outcome.MANUAL: "warning"}
+
+
+def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
+    """Writes one run. Results are written one by one, as memory must not grow with the files."""
+    rules = codes()
+    index = {rule.code: number for number, rule in enumerate(rules)}
+    driver = {
+        "name": "tf-lossscale",
+        "rules": [_rule(rule) for rule in rules],
+    }
+    invocation = {
+        "executionSuccessful": summary.failed == 0,
+        "toolExecutionNotifications": list(_notifications(outcomes)),
+    }
+    stream.write(f'{{"$schema": {json.dumps(_SCHEMA)}, "version": "2.1.0", "runs": [{{\n')
+    stream.write(f'"tool": {json.dumps({"driver": driver})},\n')
+    stream.write(f'"invocations": [{json.dumps(invocation)}],\n')
+    stream.write('"columnKind": "unicodeCodePoints",\n')
+    stream.write('"results": [')
+    separator = "\n"
+    for result in _results(outcomes, index):
+        stream.write(separator + json.dumps(result))
+        separator = ",\n"
+    stream.write("\n]}]}\n")
+
+
+def _rule(rule: Code) -> dict[str, Any]:
+    return {
+        "id": rule.code,
+        "shortDescription": {"text": rule.words},
+        "fullDescription": {"text": rule.summary},
+        "help": {"text": rule.text},
+    }
+
+
+def _results(outcomes: Iterable[FileOutcome], index: dict[str, int]) -> Iterator[dict[str, Any]]:
+    for outcome in outcomes:
+        for finding in outcome.findings:
+            result: dict[str, Any] = {
+                "ruleId": finding.code,
+                "level": _LEVELS[finding.outcome],
+                "message": {"text": f"{finding.symbol}: {finding.message}"},
+                "locations": [_location(finding)],
+                "properties": {"outcome": finding.outcome.value, "applied": finding.applied},
+            }
+            if finding.code in index:
+                result["ruleIndex"] = index[finding.code]
+            yield result
+
+
+def _location(finding: Finding) -> dict[str, Any]:
+    region = {
+        "startLine": max(finding.line, 1),
+        "startColumn": max(finding.column, 1),
+        "endLine": max(finding.end_line, finding.line, 1),
+    }
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(finding.path)}, "region": region}}
+
+
+def _notifications(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, Any]]:
+    for outcome in outcomes:
+        error = outcome.error
+        if error is not None:
+            place: dict[str, Any] = {"artifactLocation": {"uri": _uri(error.path)}}
+            if error.line:
+                place["region"] = {"startLine": error.line}
+            yield {
+                "level": "error",
+                "message": {"text": error.message},
+                "locations": [{"physicalLocation": place}],
+            }
+
+
+def _uri(path: str) -> str:
+    return urllib.parse.quote(os.fsencode(path.replace(os.sep, "/")))

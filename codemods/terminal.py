@@ -1,0 +1,65 @@
+"""What is written where: bytes to stdout, a progress bar to a terminal, colours for eyes only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from typing import TextIO
+
+__all__ = ["Progress", "has_colours", "put"]
+
+
+def put(stream: TextIO, data: bytes) -> None:
+    """Writes bytes to a text stream as they are, after what was written to it as text."""
+    stream.flush()
+    buffer = getattr(stream, "buffer", None)
+    if buffer is None:  # a stream in memory
+        stream.write(data.decode("utf-8", "replace"))
+    else:
+        buffer.write(data)
+        buffer.flush()
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Whether colours help on `stream`: a terminal, and nobody has asked for none (NO_COLOR)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return stream.isatty() and not plain
+
+
+class Progress:
+    """A bar on stderr for runs of more than half a second; nothing unless that is a terminal."""
+
+    _QUIET_SECONDS = 0.5
+    _EVERY_SECONDS = 0.1
+
+    def __init__(self) -> None:
+        self._shows = sys.stderr.isatty()
+        self._next = time.monotonic() + self._QUIET_SECONDS
+        self._drawn = False
+
+    def at(self, verb: str, done: int, total: int = 0) -> None:
+        """`done` of `total` files are done; 0 where the total is not known yet."""
+        now = time.monotonic() if self._shows else 0.0
+        if not self._shows or now < self._next:
+            return
+        self._next = now + self._EVERY_SECONDS
+        text = f"{verb} {done:,} files"
+        if total:
+            text = f"{verb} {done:,} of {total:,} files"
+            width = max(min(shutil.get_terminal_size().columns - len(text) - 4, 40), 0)
+            filled = width * done // total
+            text += f" [{'#' * filled}{'.' * (width - filled)}]"
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+        self._drawn = True
+
+    def clear(self) -> None:
+        """Takes the bar away, before something else is printed and at the end."""
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._drawn = False
+
+    close = clear

@@ -1,0 +1,144 @@
+"""Walking and rebuilding LibCST trees without visiting what does not matter.
+
+LibCST's visitors cost as much as the parse itself, most of it for whitespace. `children` names the
+fields that hold syntax once per node class, and `rebuilt` copies only the path from each edited
+node to the root.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Callable, Optional
+
+import libcst as cst
+
+__all__ = ["REMOVED", "Edit", "Parents", "ancestors", "children", "parents_of", "rebuilt", "walk"]
+
+Parents = dict[cst.CSTNode, cst.CSTNode]
+"""Each node's parent; the root has none."""
+
+REMOVED = object()
+"""What an edit returns to take a node out of the sequence that holds it."""
+
+Edit = Callable[[cst.CSTNode], object]
+"""Takes a node whose children are rebuilt; returns a node, a list of nodes, or `REMOVED`."""
+
+_NO_SYNTAX = {
+    "lpar", "rpar", "lbracket", "rbracket", "lbrace", "rbrace", "header", "footer", "newline",
+    "semicolon", "comma", "equal", "dot", "operator", "encoding", "default_indent",
+}  # fmt: skip
+_fields: dict[type, tuple[str, ...]] = {}
+
+
+def _fields_of(kind: type) -> tuple[str, ...]:
+    known = _fields.get(kind)
+    if known is not None:
+        return known
+    names = tuple(
+        field.name
+        for field in dataclasses.fields(kind)
+        if not field.name.startswith("_")
+        and "whitespace" not in field.name
+        and "lines" not in field.name
+        and field.name not in _NO_SYNTAX
+    )
+    _fields[kind] = names
+    return names
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The children of `node` that are syntax, in the order of the source (targets of loops too)."""
+    found = []
+    for name in _fields_of(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            found.append(value)
+        elif value.__class__ in (tuple, list):
+            found.extend([item for item in value if isinstance(item, cst.CSTNode)])
+    return found
+
+
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """`node` and everything below it, each node before its children."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def parents_of(root: cst.CSTNode) -> Parents:
+    """The parent of every node of syntax below `root`."""
+    parents: Parents = {}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        for child in children(node):
+            parents[child] = node
+            stack.append(child)
+    return parents
+
+
+def ancestors(node: cst.CSTNode, parents: Parents) -> Iterator[cst.CSTNode]:
+    """The parents of `node`, from the nearest to the root."""
+    found = parents.get(node)
+    while found is not None:
+        yield found
+        found = parents.get(found)
+
+
+def rebuilt(
+    root: cst.Module, edits: Mapping[cst.CSTNode, Sequence[Edit]], parents: Parents
+) -> Optional[cst.Module]:
+    """`root` with `edits` made, None where there are none in it.
+
+    What lies off the edited paths is the same object as before.
+    """
+    dirty: set[cst.CSTNode] = set()
+    for node in edits:
+        dirty.add(node)
+        for above in ancestors(node, parents):
+            if above in dirty:
+                break
+            dirty.add(above)
+
+    def build(node: cst.CSTNode) -> object:
+        result: object = node
+        changes: dict[str, object] = {}
+        for name in _fields_of(type(node)):
+            value = getattr(node, name)
+            if isinstance(value, cst.CSTNode):
+                if value in dirty:
+                    changes[name] = build(value)
+            elif value.__class__ in (tuple, list) and any(item in dirty for item in value):
+                changes[name] = _flat(build(item) if item in dirty else item for item in value)
+        if changes:
+            result = node.with_changes(**changes)
+        for edit in edits.get(node, ()):
+            if result is REMOVED:
+                break
+            if isinstance(result, list):  # an earlier edit put statements beside it
+                result = [*_flat([edit(result[0])]), *result[1:]]
+            else:
+                assert isinstance(result, cst.CSTNode)
+                result = edit(result)
+        return result
+
+    if root not in dirty:
+        return None
+    module = build(root)
+    assert isinstance(module, cst.Module)
+    return module
+
+
+def _flat(items: Iterable[object]) -> list[object]:
+    flat: list[object] = []
+    for item in items:
+        if item is REMOVED:
+            continue
+        if isinstance(item, list):
+            flat.extend(item)
+        else:
+            flat.append(item)
+    return flat

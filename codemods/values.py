@@ -1,0 +1,171 @@
+"""What a name surely holds at a place: the last assignment that every path there has passed.
+
+Rules act only on what is sure. A name that is bound in a branch, a loop or twice has no sure value
+unless one assignment comes after all others on the way to the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Optional
+
+import libcst as cst
+
+from .program import Program
+from .scopes import Binding, Scope
+from .tree import walk
+
+__all__ = ["body_of", "loads_of", "statement_of", "sure_value", "sure_values_of_attribute"]
+
+
+def statement_of(program: Program, node: cst.CSTNode) -> Optional[cst.CSTNode]:
+    """The nearest statement line or compound statement around `node` that stands in a body."""
+    for above in [node, *program.ancestors(node)]:
+        if body_of(program, above) is not None:
+            return above
+    return None
+
+
+def body_of(program: Program, statement: cst.CSTNode) -> Optional[Sequence[cst.CSTNode]]:
+    """The statements among which `statement` stands."""
+    parent = program.parents.get(statement)
+    if isinstance(parent, (cst.IndentedBlock, cst.Module)) and isinstance(
+        statement, (cst.BaseStatement,)
+    ):
+        return parent.body
+    return None
+
+
+def loads_of(program: Program, scope: Scope, name: str) -> list[cst.Name]:
+    """Every place that reads the variable `name` of `scope`."""
+    index = program.shared(_loads)
+    return index.get((scope, name), [])
+
+
+def _loads(program: Program) -> dict[tuple[Scope, str], list[cst.Name]]:
+    found: dict[tuple[Scope, str], list[cst.Name]] = {}
+    for name, scope in program.scopes.loads.items():
+        owner = scope.owner(name.value)
+        if owner is not None:
+            found.setdefault((owner, name.value), []).append(name)
+    return found
+
+
+def sure_value(program: Program, name: cst.Name) -> Optional[Binding]:
+    """The binding whose value `name` surely has where it is read; None where that is not sure."""
+    scope = program.scopes.loads.get(name)
+    owner = scope.owner(name.value) if scope is not None else None
+    if scope is None or owner is None:
+        return None
+    bindings = owner.bindings[name.value]
+    if len(bindings) == 1 and bindings[0].kind == "value":
+        return bindings[0]
+    if scope is owner:
+        return _reaching(program, name, owner, bindings)
+    definition = _definition_in(scope, owner)  # read by a function that runs later
+    if definition is None or not _all_before(program, bindings, definition):
+        return None
+    return _reaching(program, definition, owner, bindings)
+
+
+def _definition_in(scope: Scope, owner: Scope) -> Optional[cst.CSTNode]:
+    inner: Optional[Scope] = scope
+    while inner is not None and inner.parent is not owner:
+        inner = inner.parent
+    return inner.node if inner is not None else None
+
+
+def _all_before(program: Program, bindings: Sequence[Binding], place: cst.CSTNode) -> bool:
+    """Whether no binding comes after the statement `place`, in its body or around it."""
+    nodes = {binding.node for binding in bindings}
+    statement = statement_of(program, place)
+    while statement is not None:
+        body = body_of(program, statement)
+        assert body is not None
+        index = next(i for i, one in enumerate(body) if one is statement)
+        for later in body[index + 1 :]:
+            if any(node in nodes for node in walk(later)):
+                return False
+        block = program.parents[statement]
+        above = program.parents.get(block)
+        statement = statement_of(program, above) if above is not None else None
+        if isinstance(above, (cst.FunctionDef, cst.Module)):
+            break
+    return True
+
+
+def _reaching(
+    program: Program, place: cst.CSTNode, owner: Scope, bindings: Sequence[Binding]
+) -> Optional[Binding]:
+    by_node = {binding.node: binding for binding in bindings}
+    statement = statement_of(program, place)
+    while statement is not None:
+        body = body_of(program, statement)
+        assert body is not None
+        index = next(i for i, one in enumerate(body) if one is statement)
+        for earlier in reversed(body[:index]):
+            inside = [node for node in _walk_own_scope(earlier) if node in by_node]
+            if inside:
+                last = by_node[inside[-1]]
+                simple = isinstance(earlier, cst.SimpleStatementLine) and last.value is not None
+                return last if simple and len(inside) == 1 else None
+        block = program.parents[statement]
+        above = program.parents.get(block)
+        if above is None or above is owner.node:
+            return None
+        if isinstance(above, (cst.For, cst.While)) and any(
+            node in by_node for node in _walk_own_scope(above)
+        ):
+            return None  # a later part of the loop may bind it for the next round
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
+            return None
+        statement = statement_of(program, above)
+    return None
+
+
+def _walk_own_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    yield from walk(node)
+
+
+def sure_values_of_attribute(
+    program: Program, node: cst.Attribute
+) -> Optional[list[cst.BaseExpression]]:
+    """Every value that a class gives `self.name`; None where not all are in sight."""
+    owner = _class_of(program, node)
+    if owner is None:
+        return None
+    values = []
+    for attribute in program.attributes(node.attr.value):
+        parent = program.parents.get(attribute)
+        if not _is_stored(program, attribute, parent):
+            continue
+        statement = program.parents.get(parent) if isinstance(parent, cst.AssignTarget) else parent
+        value = getattr(statement, "value", None)
+        plain = isinstance(statement, (cst.Assign, cst.AnnAssign))
+        where = _class_of(program, attribute)
+        if not plain or where is None or not isinstance(value, cst.BaseExpression):
+            return None
+        if where is owner:
+            values.append(value)
+    return values
+
+
+def _class_of(program: Program, node: cst.Attribute) -> Optional[cst.ClassDef]:
+    """The class around `self.name`; None of other attributes."""
+    if not isinstance(node.value, cst.Name) or node.value.value != "self":
+        return None
+    return next(
+        (above for above in program.ancestors(node) if isinstance(above, cst.ClassDef)), None
+    )
+
+
+def _is_stored(program: Program, node: cst.CSTNode, parent: Optional[cst.CSTNode]) -> bool:
+    """Whether `node` is assigned to, in whatever way."""
+    if isinstance(parent, (cst.AssignTarget, cst.AsName)):
+        return True
+    if isinstance(parent, (cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor, cst.Del)):
+        return parent.target is node
+    if isinstance(parent, (cst.Element, cst.StarredElement)):
+        group = program.parents.get(parent)
+        return group is not None and _is_stored(program, group, program.parents.get(group))
+    return False
