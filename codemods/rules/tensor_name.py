@@ -1,0 +1,84 @@
+"""Reports strings that name a loss-scale tensor, such as `"loss_scale:0"`.
+
+Sessions fetch tensors by name, and the variables of the classes have different names: contrib's
+manager has `loss_scale`, `DynamicLossScale` has `current_loss_scale`. Strings are never rewritten.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..model import Outcome, Target
+from ..program import Program
+from ..proposal import Proposal
+from ..rule import Example, Rule
+from ..symbols import root_of
+
+__all__ = ["RULE"]
+
+_NAME = re.compile(r"""["'](?:[\w.\-/]+/)?loss_scale:0["']$""")
+_MESSAGE = (
+    "this fetches a tensor by name: it is there only where a contrib manager or the code itself "
+    "makes one of that name (tf.identity(..., name='loss_scale')); fetch the tensor object instead"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports each such string of a program that imports TensorFlow."""
+    if program.options.target is Target.SHIM:
+        return
+    if not any(root_of(binding.path) for binding in program.imports()):
+        return
+    for string in program.scopes.strings:
+        if _NAME.search(string.value):
+            yield Proposal(
+                node=string,
+                code="LS905",
+                symbol="loss_scale:0",
+                outcome=Outcome.MANUAL,
+                message=_MESSAGE,
+            )
+
+
+RULE = Rule(
+    codes={"LS905": "a string that names a loss-scale tensor"},
+    summary="tensor names in strings, reported",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
+    examples=(
+        Example(
+            "not without TensorFlow",
+            """\
+            name = "loss_scale:0"
+            """,
+        ),
+        Example(
+            "not a longer name or a sentence",
+            """\
+            import tensorflow as tf
+
+            names = ["my_loss_scale:0", "the tensor loss_scale:0 is fetched"]
+            """,
+        ),
+        Example(
+            "not for the shim, whose managers have that name",
+            """\
+            import tensorflow as tf
+
+            scale = graph.get_tensor_by_name("loss_scale:0")
+            """,
+            target=Target.SHIM,
+        ),
+        Example(
+            "a fetch by name",
+            """\
+            import tensorflow as tf
+
+            scale = graph.get_tensor_by_name("tower/loss_scale:0")
+            """,
+            None,
+            Outcome.MANUAL,
+        ),
+    ),
+)

@@ -1,0 +1,105 @@
+"""Reports the legacy arm of a version guard whose other arm is final already.
+
+Rewriting such an arm would make both arms the same. Once the oldest TensorFlow that a program runs
+on has the final API (2.4), the guard and the legacy arm can be removed, as OpenNMT-tf did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ..guards import removable_arms
+from ..model import Outcome
+from ..program import Program
+from ..proposal import Proposal
+from ..rule import Example, Rule
+
+__all__ = ["RULE"]
+
+_MESSAGE = (
+    "removable: the other arm of this version guard is final already; drop this arm and the guard "
+    "once no TensorFlow below 2.4 is left to support"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports each legacy reference in such an arm."""
+    stay = program.shared(removable_arms)
+    imports = [one for one in program.guarded if isinstance(one.node, cst.ImportAlias)]
+    for reference in [*program.references, *imports]:
+        if reference in stay or reference in imports:
+            yield Proposal(
+                node=reference.node,
+                code="LS908",
+                symbol=reference.legacy.name,
+                outcome=Outcome.MANUAL,
+                message=_MESSAGE,
+            )
+
+
+RULE = Rule(
+    codes={"LS908": "the legacy arm of a version guard"},
+    summary="legacy arms of version guards, reported as removable",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
+    check=check,
+    examples=(
+        Example(
+            "not a guard between two final arms",
+            """\
+            import tensorflow as tf
+
+            if tf.__version__ >= "2.11":
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.legacy.SGD())
+            else:
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            """,
+        ),
+        Example(
+            "the old arm of a version test",
+            """\
+            import tensorflow as tf
+            from packaging import version
+
+            if version.parse(tf.__version__) >= version.parse("2.4.0"):
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            else:
+                opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="removable",
+        ),
+        Example(
+            "the old arm of an import that may fail",
+            """\
+            try:
+                from tensorflow.keras.mixed_precision import LossScaleOptimizer
+            except ImportError:
+                from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            """,
+            None,
+            Outcome.MANUAL,
+            says="removable",
+        ),
+        Example(
+            "the old arm of a missing attribute",
+            """\
+            import tensorflow as tf
+
+            try:
+                set_policy = tf.keras.mixed_precision.set_global_policy
+            except AttributeError:
+                set_policy = tf.keras.mixed_precision.experimental.set_policy
+
+            set_policy("mixed_float16")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="removable",
+        ),
+    ),
+)
