@@ -1,0 +1,92 @@
+"""Runs the command as a shell would, in a directory of its own, and shows the bytes on disk."""
+
+import io
+import os
+import sys
+from typing import NamedTuple
+
+import pytest
+from tf_lossscale_codemods.command import main
+
+LEGACY = b"""\
+import tensorflow as tf
+
+opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+"""
+FINAL = b"""\
+import tensorflow as tf
+
+opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+"""
+MANUAL = b"""\
+import tensorflow as tf
+
+scale = tf.keras.mixed_precision.experimental.global_policy().loss_scale
+"""
+CLEAN = b"import tensorflow as tf\n"
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_CODEMODS = os.path.join(_ROOT, "codemods")
+PROGRAM = f"""
+import importlib.util, sys
+if importlib.util.find_spec("tf_lossscale_codemods") is None:
+    spec = importlib.util.spec_from_file_location(
+        "tf_lossscale_codemods", {_CODEMODS!r} + "/__init__.py",
+        submodule_search_locations=[{_CODEMODS!r}],
+    )
+    sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, {_ROOT!r})
+from tf_lossscale_codemods.command import main
+sys.exit(main())
+"""
+"""The command as a program of its own, from the source folder where it is not installed."""
+
+
+class Ran(NamedTuple):
+    status: int
+    out: bytes
+    err: str
+
+
+class CommandLine:
+    """`run("migrate", "--check")` in a directory that starts empty."""
+
+    def __init__(self, directory, capture, monkeypatch):
+        self.directory = directory
+        self._capture = capture
+        self._monkeypatch = monkeypatch
+        monkeypatch.chdir(directory)
+        monkeypatch.setenv("NO_COLOR", "1")
+
+    def write(self, **files: bytes) -> None:
+        for name, content in files.items():
+            self.path(name.replace("__", "/") + ".py").write_bytes(content)
+
+    def path(self, name: str):
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def run(self, *argv: str, stdin: bytes = b"") -> Ran:
+        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        self._capture.readouterr()
+        status = main(list(argv))
+        out, err = self._capture.readouterr()
+        return Ran(status, out, err.decode())
+
+    def bytes_on_disk(self) -> dict:
+        found = {}
+        for directory, _, names in os.walk(self.directory):
+            for name in names:
+                path = os.path.join(directory, name)
+                if os.path.isfile(path):
+                    with open(path, "rb") as file:
+                        found[os.path.relpath(path, self.directory)] = file.read()
+        return found
+
+
+@pytest.fixture
+def command_line(tmp_path, capsysbinary, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    return CommandLine(here, capsysbinary, monkeypatch)

@@ -1,0 +1,381 @@
+"""The command, through `main`: exit status, stdout, stderr and the bytes on disk."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from command_line import CLEAN, FINAL, LEGACY, MANUAL, PROGRAM
+from tf_lossscale_codemods import command
+
+
+def test_shows_a_diff_and_writes_nothing(command_line):
+    command_line.write(a=LEGACY, b=CLEAN)
+    before = command_line.bytes_on_disk()
+    ran = command_line.run("migrate")
+    assert ran.status == 1
+    assert b"--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n" in ran.out
+    assert b"+opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)\n" in ran.out
+    assert b"\na.py:3:7: LS301 safe LossScaleOptimizer: " in ran.out
+    assert ran.out.endswith(
+        b"2 files looked at: 1 to change, 0 failed, 1 safe, 0 unsafe, 0 manual\n"
+    )
+    assert ran.err == ""
+    assert command_line.bytes_on_disk() == before
+
+
+def test_check_prints_no_diff(command_line):
+    command_line.write(a=LEGACY)
+    ran = command_line.run("migrate", "--check")
+    assert ran.status == 1
+    assert b"@@" not in ran.out
+    assert b"a.py:3:7: LS301" in ran.out
+    assert command_line.bytes_on_disk() == {"a.py": LEGACY}
+
+
+def test_writes_and_then_has_nothing_left_to_do(command_line):
+    command_line.write(a=LEGACY, b=CLEAN)
+    ran = command_line.run("migrate", "--write")
+    assert (ran.status, ran.err) == (0, "")
+    assert b"2 files looked at: 1 changed" in ran.out
+    assert command_line.bytes_on_disk() == {"a.py": FINAL, "b.py": CLEAN}
+    again = command_line.run("migrate", "--write")
+    assert again.status == 0
+    assert b"0 changed" in again.out
+    assert command_line.bytes_on_disk() == {"a.py": FINAL, "b.py": CLEAN}
+
+
+def test_nothing_to_do_is_status_0(command_line):
+    command_line.write(a=CLEAN)
+    ran = command_line.run("migrate")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == b"1 file looked at: 0 to change, 0 failed, 0 safe, 0 unsafe, 0 manual\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--check"], ["--write"]], ids=["diff", "check", "write"])
+def test_a_manual_finding_alone_is_status_1(command_line, options):
+    command_line.write(a=MANUAL)
+    ran = command_line.run("migrate", *options, "--select", "LS605")
+    assert ran.status == 1
+    assert b"a.py:3:9: LS605 manual" in ran.out
+    assert command_line.bytes_on_disk() == {"a.py": MANUAL}
+
+
+def test_a_failed_file_is_status_2_and_the_others_are_written(command_line):
+    command_line.write(a=b"import mixed_precision\ndef f(:\n", b=LEGACY)
+    ran = command_line.run("migrate", "--write")
+    assert ran.status == 2
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("a.py:2: error: cannot be parsed: ")
+    assert ran.err.endswith("; mend the syntax error or exclude the file\n")
+    assert command_line.bytes_on_disk()["b.py"] == FINAL
+
+
+def test_a_path_that_does_not_exist_is_status_2_and_the_others_are_written(command_line):
+    command_line.write(b=LEGACY)
+    ran = command_line.run("migrate", "--write", "nope", "b.py")
+    assert ran.status == 2
+    assert ran.err == (
+        "nope: error: does not exist; check the spelling and the working directory\n"
+    )
+    assert command_line.bytes_on_disk() == {"b.py": FINAL}
+
+
+def test_a_defect_of_a_rule_is_told_and_costs_one_file(command_line, monkeypatch):
+    from tf_lossscale_codemods import engine
+
+    real = engine.transform
+
+    def transform(source, options):
+        if b"# bad" in source:
+            raise ZeroDivisionError("by zero")
+        return real(source, options)
+
+    monkeypatch.setattr(engine, "transform", transform)
+    command_line.write(a=LEGACY + b"# bad\n", b=LEGACY)
+    ran = command_line.run("migrate", "--write", "--jobs", "1")
+    assert ran.status == 2
+    assert ran.err.startswith("a.py: error: was left: a rule failed on it (ZeroDivisionError: by z")
+    assert command_line.bytes_on_disk() == {"a.py": LEGACY + b"# bad\n", "b.py": FINAL}
+
+
+def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
+    from tf_lossscale_codemods import engine
+
+    real = engine.transform
+
+    def transform(source, options):
+        if b"# bad" in source:
+            os.kill(os.getpid(), 11)
+        return real(source, options)
+
+    monkeypatch.setattr(engine, "transform", transform)
+    command_line.write(a=LEGACY + b"# bad\n", b=LEGACY, c=LEGACY)
+    ran = command_line.run("migrate", "--write", "--jobs", "1")
+    assert ran.status == 2
+    assert "a.py: error: could not be processed: its worker ended by a stack overflow" in ran.err
+    assert command_line.bytes_on_disk()["b.py"] == FINAL
+    assert command_line.bytes_on_disk()["c.py"] == FINAL
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["migrate", "--to", "nowhere"], "invalid choice: 'nowhere'"),
+        (["migrate", "--keras", "4"], "invalid choice: 4"),
+        (["migrate", "--jobs", "0"], "must be 1 or more"),
+        (["migrate", "--jobs", "many"], "invalid"),
+        (["migrate", "--select", "LS777"], "no rule has the code LS777; see `tf-lossscale rules`"),
+        (["migrate", "--ignore", "E501"], "no rule has the code E501"),
+        (["migrate", "--report", "xml"], "no report is called 'xml'; there are text, json, sarif"),
+        (["migrate", "--report", "json:"], "'json:' names no file"),
+        (
+            ["migrate", "--report", "json", "--report", "sarif"],
+            "only one --report can go to stdout",
+        ),
+        (["migrate", "--report", "json:no/where.json"], "its directory does not exist"),
+        (["migrate", "--write", "--check"], "--write goes neither with --check nor with -"),
+        (["migrate", "-", "a.py"], "- stands for stdin and goes with no other path"),
+        (["migrate", "--stdin-filename", "a.py"], "--stdin-filename goes with - only"),
+        (["migrate", "--no-such-option"], "unrecognized arguments"),
+        (["explain", "LS777"], "no rule has the code LS777; see `tf-lossscale rules`"),
+        (["explain", "LS399"], "no rule has the code LS399; there are LS301"),
+        (["nonsense"], "invalid choice"),
+        ([], "required"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_usage_is_status_2(command_line, argv, says):
+    command_line.write(a=LEGACY)
+    ran = command_line.run(*argv)
+    assert ran.status == 2
+    assert says in ran.err
+    assert ran.out == b""
+    assert command_line.bytes_on_disk() == {"a.py": LEGACY}
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["migrate", "--help"], ["explain", "-h"]], ids=str)
+def test_help_is_status_0(command_line, argv):
+    ran = command_line.run(*argv)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.startswith(b"usage: tf-lossscale")
+
+
+def test_options_reach_the_engine(command_line):
+    command_line.write(a=LEGACY)
+    ran = command_line.run("migrate", "--to", "shim")
+    assert b"+opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer" in ran.out
+    ran = command_line.run("migrate", "--keras", "3")
+    assert b"+opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)" in ran.out
+    assert command_line.run("migrate", "--select", "LS1,LS2").status == 0
+    assert command_line.run("migrate", "--select", "LS1", "--select", "LS301").status == 1
+    assert command_line.run("migrate", "--ignore", "LS3").status == 0
+    assert command_line.run("migrate", "--select", "LS3", "--ignore", "LS301").status == 0
+
+
+def test_mark_leaves_a_comment_once(command_line):
+    command_line.write(a=MANUAL)
+    first = command_line.run("migrate", "--mark", "--write", "--select", "LS605")
+    assert first.status == 1
+    marked = command_line.bytes_on_disk()["a.py"]
+    assert marked.count(b"# TODO(LS605): ") == 1
+    command_line.run("migrate", "--mark", "--write", "--select", "LS605")
+    assert command_line.bytes_on_disk()["a.py"] == marked
+
+
+def test_exclude_leaves_paths_out(command_line):
+    command_line.write(a=LEGACY, gen__b=LEGACY, src__gen__c=LEGACY, src__d_pb2=LEGACY)
+    ran = command_line.run("migrate", "--write", "--exclude", "gen", "--exclude", "*_pb2.py")
+    assert ran.status == 0
+    changed = {path for path, found in command_line.bytes_on_disk().items() if found == FINAL}
+    assert changed == {"a.py"}
+
+
+def test_exclude_counts_for_named_files_too(command_line):
+    command_line.write(a=LEGACY)
+    assert command_line.run("migrate", "a.py", "--exclude", "a.py").status == 0
+
+
+def test_verbose_says_why_each_file_was_left(command_line):
+    command_line.write(
+        a=LEGACY, b=CLEAN, c=b"import mixed_precision\n", d=LEGACY, venv__e=LEGACY, f__g=LEGACY
+    )
+    command_line.path(".gitignore").write_text("d.py\n")
+    command_line.path("f/pyvenv.cfg").write_text("")
+    ran = command_line.run("migrate", "-v")
+    assert sorted(ran.err.splitlines()) == [
+        "b.py: left: no legacy name in it",
+        "c.py: left: nothing legacy in it",
+        "d.py: left: is ignored by git",
+        "f: left: is a virtual environment: it has a pyvenv.cfg",
+        "venv: left: is a virtual environment, by its name",
+    ]
+    assert b"3 files looked at" in ran.out
+
+
+def test_stdin_gives_the_result_on_stdout_and_the_report_on_stderr(command_line):
+    ran = command_line.run("migrate", "-", "--stdin-filename", "src/a.py", stdin=LEGACY)
+    assert ran.status == 1
+    assert ran.out == FINAL
+    assert "src/a.py:3:7: LS301" in ran.err
+    assert command_line.bytes_on_disk() == {}
+
+
+@pytest.mark.parametrize("source", [CLEAN, b"", b"\xef\xbb\xbfx = 1\r\n"], ids=repr)
+def test_stdin_that_needs_nothing_comes_back(command_line, source):
+    ran = command_line.run("migrate", "-", stdin=source)
+    assert (ran.status, ran.out) == (0, source)
+
+
+def test_stdin_that_cannot_be_parsed_comes_back_too(command_line):
+    source = b"import mixed_precision\nprint 'x'\n"
+    ran = command_line.run("migrate", "-", stdin=source)
+    assert (ran.status, ran.out) == (2, source)
+    assert ran.err.startswith("<stdin>:2: error: cannot be parsed")
+
+
+def test_deep_nesting_is_no_crash(command_line):
+    deep = b"import mixed_precision\nx = " + b"(" * 3000 + b"1" + b")" * 3000 + b"\n"
+    ran = command_line.run("migrate", "-", stdin=deep)
+    assert ran.out == deep
+
+
+def test_rules_lists_each_code_once(command_line):
+    ran = command_line.run("rules")
+    codes = [line.split()[0] for line in ran.out.decode().splitlines()]
+    assert ran.status == 0
+    assert codes == sorted(set(codes))
+    assert {"LS101", "LS301", "LS900"} <= set(codes)
+
+
+def test_explain_shows_before_and_after(command_line):
+    ran = command_line.run("explain", "ls301")
+    text = ran.out.decode()
+    assert ran.status == 0
+    assert text.startswith("LS301: tf.keras.mixed_precision.experimental.LossScaleOptimizer\n")
+    assert "Upstream: https://" in text
+    assert "Before and after:" in text
+    assert "    +opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)\n" in text
+    assert "Left as it is:" in text
+
+
+def test_every_code_can_be_explained(command_line):
+    for line in command_line.run("rules").out.decode().splitlines():
+        ran = command_line.run("explain", line.split()[0])
+        assert (ran.status, ran.err) == (0, "")
+        assert ran.out.startswith(line.split()[0].encode())
+
+
+def test_the_diff_can_be_applied_by_git(command_line):
+    command_line.write(a=LEGACY.replace(b"\n", b"\r\n"), b=LEGACY.rstrip(b"\n"), c__d=LEGACY)
+    ran = command_line.run("migrate")
+    subprocess.run(["git", "apply", "-"], input=ran.out, check=True)
+    applied = command_line.bytes_on_disk()
+    assert applied == {
+        "a.py": FINAL.replace(b"\n", b"\r\n"),
+        "b.py": FINAL.rstrip(b"\n"),
+        "c/d.py": FINAL,
+    }
+
+
+def test_interrupted_is_told(command_line, monkeypatch):
+    def interrupted(request):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tf_lossscale_codemods.migrate.run", interrupted)
+    ran = command_line.run("migrate")
+    assert (ran.status, ran.err) == (
+        2,
+        "tf-lossscale: interrupted; each file is whole, old or new\n",
+    )
+
+
+def test_colours_on_a_terminal_only(command_line, monkeypatch):
+    command_line.write(a=LEGACY)
+    assert b"\x1b[" not in command_line.run("migrate").out
+    monkeypatch.setattr("tf_lossscale_codemods.migrate.has_colours", lambda stream: True)
+    assert b"\x1b[32m+opt = " in command_line.run("migrate").out
+
+
+def start(*argv, **options):
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, *argv], **options)
+
+
+def test_a_reader_that_has_seen_enough_is_no_traceback(command_line):
+    for number in range(200):
+        command_line.write(**{f"a{number}": LEGACY * 20})
+    process = start("migrate", "--jobs", "1", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.read(100)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == 2
+
+
+def test_help_is_quick_and_imports_neither_tensorflow_nor_libcst():
+    check = "assert not {'tensorflow', 'libcst'} & set(sys.modules)"
+    program = PROGRAM.replace("sys.exit(main())", f"main()\n{check}")
+    assert check in program
+    seconds = []
+    for _ in range(3):
+        before = os.times()
+        ran = subprocess.run(
+            [sys.executable, "-c", program, "migrate", "--help"], capture_output=True, check=False
+        )
+        after = os.times()
+        assert (ran.returncode, ran.stderr) == (0, b"")
+        used = after.children_user + after.children_system
+        seconds.append(used - before.children_user - before.children_system)
+    assert min(seconds) < 0.3  # of processor time, which other programs do not lengthen
+
+
+def test_a_progress_bar_on_a_terminal(command_line, tmp_path):
+    pty = pytest.importorskip("pty", reason="terminals are a matter of POSIX")
+    for number in range(150):
+        command_line.write(**{f"a{number}": LEGACY * 10})
+    ours, theirs = pty.openpty()
+    process = start("migrate", "--check", "--jobs", "1", stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    process.stdout.read()
+    assert process.wait() == 1
+    shown = b""
+    try:
+        while True:
+            shown += os.read(ours, 65536)
+    except OSError:  # how Linux says that the other side is closed
+        pass
+    os.close(ours)
+    assert b"of 150 files [###" in shown
+    assert shown.endswith(b"\r\x1b[K")
+
+
+def test_no_progress_bar_into_a_pipe(command_line):
+    command_line.write(a=LEGACY)
+    process = start("migrate", "--check", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.communicate()[1] == b""
+
+
+def test_jobs_change_nothing_in_what_is_told(command_line):
+    for number in range(30):
+        command_line.write(**{f"a{number}": LEGACY, f"b{number}": MANUAL})
+    command_line.write(z=b"mixed_precision (")
+    one = command_line.run("migrate", "--jobs", "1")
+    three = command_line.run("migrate", "--jobs", "3")
+    assert one == three
+    assert one.status == 2
+
+
+def test_report_and_diff_do_not_mix(command_line):
+    command_line.write(a=LEGACY)
+    ran = command_line.run("migrate", "--report", "json")
+    assert json.loads(ran.out)["summary"]["changed"] == 1
+    ran = command_line.run("migrate", "--report", "json:report.json")
+    assert b"@@" in ran.out
+    assert b"looked at" not in ran.out
+    with open("report.json", encoding="utf-8") as file:
+        assert json.load(file)["summary"]["changed"] == 1
+
+
+def test_main_takes_the_arguments_of_the_process(command_line, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["anything", "rules"])
+    assert command.main(prog="elsewhere") == 0

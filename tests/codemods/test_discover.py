@@ -1,0 +1,174 @@
+"""Which files are looked at, once each and in which order."""
+
+import os
+
+import pytest
+from tf_lossscale_codemods.discover import Candidate, Excludes, Skipped, discover
+from tf_lossscale_codemods.model import FileError
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def make(*paths: str, links=()):
+        for path in paths:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text("")
+        for link, target in links:
+            (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+            os.symlink(target, tmp_path / link)
+        return tmp_path
+
+    return make
+
+
+def files(*paths: str, excludes=()):
+    globs = tuple((glob, os.getcwd()) for glob in excludes)
+    found = list(discover(paths or ["."], Excludes(globs)))
+    assert not [one for one in found if isinstance(one, FileError)]
+    return [one.path for one in found if isinstance(one, Candidate) and not one.is_ignored]
+
+
+def skipped():
+    return {one.path: one.why for one in discover(["."], Excludes()) if isinstance(one, Skipped)}
+
+
+def test_python_stubs_and_notebooks_in_the_order_of_their_names(tree):
+    tree("b.py", "a.pyi", "c.ipynb", "d.pyw", "a/z.py", "a/.hidden.py", "x.pyc", "y.txt", "py")
+    assert files() == ["a/.hidden.py", "a/z.py", "a.pyi", "b.py", "c.ipynb", "d.pyw"]
+
+
+def test_a_file_that_is_named_needs_no_suffix_and_no_leave_of_git(tree):
+    tree("script", "ignored.py", ".venv/x.py").joinpath(".gitignore").write_text("ignored.py\n")
+    assert files("script", "ignored.py") == ["script", "ignored.py"]
+    assert files(".venv") == [".venv/x.py"]
+
+
+def test_several_paths_that_overlap_give_each_file_once(tree):
+    tree("a/b.py", "a/c/d.py", "e.py")
+    assert files("a/c", "a", "a/b.py") == ["a/c/d.py", "a/b.py"]
+    assert files("a/b.py", ".") == ["a/b.py", "a/c/d.py", "e.py"]
+    assert files("e.py", "./e.py", os.path.abspath("e.py")) == ["e.py"]
+
+
+@pytest.mark.parametrize("name", [".venv", "venv", "env", ".tox", ".nox"])
+def test_virtual_environments_by_name(tree, name):
+    tree(f"{name}/lib/a.py", "b.py")
+    assert files() == ["b.py"]
+    assert skipped() == {name: "is a virtual environment, by its name"}
+
+
+def test_virtual_environments_by_their_configuration(tree):
+    tree("tools/py3/pyvenv.cfg", "tools/py3/lib/a.py", "tools/b.py")
+    assert files() == ["tools/b.py"]
+    assert skipped() == {"tools/py3": "is a virtual environment: it has a pyvenv.cfg"}
+
+
+@pytest.mark.parametrize("name", [".git", "__pycache__", ".ipynb_checkpoints", "node_modules"])
+def test_version_control_and_caches(tree, name):
+    tree(f"a/{name}/b.py", "c.py")
+    assert files() == ["c.py"]
+    assert set(skipped()) == {f"a/{name}"}
+
+
+def test_what_git_ignores(tree):
+    top = tree(
+        "build/a.py", "src/gen/b.py", "src/c.py", "src/d_pb2.py", "src/keep_pb2.py", ".git/x"
+    )
+    (top / ".gitignore").write_text("/build/\n*_pb2.py\n")
+    (top / "src" / ".gitignore").write_text("gen\n!keep_pb2.py\n")
+    assert files() == ["src/c.py", "src/keep_pb2.py"]
+    assert files("src") == ["src/c.py", "src/keep_pb2.py"]
+
+
+def test_ignore_files_above_count_up_to_the_top_of_the_work_tree(tree):
+    top = tree("repo/.git/HEAD", "repo/src/a.py", "repo/src/b.py")
+    (top / ".gitignore").write_text("a.py\n")
+    (top / "repo" / ".gitignore").write_text("b.py\n")
+    assert files("repo/src") == ["repo/src/a.py"]
+
+
+def test_a_link_to_a_file_that_the_walk_finds_anyway(tree):
+    tree("z.py", links=[("a.py", "z.py")])
+    assert files() == ["z.py"]
+
+
+def test_links_to_one_file_outside_are_followed_once(tree):
+    top = tree("in/b.py", "out/x.py", links=[("in/a.py", "../out/x.py"), ("in/c.py", "a.py")])
+    found = [one for one in discover(["in"], Excludes()) if isinstance(one, Candidate)]
+    assert [one.path for one in found] == ["in/b.py", "in/a.py"]
+    assert found[1].real == str(top.resolve() / "out" / "x.py")
+
+
+def test_a_link_that_is_named(tree):
+    tree("out/x.txt", links=[("script", "out/x.txt")])
+    assert files("script", "script") == ["script"]
+
+
+def test_links_to_directories_and_loops(tree):
+    tree("pkg/a.py", links=[("also", "pkg"), ("pkg/loop", ".."), ("pkg/self", ".")])
+    assert files() == ["pkg/a.py"]
+
+
+def test_a_link_to_a_directory_outside(tree):
+    tree("in/a.py", "out/b.py", "out/c/d.py", links=[("in/more", "../out")])
+    assert files("in") == ["in/a.py", "in/more/b.py", "in/more/c/d.py"]
+
+
+def test_a_link_into_a_virtual_environment(tree):
+    tree("a.py", "elsewhere/pyvenv.cfg", "elsewhere/x.py", links=[("src", "elsewhere")])
+    assert files() == ["a.py"]
+
+
+def test_a_link_to_nothing_is_told_of(tree):
+    tree("a.py", links=[("b.py", "nowhere.py")])
+    assert files() == ["a.py"]
+    assert skipped()["b.py"].startswith("a symbolic link to nothing")
+
+
+def test_hard_links_are_files_of_their_own(tree):
+    os.link(tree("a.py") / "a.py", "b.py")
+    assert files() == ["a.py", "b.py"]
+
+
+@pytest.mark.parametrize(
+    ("glob", "left"),
+    [
+        ("gen", ["a.py", "src/b.py"]),
+        ("src/gen", ["a.py", "gen/d.py", "src/b.py"]),
+        ("src/*", ["a.py", "gen/d.py"]),
+        ("*/b.py", ["a.py", "gen/d.py", "src/gen/c.py"]),
+        ("src/", ["a.py", "gen/d.py"]),
+        ("b.py", ["a.py", "gen/d.py", "src/gen/c.py"]),
+        ("nothing", ["a.py", "gen/d.py", "src/b.py", "src/gen/c.py"]),
+    ],
+)
+def test_excludes(tree, glob, left):
+    tree("a.py", "src/b.py", "src/gen/c.py", "gen/d.py")
+    assert files(excludes=[glob]) == left
+
+
+def test_a_pipe_is_an_error_where_it_is_named_and_nothing_elsewhere(tree):
+    tree("a.py")
+    os.mkfifo("b.py")
+    assert files() == ["a.py"]
+    (found,) = discover(["b.py"], Excludes())
+    assert found == FileError("b.py", 0, "is neither a file nor a directory; name one of them")
+
+
+def test_a_directory_that_cannot_be_read_is_an_error_and_the_walk_goes_on(tree, monkeypatch):
+    tree("a/b.py", "c.py")
+    scan = os.scandir
+
+    def scandir(path):
+        if os.path.basename(path) == "a":
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    error, candidate = discover(["."], Excludes())
+    assert error == FileError(
+        "a", 0, "cannot be read: permission denied; change its mode, or --exclude it"
+    )
+    assert candidate.path == "c.py"

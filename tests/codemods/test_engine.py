@@ -1,0 +1,214 @@
+"""The engine's promises: bytes in, bytes out; errors as results; marks, suppressions, choices."""
+
+import codecs
+
+import pytest
+from tf_lossscale_codemods.engine import transform, transform_sources
+from tf_lossscale_codemods.model import Options, Outcome, Target
+from tf_lossscale_codemods.prefilter import may_concern
+from tf_lossscale_codemods.registry import rules
+
+BEFORE = "import tensorflow as tf\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
+AFTER = "import tensorflow as tf\nopt = tf.compat.v1.tpu.CrossShardOptimizer(opt)\n"
+MANUAL = (
+    "import tensorflow as tf\n"
+    "mp = tf.keras.mixed_precision.experimental\n"
+    "opt = mp.LossScaleOptimizer(opt, None)\n"
+)
+
+
+def edited(source: bytes, **options) -> bytes:
+    result = transform(source, Options(**options))
+    assert result.error is None
+    return result.source
+
+
+class TestBytes:
+    def test_line_ends_stay(self):
+        crlf = BEFORE.replace("\n", "\r\n").encode()
+        assert edited(crlf) == AFTER.replace("\n", "\r\n").encode()
+
+    def test_mixed_line_ends_stay(self):
+        assert edited(b"x = 1\r\ny = 2\n" + BEFORE.encode()) == b"x = 1\r\ny = 2\n" + AFTER.encode()
+
+    def test_a_byte_order_mark_stays(self):
+        assert edited(codecs.BOM_UTF8 + BEFORE.encode()) == codecs.BOM_UTF8 + AFTER.encode()
+
+    def test_a_declared_encoding_stays(self):
+        cookie = "# -*- coding: latin-1 -*-\n# caf\xe9\n"
+        assert edited((cookie + BEFORE).encode("latin-1")) == (cookie + AFTER).encode("latin-1")
+
+    def test_a_missing_final_newline_stays_missing(self):
+        assert edited(BEFORE.rstrip().encode()) == AFTER.rstrip().encode()
+
+    def test_form_feeds_and_tabs_stay(self):
+        before = (
+            "import tensorflow as tf\n\x0c\n"
+            "if tpu:\n\topt\t= tf.contrib.tpu.CrossShardOptimizer( opt )\t# why\n"
+        )
+        after = before.replace("tf.contrib", "tf.compat.v1")
+        assert edited(before.encode()) == after.encode()
+
+    def test_an_empty_file(self):
+        assert transform(b"", Options()).source == b""
+
+
+class TestErrors:
+    def test_a_syntax_error_names_its_line(self):
+        result = transform(b"import tensorflow as tf\n\ntf.contrib.mixed_precision.(\n", Options())
+        assert result.error is not None
+        assert result.error.line == 3
+        assert "mend" in result.error.message
+
+    def test_python_2_is_named(self):
+        result = transform(b"print 'mixed_precision'\n", Options())
+        assert result.error is not None
+        assert "Python 2" in result.error.message
+
+    def test_an_encoding_that_is_not_declared(self):
+        source = "# 混合精度\n".encode("gbk") + BEFORE.encode()
+        result = transform(source, Options())
+        assert result.source == source
+        assert result.error is not None
+        assert "UTF-8" in result.error.message
+
+    def test_an_encoding_that_does_not_exist(self):
+        result = transform(b"# -*- coding: latin-77 -*-\n" + BEFORE.encode(), Options())
+        assert result.error is not None
+
+    def test_text_that_the_parser_loses(self):
+        source = BEFORE.encode() + b"if a:\n  b()\n # c\n # d\n"
+        result = transform(source, Options())
+        assert result.source == source
+        assert result.error is not None
+        assert result.error.line == 5
+        assert "comment" in result.error.message
+
+    def test_text_that_the_parser_loses_where_nothing_is_to_be_done(self):
+        source = b"name = 'mixed_precision'\nif a:\n  b()\n # c\n # d\n"
+        assert transform(source, Options()).error is None
+
+    @pytest.mark.parametrize("depth", [2000, 100_000])
+    def test_deep_nesting(self, depth):
+        source = BEFORE.encode() + b"x = " + b"(" * depth + b"1" + b")" * depth + b"\n"
+        result = transform(source, Options())
+        assert result.source == source
+        assert result.error is not None
+        assert "deeply" in result.error.message
+
+    def test_brackets_in_a_string_are_not_nested(self):
+        source = BEFORE + "x = '" + "(" * 2000 + "'\n"
+        assert transform(source.encode(), Options()).error is None
+
+    def test_null_bytes(self):
+        source = BEFORE.encode() + b"\0"
+        result = transform(source, Options())
+        assert result.error is not None
+        assert result.source == source
+
+    def test_a_file_that_the_prefilter_rules_out_is_not_parsed(self):
+        result = transform(b"this is no Python (\n", Options())
+        assert result.error is None
+        assert result.note
+
+
+class TestChoices:
+    def test_findings_count_from_one(self):
+        (finding,) = transform(BEFORE.encode(), Options()).findings
+        assert (finding.line, finding.column, finding.end_line) == (2, 7, 2)
+        assert (finding.code, finding.outcome, finding.applied) == ("LS501", Outcome.SAFE, True)
+
+    def test_select(self):
+        assert edited(BEFORE.encode(), select=("LS1",)) == BEFORE.encode()
+        assert edited(BEFORE.encode(), select=("LS5",)) == AFTER.encode()
+
+    def test_ignore_wins(self):
+        assert edited(BEFORE.encode(), select=("LS5",), ignore=("LS501",)) == BEFORE.encode()
+
+    def test_a_suppressed_place_stays_and_its_neighbour_moves(self):
+        source = (
+            BEFORE
+            + "opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore[LS501] 1.x\n"
+        )
+        result = transform(source.encode(), Options())
+        assert result.source.decode() == AFTER + source.splitlines(True)[2]
+        assert len(result.findings) == 1
+
+    def test_a_suppression_inside_a_call_of_several_lines(self):
+        source = (
+            "import tensorflow as tf\n"
+            "opt = tf.contrib.tpu.CrossShardOptimizer(  # lossscale: ignore[LS5]\n"
+            "    opt\n"
+            ")\n"
+        )
+        result = transform(source.encode(), Options())
+        assert result.source.decode() == source
+        assert not result.findings
+
+    def test_a_suppression_in_a_string_is_none(self):
+        source = BEFORE + "print('# lossscale: ignore')\n"
+        assert len(transform(source.encode(), Options()).findings) == 1
+
+    def test_marks_are_left_once(self):
+        once = edited(MANUAL.encode(), mark=True).decode()
+        lines = once.splitlines()
+        assert lines[2].startswith("# TODO(LS301): ")
+        assert lines[4:] == []
+        assert edited(once.encode(), mark=True).decode() == once
+
+    def test_marks_keep_the_indentation(self):
+        source = MANUAL.replace("opt = mp", "def f(opt):\n    return mp")
+        once = edited(source.encode(), mark=True).decode()
+        assert "\n    # TODO(LS301): " in once
+        assert edited(once.encode(), mark=True).decode() == once
+
+    def test_unsafe_is_reported_but_not_done(self):
+        source = (
+            b"import tensorflow as tf\nm = tf.contrib.mixed_precision.FixedLossScaleManager(8)\n"
+        )
+        safe = transform(source, Options())
+        unsafe = transform(source, Options(unsafe=True))
+        assert b"tfls" in safe.source
+        assert b"FixedLossScale(8)" in unsafe.source
+        assert unsafe.findings[0].outcome is Outcome.UNSAFE
+
+
+class TestCells:
+    def test_names_flow_from_cell_to_cell(self):
+        cells = [b"import tensorflow as tf\n", b"opt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"]
+        first, second = transform_sources(cells, Options())
+        assert first.source == cells[0]
+        assert second.source == b"opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)\n"
+        assert second.findings[0].line == 1
+
+    def test_imports_change_in_their_own_cell(self):
+        cells = [
+            b"from tensorflow.keras.mixed_precision import experimental as mp\n",
+            b"mp.set_policy('mixed_float16')\n",
+            b"opt = mp.LossScaleOptimizer(opt, 'dynamic')\n",
+        ]
+        results = transform_sources(cells, Options())
+        assert [result.source for result in results] == [
+            b"from tensorflow.keras import mixed_precision as mp\n",
+            b"mp.set_global_policy('mixed_float16')\n",
+            b"opt = mp.LossScaleOptimizer(opt)\n",
+        ]
+
+    def test_one_bad_cell_does_not_stop_the_others(self):
+        cells = [
+            b"import tensorflow as tf\n",
+            b"!pip install (\n",
+            BEFORE.splitlines(True)[1].encode(),
+        ]
+        results = transform_sources(cells, Options(target=Target.SHIM))
+        assert results[1].error is not None
+        assert b"tfls" in results[2].source
+        assert results[0].source == b"import tf_lossscale as tfls\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [example.before for rule in rules() for example in rule.examples if example.outcome],
+)
+def test_the_prefilter_lets_every_finding_through(source):
+    assert may_concern(source.encode())

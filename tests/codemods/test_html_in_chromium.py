@@ -1,0 +1,195 @@
+"""The HTML report as a browser shows it: filters, keys, light and dark.
+
+Needs Chromium, on the path or named by TFLS_CHROMIUM. Where TFLS_REQUIRE_CHROMIUM is set, as in CI,
+its absence is a failure and no skip. TFLS_SCREENSHOTS names a folder that keeps what was seen.
+"""
+
+import os
+import shutil
+
+import pytest
+from command_line import CommandLine
+
+pytestmark = pytest.mark.chromium
+
+LEGACY = """\
+import tensorflow as tf
+from tensorflow.contrib.mixed_precision import ExponentialUpdateLossScaleManager
+
+manager = ExponentialUpdateLossScaleManager(2.0 ** 15, 2000)
+opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+
+
+def step(loss, variables):
+    if isinstance(opt, tf.keras.mixed_precision.experimental.LossScaleOptimizer):
+        loss = opt.get_scaled_loss(loss)
+    return tf.gradients(loss, variables)
+
+
+scale = tf.keras.mixed_precision.experimental.global_policy().loss_scale
+"""
+CROSS_SHARD = """\
+import tensorflow as tf
+
+if FLAGS.use_tpu:
+    optimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer)
+"""
+
+
+def browser_path() -> str:
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    found = os.environ.get("TFLS_CHROMIUM") or next(filter(None, map(shutil.which, names)), "")
+    if not found:
+        required = os.environ.get("TFLS_REQUIRE_CHROMIUM")
+        (pytest.fail if required else pytest.skip)("Chromium is not installed")
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = browser_path()
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        if os.environ.get("TFLS_REQUIRE_CHROMIUM"):
+            raise
+        pytest.skip("playwright is not installed")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser, command_line: CommandLine, request):
+    command_line.write(train=LEGACY.encode(), models__resnet=LEGACY.encode())
+    command_line.write(models__bert=CROSS_SHARD.encode(), broken=b"import mixed_precision\nx = (\n")
+    ran = command_line.run("migrate", "--report", "html:report.html")
+    assert ran.status == 2
+    scheme = getattr(request, "param", "light")
+    page = browser.new_page(color_scheme=scheme, viewport={"width": 1100, "height": 900})
+    problems: list = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("request", lambda one: problems.append(one.url) if "report.html" not in one.url else 0)
+    page.goto(f"file://{command_line.directory}/report.html")
+    yield page
+    page.close()
+    assert not problems
+
+
+def places(page) -> int:
+    return page.locator("#places .place:visible").count()
+
+
+def total(page) -> int:
+    return page.locator("#places .place").count()
+
+
+def keep(page, name: str) -> None:
+    folder = os.environ.get("TFLS_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=os.path.join(folder, name), full_page=True)
+
+
+def test_all_places_show_at_first(page):
+    assert places(page) == total(page) > 8
+    assert page.locator("output").inner_text() == f"{total(page)} of {total(page)} places"
+
+
+def test_filter_by_outcome(page):
+    for kind in ("safe", "unsafe", "manual"):
+        page.get_by_label(kind, exact=False).first.uncheck()
+    assert places(page) == 1
+    assert page.locator("#places section:visible h2").all_inner_texts() == ["broken.py"]
+    assert page.locator("output").inner_text() == f"1 of {total(page)} places"
+    page.locator("input[value=error]").uncheck()
+    assert places(page) == 0
+    assert page.locator("#nothing").is_visible()
+
+
+def test_filter_by_rule(page):
+    page.locator("select").select_option("LS102")
+    assert places(page) == page.locator("#places [data-code=LS102]").count() > 0
+
+
+def test_filter_by_path(page):
+    page.locator("input[type=search]").fill("MODELS/")
+    shown = page.locator("#places section:visible h2").all_inner_texts()
+    assert shown == ["models/bert.py", "models/resnet.py"]
+
+
+def test_the_whole_page_by_keyboard(page):
+    page.keyboard.press("j")
+    first = page.evaluate("document.activeElement.innerText")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.innerText") != first
+    page.keyboard.press("k")
+    assert page.evaluate("document.activeElement.innerText") == first
+    page.keyboard.press("/")
+    page.keyboard.type("train")
+    assert page.locator("#places section:visible h2").all_inner_texts() == ["train.py"]
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    opened = page.locator("#places details[open]:visible")
+    assert opened.count() == 1
+    assert "-from tensorflow.contrib.mixed_precision import" in opened.inner_text()
+    assert opened.locator("pre").is_visible()
+
+
+def test_the_skip_link_comes_first_and_shows_when_focused(page):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.locator(".skip").bounding_box()["x"] > 0
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#places")
+
+
+def test_open_all_and_close_all(page):
+    page.get_by_text("Open all").click()
+    assert page.locator("#places details[open]").count() == total(page)
+    page.get_by_text("Close all").click()
+    assert page.locator("#places details[open]").count() == 0
+
+
+CONTRAST = """() => {
+  const curve = (v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const channel = (v) => curve(v / 255);
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = (c) => 0.2126 * channel(c[0]) + 0.7152 * channel(c[1]) + 0.0722 * channel(c[2]);
+  const ground = (el) => {
+    for (; el; el = el.parentElement) {
+      const c = parse(getComputedStyle(el).backgroundColor);
+      if (c.length < 4 || c[3] > 0) { return c; }
+    }
+    return [255, 255, 255];
+  };
+  let worst = [99, ""];
+  for (const el of document.querySelectorAll("body *")) {
+    const text = [...el.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+    if (!el.offsetParent || !text) { continue; }
+    const [a, b] = [light(parse(getComputedStyle(el).color)), light(ground(el))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < worst[0]) { worst = [ratio, el.outerHTML.slice(0, 90)]; }
+  }
+  return worst;
+}"""
+
+
+@pytest.mark.parametrize("page", ["light", "dark"], indirect=True)
+def test_light_and_dark_are_readable(page, request):
+    page.get_by_text("Open all").click()
+    ratio, where = page.evaluate(CONTRAST)
+    assert ratio >= 4.5, where  # what WCAG asks of text
+    scheme = request.node.callspec.params["page"]
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(20, 23, 26)") == (scheme == "dark")
+    keep(page, f"{scheme}.png")
+
+
+def test_a_narrow_window_does_not_scroll_sideways(page):
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.get_by_text("Open all").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    keep(page, "narrow.png")

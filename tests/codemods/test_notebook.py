@@ -1,0 +1,209 @@
+"""Notebooks: edits inside the source of cells, every other byte as it was."""
+
+import json
+
+import pytest
+from command_line import LEGACY
+from tf_lossscale_codemods import notebook
+from tf_lossscale_codemods.json_spans import spans
+from tf_lossscale_codemods.model import Options
+
+IMPORT = "import tensorflow as tf\n"
+OLD = 'opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")'
+NEW = "opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)"
+
+
+def cell(*lines: str, kind: str = "code", **more: object) -> dict:
+    rest = {"execution_count": 3, "outputs": []} if kind == "code" else {}
+    return {"cell_type": kind, "metadata": {}, **rest, "source": list(lines), **more}
+
+
+def document(*cells: dict, language: str = "python") -> dict:
+    kernel = {"display_name": "Python 3", "language": language, "name": "python3"}
+    return {"cells": list(cells), "metadata": {"kernelspec": kernel}, "nbformat": 4}
+
+
+def encoded(value: dict, **options: object) -> bytes:
+    return (json.dumps(value, indent=1, **options) + "\n").encode()  # type: ignore[arg-type]
+
+
+def transformed(source: bytes, **options: object) -> notebook.FileResult:
+    result = notebook.transform(source, Options(**options))  # type: ignore[arg-type]
+    assert result.error is None, result.error
+    return result
+
+
+def test_names_flow_from_cell_to_cell():
+    source = encoded(document(cell(IMPORT), cell("# Train\n", "x = 1"), cell(OLD, id="c")))
+    result = transformed(source)
+    assert result.source == encoded(
+        document(cell(IMPORT), cell("# Train\n", "x = 1"), cell(NEW, id="c"))
+    )
+    (finding,) = result.findings
+    assert source.splitlines()[finding.line - 1].strip() == json.dumps(OLD).encode()
+    assert finding.message.startswith("cell 3, line 1: ")
+
+
+@pytest.mark.parametrize(
+    "dump",
+    [
+        pytest.param({"indent": 1}, id="as Jupyter writes it"),
+        pytest.param({"indent": 4}, id="indented by four"),
+        pytest.param({"indent": "\t"}, id="with tabs"),
+        pytest.param({"indent": None}, id="on one line"),
+        pytest.param({"indent": None, "separators": (",", ":")}, id="without spaces"),
+        pytest.param({"indent": 1, "ensure_ascii": False}, id="not ASCII"),
+        pytest.param({"indent": 1, "sort_keys": True}, id="sorted"),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"], ids=["no line end", "line end", "CRLF"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["", "with a BOM"])
+def test_only_the_edited_line_changes(dump, end, mark):
+    cells = (
+        cell("# Größe 漢字 \U0001f600 / \\ \t\n", kind="markdown"),
+        cell("%matplotlib inline\n", "!pip install \\\n", "  tensorflow\n", IMPORT.strip()),
+        cell(
+            "größe = '\\n\\t\"/'\n", OLD + "  # größe\n", "\n", "y = !ls", outputs=[{"a/b": 1.50}]
+        ),
+    )
+    text = json.dumps(document(*cells), **dump) + end
+    text = text.replace("\n", end) if end == "\r\n" else text
+    text = text.replace("1.5", "1.50e0").replace("a/b", "a\\/b")  # spellings that json has not
+    source = (mark + text).encode()
+    expected = source.replace(json.dumps(OLD)[1:-1].encode(), NEW.encode())
+    assert expected != source
+    assert transformed(source).source == expected
+
+
+def test_a_source_that_is_one_string():
+    whole = document(dict(cell(), source=IMPORT + OLD + "\n!ls"))
+    expected = document(dict(cell(), source=IMPORT + NEW + "\n!ls"))
+    assert transformed(encoded(whole)).source == encoded(expected)
+
+
+def test_a_source_whose_strings_are_no_lines():
+    one = document(cell(IMPORT + "x", " = 1\n", OLD[:30], OLD[30:]))
+    cells = json.loads(transformed(encoded(one)).source)["cells"]
+    assert "".join(cells[0]["source"]) == f"{IMPORT}x = 1\n{NEW}"
+
+
+def test_lines_that_come_and_go():
+    one = document(
+        cell("import tensorflow as tf\n", "m = tf.contrib.mixed_precision.LossScaleManager")
+    )
+    result = transformed(encoded(one))
+    cells = json.loads(result.source)["cells"]
+    assert "".join(cells[0]["source"]) == (
+        "import tf_lossscale as tfls\nm = tfls.contrib.mixed_precision.LossScaleManager"
+    )
+    assert all(line.count("\n") <= 1 for line in cells[0]["source"])
+
+
+def test_spellings_of_lines_that_stay_are_kept():
+    source = encoded(document(cell("s = 'x'\n", IMPORT, OLD)))
+    source = source.replace(b"s = 'x'", b"\\u0073 = '\\u00e9\\/'")
+    assert transformed(source).source == source.replace(
+        json.dumps(OLD)[1:-1].encode(), NEW.encode()
+    )
+
+
+def test_the_third_format_of_notebooks():
+    sheet = {"cells": [{"cell_type": "code", "input": [IMPORT, OLD], "language": "python"}]}
+    one = {"metadata": {}, "nbformat": 3, "worksheets": [sheet]}
+    expected = json.loads(json.dumps(one).replace(json.dumps(OLD), json.dumps(NEW)))
+    assert transformed(encoded(one)).source == encoded(expected)
+
+
+@pytest.mark.parametrize(
+    ("one", "note"),
+    [
+        (document(cell(IMPORT)), "no legacy name in it"),
+        (document(cell(OLD, kind="markdown")), "no code cell in it"),
+        (document(cell(OLD), language="R"), "a notebook in r"),
+        (document(cell("x = 1"), cell(OLD, kind="raw")), "no legacy name in it"),
+        ({"LossScale": 1}, "no code cell in it"),
+    ],
+    ids=["no name", "in prose", "another language", "raw", "no notebook"],
+)
+def test_left_alone(one, note):
+    source = encoded(one)
+    result = transformed(source)
+    assert (result.source, result.note) == (source, note)
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "says"),
+    [
+        (b'{\n"cells": [LossScale', 2, "is not JSON, as a notebook is: "),
+        (b'{"a": "LossScale"} {}', 1, "is not JSON, as a notebook is: Extra data"),
+        (b'{"LossScale": [1, 2', 1, "is not JSON"),
+        (b'{"LossScale" 1}', 1, "is not JSON"),
+        (b"{LossScale: 1}", 1, "is not JSON"),
+        (b'["LossScale"]', 1, "is JSON but no notebook"),
+        (b'\n{"a": "LossScale \xff"}', 2, "is not UTF-8, as a notebook is"),
+        (b"[" * 200_000 + b'"LossScale"', 0, "is nested too deeply"),
+        (encoded(document(cell(IMPORT), cell("x = 1\n", "LossScale ("))), 19, "cell 2, line 2: "),
+    ],
+    ids=["cut", "more", "open list", "no colon", "no quotes", "list", "latin-1", "deep", "syntax"],
+)
+def test_what_cannot_be_processed_is_told(source, line, says):
+    result = notebook.transform(source, Options())
+    assert result.source == source
+    assert result.error is not None
+    assert result.error.line == line
+    assert says in result.error.message
+
+
+@pytest.mark.parametrize(
+    ("lines", "at"),
+    [
+        (("%%writefile a.py\n", IMPORT, OLD), 3),
+        (("x = 1\n", "%timeit " + OLD), 2),
+        (("!python -c \\\n", "  '" + OLD + "'"), 2),
+    ],
+    ids=["a cell", "a line", "a line that is continued"],
+)
+def test_legacy_names_that_only_ipython_sees_are_told_of(lines, at):
+    source = encoded(document(cell(*lines)))
+    result = transformed(source)
+    assert result.source == source
+    (finding,) = result.findings
+    assert (finding.code, finding.symbol) == ("LS910", "mixed_precision.experimental")
+    assert finding.message.startswith(f"cell 1, line {at}: ")
+    assert transformed(source, ignore=("LS9",)).findings == ()
+    assert transformed(source, select=("LS3",)).findings == ()
+    assert transformed(source, select=("LS91",)).findings == (finding,)
+
+
+def test_suppressions_hold_in_cells(command_line):
+    one = document(cell(IMPORT), cell(OLD + "  # lossscale: ignore[LS301] still on 2.3"))
+    command_line.path("a.ipynb").write_bytes(encoded(one))
+    assert command_line.run("migrate").status == 0
+
+
+def test_the_command_writes_notebooks(command_line):
+    command_line.path("a.ipynb").write_bytes(encoded(document(cell(IMPORT), cell(OLD))))
+    command_line.write(b=LEGACY)
+    assert command_line.run("migrate", "--write").status == 0
+    assert command_line.bytes_on_disk()["a.ipynb"] == encoded(document(cell(IMPORT), cell(NEW)))
+    assert command_line.run("migrate").status == 0
+
+
+def test_a_second_run_changes_nothing():
+    once = transformed(encoded(document(cell(IMPORT), cell(OLD, "\n!ls"))), keras=3).source
+    assert transformed(once, keras=3).source == once
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", ' [1, -2.5e3, "a\\n", null, true, {"a": [[]]}] '])
+def test_spans_say_where_values_stand(text):
+    def check(value):
+        part = json.loads(text[value.start : value.end])
+        if hasattr(value, "items"):
+            assert part == [check(item) for item in value.items]
+        elif hasattr(value, "members"):
+            assert part == {name: check(member) for name, member in value.members.items()}
+        else:
+            assert part == value.value
+        return part
+
+    assert check(spans(text)) == json.loads(text)

@@ -1,0 +1,53 @@
+"""The pages on the rules are those that the rules give, and every link in them leads somewhere."""
+
+import os
+import re
+import subprocess
+import sys
+
+from tf_lossscale_codemods.codes import codes
+from tf_lossscale_codemods.pages import main, pages
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOLDER = os.path.join(ROOT, "docs", "rules")
+
+
+def test_the_committed_pages_are_current():
+    found = {}
+    for name in os.listdir(FOLDER):
+        with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+            found[name] = file.read()
+    assert found == pages(), "write them: python -m tf_lossscale_codemods.pages docs/rules"
+
+
+def test_every_code_is_in_the_index_with_its_page():
+    written = pages()
+    for code in codes():
+        link = f"[{code.code}]({code.rule.slug}.md)"
+        assert link in written["index.md"]
+        assert code.code in written[f"{code.rule.slug}.md"].splitlines()[0]
+
+
+def test_links_lead_somewhere():
+    for name, text in pages().items():
+        prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        for target in re.findall(r"\]\((?!http)([^)#]+)", prose):
+            path = os.path.normpath(os.path.join(FOLDER, target))
+            assert os.path.exists(path) or os.path.basename(path) in pages(), (name, target)
+
+
+def test_the_program_writes_them_and_removes_those_of_old_rules(tmp_path, monkeypatch, capsys):
+    (tmp_path / "gone.md").write_text("x")
+    monkeypatch.setattr(sys, "argv", ["pages", str(tmp_path)])
+    assert main() == 0
+    assert {path.name for path in tmp_path.iterdir()} == set(pages())
+    monkeypatch.setattr(sys, "argv", ["pages"])
+    assert main() == 2
+    assert "usage: pages FOLDER" in capsys.readouterr().err
+
+
+def test_no_page_names_a_machine():
+    shown = subprocess.run(
+        ["grep", "-rlE", "/home/|/root/|/tmp/", FOLDER], capture_output=True, check=False
+    )
+    assert shown.stdout == b""

@@ -1,0 +1,85 @@
+"""The hooks of `.pre-commit-hooks.yaml`, run by pre-commit itself in a repository of their own."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+from command_line import CLEAN, FINAL, LEGACY, PROGRAM
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def run(*command: str, status: int = 0) -> str:
+    ran = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    assert ran.returncode == status, ran.stdout
+    return ran.stdout
+
+
+def git(*arguments: str) -> str:
+    return run("git", "-c", "user.name=A", "-c", "user.email=a@example.org", *arguments)
+
+
+@pytest.fixture
+def pre_commit(command_line, tmp_path, monkeypatch):
+    """Runs one hook over all files.
+
+    The hooks are those of the file that ships. Their language is `system` here, with the command on
+    the path, so that the test installs nothing from the network.
+    """
+    assert importlib.util.find_spec("pre_commit"), "pre-commit is missing: pip install '.[test]'"
+    monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path / "store"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    command = tmp_path / "bin" / "tf-lossscale"
+    command.parent.mkdir()
+    command.write_text(f"#!{sys.executable}\n{PROGRAM}")
+    command.chmod(0o755)
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    with open(os.path.join(ROOT, ".pre-commit-hooks.yaml"), encoding="utf-8") as file:
+        shipped = file.read()
+    assert shipped.count("language: python\n") == 2
+    (hooks / ".pre-commit-hooks.yaml").write_text(
+        shipped.replace("language: python\n", "language: system\n")
+    )
+    monkeypatch.chdir(hooks)
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "hooks")
+    revision = git("rev-parse", "HEAD").strip()
+    monkeypatch.chdir(command_line.directory)
+    git("init", "-q")
+
+    def pre_commit(hook: str, status: int) -> str:
+        command_line.path(".pre-commit-config.yaml").write_text(
+            f"repos:\n- repo: {hooks}\n  rev: {revision}\n  hooks:\n  - id: {hook}\n"
+        )
+        git("add", ".")
+        return run(sys.executable, "-m", "pre_commit", "run", "--all-files", status=status)
+
+    return pre_commit
+
+
+def test_check_fails_while_something_is_left(command_line, pre_commit):
+    command_line.write(a=LEGACY, b=CLEAN)
+    command_line.path("c.txt").write_bytes(LEGACY)
+    said = pre_commit("tf-lossscale-check", status=1)
+    assert "a.py:3:7: LS301 safe" in said
+    assert "2 files looked at" in said
+    assert command_line.path("a.py").read_bytes() == LEGACY
+
+
+def test_check_passes_where_nothing_is_left(command_line, pre_commit):
+    command_line.write(a=FINAL)
+    assert "Passed" in pre_commit("tf-lossscale-check", status=0)
+
+
+def test_fix_rewrites_and_then_passes(command_line, pre_commit):
+    command_line.write(a=LEGACY)
+    command_line.path("b.ipynb").write_text("{}")
+    assert "files were modified by this hook" in pre_commit("tf-lossscale-fix", status=1)
+    assert command_line.path("a.py").read_bytes() == FINAL
+    assert "Passed" in pre_commit("tf-lossscale-fix", status=0)

@@ -1,0 +1,114 @@
+"""`[tool.tf-lossscale]` in pyproject.toml; the command line wins."""
+
+import pytest
+from command_line import FINAL, LEGACY
+from tf_lossscale_codemods import settings
+
+
+def given(command_line, text: str, where: str = "pyproject.toml") -> None:
+    command_line.path(where).write_text(text)
+
+
+def test_settings_hold_and_the_command_line_wins(command_line):
+    command_line.write(a=LEGACY)
+    given(command_line, '[tool.tf-lossscale]\nto = "shim"\n')
+    assert b"tfls" in command_line.run("migrate").out
+    assert b"tfls" not in command_line.run("migrate", "--to", "final").out
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ('ignore = ["LS301"]', 0),
+        ('ignore = "LS3"', 0),
+        ('select = ["LS1", "LS2"]', 0),
+        ('select = ["LS3"]', 1),
+        ('exclude = ["a.py"]', 0),
+        ("keras = 3", 1),
+        ("jobs = 1", 1),
+        ("unsafe = true\nmark = true\nallow-dirty = true", 1),
+        ('report = ["json"]', 1),
+    ],
+)
+def test_each_key(command_line, text, status):
+    command_line.write(a=LEGACY)
+    given(command_line, f"[tool.tf-lossscale]\n{text}\n")
+    ran = command_line.run("migrate")
+    assert (ran.status, ran.err) == (status, "")
+
+
+def test_a_flag_of_the_settings_can_be_taken_back(command_line):
+    command_line.write(a=LEGACY)
+    given(command_line, "[tool.tf-lossscale]\nunsafe = true\nkeras = 3\n")
+    unsafe = command_line.run("migrate").out
+    assert unsafe != command_line.run("migrate", "--no-unsafe").out
+
+
+def test_globs_are_relative_to_the_file_that_has_them(command_line):
+    command_line.write(project__src__a=LEGACY, project__src__gen__b=LEGACY)
+    given(command_line, '[tool.tf-lossscale]\nexclude = ["src/gen/*"]\n', "project/pyproject.toml")
+    ran = command_line.run("migrate", "--write", "project/src")
+    assert ran.status == 0
+    found = command_line.bytes_on_disk()
+    assert found["project/src/a.py"] == FINAL
+    assert found["project/src/gen/b.py"] == LEGACY
+
+
+def test_the_nearest_file_counts_and_only_that(command_line):
+    command_line.write(inner__a=LEGACY)
+    given(command_line, '[tool.tf-lossscale]\nignore = ["LS3"]\n')
+    assert command_line.run("migrate", "inner").status == 0
+    given(command_line, "[project]\nname = 'x'\n", "inner/pyproject.toml")
+    assert command_line.run("migrate", "inner").status == 1
+
+
+def test_settings_hold_for_stdin_by_its_name(command_line):
+    given(command_line, '[tool.tf-lossscale]\nignore = ["LS3"]\n', "inner/pyproject.toml")
+    ran = command_line.run("migrate", "-", "--stdin-filename", "inner/a.py", stdin=LEGACY)
+    assert (ran.status, ran.out) == (0, LEGACY)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "[tool.tf-lossscale]\nto = 'shim'\nunsave = true\n",
+            "pyproject.toml:3: [tool.tf-lossscale] has no key 'unsave'; it has allow-dirty, ex",
+        ),
+        ("[tool.tf-lossscale]\nwrite = true\n", "pyproject.toml:2: [tool.tf-lossscale] has no key"),
+        (
+            "# x\n[tool.tf-lossscale]\n'to' = 'kears'\n",
+            "pyproject.toml:3: [tool.tf-lossscale] to = 'kears': must be one of 'shim', 'final'",
+        ),
+        ("[tool.tf-lossscale]\nkeras = true\n", "pyproject.toml:2: [tool.tf-lossscale] keras = Tr"),
+        ("[tool.tf-lossscale]\njobs = 0\n", "jobs = 0: must be a whole number, 1 or more"),
+        ("[tool.tf-lossscale]\nunsafe = 'yes'\n", "unsafe = 'yes': must be true or false"),
+        ("[tool.tf-lossscale]\nselect = [1]\n", "select = [1]: must be a list of strings"),
+        ("[tool.tf-lossscale]\nselect = ['LS777']\n", "no rule has the code LS777"),
+        ("[tool.tf-lossscale]\nreport = ['xml']\n", "no report is called 'xml'"),
+        ("[tool.tf-lossscale\n", "pyproject.toml:1: is no TOML: "),
+        ("[tool.tf-lossscale.deep]\nx = 1\n", "pyproject.toml:1: [tool.tf-lossscale] has no key"),
+    ],
+    ids=lambda value: value.split("\n")[1] if "\n" in value else "",
+)
+def test_what_is_wrong_is_told_with_its_place(command_line, text, says):
+    command_line.write(a=LEGACY)
+    given(command_line, text)
+    ran = command_line.run("migrate", "--write")
+    assert ran.status == 2
+    assert says in ran.err
+    assert ran.out == b""
+    assert command_line.bytes_on_disk()["a.py"] == LEGACY
+
+
+def test_a_file_that_is_not_text_is_told(command_line):
+    command_line.path("pyproject.toml").write_bytes(b"[tool.tf-lossscale]\nto = '\xff'\n")
+    ran = command_line.run("migrate")
+    assert ran.status == 2
+    assert "pyproject.toml:2: is not UTF-8" in ran.err
+
+
+def test_a_file_without_our_table_is_not_even_parsed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("this is no TOML\n")
+    assert settings.load(["."]).values == {}

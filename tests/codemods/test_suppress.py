@@ -1,0 +1,99 @@
+"""`# lossscale: ignore[CODE,...] reason`, as the command takes it."""
+
+import json
+
+import pytest
+from command_line import FINAL, LEGACY
+
+LINE = LEGACY.rstrip(b"\n")
+
+
+def found(command_line, source: bytes, *options: str) -> list:
+    command_line.write(a=source)
+    report = json.loads(command_line.run("migrate", *options, "--report", "json").out)
+    assert not report["errors"]
+    return [(one["line"], one["code"]) for one in report["findings"]]
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        b"# lossscale: ignore[LS301]",
+        b"# lossscale: ignore[LS301] a reason, with [brackets]",
+        b"#lossscale:ignore[LS3]",
+        b"# lossscale: ignore[LS]",
+        b"# lossscale: ignore[ ls301 ]",
+        b"# lossscale: ignore",
+        b"# noqa: E501  # lossscale: ignore[LS301]",
+        b"# lossscale: ignore[LS301]  # type: ignore",
+    ],
+    ids=bytes.decode,
+)
+def test_silenced(command_line, comment):
+    source = LINE + b"  " + comment + b"\n"
+    assert found(command_line, source) == []
+    assert command_line.run("migrate", "--write").status == 0
+    assert command_line.bytes_on_disk()["a.py"] == source
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        LINE + b'\nx = "# lossscale: ignore[LS301]"\n',
+        b'"""# lossscale: ignore[LS301]"""\n' + LEGACY,
+    ],
+    ids=["in a string", "in a docstring"],
+)
+def test_not_silenced_by_what_is_no_comment(command_line, source):
+    assert [code for _, code in found(command_line, source)] == ["LS301"]
+
+
+@pytest.mark.parametrize(
+    ("comment", "codes"),
+    [
+        (b"# lossscale: ignore[LS1]", ["LS301", "LS900"]),
+        (b"# lossscale: ignore[LS301, LS501]", ["LS900"]),
+        (b"# lossscale: ignore[E501]", ["LS301", "LS900"]),
+        (b"# lossscale: ignore[]", ["LS301", "LS900"]),
+        (b"# lossscale: ignore[LS301", ["LS301", "LS900"]),
+        (b"# lossscale ignore[LS301]", ["LS301"]),
+    ],
+    ids=["another rule", "one code too many", "no code of ours", "empty", "open", "no colon"],
+)
+def test_what_silences_nothing_is_told(command_line, comment, codes):
+    source = LINE + b"  " + comment + b"\n"
+    assert sorted(code for _, code in found(command_line, source)) == codes
+
+
+def test_an_unused_comment_is_told_where_nothing_legacy_is_left(command_line):
+    source = b"x = 1  # lossscale: ignore[LS301]\n" + FINAL
+    assert found(command_line, source) == [(1, "LS900")]
+    assert found(command_line, b"x = 1\ny = 2  # lossscale: ignore[LS301]\n") == [(2, "LS900")]
+
+
+def test_a_comment_on_a_line_of_its_own_silences_that_line_only(command_line):
+    source = LEGACY.replace(b"opt =", b"# lossscale: ignore[LS301]\nopt =")
+    assert found(command_line, source) == [(3, "LS900"), (4, "LS301")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--ignore", "LS301"],
+        ["--ignore", "LS3"],
+        ["--select", "LS1"],
+        ["--select", "LS1,LS900"],
+        ["--ignore", "LS9"],
+    ],
+    ids=" ".join,
+)
+def test_of_rules_that_were_not_asked_nothing_is_told(command_line, options):
+    source = FINAL.rstrip(b"\n") + b"  # lossscale: ignore[LS301]\n"
+    assert found(command_line, source) == [(3, "LS900")]
+    assert found(command_line, source, *options) == []
+    assert command_line.run("migrate", *options).status == 0
+
+
+def test_a_comment_inside_a_call_of_several_lines(command_line):
+    source = LEGACY.replace(b"(opt, ", b"(  # lossscale: ignore[LS301]\n    opt,\n    ")
+    assert found(command_line, source) == []

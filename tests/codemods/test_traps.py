@@ -1,0 +1,662 @@
+"""The traps that codemods fall into, each once: what must be left, and what must come out right."""
+
+import sys
+
+import pytest
+from tf_lossscale_codemods.model import Outcome, Target
+from tf_lossscale_codemods.rule import Example
+from verbs import check_noop, check_rewritten
+
+SAFE, MANUAL = Outcome.SAFE, Outcome.MANUAL
+EXPERIMENTAL = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
+
+NO_OPS = [
+    Example(
+        "a file of nothing but comments",
+        """\
+        # tf.contrib.mixed_precision.LossScaleOptimizer
+        """,
+    ),
+    Example(
+        "strings, comments and docstrings that name a symbol",
+        '''\
+        """Uses tf.contrib.tpu.CrossShardOptimizer."""
+        import tensorflow as tf
+
+        NAMES = ["tf.contrib.tpu.CrossShardOptimizer", 'LossScaleOptimizer']  # LossScaleManager
+        ''',
+    ),
+    Example(
+        "the text of an f-string",
+        """\
+        import tensorflow as tf
+
+        print(f"tf.contrib.mixed_precision.LossScaleOptimizer {tf.__version__}")
+        """,
+    ),
+    Example(
+        "a name that a function shadows",
+        """\
+        import tensorflow as tf
+
+        def f(tf, x):
+            return tf.train.experimental.loss_scaling(x)
+        """,
+    ),
+    Example(
+        "a name that a class shadows",
+        """\
+        from tensorflow.compat.v1.tpu import CrossShardOptimizer
+
+        class Holder:
+            CrossShardOptimizer = None
+            opt = CrossShardOptimizer
+        """,
+    ),
+    Example(
+        "both npu_bridge and TensorFlow in one file",
+        """\
+        import tensorflow as tf
+        from npu_bridge.npu_init import *
+
+        manager = FixedLossScaleManager(loss_scale=2 ** 10)
+        opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(), manager)
+        """,
+    ),
+    Example(
+        "one local name for another library's class",
+        """\
+        from npu_bridge.estimator.npu import npu_loss_scale_manager as manager_lib
+
+        manager = manager_lib.ExponentialUpdateLossScaleManager(2**32, 1000)
+        """,
+    ),
+    Example(
+        "a hyperparameter called loss_scale",
+        """\
+        import tensorflow as tf
+
+        hparams.loss_scale = 128
+        print(hparams.loss_scale(), model.loss_scale._current_loss_scale, "mixed_precision")
+        """,
+    ),
+    Example(
+        "a module called tpu_optimizer that is not TensorFlow's",
+        """\
+        try:
+            from google3.experimental import tpu_optimizer
+        except ImportError:
+            import tpu_optimizer
+
+        opt = tpu_optimizer.CrossShardAdam(opt)  # not CrossShardOptimizer
+        """,
+    ),
+    Example(
+        "a wrapper with a longer name",
+        """\
+        from utils.optimizers import FixedLossScalerOptimizer
+
+        opt = FixedLossScalerOptimizer(opt, scale=128)
+        """,
+    ),
+]
+
+LEFT = [
+    Example(
+        "a name that is bound to two things",
+        """\
+        import tensorflow as tf
+
+        if fp16:
+            Wrapper = tf.contrib.mixed_precision.LossScaleOptimizer
+        else:
+            Wrapper = make_wrapper()
+        opt = Wrapper(opt, manager)
+        """,
+        """\
+        import tf_lossscale as tfls
+
+        if fp16:
+            Wrapper = tfls.contrib.mixed_precision.LossScaleOptimizer
+        else:
+            Wrapper = make_wrapper()
+        opt = Wrapper(opt, manager)
+        """,
+        MANUAL,
+        says="call",
+    ),
+    Example(
+        "a constructor that is chosen by a condition",
+        """\
+        import tensorflow as tf
+
+        Wrapper = tf.keras.mixed_precision.experimental.LossScaleOptimizer if fp16 else Plain()
+        opt = Wrapper(opt, "dynamic")
+        """,
+        None,
+        MANUAL,
+    ),
+    Example(
+        "a class in a partial",
+        """\
+        import functools
+        import tensorflow as tf
+
+        wrap = functools.partial(
+            tf.keras.mixed_precision.experimental.LossScaleOptimizer, loss_scale="dynamic"
+        )
+        """,
+        None,
+        MANUAL,
+    ),
+    Example(
+        "one place of a symbol holds back the others",
+        """\
+        import tensorflow as tf
+        LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+
+        first = LSO(first, "dynamic")
+        second = LSO(second, tf.train.experimental.DynamicLossScale(multiplier=4))
+        print(first.loss_scale(), isinstance(first, LSO))
+        """,
+        None,
+        MANUAL,
+        says="line 5",
+    ),
+    Example(
+        "a loss scale that is read after it was wrapped",
+        """\
+        import tensorflow as tf
+        from tensorflow.keras.mixed_precision import experimental as prec
+
+        def build(opt):
+            scale = tf.mixed_precision.experimental.DynamicLossScale()
+            opt = prec.LossScaleOptimizer(opt, scale)
+            return opt, scale()
+        """,
+        None,
+        MANUAL,
+    ),
+]
+
+REWRITES = [
+    Example(
+        "both import styles in one file",
+        """\
+        import tensorflow as tf
+        from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+
+        manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
+        opt = LossScaleOptimizer(tf.train.AdamOptimizer(), manager)
+        """,
+        """\
+        import tensorflow as tf
+        import tf_lossscale as tfls
+        from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
+
+        manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+        opt = LossScaleOptimizer(tf.train.AdamOptimizer(), manager)
+        """,
+        SAFE,
+    ),
+    Example(
+        "an import left for names that are not ours",
+        """\
+        from tensorflow.contrib import layers, mixed_precision as mp, tpu
+
+        opt = tpu.CrossShardOptimizer(mp.LossScaleOptimizer(opt, mp.FixedLossScaleManager(8)))
+        layers.optimize_loss(opt)
+        """,
+        """\
+        from tensorflow.contrib import layers
+        from tf_lossscale.contrib import mixed_precision as mp
+        from tensorflow.compat.v1 import tpu
+
+        opt = tpu.CrossShardOptimizer(mp.LossScaleOptimizer(opt, mp.FixedLossScaleManager(8)))
+        layers.optimize_loss(opt)
+        """,
+        SAFE,
+    ),
+    Example(
+        "statements joined by semicolons",
+        """\
+        import tensorflow as tf; import os; x = 1
+
+        a = tf.contrib.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
+        """,
+        """\
+        import tensorflow as tf; import os; x = 1
+
+        a = tf.compat.v1.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
+        """,
+        SAFE,
+    ),
+    Example(
+        "joined imports, one of them gone",
+        """\
+        import os; import tensorflow as tf; import sys
+
+        a = tf.contrib.mixed_precision.FixedLossScaleManager(8)
+        """,
+        """\
+        import os; import tf_lossscale as tfls; import sys
+
+        a = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+        """,
+        SAFE,
+    ),
+    Example(
+        "one-line suites",
+        """\
+        def wrap(opt):
+            if use_tpu: import tensorflow as tf; opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+            return opt
+        """,
+        """\
+        def wrap(opt):
+            if use_tpu: import tf_lossscale as tfls; opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+            return opt
+        """,
+        SAFE,
+        target=Target.SHIM,
+    ),
+    Example(
+        "the only statement of a block",
+        """\
+        import tensorflow as tf
+
+        def wrap(opt, fp16):
+            if fp16:
+                scale = "dynamic"
+            return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
+        """,
+        """\
+        import tensorflow as tf
+
+        def wrap(opt, fp16):
+            if fp16:
+                pass
+            return tf.keras.mixed_precision.LossScaleOptimizer(opt)
+        """,
+        SAFE,
+    ),
+    Example(
+        "after a docstring and a future import",
+        '''\
+        """Trains."""
+        from __future__ import absolute_import
+
+        import tensorflow as tf
+
+        opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+        ''',
+        '''\
+        """Trains."""
+        from __future__ import absolute_import
+
+        import tf_lossscale as tfls
+
+        opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+        ''',
+        SAFE,
+    ),
+    Example(
+        "TensorFlow bound by either arm of a try",
+        """\
+        try:
+            import tensorflow.compat.v1 as tf
+        except ImportError:
+            import tensorflow as tf
+
+        opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+        tf.Session()
+        """,
+        """\
+        import tf_lossscale as tfls
+        try:
+            import tensorflow.compat.v1 as tf
+        except ImportError:
+            import tensorflow as tf
+
+        opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+        tf.Session()
+        """,
+        SAFE,
+    ),
+    Example(
+        "TensorFlow bound twice",
+        """\
+        import tensorflow as tf
+        import tensorflow.compat.v1 as tf1
+
+        a = tf.contrib.tpu.CrossShardOptimizer(a)
+        b = tf1.contrib.tpu.CrossShardOptimizer(b)
+        """,
+        """\
+        import tensorflow as tf
+        import tensorflow.compat.v1 as tf1
+
+        a = tf.compat.v1.tpu.CrossShardOptimizer(a)
+        b = tf1.tpu.CrossShardOptimizer(b)
+        """,
+        SAFE,
+    ),
+    Example(
+        "a module alias by assignment",
+        """\
+        import tensorflow as tf
+        tf1 = tf.compat.v1
+        mp = tf.keras.mixed_precision.experimental
+
+        mp.set_policy("mixed_float16")
+        opt = tf1.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+        """,
+        """\
+        import tensorflow as tf
+        tf1 = tf.compat.v1
+        mp = tf.keras.mixed_precision
+
+        mp.set_global_policy("mixed_float16")
+        opt = tf1.mixed_precision.enable_mixed_precision_graph_rewrite(opt)
+        """,
+        SAFE,
+    ),
+    Example(
+        "a module alias whose last use goes",
+        """\
+        import tensorflow as tf
+        scales = tf.train.experimental
+
+        opt = tf.keras.optimizers.SGD()
+        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+            opt, scales.DynamicLossScale(8)
+        )
+        """,
+        """\
+        import tensorflow as tf
+
+        opt = tf.keras.optimizers.SGD()
+        opt = tf.keras.mixed_precision.LossScaleOptimizer(
+            opt, initial_scale=8
+        )
+        """,
+        SAFE,
+    ),
+    Example(
+        "implicit string concatenation and redundant parentheses",
+        """\
+        import tensorflow as tf
+        LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+
+        a = LSO(a, ("dyna" "mic"))
+        b = (LSO)(b, (2 ** 7))
+        """,
+        """\
+        import tensorflow as tf
+        LSO = tf.keras.mixed_precision.LossScaleOptimizer
+
+        a = LSO(a)
+        b = (LSO)(b, dynamic=False, initial_scale=(2 ** 7))
+        """,
+        SAFE,
+    ),
+    Example(
+        "values that bind looser than a comma",
+        """\
+        import tensorflow as tf
+
+        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+            opt, tf.train.experimental.FixedLossScale(8 if small else 2 ** 10)
+        )
+        """,
+        """\
+        import tensorflow as tf
+
+        opt = tf.keras.mixed_precision.LossScaleOptimizer(
+            opt, dynamic=False, initial_scale=8 if small else 2 ** 10
+        )
+        """,
+        SAFE,
+    ),
+    Example(
+        "a comment inside a chain of attributes",
+        """\
+        import tensorflow as tf
+
+        opt = (tf.keras.mixed_precision
+               # the experimental one
+               .experimental.LossScaleOptimizer(opt, "dynamic"))
+        """,
+        """\
+        import tensorflow as tf
+
+        opt = (tf.keras.mixed_precision  # the experimental one
+            .LossScaleOptimizer(opt))
+        """,
+        SAFE,
+    ),
+    Example(
+        "a conditional expression, a lambda and a comprehension",
+        """\
+        import tensorflow as tf
+
+        a = tf.contrib.tpu.CrossShardOptimizer(a) if tpu else a
+        b = (lambda o: tf.contrib.tpu.CrossShardOptimizer(o))(b)
+        c = [tf.contrib.tpu.CrossShardOptimizer(o) for o in c]
+        """,
+        """\
+        import tensorflow as tf
+
+        a = tf.compat.v1.tpu.CrossShardOptimizer(a) if tpu else a
+        b = (lambda o: tf.compat.v1.tpu.CrossShardOptimizer(o))(b)
+        c = [tf.compat.v1.tpu.CrossShardOptimizer(o) for o in c]
+        """,
+        SAFE,
+    ),
+    Example(
+        "keywords in the other order",
+        """\
+        from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as LSO
+
+        opt = LSO(loss_scale=8, optimizer=opt)
+        """,
+        """\
+        from tensorflow.keras.mixed_precision import LossScaleOptimizer as LSO
+
+        opt = LSO(dynamic=False, initial_scale=8, inner_optimizer=opt)
+        """,
+        SAFE,
+    ),
+    Example(
+        "a name in the way of the import",
+        """\
+        import tensorflow as tf
+
+        tfls = "taken"
+        manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
+        """,
+        """\
+        import tf_lossscale
+
+        tfls = "taken"
+        manager = tf_lossscale.contrib.mixed_precision.FixedLossScaleManager(8)
+        """,
+        SAFE,
+    ),
+    Example(
+        "the shim is imported already",
+        """\
+        import tf_lossscale
+        import tensorflow as tf
+
+        manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
+        """,
+        """\
+        import tf_lossscale
+
+        manager = tf_lossscale.contrib.mixed_precision.FixedLossScaleManager(8)
+        """,
+        SAFE,
+    ),
+    Example(
+        "an import that __all__ hands on",
+        """\
+        from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+
+        __all__ = ["LossScaleOptimizer"]
+        """,
+        """\
+        from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
+
+        __all__ = ["LossScaleOptimizer"]
+        """,
+        SAFE,
+    ),
+    Example(
+        "a dotted import without an alias",
+        """\
+        import tensorflow.contrib.mixed_precision
+        import tensorflow.keras
+
+        manager = tensorflow.contrib.mixed_precision.FixedLossScaleManager(8)
+        model = tensorflow.keras.Model()
+        """,
+        """\
+        import tf_lossscale as tfls
+        import tensorflow.keras
+
+        manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+        model = tensorflow.keras.Model()
+        """,
+        SAFE,
+    ),
+    Example(
+        "comments above an import that goes",
+        """\
+        import os
+        # the framework
+        import tensorflow as tf  # noqa
+
+        print(os.name, tf.contrib.mixed_precision.FixedLossScaleManager(8))
+        """,
+        """\
+        import os
+        # the framework
+        import tf_lossscale as tfls  # noqa
+
+        print(os.name, tfls.contrib.mixed_precision.FixedLossScaleManager(8))
+        """,
+        SAFE,
+    ),
+    Example(
+        "an optimizer that is global",
+        """\
+        import tensorflow as tf
+
+        def main():
+            global opt
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
+            print(opt.loss_scale())
+        """,
+        """\
+        import tensorflow as tf
+
+        def main():
+            global opt
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(make())
+            print(opt.loss_scale)
+        """,
+        SAFE,
+    ),
+    Example(
+        "wrapping order with Horovod",
+        """\
+        import horovod.tensorflow.keras as hvd
+        import tensorflow as tf
+        from tensorflow.keras.mixed_precision import experimental as mp
+
+        opt = mp.LossScaleOptimizer(hvd.DistributedOptimizer(tf.keras.optimizers.SGD()), "dynamic")
+        o = hvd.Distributed(mp.LossScaleOptimizer(o.inner, 2. ** 7))
+        """,
+        """\
+        import horovod.tensorflow.keras as hvd
+        import tensorflow as tf
+        from tensorflow.keras import mixed_precision as mp
+
+        opt = mp.LossScaleOptimizer(hvd.DistributedOptimizer(tf.keras.optimizers.SGD()))
+        o = hvd.Distributed(mp.LossScaleOptimizer(o.inner, dynamic=False, initial_scale=2. ** 7))
+        """,
+        SAFE,
+    ),
+]
+
+NEWER = [
+    Example(
+        "a walrus",
+        """\
+        import tensorflow as tf
+
+        if (opt := tf.contrib.tpu.CrossShardOptimizer(opt)) is not None:
+            train(opt)
+        """,
+        """\
+        import tensorflow as tf
+
+        if (opt := tf.compat.v1.tpu.CrossShardOptimizer(opt)) is not None:
+            train(opt)
+        """,
+        SAFE,
+    ),
+    Example(
+        "a match statement",
+        """\
+        import tensorflow as tf
+
+        match opt:
+            case tf.keras.mixed_precision.experimental.LossScaleOptimizer():
+                opt = opt.inner_optimizer
+            case {"opt": opt, **rest}:
+                pass
+        """,
+        """\
+        import tensorflow as tf
+
+        match opt:
+            case tf.keras.mixed_precision.LossScaleOptimizer():
+                opt = opt.inner_optimizer
+            case {"opt": opt, **rest}:
+                pass
+        """,
+        SAFE,
+    ),
+]
+
+
+def named(examples):
+    return [pytest.param(example, id=example.id) for example in examples]
+
+
+@pytest.mark.parametrize("example", named(NO_OPS))
+def test_noop(example):
+    check_noop(example)
+
+
+@pytest.mark.parametrize("example", named(LEFT))
+def test_left(example):
+    if example.after is None:
+        check_noop(example)
+    else:
+        check_rewritten(example)
+
+
+@pytest.mark.parametrize("example", named(REWRITES))
+def test_rewritten(example):
+    check_rewritten(example)
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 10), reason="the examples need Python 3.10 to be checked"
+)
+@pytest.mark.parametrize("example", named(NEWER))
+def test_newer_syntax(example):
+    check_rewritten(example)

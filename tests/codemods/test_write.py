@@ -1,0 +1,181 @@
+"""New bytes in the place of the old: whole, with the same mode and owner, or not at all."""
+
+import errno
+import os
+import stat
+
+import pytest
+from command_line import FINAL, LEGACY
+from tf_lossscale_codemods import write
+
+
+def names(directory) -> list:
+    return sorted(os.listdir(directory))
+
+
+def test_replaces_the_bytes_and_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+    write.replace(str(path), b"old", b"new\r\n\x00")
+    assert path.read_bytes() == b"new\r\n\x00"
+    assert names(tmp_path) == ["a.py"]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o755, 0o4711, 0o664])
+def test_keeps_the_mode(tmp_path, mode):
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    write.replace(str(path), b"old", b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_keeps_the_owner(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+    os.chown(path, 1234, 2345)
+    write.replace(str(path), b"old", b"new")
+    assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345)
+
+
+def test_a_file_whose_owner_cannot_be_kept_is_left(tmp_path, monkeypatch):
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+    real = os.stat(path)
+
+    def fstat(descriptor):
+        fields = list(real)
+        fields[4] = real.st_uid + 1
+        return os.stat_result(fields)
+
+    def fchown(descriptor, owner, group):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    monkeypatch.setattr(os, "fchown", fchown)
+    with pytest.raises(PermissionError):
+        write.replace(str(path), b"old", b"new")
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["a.py"]
+
+
+def test_keeps_extended_attributes(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+    try:
+        os.setxattr(path, "user.note", b"kept")
+    except OSError:
+        pytest.skip("this file system has no extended attributes")
+    write.replace(str(path), b"old", b"new")
+    assert os.getxattr(path, "user.note") == b"kept"
+
+
+def test_writes_through_links_and_leaves_them_links(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.py").write_bytes(b"old")
+    os.symlink("real/a.py", tmp_path / "one.py")
+    os.symlink("one.py", tmp_path / "two.py")
+    write.replace(str(tmp_path / "two.py"), b"old", b"new")
+    assert (tmp_path / "real" / "a.py").read_bytes() == b"new"
+    assert os.readlink(tmp_path / "two.py") == "one.py"
+    assert os.readlink(tmp_path / "one.py") == "real/a.py"
+    assert names(tmp_path / "real") == ["a.py"]
+
+
+def test_a_file_that_has_changed_is_left(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_bytes(b"of somebody else")
+    with pytest.raises(write.ChangedOnDiskError):
+        write.replace(str(path), b"old", b"new")
+    assert path.read_bytes() == b"of somebody else"
+    assert names(tmp_path) == ["a.py"]
+
+
+def test_a_read_only_file_is_left(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+    path.chmod(0o444)
+    with pytest.raises(write.ReadOnlyFileError):
+        write.replace(str(path), b"old", b"new")
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["a.py"]
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, function):
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, function, full)
+    with pytest.raises(OSError, match="No space left"):
+        write.replace(str(path), b"old", b"new")
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["a.py"]
+
+
+def test_the_rename_comes_after_the_bytes_are_on_the_disk(tmp_path, monkeypatch):
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+    done = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (done.append("sync"), fsync(fd))[1])
+    monkeypatch.setattr(os, "replace", lambda a, b: (done.append("rename"), replace(a, b))[1])
+    write.replace(str(path), b"old", b"new")
+    assert done[:2] == ["sync", "rename"]
+
+
+def test_reading_a_pipe_is_an_error_and_does_not_wait(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        write.read(str(tmp_path / "pipe"))
+
+
+def test_the_command_tells_of_a_read_only_file(command_line):
+    command_line.write(a=LEGACY, b=LEGACY)
+    command_line.path("a.py").chmod(0o444)
+    ran = command_line.run("migrate", "--write")
+    assert ran.status == 2
+    assert ran.err == (
+        "a.py: error: is read-only, so it was left; make it writable, or --exclude it\n"
+    )
+    assert command_line.bytes_on_disk() == {"a.py": LEGACY, "b.py": FINAL}
+
+
+def test_the_command_tells_of_a_file_that_changes_while_it_is_looked_at(command_line, monkeypatch):
+    from tf_lossscale_codemods import engine
+
+    command_line.write(a=LEGACY, b=LEGACY)
+    real = engine.transform
+
+    def transform(source, options):
+        with open("a.py", "ab") as file:
+            file.write(b"# saved by an editor\n")
+        return real(source, options)
+
+    monkeypatch.setattr(engine, "transform", transform)
+    ran = command_line.run("migrate", "--write", "a.py")
+    assert ran.status == 2
+    assert ran.err == "a.py: error: changed while it was looked at, so it was left; run again\n"
+    assert command_line.bytes_on_disk()["a.py"] == LEGACY + b"# saved by an editor\n"
+
+
+def test_the_command_tells_of_a_file_that_cannot_be_read(command_line, monkeypatch):
+    command_line.write(a=LEGACY, b=LEGACY)
+    real = write.read
+
+    def read(path):
+        if path.endswith("a.py"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(write, "read", read)
+    ran = command_line.run("migrate", "--write")
+    assert ran.status == 2
+    assert ran.err == (
+        "a.py: error: cannot be read: permission denied; change its mode, or --exclude it\n"
+    )
+    assert command_line.bytes_on_disk() == {"a.py": LEGACY, "b.py": FINAL}

@@ -1,0 +1,51 @@
+"""The two verbs that rules are tested with."""
+
+import ast
+import textwrap
+from typing import Optional
+
+from tf_lossscale_codemods.engine import transform_sources
+from tf_lossscale_codemods.model import FileResult, Options
+from tf_lossscale_codemods.rule import Example, Rule
+
+
+def transformed(source: str, options: Options, only: Optional[Rule] = None) -> FileResult:
+    rules = None if only is None else [only]
+    (result,) = transform_sources([source.encode()], options, rules)
+    assert result.error is None, result.error
+    return result
+
+
+def check_noop(example: Example, only: Optional[Rule] = None) -> FileResult:
+    """Nothing is edited; findings have the outcome that the example names, or there are none."""
+    before = textwrap.dedent(example.before)
+    ast.parse(before)
+    result = transformed(before, example.options, only)
+    assert result.source.decode() == before
+    _check_findings(example, result)
+    return result
+
+
+def check_rewritten(example: Example, only: Optional[Rule] = None) -> FileResult:
+    """The source becomes the expected one, which parses and is left alone the second time."""
+    assert example.after is not None
+    before, after = textwrap.dedent(example.before), textwrap.dedent(example.after)
+    ast.parse(before)
+    ast.parse(after)
+    result = transformed(before, example.options, only)
+    assert result.source.decode() == after
+    again = transformed(after, example.options, only)
+    assert again.source.decode() == after
+    assert not [finding for finding in again.findings if finding.applied]
+    _check_findings(example, result)
+    return result
+
+
+def _check_findings(example: Example, result: FileResult) -> None:
+    outcomes = {finding.outcome for finding in result.findings}
+    if example.outcome is None:
+        assert not result.findings
+    else:
+        assert example.outcome in outcomes, result.findings
+    if example.says:
+        assert any(example.says in finding.message for finding in result.findings), result.findings
