@@ -1,0 +1,88 @@
+"""The programs of the proof with their migrations, as the file that every environment runs.
+
+    python -m execution --count 300 --out FOLDER
+
+TensorFlow 1.15 needs Python 3.7 and the codemods need 3.9, so migrating and running cannot happen
+in one interpreter. The bundle is the bridge; `test_bundle.py` fails when the rules have moved on.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+from tf_lossscale_codemods.model import Outcome
+
+from .graph_programs import (
+    contrib_program,
+    cross_shard_program,
+    graph_trap_program,
+    v1_program,
+)
+from .keras_programs import keras_program, trap_program
+from .leftovers import leftovers
+from .migration import Migrated, migrated
+from .program import Program
+
+__all__ = ["BUNDLE", "COUNT", "bundled", "programs", "read_bundle", "write_bundle"]
+
+BUNDLE = pathlib.Path(__file__).resolve().parents[2] / "data" / "programs"
+COUNT = 420
+SEED = 20200512
+SHARES = (
+    (keras_program, 40),
+    (trap_program, 15),
+    (contrib_program, 18),
+    (v1_program, 14),
+    (graph_trap_program, 8),
+    (cross_shard_program, 5),
+)
+"""How many of a hundred programs each grammar writes."""
+
+
+def programs(count: int) -> Iterator[Program]:
+    """The first `count` programs, always the same ones, shared out over the grammars."""
+    for write, share in SHARES:
+        for number in range(count * share // 100):
+            yield write(SEED, number)
+
+
+def bundled(program: Program) -> dict[str, Any]:
+    """One line of the bundle."""
+    results = {stage: migrated(program, stage) for stage in sorted(program.expects)}
+    return {
+        "name": program.name,
+        "family": program.family,
+        "original": program.original,
+        "before": program.source,
+        "after": {stage: result.source for stage, result in results.items()},
+        # What the migration leaves to a person runs as before only where the originals are.
+        "left": {stage: left_to_a_person(result) for stage, result in results.items()},
+        "ignores": {stage: list(keys) for stage, keys in program.ignores.items()},
+    }
+
+
+def left_to_a_person(result: Migrated) -> list[str]:
+    """Legacy names and reported places that the migration did not touch."""
+    manual = [each.code for each in result.findings if each.outcome is Outcome.MANUAL]
+    return sorted({*leftovers(result.source), *manual})
+
+
+def write_bundle(folder: pathlib.Path, count: int) -> int:
+    """Writes `bundle.jsonl.gz` into the folder; returns the number of programs."""
+    lines = [json.dumps(bundled(program), sort_keys=True) for program in programs(count)]
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "bundle.jsonl.gz", "wb") as raw, gzip.GzipFile(
+        "", "wb", 9, raw, mtime=0
+    ) as packed:
+        packed.write("".join(line + "\n" for line in lines).encode())
+    return len(lines)
+
+
+def read_bundle(folder: pathlib.Path) -> list[dict[str, Any]]:
+    """The lines of a bundle."""
+    with gzip.open(folder / "bundle.jsonl.gz", "rt", encoding="utf-8") as packed:
+        return [json.loads(line) for line in packed]

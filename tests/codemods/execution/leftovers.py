@@ -1,0 +1,49 @@
+"""Which legacy names a program still uses: a look that shares nothing with the rules."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+__all__ = ["leftovers"]
+
+LEGACY = re.compile(
+    r"tensorflow_core\..*|tensorflow\.(contrib|python)(\..*)?"
+    r"|tensorflow\.(compat\.v[12]\.)?keras\.mixed_precision\.experimental(\..*)?"
+    r"|tensorflow\.(compat\.v2\.)?(mixed_precision|train)\.experimental(\..*)?"
+    r"|tensorflow\.tpu\.(CrossShardOptimizer|cross_replica_sum)"
+)
+
+
+def leftovers(source: str) -> list[str]:
+    """Dotted legacy paths that the program imports or reads, resolved through its own bindings."""
+    tree = ast.parse(source)
+    bound: dict[str, str] = {}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                first = name.name.split(".")[0]
+                bound[name.asname or first] = name.name if name.asname else first
+        elif isinstance(node, ast.ImportFrom):
+            for name in node.names:
+                bound[name.asname or name.name] = f"{node.module}.{name.name}"
+    for _ in range(2):  # an alias of an alias
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                path = _path(node.value, bound)
+                if path and path.startswith("tensorflow"):
+                    bound[node.targets[0].id] = path
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            found.append(_path(node, bound) or "")
+    return sorted({path for path in [*bound.values(), *found] if LEGACY.fullmatch(path)})
+
+
+def _path(node: ast.AST, bound: dict[str, str]) -> str | None:
+    if isinstance(node, ast.Name):
+        return bound.get(node.id)
+    if isinstance(node, ast.Attribute):
+        base = _path(node.value, bound)
+        return f"{base}.{node.attr}" if base else None
+    return None

@@ -1,0 +1,37 @@
+"""Records what the originals make of the unmigrated programs, under the TensorFlow installed.
+
+python tests/shim/programs/record.py      (TensorFlow 1.15, 2.3 and 2.4; see `make programs`)
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+from programs.bundle import key_of, read_programs, write_recorded
+from programs.execution import MAJOR_MINOR, execute
+
+
+def main() -> int:
+    """Writes the file of this TensorFlow; 1 if a program fails on the originals themselves."""
+    mine = [each for each in read_programs() if each["original"] == MAJOR_MINOR]
+    results = {key_of(each["before"]): execute(each["before"], each["name"]) for each in mine}
+    failed = {
+        each["name"]: results[key_of(each["before"])]["error"]
+        for each in mine
+        if "error" in results[key_of(each["before"])]
+    }
+    for name, error in failed.items():
+        print(name, error)
+    print(f"{len(mine)} programs, {len(failed)} failed")
+    if not mine:
+        print(f"no program of the bundle has TensorFlow {MAJOR_MINOR} as its original")
+    else:
+        write_recorded(MAJOR_MINOR, results)
+    return 1 if failed or not mine else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Random legacy programs compute the same after their migration.
+
+On TensorFlow 1.15 and 2.4 the unmigrated program runs in the same process and everything it prints
+must be equal to the bit. Elsewhere the result of the original is the recorded one.
+"""
+
+import os
+
+import pytest
+
+from programs.bundle import key_of, read_programs, read_recorded
+from programs.comparison import TOLERANCES, differences
+from programs.execution import MAJOR_MINOR, execute
+
+KERAS_3 = MAJOR_MINOR not in ("1.15", "2.3", "2.4", "2.8", "2.11", "2.15") and not os.environ.get(
+    "TF_USE_LEGACY_KERAS"
+)
+STAGES = {
+    # A program of graph mode runs wherever `compat.v1` does; what it is migrated to must be there.
+    "graph": {
+        "1.15": ["shim"],
+        "2.3": ["shim"],
+        "2.4": ["shim", "final2"],
+    }.get(MAJOR_MINOR, ["shim", "final2", "final3", "unsafe2"]),
+    "keras": {
+        "1.15": [],
+        "2.3": ["shim"],
+    }.get(MAJOR_MINOR, ["shim", "final3", "unsafe3"] if KERAS_3 else ["shim", "final2"]),
+}
+EVERY = {"small": 4, "full": 1, "long": 1}[os.environ.get("TFLS_TEST_SIZE", "small")]
+"""Where the original runs beside it, every program is executed whatever the size."""
+
+
+def kind_of(program):
+    return "keras" if program["family"] in ("keras", "traps") else "graph"
+
+
+PROGRAMS = read_programs()
+RECORDED = read_recorded()
+
+
+def cases():
+    for number, program in enumerate(PROGRAMS):
+        stages = STAGES[kind_of(program)]
+        original_here = program["original"] == MAJOR_MINOR
+        for stage in stages:
+            if stage not in program["after"]:
+                continue
+            portable = not program["left"][stage]
+            if original_here or (portable and number % EVERY == 0):
+                yield pytest.param(program, stage, id=program["name"] + "-" + stage)
+
+
+@pytest.fixture(scope="module")
+def originals():
+    """Results of the unmigrated programs, run once."""
+    return {}
+
+
+@pytest.mark.parametrize(("program", "stage"), cases())
+def test_same_after_migration(program, stage, originals):
+    key = key_of(program["before"])
+    here = program["original"] == MAJOR_MINOR
+    if here and key not in originals:
+        originals[key] = execute(program["before"], program["name"])
+    expected = originals[key] if here else RECORDED[key]
+    assert "error" not in expected
+    after = program["after"][stage]
+    actual = execute(after, program["name"] + "-" + stage)
+    ignores = program["ignores"].get(stage, [])
+    tolerance = 0.0 if here else TOLERANCES[kind_of(program)]
+    wrong = differences(expected, actual, tolerance, ignores)
+    assert not wrong, "{}\n\n{}\n\nbecame\n\n{}".format("\n".join(wrong), program["before"], after)
+
+
+@pytest.mark.skipif(MAJOR_MINOR not in ("1.15", "2.3", "2.4"), reason="the originals are gone")
+def test_recorded_results_are_what_the_originals_give():
+    mine = [program for program in PROGRAMS if program["original"] == MAJOR_MINOR]
+    assert mine
+    for program in mine[::10]:
+        again = execute(program["before"], program["name"])
+        assert not differences(RECORDED[key_of(program["before"])], again, 0.0, [])
+
+
+def test_programs_overflow_and_move_their_scale():
+    """Nothing would be proved by programs in which nothing happens."""
+    moved = [
+        program
+        for program in PROGRAMS
+        if len(set(RECORDED[key_of(program["before"])].get("scales", []))) > 1
+    ]
+    assert len(moved) >= len(PROGRAMS) // 4
+
+
+def test_a_difference_is_seen():
+    one = {"scales": [2.0], "weights": [[1.0]]}
+    assert not differences(one, {"scales": [2.0], "weights": [[1.0 + 1e-7]]}, 2e-6, [])
+    assert differences(one, {"scales": [2.0], "weights": [[1.0 + 1e-7]]}, 0.0, [])
+    assert differences(one, {"scales": [2.0], "weights": [[1.1]]}, 2e-6, [])
+    assert differences(one, {"scales": [2.0 + 1e-7], "weights": [[1.0]]}, 2e-6, [])
+    assert differences(one, {"weights": [[1.0]]}, 2e-6, [])
+    assert differences(one, {"error": "ValueError"}, 2e-6, [])
