@@ -1,0 +1,101 @@
+"""Installs what was built in fresh environments and uses it as a stranger would.
+
+    python tests/package/smoke.py DIRECTORY     # holds one wheel and one sdist
+
+Run by `make package`, outside the checkout, so that nothing is found by accident.
+"""
+
+import glob
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import venv
+import zipfile
+from typing import List
+
+ALLOWED_TOP_LEVEL = {"tf_lossscale", "tf_lossscale_codemods"}
+LEGACY = """\
+from tensorflow.contrib.mixed_precision import FixedLossScaleManager
+
+manager = FixedLossScaleManager(128)
+"""
+
+
+def only(pattern: str) -> str:
+    found = glob.glob(pattern)
+    assert len(found) == 1, f"{pattern} matches {found}"
+    return found[0]
+
+
+def check_contents(wheel: str, sdist: str) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    assert top == ALLOWED_TOP_LEVEL, f"the wheel puts {sorted(top)} into site-packages"
+    for package in sorted(ALLOWED_TOP_LEVEL):
+        assert package + "/py.typed" in names, package
+    assert any(name.endswith("/LICENSE") for name in names)
+    with tarfile.open(sdist) as archive:
+        files = {name.split("/", 1)[-1] for name in archive.getnames()}
+    assert {"setup.cfg", "setup.py", "pyproject.toml", "codemods/__init__.py"} <= files
+
+
+def check_installed(artifact: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        home = os.path.join(folder, "venv")
+        venv.create(home, with_pip=True)
+        bin_folder = os.path.join(home, "bin")
+        environment = {
+            key: value
+            for key, value in os.environ.items()
+            if key not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+        }
+
+        def run(*command: str, status: int = 0) -> str:
+            done = subprocess.run(
+                [os.path.join(bin_folder, command[0]), *command[1:]],
+                cwd=folder,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == status, (command, done.returncode, done.stdout)
+            return done.stdout
+
+        run("pip", "install", "--quiet", artifact)
+        run("python", "-c", "import tf_lossscale, sys; assert 'tensorflow' not in sys.modules")
+        message = run(
+            "python",
+            "-c",
+            "import tf_lossscale as tfls\n"
+            "try: tfls.contrib.mixed_precision.LossScaleOptimizer\n"
+            "except ImportError as error: print(error)",
+        )
+        assert "pip install" in message, message
+        assert "migrate" in run("tf-lossscale", "--help")
+        assert "LS101" in run("tf-lossscale", "rules")
+        assert "LS102" in run("tf-lossscale", "explain", "LS102")
+        script = os.path.join(folder, "train.py")
+        with open(script, "w") as out:
+            out.write(LEGACY)
+        assert "+from tf_lossscale" in run("tf-lossscale", "migrate", script, status=1)
+        run("tf-lossscale", "migrate", "--write", script)
+        with open(script) as result:
+            assert "tf_lossscale" in result.read()
+
+
+def main(arguments: List[str]) -> None:
+    (folder,) = arguments
+    wheel = only(os.path.join(folder, "*.whl"))
+    sdist = only(os.path.join(folder, "*.tar.gz"))
+    check_contents(wheel, sdist)
+    for artifact in (wheel, sdist):
+        check_installed(os.path.abspath(artifact))
+        print(f"installed and used: {os.path.basename(artifact)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,79 @@
+"""What holds of the repository as a whole."""
+
+import ast
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PACKAGE = os.path.join(ROOT, "tf_lossscale")
+
+
+def modules(folder):
+    for directory, _, files in os.walk(folder):
+        for name in sorted(files):
+            if name.endswith(".py"):
+                yield os.path.join(directory, name)
+
+
+@pytest.mark.parametrize("path", modules(PACKAGE), ids=lambda path: os.path.relpath(path, PACKAGE))
+def test_the_shim_parses_as_python_3_7_and_says_what_it_exports(path):
+    with open(path) as source:
+        tree = ast.parse(source.read(), feature_version=(3, 7))
+    names = {
+        getattr(target, "id", None)
+        for node in tree.body
+        for outer in getattr(node, "targets", [getattr(node, "target", None)])
+        for target in getattr(outer, "elts", [outer])
+    }
+    docstring_only = len(tree.body) == 1
+    entry_point = os.path.basename(path) == "__main__.py"
+    assert "__all__" in names or docstring_only or entry_point, "no __all__"
+    assert ast.get_docstring(tree), "no docstring"
+
+
+def test_only_the_version_module_compares_versions_or_imports_private_modules():
+    offenders = []
+    for path in modules(PACKAGE):
+        if os.path.basename(path) == "_versions.py":
+            continue
+        with open(path) as source:
+            tree = ast.parse(source.read())
+        for node in ast.walk(tree):
+            where = "{}:{}".format(os.path.relpath(path, ROOT), getattr(node, "lineno", 0))
+            if isinstance(node, ast.Compare):
+                text = ast.dump(node)
+                if "TF_VERSION" in text or "__version__" in text:
+                    offenders.append(where + " compares versions")
+            modules_named = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+            for name in modules_named:
+                if name.startswith(("tensorflow", "keras", "tf_keras")):
+                    offenders.append(where + " imports " + name)
+    assert not offenders, "belongs in _versions.py:\n" + "\n".join(offenders)
+
+
+def test_help_comes_at_once_and_without_tensorflow():
+    command = [sys.executable, "-X", "importtime", "-m", "tf_lossscale._command", "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "migrate" in done.stdout
+    loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
+    assert not {"tensorflow", "numpy", "libcst"} & loaded
+    fastest = min(
+        _seconds([sys.executable, "-m", "tf_lossscale._command", "--help"]) for _ in "123"
+    )
+    assert fastest < 0.3, f"tf-lossscale --help took {fastest:.2f} s"
+
+
+def _seconds(command):
+    started = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    return time.perf_counter() - started
