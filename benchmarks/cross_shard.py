@@ -1,0 +1,87 @@
+"""CrossShardOptimizer on four logical CPU devices beside the strategy's own all-reduce.
+
+`all_reduce` sums the gradients with `ReplicaContext.all_reduce`; `step` is `apply_gradients` of the
+cross-shard optimizer, and `packed` its sum by our own collectives, which subgroups and optimizers
+with an `apply_gradients` of their own use. `plain` is the update that `step` makes besides: the
+inner optimizer with gradients that need no sum.
+"""
+
+from harness import Report, median_times, quiet
+
+quiet()
+
+import tensorflow as tf  # noqa: E402
+
+import tf_lossscale as tfls  # noqa: E402
+from tf_lossscale._cross_shard.groups import all_shards  # noqa: E402
+from tf_lossscale._cross_shard.packing import sum_packed  # noqa: E402
+from tf_lossscale._cross_shard.shards import current_shards  # noqa: E402
+from tf_lossscale._cross_shard.sums import replica_sum  # noqa: E402
+from tf_lossscale._versions import already_summed  # noqa: E402
+
+tf1 = tf.compat.v1
+REPLICAS = 4
+
+
+def main() -> None:
+    """Runs both sizes."""
+    report = Report("cross_shard", tf.__version__)
+    tf1.enable_eager_execution()
+    config = tf.config.experimental
+    config.set_virtual_device_configuration(
+        config.list_physical_devices("CPU")[0],
+        [config.VirtualDeviceConfiguration() for _ in range(REPLICAS)],
+    )
+    strategy = tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(REPLICAS)])
+    on_replicas = getattr(strategy, "run", None) or strategy.experimental_run_v2
+    for count, size in ((200, 1_000), (20, 500_000)):
+        with strategy.scope():
+            variables = [tf.Variable(tf.ones([size])) for _ in range(count)]
+            inner = tf1.train.GradientDescentOptimizer(0.001)
+            optimizer = tfls.compat.v1.tpu.CrossShardOptimizer(inner)
+
+        def gradients(count=count, size=size):
+            number = tf.distribute.get_replica_context().replica_id_in_sync_group
+            value = tf.cast(number + 1, tf.float32)
+            return [tf.fill([size], value + index) for index in range(count)]
+
+        def total(sums):
+            return tf.add_n([each[0] for each in sums])
+
+        def all_reduce(gradients=gradients):
+            context = tf.distribute.get_replica_context()
+            return total(context.all_reduce(tf.distribute.ReduceOp.SUM, gradients()))
+
+        def packed(gradients=gradients):
+            shards = current_shards("benchmark")
+            groups = all_shards(shards.count)
+            return total(sum_packed(gradients(), lambda x: replica_sum(x, shards, groups)))
+
+        def one_by_one(gradients=gradients):
+            return total([tfls.contrib.tpu.cross_replica_sum(each) for each in gradients()])
+
+        def step(gradients=gradients, optimizer=optimizer, variables=variables):
+            optimizer.apply_gradients(zip(gradients(), variables))
+            return tf.constant(0.0)
+
+        def plain(gradients=gradients, inner=inner, variables=variables):
+            with already_summed([inner]):
+                inner.apply_gradients(zip(gradients(), variables))
+            return tf.constant(0.0)
+
+        ways = {}
+        for each in (all_reduce, packed, one_by_one, step, plain):
+            run = tf.function(lambda each=each: on_replicas(each), autograph=False)
+            ways[each.__name__] = lambda run=run: strategy.experimental_local_results(run())
+        times = median_times(ways, report.repetitions)
+        report.add(
+            f"{count} x {size}",
+            step_over_all_reduce=(times["step"] - times["plain"]) / times["all_reduce"],
+            packed_over_all_reduce=times["packed"] / times["all_reduce"],
+            **{name + "_s": seconds for name, seconds in times.items()},
+        )
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

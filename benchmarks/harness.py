@@ -1,0 +1,92 @@
+"""Times several ways of doing the same thing against one another.
+
+The ways take turns, one call each, so that whatever else the machine does falls on all of them
+alike. The figure for a way is the median of its calls. Nothing is imported but NumPy, so that a
+benchmark decides itself when and how TensorFlow starts.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+__all__ = ["Report", "median_times", "quiet"]
+
+REPETITIONS = 31
+WARM_UP = 4
+
+
+def quiet() -> None:
+    """To be called before TensorFlow is imported: no GPU unless asked for, no start-up chatter."""
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def median_times(
+    ways: Dict[str, Callable[[], Any]], repetitions: int = REPETITIONS
+) -> Dict[str, float]:
+    """Returns the median seconds of a call of each way.
+
+    Args:
+      ways: name to function; a function returns only when its work is done.
+      repetitions: timed calls of each, at least 30, after a few that are not timed.
+    """
+    for way in ways.values():
+        for _ in range(WARM_UP):
+            way()
+    taken: Dict[str, List[float]] = {name: [] for name in ways}
+    for _ in range(repetitions):
+        for name, way in ways.items():
+            start = time.perf_counter()
+            way()
+            taken[name].append(time.perf_counter() - start)
+    return {name: sorted(each)[len(each) // 2] for name, each in taken.items()}
+
+
+class Report:
+    """Rows of one benchmark: printed as a table, and written as JSON for `--json FILE`."""
+
+    def __init__(self, name: str, tensorflow: str) -> None:
+        """Reads the command line.
+
+        Args:
+          name: of the benchmark.
+          tensorflow: version of TensorFlow.
+        """
+        parser = argparse.ArgumentParser(description=name)
+        parser.add_argument("--json", metavar="FILE", help="write the results here, too")
+        parser.add_argument("--repetitions", type=int, default=REPETITIONS)
+        arguments = parser.parse_args()
+        self.repetitions: int = arguments.repetitions
+        self._file: Optional[str] = arguments.json
+        self._head = {
+            "benchmark": name,
+            "tensorflow": tensorflow,
+            "python": platform.python_version(),
+            "cpus": os.cpu_count(),
+        }
+        self._rows: List[Dict[str, Any]] = []
+
+    def add(self, case: str, **figures: Any) -> None:
+        """Adds a row; floats whose name ends in `_s` are seconds and shown in milliseconds."""
+        self._rows.append(dict(case=case, **figures))
+        shown = []
+        for name, value in figures.items():
+            if name.endswith("_s"):
+                shown.append(f"{name[:-2]} {value * 1e3:9.3f} ms")
+            else:
+                shown.append(
+                    f"{name} {value:.2f}" if isinstance(value, float) else f"{name} {value}"
+                )
+        print("{:28} {}".format(case, "  ".join(shown)), flush=True)
+
+    def finish(self) -> None:
+        """Writes the JSON file."""
+        if self._file:
+            with open(self._file, "w", encoding="utf-8") as file:
+                json.dump(dict(self._head, rows=self._rows), file, indent=1)
+                file.write("\n")

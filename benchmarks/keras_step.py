@@ -1,0 +1,109 @@
+"""A whole step of the Keras family, beside the original and the bare optimizer.
+
+What counts is what loss scaling adds: (wrapped - bare) of ours over that of the original of the
+same Keras. `loop` is the Keras 2 loop (scaled loss, unscaled gradients, apply), `fit` what
+Keras 3's `fit` does (scaled loss, apply); the original of Keras 3 has no other.
+
+Usage: keras_step.py [--json FILE] [--repetitions N]
+"""
+
+import importlib
+import os
+import sys
+
+import harness
+
+harness.quiet()
+sys.path.insert(
+    0,
+    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "shim"),
+)
+sys.path.insert(0, os.path.join(sys.path[0], "keras"))
+
+import tensorflow as tf  # noqa: E402
+
+recorded = importlib.import_module("recorded")
+
+CASES = {"200 x 1,000": (200, 1000), "20 x 500,000": (20, 500000)}
+
+
+def step(kind, optimizer, style, count, size, compiled):
+    """Returns a function that makes one step of Adam on `count` variables, and waits for it."""
+    variables = [recorded.make_variable(kind, [1.0] * size, "w") for _ in range(count)]
+    watched = [recorded.gradient_source(each) for each in variables]
+    if hasattr(optimizer, "build"):
+        optimizer.build(variables)
+
+    def body():
+        with tf.GradientTape() as tape:
+            # A loss whose gradients cost next to nothing, so that the optimizer is what is timed.
+            loss = tf.add_n([tf.reduce_sum(each) for each in watched])
+            if style == "loop":
+                loss = optimizer.get_scaled_loss(loss)
+            elif style == "fit":
+                loss = optimizer.scale_loss(loss)
+        gradients = tape.gradient(loss, watched)
+        if style == "loop":
+            gradients = optimizer.get_unscaled_gradients(gradients)
+        optimizer.apply_gradients(list(zip(gradients, variables)))
+        return watched[0].read_value()[0]
+
+    run = tf.function(body) if compiled else body
+    return lambda: run().numpy()
+
+
+def ways_of(kind, count, size, compiled):
+    """Yields a name and the ways: bare, original and ours, in one style."""
+    ours = recorded.Subject(kind, "final", "ours")
+    api = "keras3" if kind.name == "keras3" else "final"
+    if api == "final" and not hasattr(kind.keras.mixed_precision, "LossScaleOptimizer"):
+        api = "experimental"
+    original = recorded.Subject(kind, api, "original")
+
+    def made(subject, style):
+        inner = ours.inner("Adam", learning_rate=1e-3)
+        optimizer = inner if subject is None else subject.dynamic(inner, 8.0, 1000)
+        return step(kind, optimizer, style, count, size, compiled)
+
+    style = "fit" if kind.name == "keras3" else "loop"
+    yield (
+        style,
+        {
+            "bare": made(None, "bare"),
+            "original": made(original, style),
+            "ours": made(ours, style),
+        },
+    )
+    if kind.name == "keras3":
+        yield (
+            "loop",
+            {
+                "bare": made(None, "bare"),
+                "original": made(original, "fit"),
+                "ours": made(ours, "loop"),
+            },
+        )
+
+
+def main():
+    report = harness.Report("A step of the Keras family", tf.__version__)
+    with recorded.eagerly():
+        for kind in recorded.kinds():
+            for case, (count, size) in CASES.items():
+                for mode in ("function", "eager"):
+                    for style, ways in ways_of(kind, count, size, mode == "function"):
+                        times = harness.median_times(ways, report.repetitions)
+                        ours = times["ours"] - times["bare"]
+                        original = times["original"] - times["bare"]
+                        report.add(
+                            f"{kind.name} {style} {mode} {case}",
+                            bare_s=times["bare"],
+                            original_s=times["original"],
+                            ours_s=times["ours"],
+                            added_by_ours_over_original=ours / original,
+                        )
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

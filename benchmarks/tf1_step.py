@@ -1,0 +1,158 @@
+"""A whole step of the TensorFlow 1 family, beside the original and the bare optimizer.
+
+What counts is what loss scaling adds: (wrapped - bare) of ours over that of the original.
+"""
+
+import os
+import subprocess
+import sys
+
+import harness
+
+harness.quiet()
+
+import tensorflow as tf  # noqa: E402
+
+import tf_lossscale as tfls  # noqa: E402
+
+tf1 = tf.compat.v1
+tf1.logging.set_verbosity("ERROR")
+OURS_V1 = tfls.compat.v1.mixed_precision
+CASES = {"200 x 1,000": (200, 1000), "20 x 500,000": (20, 500000)}
+
+
+def v1(namespace):
+    return lambda opt: namespace.MixedPrecisionLossScaleOptimizer(
+        opt, namespace.DynamicLossScale(8.0, 1000)
+    )
+
+
+def contrib(namespace):
+    return lambda opt: namespace.LossScaleOptimizer(
+        opt, namespace.ExponentialUpdateLossScaleManager(8.0, 1000)
+    )
+
+
+def families():
+    original = tf1.train.experimental
+    yield "v1", v1(original), v1(OURS_V1)
+    if tf.__version__.startswith("1."):
+        from tensorflow.contrib import mixed_precision
+
+        yield "contrib", contrib(mixed_precision), contrib(tfls.contrib.mixed_precision)
+
+
+def gradients_for(variables):
+    # A loss whose gradients cost next to nothing, so that the optimizer is what is timed.
+    return tf.add_n([tf.reduce_sum(each) for each in variables])
+
+
+def session_step(wrap, count, size):
+    """Returns a function that makes one step in a Session, and how many operations there are."""
+    graph = tf.Graph()
+    with graph.as_default():
+        variables = [
+            tf1.Variable(tf.ones([size]), use_resource=True, name="w") for _ in range(count)
+        ]
+        optimizer = wrap(tf1.train.AdamOptimizer(1e-3))
+        step = optimizer.minimize(gradients_for(variables), var_list=variables)
+        definition = graph.as_graph_def()
+        bodies = [function.node_def for function in definition.library.function]
+        operations = len(definition.node) + sum(len(body) for body in bodies)
+        # One thread: what is compared is work, and not the luck of its scheduling.
+        one = tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+        session = tf1.Session(graph=graph, config=one)
+        session.run(tf1.global_variables_initializer())
+    return session.make_callable(step), operations
+
+
+def function_step(wrap, count, size):
+    """Returns a `tf.function` that makes one step."""
+    variables = [tf.Variable(tf.ones([size])) for _ in range(count)]
+    optimizer = wrap(tf1.train.AdamOptimizer(1e-3))
+
+    @tf.function
+    def step():
+        optimizer.minimize(lambda: gradients_for(variables), var_list=variables)
+        return variables[0].read_value()[0]
+
+    return lambda: step().numpy()
+
+
+def eager_step(wrap, count, size):
+    variables = [tf.Variable(tf.ones([size])) for _ in range(count)]
+    optimizer = wrap(tf1.train.AdamOptimizer(1e-3))
+
+    def step():
+        optimizer.minimize(lambda: gradients_for(variables), var_list=variables)
+        return variables[0][0].numpy()
+
+    return step
+
+
+WAYS = ("bare", "original", "ours")
+
+
+def ways_of(family):
+    for name, original, ours in families():
+        if name == family:
+            return dict(zip(WAYS, (lambda opt: opt, original, ours)))
+    raise ValueError(family)
+
+
+def peak_memory(family, way):
+    """Prints the largest resident size, in MB, of a process that made some steps."""
+    step, _ = session_step(ways_of(family)[way], *CASES["20 x 500,000"])
+    for _ in range(10):
+        step()
+    # Not `ru_maxrss`: that of a new process begins with the size of the one that started it.
+    with open("/proc/self/status", encoding="ascii") as file:
+        (line,) = [line for line in file if line.startswith("VmHWM")]
+    print(int(line.split()[1]) / 1024.0)
+
+
+def measured_memory(family, way):
+    command = [sys.executable, "-W", "ignore", os.path.abspath(__file__), "--peak", family, way]
+    return float(subprocess.check_output(command, universal_newlines=True).split()[-1])
+
+
+def main():
+    report = harness.Report("A step of the TensorFlow 1 family", tf.__version__)
+    modes = {"session": lambda *args: session_step(*args)[0]}
+    if tf.executing_eagerly():
+        modes.update(function=function_step, eager=eager_step)
+    for family, original, ours in families():
+        for case, (count, size) in CASES.items():
+            for mode, make in modes.items():
+                ways = {
+                    name: make(wrap, count, size)
+                    for name, wrap in (
+                        ("bare", lambda opt: opt),
+                        ("original", original),
+                        ("ours", ours),
+                    )
+                }
+                times = harness.median_times(ways, report.repetitions)
+                extra = times["ours"] - times["bare"], times["original"] - times["bare"]
+                report.add(
+                    f"{family} {mode} {case}",
+                    bare_s=times["bare"],
+                    original_s=times["original"],
+                    ours_s=times["ours"],
+                    added_by_ours_over_original=extra[0] / extra[1],
+                )
+        operations = {
+            name: (session_step(wrap, 30, 10)[1] - session_step(wrap, 10, 10)[1]) / 20.0
+            for name, wrap in ways_of(family).items()
+        }
+        report.add(family + " operations per variable", **operations)
+        memory = {name: measured_memory(family, name) for name in WAYS}
+        report.add(family + " peak memory of a process, MB", **memory)
+    report.finish()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--peak"]:
+        peak_memory(*sys.argv[2:4])
+    else:
+        main()
