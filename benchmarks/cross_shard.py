@@ -54,7 +54,7 @@ def main() -> None:
 
         def packed(gradients=gradients):
             shards = current_shards("benchmark")
-            groups = all_shards(shards.count)
+            groups = all_shards(shards.number)
             return total(sum_packed(gradients(), lambda x: replica_sum(x, shards, groups)))
 
         def one_by_one(gradients=gradients):
