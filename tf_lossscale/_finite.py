@@ -61,11 +61,24 @@ def _by_elements(values: Sequence[Any]) -> Any:
 
 def _by_sums(values: Sequence[Any]) -> Any:
     axes, sums = _Axes(), {}  # type: ignore[var-annotated]
-    for each in values:
+    for each in _added_up(values) if tf.executing_eagerly() else values:
         total = tf1.reduce_sum(each, axis=axes.of(each))
         sums.setdefault(total.dtype, []).append(total)
     surely = _is_finite(_total([tf.cast(_total(same), tf.float32) for same in sums.values()]))
     return branch(tf.logical_not(surely), lambda: _by_elements(values))
+
+
+def _added_up(values: Sequence[Any]) -> List[Any]:
+    """Adds up the tensors that are alike.
+
+    In eager mode the time of many small gradients is that of calling TensorFlow once for each; a
+    graph runs the sums of several gradients at once, which is faster than to add them up.
+    """
+    alike: Dict[Any, List[Any]] = {}
+    for each in values:
+        # Nothing is moved to another device for this.
+        alike.setdefault((each.dtype, tuple(each.shape.as_list()), each.device), []).append(each)
+    return [_total(tensors) for tensors in alike.values()]
 
 
 def _total(tensors: List[Any]) -> Any:
