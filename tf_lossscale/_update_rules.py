@@ -6,8 +6,9 @@ operations. NaN and infinite scales are part of the rules (the recorded traces o
 such cases), so `max` is a comparison here: `tf.maximum` has changed its mind about NaN.
 """
 
-from typing import Any
+from typing import Any, Callable, Optional
 
+from tf_lossscale._branch import branch
 from tf_lossscale._versions import not_converted, tf, tf1, where
 
 __all__ = ["contrib_update", "dynamic_update"]
@@ -54,6 +55,7 @@ def contrib_update(
     decr_every: Any,
     incr_ratio: Any,
     decr_ratio: Any,
+    reset: Optional[Callable[[], Any]] = None,
 ) -> Any:
     """Assigns the next state of an `ExponentialUpdateLossScaleManager`.
 
@@ -71,13 +73,14 @@ def contrib_update(
       decr_every: non-finite steps after which it shrinks.
       incr_ratio: factor of growth.
       decr_ratio: factor of decrease.
+      reset: called when the scale has changed, instead of starting both counts again; returns an
+        operation, or None in eager mode.
 
     Returns:
       An operation that makes the assignments; None in eager mode.
     """
-    old_scale = _read(scale)
-    good, bad = _read(good_steps) + 1, _read(bad_steps)
-    bad_counted = bad + 1
+    old_scale, old_good, bad = _read(scale), _read(good_steps), _read(bad_steps)
+    good, bad_counted = old_good + 1, bad + 1
     not_finite = tf.logical_not(finite)
     grows = tf.logical_and(finite, good >= incr_every)
     shrinks = tf.logical_and(not_finite, bad_counted >= decr_every)
@@ -86,11 +89,17 @@ def contrib_update(
     multiplied = old_scale * decr_ratio
     shrunk = where(multiplied > 1.0, multiplied, tf.ones([], tf.float32))  # NaN becomes 1
     zero = tf.zeros_like(good)
-    return _assign(
+    kept_good, kept_bad = (zero, zero) if reset is None else (old_good, bad)
+    assigned = _assign(
         (scale, where(grows, grown, where(shrinks, shrunk, old_scale))),
-        (good_steps, where(tf.logical_or(changes, not_finite), zero, good)),
-        (bad_steps, where(changes, zero, where(finite, bad, bad_counted))),
+        (good_steps, where(changes, kept_good, where(finite, good, zero))),
+        (bad_steps, where(changes, kept_bad, where(finite, bad, bad_counted))),
     )
+    if reset is None:
+        return assigned
+    with tf.control_dependencies([] if assigned is None else [assigned]):
+        was_reset = branch(tf.identity(changes), reset)
+    return None if assigned is None else tf.group(was_reset)
 
 
 def _read(variable: Any) -> Any:

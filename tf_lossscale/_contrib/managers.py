@@ -1,7 +1,7 @@
 """The loss-scale managers of `tf.contrib.mixed_precision`."""
 
 import abc
-from typing import Any
+from typing import Any, Callable, Optional
 
 from tf_lossscale._tracking import HoldsState
 from tf_lossscale._update_rules import contrib_update
@@ -150,6 +150,7 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
                 self._decr_every_n_nan_or_inf,
                 self._incr_ratio,
                 self._decr_ratio,
+                self._overridden_reset(),
             )
             if update is None:
                 return None
@@ -159,6 +160,12 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
     def _reset_stats(self) -> Any:
         """Sets both counts to 0: returns the operation, None in eager mode."""
         return tf.group(self._num_good_steps.assign(0), self._num_bad_steps.assign(0))
+
+    def _overridden_reset(self) -> Optional[Callable[[], Any]]:
+        """The `_reset_stats` of a subclass, which the original calls; None where it is ours."""
+        ours = ExponentialUpdateLossScaleManager._reset_stats
+        overridden = getattr(self._reset_stats, "__func__", None) is not ours
+        return self._reset_stats if overridden else None
 
     def _state(self, name: str, value: Any, dtype: Any) -> Any:
         variable = tf1.Variable(value, trainable=False, dtype=dtype, name=name)

@@ -135,6 +135,41 @@ def test_exponential_manager(contrib):
         assert manager.get_loss_scale().numpy() == 8.0
 
 
+@pytest.mark.parametrize("mode", [support.graph, lambda: support.graph(True), support.eager])
+def test_an_overridden_reset_is_called_when_the_scale_changes(contrib, mode):
+    class KeepsBadSteps(contrib.ExponentialUpdateLossScaleManager):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.resets = tf1.Variable(0, trainable=False, use_resource=True)
+
+        def _reset_stats(self):
+            return tf.group(self._num_good_steps.assign(0), self.resets.assign_add(1))
+
+    seen = []
+    with mode() as session:
+        manager = KeepsBadSteps(64.0, 2, 2, 2.0, 0.5)
+        state = [manager._num_good_steps, manager._num_bad_steps, manager.resets]
+        if session is not None:
+            finite = tf1.placeholder(tf.bool, [])
+            update = manager.update_loss_scale(finite)
+            session.run(tf1.global_variables_initializer())
+        for flag in (False, True, True, False, True, False):
+            if session is None:
+                assert manager.update_loss_scale(flag) is None
+                seen.append([each.numpy() for each in [manager.get_loss_scale(), *state]])
+            else:
+                session.run(update, {finite: flag})
+                seen.append(session.run([manager.get_loss_scale(), *state]))
+    assert seen == [
+        [64, 0, 1, 0],
+        [64, 1, 1, 0],
+        [128, 0, 1, 1],
+        [64, 0, 1, 2],
+        [64, 1, 1, 2],
+        [32, 0, 1, 3],
+    ]
+
+
 def test_a_manager_of_ones_own(contrib):
     class Halving(contrib.LossScaleManager):
         def __init__(self):  # without a call of the base class
