@@ -1,18 +1,17 @@
 """The optimizer of `tf.contrib.mixed_precision`."""
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, Optional
 
 from tf_lossscale._finite import all_finite
 from tf_lossscale._replicas import aggregated, merge
-from tf_lossscale._scaling import scale_loss, unscale_gradients
+from tf_lossscale._scaled_optimizer import ScaledLossOptimizer
 from tf_lossscale._step import apply_if, as_pairs, require_replica_context
 from tf_lossscale._versions import Trackable, is_keras_object, not_converted, tf, tf1
-from tf_lossscale._wrapper import OptimizerWrapper
 
 __all__ = ["LossScaleOptimizer"]
 
 
-class LossScaleOptimizer(OptimizerWrapper):
+class LossScaleOptimizer(ScaledLossOptimizer):
     """An optimizer that scales the loss by a manager's scale and skips steps that overflowed.
 
     Stands for `tf.contrib.mixed_precision.LossScaleOptimizer`, TensorFlow 1.15. In each step the
@@ -40,47 +39,15 @@ class LossScaleOptimizer(OptimizerWrapper):
     def _inner(self) -> Any:
         return self._opt
 
-    @not_converted
-    def compute_gradients(
-        self,
-        loss: Any,
-        var_list: Optional[Any] = None,
-        gate_gradients: int = tf1.train.Optimizer.GATE_OP,
-        aggregation_method: Optional[Any] = None,
-        colocate_gradients_with_ops: bool = False,
-        grad_loss: Optional[Any] = None,
-    ) -> List[Tuple[Any, Any]]:
-        """Computes the gradients of `loss`, through a loss that is scaled up.
+    def _current_loss_scale(self) -> Any:
+        return self._loss_scale_manager.get_loss_scale()
 
-        Args:
-          loss: float tensor of shape `[]`, or a callable that returns it; in eager mode a callable.
-          var_list: the variables; all trainable ones of the graph if None.
-          gate_gradients: `GATE_NONE`, `GATE_OP` or `GATE_GRAPH`.
-          aggregation_method: how gradient terms are combined, an `AggregationMethod`.
-          colocate_gradients_with_ops: whether gradients are placed where their ops are.
-          grad_loss: tensor that holds the gradient of the loss, or None.
-
-        Returns:
-          Pairs of the gradient (in the variable's dtype, scaled down again; None where the loss
-          does not depend on the variable) and the variable.
-
-        Raises:
-          TypeError: a tensor was given in eager mode.
-        """
+    def _check_loss(self, loss: Any) -> None:
         if tf.executing_eagerly() and not callable(loss):
             raise TypeError(
                 f"loss must be callable in eager mode, got {type(loss).__name__}: pass a function "
                 "of no arguments that computes the loss, so that its gradients can be recorded"
             )
-        gradients_and_variables = self._opt.compute_gradients(
-            scale_loss(loss, self._loss_scale_manager.get_loss_scale),
-            var_list=var_list,
-            gate_gradients=gate_gradients,
-            aggregation_method=aggregation_method,
-            colocate_gradients_with_ops=colocate_gradients_with_ops,
-            grad_loss=grad_loss,
-        )
-        return unscale_gradients(gradients_and_variables, self._loss_scale_manager.get_loss_scale())
 
     @not_converted
     def apply_gradients(

@@ -1,18 +1,17 @@
 """`MixedPrecisionLossScaleOptimizer`."""
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Optional
 
 from tf_lossscale._replicas import merge
-from tf_lossscale._scaling import scale_loss, unscale_gradients
+from tf_lossscale._scaled_optimizer import ScaledLossOptimizer
 from tf_lossscale._step import apply_if, as_pairs, require_replica_context
 from tf_lossscale._v1.identifiers import as_loss_scale
 from tf_lossscale._versions import not_converted, tf1
-from tf_lossscale._wrapper import OptimizerWrapper
 
 __all__ = ["MixedPrecisionLossScaleOptimizer"]
 
 
-class MixedPrecisionLossScaleOptimizer(OptimizerWrapper):
+class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
     """An optimizer that scales the loss, and skips the steps that its loss scale rejects.
 
     Stands for `tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer`, TensorFlow 2.21. In
@@ -50,42 +49,8 @@ class MixedPrecisionLossScaleOptimizer(OptimizerWrapper):
         """Returns the variables of the inner optimizer, then those of the loss scale."""
         return self._optimizer.variables() + list(self._loss_scale._weights.values())
 
-    @not_converted
-    def compute_gradients(
-        self,
-        loss: Any,
-        var_list: Optional[Any] = None,
-        gate_gradients: int = tf1.train.Optimizer.GATE_OP,
-        aggregation_method: Optional[Any] = None,
-        colocate_gradients_with_ops: bool = False,
-        grad_loss: Optional[Any] = None,
-    ) -> List[Tuple[Any, Any]]:
-        """Computes the gradients of `loss`, through a loss that is scaled up.
-
-        Args:
-          loss: float tensor of shape `[]`, or a callable that returns it; in eager mode a callable.
-          var_list: the variables; all trainable ones of the graph if None.
-          gate_gradients: `GATE_NONE`, `GATE_OP` or `GATE_GRAPH`.
-          aggregation_method: how gradient terms are combined, an `AggregationMethod`.
-          colocate_gradients_with_ops: whether gradients are placed where their ops are.
-          grad_loss: tensor that holds the gradient of the loss, or None.
-
-        Returns:
-          Pairs of the gradient (in the variable's dtype, scaled down again; None where the loss
-          does not depend on the variable) and the variable.
-
-        Raises:
-          RuntimeError: a tensor was given in eager mode.
-        """
-        gradients_and_variables = self._optimizer.compute_gradients(
-            scale_loss(loss, self._loss_scale),
-            var_list=var_list,
-            gate_gradients=gate_gradients,
-            aggregation_method=aggregation_method,
-            colocate_gradients_with_ops=colocate_gradients_with_ops,
-            grad_loss=grad_loss,
-        )
-        return unscale_gradients(gradients_and_variables, self._loss_scale())
+    def _current_loss_scale(self) -> Any:
+        return self._loss_scale()
 
     @not_converted
     def apply_gradients(

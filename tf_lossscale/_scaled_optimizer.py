@@ -1,0 +1,61 @@
+"""What the two loss-scale optimizers around a `tf.compat.v1.train.Optimizer` have in common."""
+
+from typing import Any, List, Optional, Tuple
+
+from tf_lossscale._scaling import scale_loss, unscale_gradients
+from tf_lossscale._versions import not_converted, tf1
+from tf_lossscale._wrapper import OptimizerWrapper
+
+__all__ = ["ScaledLossOptimizer"]
+
+
+class ScaledLossOptimizer(OptimizerWrapper):
+    """A wrapper whose inner optimizer computes the gradients of a loss that is scaled up.
+
+    Subclasses give `_current_loss_scale`, and `_check_loss` where they are choosy.
+    """
+
+    def _current_loss_scale(self) -> Any:
+        raise NotImplementedError("a subclass says where its loss scale comes from")
+
+    def _check_loss(self, loss: Any) -> None:
+        """Raises an error where the class itself does not take such a loss."""
+
+    @not_converted
+    def compute_gradients(
+        self,
+        loss: Any,
+        var_list: Optional[Any] = None,
+        gate_gradients: int = tf1.train.Optimizer.GATE_OP,
+        aggregation_method: Optional[Any] = None,
+        colocate_gradients_with_ops: bool = False,
+        grad_loss: Optional[Any] = None,
+    ) -> List[Tuple[Any, Any]]:
+        """Computes the gradients of `loss`, through a loss that is scaled up.
+
+        Args:
+          loss: float tensor of shape `[]`, or a callable that returns it; in eager mode a callable.
+          var_list: the variables; all trainable ones of the graph if None.
+          gate_gradients: `GATE_NONE`, `GATE_OP` or `GATE_GRAPH`.
+          aggregation_method: how gradient terms are combined, an `AggregationMethod`.
+          colocate_gradients_with_ops: whether gradients are placed where their ops are.
+          grad_loss: tensor that holds the gradient of the loss, or None.
+
+        Returns:
+          Pairs of the gradient (in the variable's dtype, scaled down again; None where the loss
+          does not depend on the variable) and the variable.
+
+        Raises:
+          TypeError: a tensor was given in eager mode to the optimizer of `contrib`.
+          RuntimeError: a tensor was given in eager mode to another.
+        """
+        self._check_loss(loss)
+        gradients_and_variables = self._inner().compute_gradients(
+            scale_loss(loss, self._current_loss_scale),
+            var_list=var_list,
+            gate_gradients=gate_gradients,
+            aggregation_method=aggregation_method,
+            colocate_gradients_with_ops=colocate_gradients_with_ops,
+            grad_loss=grad_loss,
+        )
+        return unscale_gradients(gradients_and_variables, self._current_loss_scale())
