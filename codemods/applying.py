@@ -10,7 +10,7 @@ import libcst as cst
 from .marks import mark_edits
 from .model import FileError, FileResult, Finding, Outcome
 from .parsing import syntax_error
-from .positions import Place, Rendered, rendered
+from .positions import Place, Rendered, text_of
 from .program import Program
 from .proposal import Proposal
 from .spelling import spelled
@@ -44,21 +44,23 @@ def applied(
     findings += suppressions.unused(program.options)
     results = []
     for index, (source, error) in enumerate(zip(sources, errors)):
-        module = program.modules[index]
-        if module is None:
+        module, text = program.modules[index], texts[index]
+        if module is None or text is None:
             results.append(FileResult(source, error=error))
             continue
         mine = sorted((one for at, one in findings if at == index), key=_place_of)
-        new_source = rebuilt(module, edits, program.parents)
-        results.append(_result(source, new_source, mine))
+        edited = rebuilt(module, edits, program.parents)
+        results.append(_result(source, edited, text, mine))
     return results
 
 
-def _result(source: bytes, module: Optional[cst.Module], findings: list[Finding]) -> FileResult:
+def _result(
+    source: bytes, module: Optional[cst.Module], text: Rendered, findings: list[Finding]
+) -> FileResult:
     if module is None:
         note = "nothing can be edited; see its findings" if findings else "nothing legacy in it"
         return FileResult(source, tuple(findings), None, note)
-    new_source = rendered(module, 0, ()).text.encode(module.encoding)
+    new_source = text_of(module, text.statements).encode(module.encoding)
     problem = syntax_error(new_source)
     if problem is not None:
         message = f"was left: the edited text would not parse ({problem.message})"

@@ -11,6 +11,8 @@ __all__ = ["comments_in", "keeping_comments"]
 
 def comments_in(node: cst.CSTNode) -> list[str]:
     """The comments inside `node`, in order."""
+    if "#" not in cst.Module([]).code_for_node(node):  # a walk costs ten times as much
+        return []
     found: list[str] = []
 
     class Collector(cst.CSTVisitor):

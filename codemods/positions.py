@@ -7,8 +7,9 @@ This renders the tree as `Module.code` does and notes where the wanted nodes beg
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Optional
 
@@ -18,7 +19,7 @@ import libcst as cst
 # hook for positions; LibCST's own position provider subclasses it in the same way.
 from libcst._nodes.internal import CodegenState
 
-__all__ = ["Place", "Rendered", "rendered"]
+__all__ = ["Place", "Rendered", "rendered", "text_of"]
 
 _NEWLINE = re.compile(r"\r\n?|\n")
 
@@ -33,10 +34,11 @@ class Place(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """The text of a tree, and the places of the wanted nodes."""
+    """The text of a tree, the places of the wanted nodes, and each top-level statement's tokens."""
 
     text: str
     places: dict[cst.CSTNode, Place]
+    statements: dict[cst.CSTNode, list[str]]
 
 
 class _Nothing(AbstractContextManager[None]):
@@ -63,8 +65,9 @@ class _State(CodegenState):
     def __init__(self, module: cst.Module, wanted: Collection[cst.CSTNode]) -> None:
         super().__init__(module.default_indent, module.default_newline)
         self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
-        self._wanted = wanted
+        self._wanted = {id(node) for node in wanted}  # to hash a node calls Python code
         self._nothing = _Nothing()
+        self.add_token = self.tokens.append  # the base's own method costs a call more a token
 
     def record_syntactic_position(
         self,
@@ -73,21 +76,49 @@ class _State(CodegenState):
         start_node: Optional[cst.CSTNode] = None,
         end_node: Optional[cst.CSTNode] = None,
     ) -> Any:  # the base says that it is a generator's context manager, and only enters it
-        return _Noting(self, node) if node in self._wanted else self._nothing
+        return _Noting(self, node) if id(node) in self._wanted else self._nothing
 
 
 def rendered(module: cst.Module, source: int, wanted: Collection[cst.CSTNode]) -> Rendered:
     """The text of `module`, and the places of `wanted` in it."""
     state = _State(module, wanted)
-    module._codegen(state)
-    ends = []
-    length = 0
-    for token in state.tokens:
-        length += len(token)
-        ends.append(length)
+    statements = _render(module, state, {})
     text = "".join(state.tokens)
-    if not wanted:
-        return Rendered(text, {})
+    return Rendered(text, _places(state, source, text) if wanted else {}, statements)
+
+
+def text_of(module: cst.Module, known: Mapping[cst.CSTNode, list[str]]) -> str:
+    """The text of an edited `module`; the statements in `known` have these tokens still."""
+    state = _State(module, ())
+    _render(module, state, known)
+    return "".join(state.tokens)
+
+
+def _render(
+    module: cst.Module, state: _State, known: Mapping[cst.CSTNode, list[str]]
+) -> dict[cst.CSTNode, list[str]]:
+    """As `Module.code` does, statement by statement; returns the tokens of each."""
+    statements = {}
+    for line in module.header:
+        line._codegen(state)
+    for statement in module.body:
+        start = len(state.tokens)
+        if statement in known:
+            state.tokens += known[statement]
+        else:
+            statement._codegen(state)
+        statements[statement] = state.tokens[start:]
+    for line in module.footer:
+        line._codegen(state)
+    if not module.has_trailing_newline:
+        state.pop_trailing_newline()
+    elif not state.tokens:
+        state.add_token(state.default_newline)
+    return statements
+
+
+def _places(state: _State, source: int, text: str) -> dict[cst.CSTNode, Place]:
+    ends = list(itertools.accumulate(map(len, state.tokens)))
     starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
     places = {}
     for node, (first, last) in state.spans.items():
@@ -95,4 +126,4 @@ def rendered(module: cst.Module, source: int, wanted: Collection[cst.CSTNode]) -
         line = bisect.bisect_right(starts, begin)
         end_line = bisect.bisect_right(starts, max(begin, ends[last - 1] - 1 if last else 0))
         places[node] = Place(source, line, begin - starts[line - 1] + 1, end_line)
-    return Rendered(text, places)
+    return places

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Callable, NamedTuple, Optional, TypeVar
 
@@ -119,8 +120,11 @@ class Program:
         self.migrated: list[tuple[cst.CSTNode, str]] = []
         self._memo: dict[object, object] = {}
         self._held: dict[tuple[Scope, str], bool] = {}
+        suspects = self._named_like_ours()
         for name, scope in self.scopes.loads.items():
-            self._resolve(name, scope)
+            meanings = self.origins.of_name(name.value, scope)
+            if name in suspects or any(map(_leads_to_us, meanings)):
+                self._resolve(name, scope, meanings)
         for binding in self.imports():
             self._resolve_import(binding)
         for scope in self.all_scopes():
@@ -160,8 +164,24 @@ class Program:
         parent = self.parents.get(node)
         return parent if isinstance(parent, cst.Call) and parent.func is node else None
 
-    def _resolve(self, name: cst.Name, scope: Scope) -> None:
-        meanings = self.origins.of_name(name.value, scope)
+    def _named_like_ours(self) -> set[cst.Name]:
+        """The loads that are called as one of our symbols, or that a chain to such a name is on."""
+        found = {name for name in self.scopes.loads if name.value in DISTINCTIVE}
+        for symbol in DISTINCTIVE:
+            for attribute in self.attributes(symbol):
+                node: cst.CSTNode = attribute
+                while not isinstance(node, cst.Name):
+                    if isinstance(node, cst.Attribute):
+                        node = node.value
+                    elif isinstance(node, cst.Call):
+                        node = node.func
+                    else:
+                        break
+                else:
+                    found.add(node)
+        return found
+
+    def _resolve(self, name: cst.Name, scope: Scope, meanings: frozenset[str]) -> None:
         if not meanings:
             return
         node: cst.CSTNode = name
@@ -292,6 +312,12 @@ class Program:
     def code(node: cst.CSTNode) -> str:
         """The source of `node`."""
         return cst.Module([]).code_for_node(node)
+
+
+@functools.lru_cache(maxsize=4096)
+def _leads_to_us(meaning: str) -> bool:
+    """Whether a chain that begins with `meaning` can end at a symbol of TensorFlow or the shim."""
+    return root_of(meaning) is not None or meaning.partition(".")[0] == "tf_lossscale"
 
 
 def _foreign(meanings: frozenset[str]) -> bool:

@@ -26,36 +26,48 @@ Edit = Callable[[cst.CSTNode], object]
 
 _NO_SYNTAX = {
     "lpar", "rpar", "lbracket", "rbracket", "lbrace", "rbrace", "header", "footer", "newline",
-    "semicolon", "comma", "equal", "dot", "operator", "encoding", "default_indent",
+    "semicolon", "comma", "equal", "dot", "operator", "relative", "encoding", "default_indent",
 }  # fmt: skip
-_fields: dict[type, tuple[str, ...]] = {}
 
 
-def _fields_of(kind: type) -> tuple[str, ...]:
-    known = _fields.get(kind)
-    if known is not None:
-        return known
-    names = tuple(
-        field.name
-        for field in dataclasses.fields(kind)
-        if not field.name.startswith("_")
-        and "whitespace" not in field.name
-        and "lines" not in field.name
-        and field.name not in _NO_SYNTAX
-    )
-    _fields[kind] = names
-    return names
+class _Fields(dict[type, tuple[str, ...]]):
+    """For each class of node the fields that can hold syntax."""
+
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        self[kind] = tuple(
+            field.name
+            for field in dataclasses.fields(kind)
+            if field.type is not str
+            and not field.name.startswith("_")
+            and "whitespace" not in field.name
+            and "lines" not in field.name
+            and field.name not in _NO_SYNTAX
+        )
+        return self[kind]
+
+
+class _IsNode(dict[type, bool]):
+    """For each class of a field's value whether it is a node; faster than to ask an ABC."""
+
+    def __missing__(self, kind: type) -> bool:
+        self[kind] = issubclass(kind, cst.CSTNode)
+        return self[kind]
+
+
+_fields = _Fields()
+_is_node = _IsNode()
 
 
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """The children of `node` that are syntax, in the order of the source (targets of loops too)."""
-    found = []
-    for name in _fields_of(type(node)):
+    found: list[cst.CSTNode] = []
+    for name in _fields[node.__class__]:
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
+        kind = value.__class__
+        if kind is tuple or kind is list:
+            found.extend(value)
+        elif _is_node[kind]:
             found.append(value)
-        elif value.__class__ in (tuple, list):
-            found.extend([item for item in value if isinstance(item, cst.CSTNode)])
     return found
 
 
@@ -106,7 +118,7 @@ def rebuilt(
     def build(node: cst.CSTNode) -> object:
         result: object = node
         changes: dict[str, object] = {}
-        for name in _fields_of(type(node)):
+        for name in _fields[type(node)]:
             value = getattr(node, name)
             if isinstance(value, cst.CSTNode):
                 if value in dirty:
