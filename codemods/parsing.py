@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import warnings
+from collections.abc import Iterator
 from typing import Optional, Union
 
 import libcst as cst
@@ -31,7 +33,8 @@ def parsed(source: bytes) -> Union[cst.Module, FileError]:
     if _overflows(source):
         return FileError("", 0, _TOO_DEEP)
     try:
-        return cst.parse_module(source)
+        with _unvalidated():
+            return cst.parse_module(source)
     except cst.ParserSyntaxError as error:
         line, what = _place(source, error)
         return FileError("", line, f"cannot be parsed: {what}; {_hint(source)}")
@@ -83,6 +86,20 @@ def _refused_by_python(source: bytes) -> bool:
         return False
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
+
+
+@contextlib.contextmanager
+def _unvalidated() -> Iterator[None]:
+    """Spares the parser the checks of nodes made by hand: a sixth of its time.
+
+    What it makes is compared with the source before anything is edited.
+    """
+    validate = cst.CSTNode.__post_init__
+    cst.CSTNode.__post_init__ = lambda node: None  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        cst.CSTNode.__post_init__ = validate  # type: ignore[method-assign]
 
 
 def _place(source: bytes, error: cst.ParserSyntaxError) -> tuple[int, str]:

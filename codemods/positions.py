@@ -67,7 +67,8 @@ class _State(CodegenState):
         self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
         self._wanted = {id(node) for node in wanted}  # to hash a node calls Python code
         self._nothing = _Nothing()
-        self.add_token = self.tokens.append  # the base's own method costs a call more a token
+        # The method of the base costs a call more a token.
+        self.add_token = self.tokens.append  # type: ignore[method-assign,assignment]
 
     def record_syntactic_position(
         self,
@@ -98,7 +99,7 @@ def _render(
     module: cst.Module, state: _State, known: Mapping[cst.CSTNode, list[str]]
 ) -> dict[cst.CSTNode, list[str]]:
     """As `Module.code` does, statement by statement; returns the tokens of each."""
-    statements = {}
+    statements: dict[cst.CSTNode, list[str]] = {}
     for line in module.header:
         line._codegen(state)
     for statement in module.body:
