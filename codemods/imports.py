@@ -52,6 +52,7 @@ class ImportEdits:
         self._changes: dict[cst.ImportAlias, Change] = {}
         self._added: list[_Added] = []
         self._needed: set[Variable] = set()
+        self._given: dict[str, str] = {}  # what the names that imports got mean
         self._loads: dict[str, list[Scope]] = {}
         for name, scope in program.scopes.loads.items():
             self._loads.setdefault(name.value, []).append(scope)
@@ -71,9 +72,10 @@ class ImportEdits:
         if (
             plain
             and wanted != name
-            and self._free(wanted, owner, [self._scope(use) for use in uses])
+            and self._free(wanted, path, owner, [self._scope(use) for use in uses])
         ):
             local = wanted
+            self._given[local] = path
         for alias in aliases:
             assert isinstance(alias, cst.ImportAlias)
             self._changes[alias] = Change(path, local)
@@ -125,7 +127,7 @@ class ImportEdits:
             if known is not None:
                 return known
             module, _, name = target.rpartition(".")
-            if self._free(name, anchor.scope, [scope]):
+            if self._free(name, target, anchor.scope, [scope]):
                 self._add(anchor, f"from {module} import {name}", target, name)
                 return name
         if target.startswith(_SHIM + "."):
@@ -137,7 +139,7 @@ class ImportEdits:
             package, names = "tensorflow", _TENSORFLOW_NAMES
         local = self._visible(package, scope)
         if local is None:
-            free = (name for name in names if self._free(name, anchor.scope, [scope]))
+            free = (name for name in names if self._free(name, package, anchor.scope, [scope]))
             local = next(free, names[-1])
             alias = "" if local == package else f" as {local}"
             self._add(anchor, f"import {package}{alias}", package, local)
@@ -145,6 +147,7 @@ class ImportEdits:
 
     def write(self, found: dict[cst.CSTNode, list[Edit]]) -> None:
         """Adds the edits to `found`."""
+        self._merge()
         changed_lines = Lines(self.program.parents, self._changes, found)
         behind: dict[cst.CSTNode, list[str]] = {}
         before: dict[cst.CSTNode, list[str]] = {}
@@ -159,13 +162,26 @@ class ImportEdits:
             changed_lines.write(line, behind)
         changed_lines.close_up(self.program.modules)
 
+    def _merge(self) -> None:
+        """Takes out imports that have become equal to an earlier one of the same block."""
+        seen: set[tuple[cst.CSTNode, Change]] = set()
+        for alias in [node for node in self.program.parents if isinstance(node, cst.ImportAlias)]:
+            change = self._changes.get(alias, Change())
+            if change.path is not None:
+                block = self.program.parents[self._line(alias)]
+                if (block, change) in seen:
+                    self._changes[alias] = Change()
+                seen.add((block, change))
+
     # Where names are bound.
 
     def _scope(self, name: cst.Name) -> Scope:
         return self.program.scopes.loads[name]
 
-    def _free(self, name: str, owner: Scope, uses: list[Scope]) -> bool:
-        """Whether binding `name` in `owner` hides nothing and is hidden from no use."""
+    def _free(self, name: str, path: str, owner: Scope, uses: list[Scope]) -> bool:
+        """Whether `name` for `path` in `owner` hides nothing else and is hidden from no use."""
+        if self._given.get(name, path) != path:
+            return False
         if any(added.local == name and added.anchor.scope is owner for added in self._added):
             return False
         for use in [owner, *uses]:

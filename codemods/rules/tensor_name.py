@@ -1,7 +1,9 @@
 """Reports strings that name a loss-scale tensor, such as `"loss_scale:0"`.
 
 Sessions fetch tensors by name, and the variables of the classes have different names: contrib's
-manager has `loss_scale`, `DynamicLossScale` has `current_loss_scale`. Strings are never rewritten.
+manager has `loss_scale`, `DynamicLossScale` has `current_loss_scale`. Where variables are resource
+variables, as they are on TensorFlow 2, such a name is a handle and not the value, whichever class
+made the variable. Strings are never rewritten.
 """
 
 from __future__ import annotations
@@ -20,14 +22,13 @@ __all__ = ["RULE"]
 _NAME = re.compile(r"""["'](?:[\w.\-/]+/)?loss_scale:0["']$""")
 _MESSAGE = (
     "this fetches a tensor by name: it is there only where a contrib manager or the code itself "
-    "makes one of that name (tf.identity(..., name='loss_scale')); fetch the tensor object instead"
+    "makes one of that name (tf.identity(..., name='loss_scale')), and on TensorFlow 2 a manager's "
+    "is a handle, not the value; fetch the tensor object instead (manager.get_loss_scale())"
 )
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each such string of a program that imports TensorFlow."""
-    if program.options.target is Target.SHIM:
-        return
     if not any(root_of(binding.path) for binding in program.imports()):
         return
     for string in program.scopes.strings:
@@ -62,15 +63,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not for the shim, whose managers have that name",
-            """\
-            import tensorflow as tf
-
-            scale = graph.get_tensor_by_name("loss_scale:0")
-            """,
-            target=Target.SHIM,
-        ),
-        Example(
             "a fetch by name",
             """\
             import tensorflow as tf
@@ -79,6 +71,18 @@ RULE = Rule(
             """,
             None,
             Outcome.MANUAL,
+        ),
+        Example(
+            "the shim's managers have that name, but on TensorFlow 2 it is a handle",
+            """\
+            import tensorflow as tf
+
+            scale = session.run("loss_scale:0")
+            """,
+            None,
+            Outcome.MANUAL,
+            target=Target.SHIM,
+            says="is a handle",
         ),
     ),
 )

@@ -588,6 +588,61 @@ REWRITES = [
         """,
         SAFE,
     ),
+    Example(
+        "private modules that become one import",
+        """\
+        from tensorflow.python.keras.mixed_precision.experimental import policy
+        from tensorflow.python.keras.mixed_precision.experimental import loss_scale_optimizer
+
+        policy.set_policy('mixed_float16')
+        opt = loss_scale_optimizer.LossScaleOptimizer(opt, 'dynamic')
+        """,
+        """\
+        from tensorflow.keras import mixed_precision
+
+        mixed_precision.set_global_policy('mixed_float16')
+        opt = mixed_precision.LossScaleOptimizer(opt)
+        """,
+        SAFE,
+    ),
+    Example(
+        "private modules whose new names would be the same",
+        """\
+        from tensorflow.python.training.experimental import loss_scale
+        from tensorflow.python.keras.mixed_precision.experimental import policy
+
+        policy.set_policy('mixed_float16')
+        scale = loss_scale.FixedLossScale(2.)
+        """,
+        """\
+        from tensorflow.compat.v1 import mixed_precision
+        from tensorflow.keras import mixed_precision as policy
+
+        policy.set_global_policy('mixed_float16')
+        scale = mixed_precision.FixedLossScale(2.)
+        """,
+        SAFE,
+    ),
+    Example(
+        "imports that become equal in blocks of their own",
+        """\
+        try:
+            from tensorflow.python.keras.mixed_precision.experimental import policy
+        except ImportError:
+            from tensorflow.python.keras.mixed_precision.experimental import policy
+
+        policy.set_policy('mixed_float16')
+        """,
+        """\
+        try:
+            from tensorflow.keras import mixed_precision
+        except ImportError:
+            from tensorflow.keras import mixed_precision
+
+        mixed_precision.set_global_policy('mixed_float16')
+        """,
+        SAFE,
+    ),
 ]
 
 NEWER = [

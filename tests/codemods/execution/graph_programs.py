@@ -410,9 +410,6 @@ def graph_trap_program(seed: int, number: int) -> Program:
         [filled(line) for line in train],
     )
     expects = dict.fromkeys(("shim", "final2", "final3"), trap.expected)
-    if trap.scale == "'loss_scale:0'":
-        # On TensorFlow 2 this name is the handle of a resource variable, whoever makes it.
-        del expects["shim"]
     return Program(f"graph_traps-{number:04}", "graph_traps", source, "1.15", expects, {})
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .program import ANY, REWRITTEN
+from .program import ANY, MANUAL, REWRITTEN
 
 __all__ = ["GRAPH_TRAPS", "GraphTrap"]
 
@@ -39,9 +39,9 @@ def _wrapped(rng: random.Random, manager: str = "manager") -> str:
 
 
 def _fetched_by_name(rng: random.Random) -> GraphTrap:
-    """The variable keeps its name on the shim."""
+    """The variable keeps its name on the shim; on TensorFlow 2 the name is that of its handle."""
     return GraphTrap(
-        [f"manager = {_exponential(rng)}", _wrapped(rng)], ANY, rng.choice(["'loss_scale:0'"])
+        [f"manager = {_exponential(rng)}", _wrapped(rng)], MANUAL, rng.choice(["'loss_scale:0'"])
     )
 
 
