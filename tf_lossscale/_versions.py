@@ -12,6 +12,7 @@ import threading
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 __all__ = [
+    "KERAS_PACKAGES",
     "LEGACY_AGGREGATES_ALWAYS",
     "LEGACY_CLIPS_WHEN_APPLIED",
     "LEGACY_KEEPS_INNER_APART",
@@ -374,11 +375,15 @@ def register_loss_scale_optimizer(package: str, cls: Any) -> None:
         known.setdefault(name.lower(), cls)
 
 
+# The packages that hold a Keras of this TensorFlow.
+KERAS_PACKAGES: Tuple[str, ...] = ("tensorflow",) if TF_VERSION < (2, 6) else ("keras", "tf_keras")
+
+
 def loaded_keras_packages() -> List[str]:
     """Returns the packages of the Kerases that are loaded."""
     if TF_VERSION < (2, 6):
         return ["tensorflow"]
-    return [name for name in ("keras", "tf_keras") if hasattr(sys.modules.get(name), "optimizers")]
+    return [name for name in KERAS_PACKAGES if hasattr(sys.modules.get(name), "optimizers")]
 
 
 # Which TPU shards the graph is being built for: `tpu_shard_context`, `tpu.replicate` and

@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional
 from tf_lossscale._keras.arguments import check_inner, final_loss_scale, mark_wrapped
 from tf_lossscale._keras.classes import PublicClass
 from tf_lossscale._keras.config import from_config
-from tf_lossscale._versions import loaded_keras_packages, register_loss_scale_optimizer
+from tf_lossscale._keras.registration import register_with_every_keras
 
 __all__ = ["LossScaleOptimizer"]
 
@@ -76,6 +76,4 @@ class LossScaleOptimizer(metaclass=PublicClass):
         return from_config(cls, config, custom_objects)
 
 
-# A model file can be read before the first instance is made.
-for _package in loaded_keras_packages():
-    register_loss_scale_optimizer(_package, LossScaleOptimizer)
+register_with_every_keras(LossScaleOptimizer)

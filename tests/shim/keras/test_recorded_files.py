@@ -159,11 +159,12 @@ def registered(subject: recorded.Subject) -> Iterator[None]:
 
 
 def load_model(subject: recorded.Subject, path: str) -> Any:
+    # The experimental class too is loaded as the final one, as in TensorFlow 2.4. Nothing is loaded
+    # as ours before the program has taken a class of ours.
+    final = tfls.keras.mixed_precision.LossScaleOptimizer
     with registered(subject):
         model = subject.kind.keras.models.load_model(path)
     model.run_eagerly = True
-    # The experimental class too is loaded as the final one, as in TensorFlow 2.4.
-    final = tfls.keras.mixed_precision.LossScaleOptimizer
     assert isinstance(model.optimizer, final) == (subject.who == "ours")
     return model
 

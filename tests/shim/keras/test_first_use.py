@@ -1,0 +1,32 @@
+"""A Keras reads ours from a file as soon as the class of ours was taken, whichever came first."""
+
+import importlib.util
+import os
+from typing import Any, Dict, List
+
+import processes
+import pytest
+import recorded
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "first_use.py")
+
+
+def names() -> List[str]:
+    """The Kerases of this environment, `tf.keras` as it is called where there is no other name."""
+    if recorded.TF < (2, 16):
+        return ["tf.keras"]
+    return [name for name in ("keras", "tf_keras") if importlib.util.find_spec(name)]
+
+
+@pytest.mark.skipif(recorded.TF < (2, 4), reason="no original has this form of configuration")
+@pytest.mark.parametrize("how", ["plain", "installed"])
+def test_every_keras_reads_ours(how: str) -> None:
+    result: Dict[str, Any] = processes.run_program(PROGRAM, how, *names())
+    assert set(result) == set(names())
+    for name, found in result.items():
+        assert found["ours"], (name, found)
+        assert found["scale"] == 64.0
+        # The package has the loader that it has without us.
+        assert found["loader"] in ("NoneType", "SourceFileLoader"), (name, found)
+    if len(result) > 1:
+        assert not all(each["loaded"] for each in result.values()), "one comes after ours"
