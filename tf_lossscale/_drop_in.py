@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from tf_lossscale import _import_hook, _namespace, _paths
 from tf_lossscale._supplied import SuppliedNamespace, namespaces_below
 
-__all__ = ["install", "namespace_of", "uninstall"]
+__all__ = ["install", "namespace_of", "replaced", "uninstall"]
 
 ROOTS: Tuple[Tuple[str, str], ...] = (
     ("tensorflow._api.v1", ""),
@@ -77,11 +77,14 @@ class _Installation:
 
     def _sweep(self) -> None:
         """Removes the copies that wrappers of API modules keep of what they were asked for."""
+        # Some of ours are the installed ones under another name, which are to stay.
+        own = {(name, id(old)) for _, name, old in self.attributes}
+        bound_by_us = [pair for pair in self.bound if (pair[0], id(pair[1])) not in own]
         for name, module in list(sys.modules.items()):
             if not isinstance(module, ModuleType) or not _wanted(name) or _is_lazy(module):
                 continue
             for attributes in _attributes_of(module):
-                for bound, value in self.bound:
+                for bound, value in bound_by_us:
                     if attributes.get(bound, _MISSING) is value:
                         del attributes[bound]
 
@@ -126,6 +129,24 @@ def uninstall() -> None:
         _import_hook.stop()
         _installed.undo()
         _installed = None
+
+
+def replaced(owner: Any, name: str) -> Optional[Any]:
+    """Returns what stood under a path before ours was put there, or None.
+
+    Our own code asks for it where it builds on the original.
+
+    Args:
+      owner: an API module, or what stands for one.
+      name: the attribute.
+    """
+    # A wrapper of a module and the module itself are one owner: they share dictionaries.
+    own = {id(each) for each in _attributes_of(owner)}
+    for each, bound, old in [] if _installed is None else _installed.attributes:
+        if bound == name and old is not _MISSING:
+            if own.intersection(id(attributes) for attributes in _attributes_of(each)):
+                return old
+    return None
 
 
 def namespace_of(module_name: str) -> Optional[str]:
