@@ -22,6 +22,7 @@ Moves code off TensorFlow's retired loss-scale and cross-shard optimizers.
   rules                          {rules}
   explain CODE                   {explain}
   run SCRIPT [ARGS]              run an unmodified legacy script with the shim installed
+  checkpoint inspect|convert     loss-scale state in checkpoints
   doctor                         TensorFlow, Keras, which originals exist, what the shim supplies
 
 `tf-lossscale COMMAND --help` says more of each.
@@ -48,13 +49,13 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tf-lossscale {VERSION}")
-    parser.add_argument("command", choices=[*CODEMODS, "run", "doctor"], help=argparse.SUPPRESS)
+    parser.add_argument("command", choices=[*CODEMODS, *OTHERS], help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     try:
         parsed = parser.parse_args(arguments[:1])
     except SystemExit as exit_:
         return _status(exit_)
-    return {"run": _run, "doctor": _doctor}[parsed.command](arguments[1:], prog)
+    return OTHERS[parsed.command](arguments[1:], prog)
 
 
 def _codemods(arguments: List[str], prog: str) -> int:
@@ -94,6 +95,12 @@ def _run(arguments: List[str], prog: str) -> int:
     return run_script(parsed.script, parsed.arguments, replace=parsed.replace)
 
 
+def _checkpoint(arguments: List[str], prog: str) -> int:
+    from tf_lossscale._checkpoint.command import main as checkpoint_main
+
+    return checkpoint_main(arguments, f"{prog} checkpoint")
+
+
 def _doctor(arguments: List[str], prog: str) -> int:
     parser = argparse.ArgumentParser(
         prog=f"{prog} doctor",
@@ -111,6 +118,9 @@ def _doctor(arguments: List[str], prog: str) -> int:
 
 def _status(exit_: SystemExit) -> int:
     return exit_.code if isinstance(exit_.code, int) else 0
+
+
+OTHERS = {"run": _run, "checkpoint": _checkpoint, "doctor": _doctor}
 
 
 if __name__ == "__main__":

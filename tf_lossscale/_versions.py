@@ -18,12 +18,14 @@ __all__ = [
     "LEGACY_KEEPS_INNER_APART",
     "TF_VERSION",
     "KerasFamily",
+    "ObjectGraph",
     "Trackable",
     "TrackableReference",
     "aggregate_gradients",
     "already_summed",
     "asked_by_checkpoint",
     "asked_by_compile",
+    "call_round_by_round",
     "calling_keras",
     "current_loop",
     "deserialize_optimizer",
@@ -31,6 +33,7 @@ __all__ = [
     "graph_of_all_replicas",
     "graph_rewrite_is_on",
     "in_control_flow",
+    "in_loop_of_session",
     "in_tpu_replication",
     "in_xla_context",
     "is_keras_object",
@@ -109,6 +112,11 @@ Trackable: Any = _trackable.Trackable
 
 # The (name, object) pair that `Trackable._checkpoint_dependencies` lists.
 TrackableReference: Any = _trackable.TrackableReference
+
+# What `tf.train.Checkpoint` stores of the objects beside their values. Nothing public parses it.
+ObjectGraph: Any = _first_module(
+    "tensorflow.core.protobuf.trackable_object_graph_pb2"
+).TrackableObjectGraph
 
 # `tf.where` of TensorFlow 1.15 is the old one, which logs that it is deprecated.
 where: Any = tf.compat.v2.where
@@ -209,13 +217,21 @@ class KerasFamily(NamedTuple):
     @property
     def installed_final(self) -> Optional[Any]:
         """The installed final class, which also `compile` knows; None before TensorFlow 2.4."""
-        return getattr(self.keras.mixed_precision, "LossScaleOptimizer", None)
+        return _not_ours(self.keras.mixed_precision, "LossScaleOptimizer")
 
     @property
     def installed_experimental(self) -> Optional[Any]:
         """The installed experimental class; None after TensorFlow 2.8."""
         experimental = getattr(self.keras.mixed_precision, "experimental", None)
-        return getattr(experimental, "LossScaleOptimizer", None) if self.kind == "legacy" else None
+        return _not_ours(experimental, "LossScaleOptimizer") if self.kind == "legacy" else None
+
+
+def _not_ours(namespace: Any, name: str) -> Optional[Any]:
+    """Returns what TensorFlow has under a path, also where `install()` put ours there, or None."""
+    found = getattr(namespace, name, None)
+    if not getattr(found, "__module__", "").startswith("tf_lossscale."):
+        return found
+    return importlib.import_module("tf_lossscale._drop_in").replaced(namespace, name)
 
 
 # The switches of the mixed precision graph rewrite. A Session reads `..._enabled` when it is made
@@ -584,6 +600,43 @@ def current_loop() -> Any:
             return graph
         graph = getattr(graph, "outer_graph", None)
     return None
+
+
+# The function whose call stays one operation in all of 1.15 to 2.21. That of `tf.function` is taken
+# apart, or gives collectives no means to run in a Session.
+_defined_function: Any = _first_module("tensorflow.python.framework.function")
+
+
+def in_loop_of_session() -> bool:
+    """Returns whether what is made now is in a loop of control flow v1, in a Session's graph."""
+    graph = tf1.get_default_graph()
+    loop = _control_flow_util.GetContainingWhileContext(graph._get_control_flow_context())
+    return loop is not None and not hasattr(graph, "outer_graph")
+
+
+def call_round_by_round(function: Any, value: Any) -> Any:
+    """Calls `function(value)` as one operation; each round of a loop waits for the one before.
+
+    TensorFlow gives each loop a frame of its own, and tells collectives in different frames apart.
+    An operation that is a call has none within. Rounds overlap otherwise, if no tensor hinders it.
+
+    Args:
+      function: captures no tensors.
+      value: its argument; in a loop of control flow v1.
+    """
+    graph = tf1.get_default_graph()
+    enters = [each for each in graph.get_operations() if each.type in ("Enter", "RefEnter")]
+    context = graph._get_control_flow_context()
+    while context is not None:
+        if context.IsWhileContext():
+            context._parallel_iterations = 1  # of what enters the loop later
+            for enter in enters:
+                if enter.get_attr("frame_name").decode() == context.name:
+                    enter._set_attr("parallel_iterations", tf1.AttrValue(i=1))
+        context = context.outer_context
+    result = _defined_function.Defun(value.dtype, noinline=True)(function)(value)
+    result.set_shape(value.shape)
+    return result
 
 
 def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:

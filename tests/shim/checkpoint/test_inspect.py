@@ -1,0 +1,287 @@
+"""`tf-lossscale checkpoint inspect` on every file that the real classes wrote."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+
+import numpy as np
+import processes
+import pytest
+import recorded_files
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+
+# What does not keep the state of a dynamic loss scale: Keras 2 in its own formats.
+WITHOUT_STATE = ("fixed8", "model_fix", "CrossShard", "dyn_h5", "dyn_keras")
+FAMILIES = {
+    "contrib.LossScaleOptimizer": ("contrib", "1.15 and earlier"),
+    "v1.MixedPrecisionLossScaleOptimizer": ("v1", "1.14 and later"),
+    "keras3.LossScaleOptimizer": ("keras3", "2.16 and later"),
+    "keras_final.LossScaleOptimizer_legacy_inner": ("keras", "2.3 and later, tf_keras"),
+}
+OLD_KERAS = ("keras", "1.14 to 2.2")
+LEGACY_KERAS = FAMILIES["keras_final.LossScaleOptimizer_legacy_inner"]
+NEW_KERAS = ("keras", "2.11 to 2.15, tf_keras")
+
+
+def family_of(path):
+    version, cls = os.path.relpath(path, recorded_files.FIXTURES).split(os.sep)[:2]
+    if cls in FAMILIES:
+        return FAMILIES[cls]
+    if version in ("1.15.5", "2.2.3"):
+        return OLD_KERAS
+    return LEGACY_KERAS if version in ("2.3.4", "2.4.4") else NEW_KERAS
+
+
+def folder_of(path):
+    while not os.path.exists(os.path.join(path, "expected.json")):
+        path = os.path.dirname(path)
+    return path
+
+
+@pytest.mark.parametrize("path", recorded_files.all_files(), ids=recorded_files.label)
+def test_files_of_the_real_classes(path, checkpoint):
+    status, out, err = checkpoint("inspect", path, "--json")
+    report = json.loads(out)
+    if any(each in path for each in WITHOUT_STATE):
+        assert (status, report["states"]) == (1, [])
+        return
+    assert status == 0, err
+    (state,) = report["states"]
+    assert (state["family"], state["tensorflow"]) == family_of(path)
+    assert state["restored_by"][0].startswith("tf_lossscale.")
+    expected = recorded_files.facts(folder_of(path))["state_at_save"]
+    expected = {recorded_files.NAMES.get(key, key): value for key, value in expected.items()}
+    got = {each["role"].replace(" ", "_"): each["value"] for each in state["variables"]}
+    wanted = {key: expected[key] for key in ("loss_scale", "good_steps", "bad_steps") if key in got}
+    assert got == wanted
+    assert set(got) == {"loss_scale", "good_steps"} | (
+        {"bad_steps"} if state["family"] == "contrib" else set()
+    )
+    dtypes = {each["role"]: each["dtype"] for each in state["variables"]}
+    counters = "int32" if state["family"] == "contrib" else "int64"
+    assert dtypes.pop("loss scale") == "float32"
+    assert set(dtypes.values()) == {counters}
+
+
+def test_the_keys_are_those_of_the_file(checkpoint):
+    path = recorded_files.files(
+        recorded_files.folders("2.15.1/keras_final.LossScaleOptimizer/dynamic_adam")[0]
+    )[0]
+    _, out, _ = checkpoint("inspect", path, "--json")
+    (state,) = json.loads(out)["states"]
+    keys = {name for name, _ in tf.train.list_variables(path)}
+    assert {each["key"] for each in state["variables"]} <= keys
+
+
+@pytest.mark.parametrize("form", ["dyn", "fix"])
+@pytest.mark.parametrize("version", ["2.2.3", "2.4.4", "2.15.1"])
+def test_saved_models(form, version, tmp_path, checkpoint):
+    folder = recorded_files.folders(f"{version}/keras_*/model_{form}_savedmodel")[0]
+    archive = os.path.join(folder, recorded_files.facts(folder)["file"])
+    if archive.endswith(".tar.gz"):
+        with tarfile.open(archive) as opened:
+            opened.extractall(
+                str(tmp_path), **({"filter": "data"} if hasattr(tarfile, "data_filter") else {})
+            )
+        archive = str(tmp_path / "sm")
+    status, out, _ = checkpoint("inspect", archive)
+    assert status == (0 if form == "dyn" else 1)
+    assert "SavedModel" in out
+    if form == "dyn":
+        assert "32.0" in out
+
+
+@pytest.mark.parametrize(
+    ("pattern", "settings"),
+    [
+        ("2.2.3/keras_experimental.*/model_dyn_h5", (True, 64.0)),
+        ("2.2.3/keras_experimental.*/model_fix_h5", (False, 8.0)),
+        ("2.15.1/keras_final.LossScaleOptimizer/model_dyn_keras", (True, 64.0)),
+        ("2.21.0/keras_final.LossScaleOptimizer_legacy_inner/model_fix_keras", (False, 8.0)),
+    ],
+)
+def test_models_that_only_describe_their_optimizer(pattern, settings, checkpoint):
+    path = recorded_files.files(recorded_files.folders(pattern)[0])[0]
+    status, out, _ = checkpoint("inspect", path, "--json")
+    (configured,) = json.loads(out)["configured"]
+    got = configured["settings"]
+    assert (status, (got["dynamic"], got["initial_scale"])) == (1, settings)
+    assert ("starts again" in configured["note"]) == settings[0]
+    assert ("no state" in configured["note"]) == (not settings[0])
+    _, out, _ = checkpoint("inspect", path)
+    assert configured["class_name"] in out
+
+
+def test_the_text_names_value_type_writer_and_reader(checkpoint):
+    path = recorded_files.files(recorded_files.folders("1.15.5/contrib*/exponential_adam_*")[0])[0]
+    _, out, _ = checkpoint("inspect", path)
+    lines = [line.split() for line in out.splitlines()]
+    assert ["loss_scale", "loss", "scale", "float32", "96.0"] in lines
+    assert ["bad_steps", "bad", "steps", "int32", "1"] in lines
+    assert "tf.contrib.mixed_precision" in out
+    assert "tf_lossscale.contrib.mixed_precision.ExponentialUpdateLossScaleManager" in out
+
+
+CONTRIB = "1.15.5/contrib.LossScaleOptimizer/exponential_sgd_refvars"
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A directory with a copy of a contrib checkpoint, without bookkeeping."""
+    folder = recorded_files.folders(CONTRIB)[0]
+    shutil.copytree(os.path.join(folder, "saver"), str(tmp_path / "logs"))
+    return tmp_path / "logs"
+
+
+def test_a_directory_means_its_latest_checkpoint(saved, checkpoint):
+    assert checkpoint("inspect", saved)[0] == 0  # the only one
+    for suffix in (".index", ".data-00000-of-00001"):
+        shutil.copy(str(saved / ("model" + suffix)), str(saved / ("other" + suffix)))
+    status, _, err = checkpoint("inspect", saved)
+    assert status == 2
+    assert "model" in err
+    assert "other" in err
+    (saved / "checkpoint").write_text('model_checkpoint_path: "other"\n')
+    status, out, _ = checkpoint("inspect", saved)
+    assert status == 0
+    assert out.startswith(str(saved / "other"))
+    # A directory that was moved: the old path is of no use, the name is.
+    (saved / "checkpoint").write_text('model_checkpoint_path: "/old/place/model"\n')
+    assert checkpoint("inspect", saved)[1].startswith(str(saved / "model"))
+    (saved / "checkpoint").write_text('model_checkpoint_path: "gone"\n')
+    status, _, err = checkpoint("inspect", saved)
+    assert status == 2
+    assert "gone" in err
+
+
+@pytest.mark.parametrize("suffix", [".index", ".data-00000-of-00001"])
+def test_one_file_of_a_checkpoint_means_all_of_it(saved, suffix, checkpoint):
+    status, out, _ = checkpoint("inspect", str(saved / "model") + suffix)
+    assert status == 0
+    assert out.splitlines()[0] == str(saved / "model")
+
+
+def test_checkpoints_of_one_file(tmp_path, checkpoint):
+    """`Saver(write_version=V1)`, as TensorFlow before 1.0 wrote them all."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        tf1.get_variable("current_loss_scale", initializer=np.float32(8.0))
+        tf1.get_variable("good_steps", initializer=np.int64(3))
+        session.run(tf1.global_variables_initializer())
+        saver = tf1.train.Saver(write_version=tf1.train.SaverDef.V1)
+        path = saver.save(session, str(tmp_path / "model"), write_meta_graph=False)
+    status, out, err = checkpoint("inspect", path, "--json")
+    assert status == 0, err
+    assert json.loads(out)["states"][0]["family"] == "v1"
+
+
+def save(folder, **values):
+    """Saves variables of these names and values with a Saver."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        for name, value in values.items():
+            tf1.get_variable(name.replace("__", "/"), initializer=value)
+        session.run(tf1.global_variables_initializer())
+        return tf1.train.Saver().save(session, str(folder / "model"), write_meta_graph=False)
+
+
+def test_other_variables_of_these_names_are_not_taken_for_it(tmp_path, checkpoint):
+    path = save(
+        tmp_path,
+        loss_scale=np.ones([3], np.float32),  # no scalar
+        good_steps=np.int32(1),
+        layer__current_loss_scale=np.int32(1),  # no float
+        dynamic_scale_kernel=np.float32(1),
+    )
+    status, out, _ = checkpoint("inspect", path)
+    assert status == 1
+    assert "No loss-scale state" in out
+
+
+def test_a_loss_scale_of_no_known_class(tmp_path, checkpoint):
+    path = save(tmp_path, amp__loss_scale=np.float32("inf"), amp__since=np.int32(1))
+    status, out, _ = checkpoint("inspect", path, "--json")
+    (state,) = json.loads(out)["states"]
+    assert (status, state["family"], state["restored_by"]) == (0, None, [])
+    assert state["variables"][0]["value"] == "inf"
+    status, _, err = checkpoint("convert", path, tmp_path / "new", "--to", "v1")
+    assert status == 2
+    assert "amp/loss_scale" in err
+
+
+def test_several_loss_scales(tmp_path, checkpoint):
+    path = save(
+        tmp_path,
+        current_loss_scale=np.float32(1),
+        good_steps=np.int64(1),
+        current_loss_scale_1=np.float32(2),
+        good_steps_1=np.int64(2),
+        d__loss_scale=np.float32(3),
+        d__good_steps=np.int32(3),
+        d__bad_steps=np.int32(3),
+    )
+    _, out, _ = checkpoint("inspect", path, "--json")
+    states = json.loads(out)["states"]
+    assert sorted((s["family"], s["variables"][0]["value"]) for s in states) == [
+        ("contrib", 3.0),
+        ("v1", 1.0),
+        ("v1", 2.0),
+    ]
+
+
+@pytest.mark.parametrize("what", ["missing", "folder", "text", "index", "data", "keras", "h5"])
+def test_what_cannot_be_read_is_said(what, saved, tmp_path, checkpoint):
+    path = tmp_path / what
+    if what == "folder":
+        path.mkdir()
+    elif what == "text":
+        path.write_text("hello")
+    elif what == "keras":
+        path.write_bytes(b"PK\x03\x04 and no more")
+    elif what == "h5":
+        path.write_bytes(b"\x89HDF\r\n\x1a\n and no more")
+    elif what == "index":
+        (saved / "model.index").write_bytes(b"no index")
+        path = saved / "model"
+    elif what == "data":
+        (saved / "model.data-00000-of-00001").unlink()
+        path = saved / "model"
+    status, out, err = checkpoint("inspect", path)
+    assert (status, out) == (2, "")
+    assert str(path) in err
+    assert "Traceback" not in err
+
+
+def test_wrong_usage(checkpoint):
+    assert checkpoint()[0] == 2
+    assert checkpoint("inspect")[0] == 2
+    assert checkpoint("explode", "x")[0] == 2
+    assert checkpoint("convert", "a", "b", "--to", "jax")[0] == 2
+    assert checkpoint("convert", "a", "b", "--to", "v1", "--rename", "x")[0] == 2
+    for arguments in (["--help"], ["inspect", "--help"], ["convert", "--help"]):
+        assert checkpoint(*arguments)[0] == 0
+
+
+def test_neither_help_nor_files_of_keras_need_tensorflow(tmp_path):
+    """Help is quick then, and an .h5 file can be looked at where no TensorFlow is installed."""
+    path = recorded_files.files(recorded_files.folders("2.15.1/keras_final.*/model_dyn_h5")[0])[0]
+    script = (
+        "import sys\n"
+        "from tf_lossscale._command import main\n"
+        "main(['--help']); main(['checkpoint', 'convert', '--help'])\n"
+        f"assert main(['checkpoint', 'inspect', {path!r}]) == 1\n"
+        "assert not [name for name in sys.modules if name.startswith(('tensorflow', 'keras'))]\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=processes.REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "checkpoint inspect|convert" in done.stdout

@@ -1,0 +1,1 @@
+"""`tf-lossscale checkpoint`: what loss-scale state a file holds, and a copy for another class."""

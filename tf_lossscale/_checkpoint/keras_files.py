@@ -1,0 +1,174 @@
+"""Finds loss scales in the files of Keras: `.h5`, `.weights.h5` and `.keras`."""
+
+import contextlib
+import json
+import re
+import shutil
+import tempfile
+import zipfile
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from tf_lossscale._checkpoint.errors import CheckpointError
+from tf_lossscale._checkpoint.layouts import (
+    GOOD_STEPS,
+    KERAS_3,
+    LOSS_SCALE,
+    Configured,
+    Contents,
+    State,
+    Variable,
+)
+from tf_lossscale._checkpoint.locate import KERAS, Place
+
+__all__ = ["read"]
+
+# Keras 3 numbers the variables of an optimizer in `.keras` and `.weights.h5`. The loss-scale
+# optimizer begins with four of its own: iterations, learning rate, counter and loss scale.
+_NUMBERED = re.compile(r"(?P<owner>.+)/vars/3$")
+_OWN_KINDS = ("i", "f", "i", "f")
+
+
+def read(place: Place) -> Contents:
+    """Returns what a file of Keras holds.
+
+    Args:
+      place: the file.
+
+    Raises:
+      CheckpointError: it cannot be read.
+    """
+    opened = _open_keras if place.format == KERAS else _open_hdf5
+    with opened(place.path) as (files, config):
+        states: List[State] = []
+        for file in files:
+            states.extend(_states(_datasets(file)))
+    configured = tuple(_configured(config, bool(states)))
+    return Contents(place.path, place.format, tuple(states), configured)
+
+
+def _hdf5() -> Any:
+    try:
+        import h5py  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise CheckpointError(
+            "Files of Keras are read with h5py, which is not installed here: pip install h5py"
+        ) from error
+    return h5py
+
+
+@contextlib.contextmanager
+def _open_hdf5(path: str) -> Iterator[Tuple[List[Any], Any]]:
+    try:
+        file = _hdf5().File(path, "r")
+    except OSError as error:
+        raise CheckpointError(f"{path}: not a whole HDF5 file: {error}") from error
+    with file:
+        config = file.attrs.get("training_config")
+        yield [file], json.loads(config)["optimizer_config"] if config else None
+
+
+@contextlib.contextmanager
+def _open_keras(path: str) -> Iterator[Tuple[List[Any], Any]]:
+    with contextlib.ExitStack() as stack:
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            config = json.loads(archive.read("config.json").decode("utf-8"))
+            files = [
+                stack.enter_context(_hdf5().File(_unpacked(archive, name, stack), "r"))
+                for name in archive.namelist()
+                if name.endswith(".weights.h5")
+            ]
+        except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+            raise CheckpointError(f"{path}: not a whole .keras file: {error}") from error
+        yield files, (config.get("compile_config") or {}).get("optimizer")
+
+
+def _unpacked(archive: zipfile.ZipFile, name: str, stack: contextlib.ExitStack) -> Any:
+    # HDF5 jumps about in a file, which a compressed member of an archive is slow at.
+    copy: Any = tempfile.TemporaryFile()  # noqa: SIM115, the stack closes it
+    stack.callback(copy.close)
+    with archive.open(name) as member:
+        shutil.copyfileobj(member, copy)
+    return copy
+
+
+def _datasets(file: Any) -> Dict[str, Any]:
+    found: Dict[str, Any] = {}
+
+    def visit(name: str, item: Any) -> None:
+        if hasattr(item, "dtype"):
+            found[name] = item
+
+    file.visititems(visit)
+    return found
+
+
+def _states(datasets: Dict[str, Any]) -> Iterator[State]:
+    for name in sorted(datasets):
+        scope, _, last = name.rpartition("/")
+        if last == "dynamic_scale":
+            keys = [f"{scope}/{each}" if scope else each for each in KERAS_3.roles]
+        elif _is_keras_3(name, datasets):
+            keys = [f"{scope}/3", f"{scope}/2"]
+        else:
+            continue
+        if all(_is_number(datasets.get(key)) for key in keys):
+            yield State(
+                KERAS_3,
+                tuple(
+                    _variable(key, role, datasets[key])
+                    for key, role in zip(keys, (LOSS_SCALE, GOOD_STEPS))
+                ),
+            )
+
+
+def _is_keras_3(name: str, datasets: Dict[str, Any]) -> bool:
+    match = _NUMBERED.match(name)
+    if match is None:
+        return False
+    owner = match.group("owner")
+    own: List[Any] = [datasets.get(f"{owner}/vars/{number}") for number in range(len(_OWN_KINDS))]
+    return f"{owner}/inner_optimizer/vars/0" in datasets and all(
+        _is_number(each) and each.dtype.kind == kind for each, kind in zip(own, _OWN_KINDS)
+    )
+
+
+def _is_number(dataset: Any) -> bool:
+    return dataset is not None and dataset.shape == () and dataset.dtype.kind in "if"
+
+
+def _variable(key: str, role: str, dataset: Any) -> Variable:
+    return Variable(key, role, dataset.dtype.name, dataset[()].item())
+
+
+def _configured(config: Any, has_state: bool) -> Iterator[Configured]:
+    """Describes the loss-scale optimizer that a model file names, without its state."""
+    if not isinstance(config, dict):
+        return
+    class_name = str(config.get("class_name"))
+    if not class_name.split(">")[-1].startswith("LossScaleOptimizer"):
+        return
+    settings = _settings(config.get("config") or {})
+    if has_state:
+        note = "its state is in the file"
+    elif settings.get("dynamic") is False:
+        note = "a fixed loss scale, which has no state"
+    else:
+        note = (
+            "files of this format and version do not hold the current loss scale: a loaded model "
+            "starts again at initial_scale"
+        )
+    yield Configured(class_name, settings, note)
+
+
+def _settings(config: Dict[str, Any]) -> Dict[str, object]:
+    names = ("dynamic", "initial_scale", "dynamic_growth_steps")
+    settings: Dict[str, object] = {name: config[name] for name in names if name in config}
+    old: Optional[Any] = config.get("loss_scale")  # TensorFlow 2.0 to 2.3
+    if isinstance(old, dict) and isinstance(old.get("config"), dict):
+        inner = old["config"]
+        settings["dynamic"] = "initial_loss_scale" in inner
+        settings["initial_scale"] = inner.get("initial_loss_scale", inner.get("loss_scale_value"))
+        if "increment_period" in inner:
+            settings["dynamic_growth_steps"] = inner["increment_period"]
+    return settings

@@ -1,0 +1,54 @@
+"""`tf-lossscale checkpoint inspect`: puts together what a path holds."""
+
+from typing import List, Tuple
+
+from tf_lossscale._checkpoint import keras_files, names, objects
+from tf_lossscale._checkpoint.layouts import Contents, State, Variable
+from tf_lossscale._checkpoint.locate import HDF5, KERAS, Place, locate
+from tf_lossscale._checkpoint.names import Found
+from tf_lossscale._checkpoint.tensors import Reader
+
+__all__ = ["contents_of", "read", "states_of"]
+
+
+def read(path: str) -> Contents:
+    """Returns the loss-scale state at a path.
+
+    Args:
+      path: what `locate` takes.
+
+    Raises:
+      CheckpointError: nothing can be read there.
+    """
+    place = locate(path)
+    if place.format in (HDF5, KERAS):
+        return keras_files.read(place)
+    return contents_of(place, Reader(place.path))
+
+
+def contents_of(place: Place, reader: Reader) -> Contents:
+    """Returns the loss-scale state in a TensorFlow checkpoint."""
+    keys = "objects (tf.train.Checkpoint)" if reader.has_objects else "names (tf.train.Saver)"
+    return Contents(place.path, f"{place.format}, keys by {keys}", states_of(reader))
+
+
+def states_of(reader: Reader) -> Tuple[State, ...]:
+    """Returns the loss scales in a TensorFlow checkpoint."""
+    found: List[Found]
+    if reader.has_objects:
+        found = objects.find(reader.nodes(), reader.tensors)
+    else:
+        found = names.find(reader.tensors)
+    return tuple(_state(each, reader) for each in found)
+
+
+def _state(found: Found, reader: Reader) -> State:
+    variables = tuple(
+        Variable(key, role, reader.tensors[key].dtype, reader.number(key))
+        for key, role in (
+            (found.keys[name], role)
+            for name, role in found.layout.roles.items()
+            if name in found.keys
+        )
+    )
+    return State(found.layout, variables)
