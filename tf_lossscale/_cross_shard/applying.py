@@ -5,9 +5,20 @@ the start of its step; those that do the whole step in their own `apply_gradient
 the variables as the optimizer of BERT does, know nothing of replicas.
 """
 
-from typing import Any, List, Optional, Sequence, Tuple
+import contextlib
+import functools
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
-from tf_lossscale._versions import already_summed, not_converted, sum_is_off, tf, tf1
+from tf_lossscale._cross_shard.groups import group_of
+from tf_lossscale._cross_shard.shards import Shards
+from tf_lossscale._versions import (
+    already_summed,
+    not_converted,
+    replicas_of_workers_before,
+    sum_is_off,
+    tf,
+    tf1,
+)
 
 __all__ = ["adds_replicas_up", "apply_summed"]
 
@@ -31,6 +42,8 @@ def adds_replicas_up(optimizer: Any) -> bool:
 def apply_summed(
     optimizer: Any,
     pairs: Sequence[Tuple[Any, Any]],
+    shards: Shards,
+    groups: Sequence[Sequence[int]],
     global_step: Optional[Any],
     name: Optional[str],
 ) -> Any:
@@ -38,31 +51,81 @@ def apply_summed(
 
     Each replica applies its own sum to its own copy of the variables, so with subgroups the copies
     of different groups go different ways, as they do on a TPU. An optimizer that assigns takes one
-    step for all, with the sum of the first replica of each process.
+    step for all replicas of a process, which must therefore be in one group.
 
     Args:
       optimizer: the inner optimizer.
       pairs: sums, or None, and variables.
+      shards: the replicas of a strategy.
+      groups: numbers of replicas, over which the sums were made.
       global_step: variable that the step advances by one, or None.
       name: name for the operation, or None.
 
     Returns:
       What the optimizer's `apply_gradients` returns.
-    """
-    if not _assigns(optimizer):
-        with already_summed(_chain(optimizer)):
-            return optimizer.apply_gradients(pairs, global_step, name)
 
+    Raises:
+      NotImplementedError: the optimizer assigns, and the replicas of this process have several
+        sums.
+    """
+    chain = _chain(optimizer)
+    assigning = [each for each in chain if _assigns(each)]
+    if assigning:
+        _check_one_sum(assigning[0], shards, groups)
+    with already_summed(chain), _once_for_all(assigning):
+        return optimizer.apply_gradients(pairs, global_step, name)
+
+
+@contextlib.contextmanager
+def _once_for_all(optimizers: Sequence[Any]) -> Iterator[None]:
+    """Has a step that each replica calls made once for all, within the block.
+
+    The replicas take turns while a step is built, so several are in the block at a time.
+    """
+    for each in optimizers:
+        depth = each.__dict__.get("_tfls_once", 0)
+        each.__dict__["_tfls_once"] = depth + 1
+        if depth == 0:
+            each.__dict__["apply_gradients"] = functools.partial(_apply_once, each)
+    try:
+        yield
+    finally:
+        for each in optimizers:
+            each.__dict__["_tfls_once"] -= 1
+            if each.__dict__["_tfls_once"] == 0:
+                del each.__dict__["_tfls_once"], each.__dict__["apply_gradients"]
+
+
+def _apply_once(
+    optimizer: Any, pairs: Any, global_step: Optional[Any] = None, name: Optional[str] = None
+) -> Any:
     def once(strategy: Any, gradients: Any, variables: Any) -> Any:
-        first = [
-            None if each is None else strategy.experimental_local_results(each)[0]
-            for each in gradients
-        ]
-        return optimizer.apply_gradients(list(zip(first, variables)), global_step, name)
+        # All of the sums, and not the first only: replicas wait for each other in them, and a
+        # Session runs nothing that nobody needs.
+        copies = [strategy.experimental_local_results(each) for each in gradients]
+        with tf.control_dependencies([x for each in copies for x in each if x is not None]):
+            first = [None if each[0] is None else tf.identity(each[0]) for each in copies]
+        step = type(optimizer).apply_gradients
+        return step(optimizer, list(zip(first, variables)), global_step, name)
 
     gradients, variables = zip(*pairs)
     context = tf.distribute.get_replica_context()
     return context.merge_call(once, args=(list(gradients), list(variables)))
+
+
+def _check_one_sum(optimizer: Any, shards: Shards, groups: Sequence[Sequence[int]]) -> None:
+    first = replicas_of_workers_before(shards.strategy)
+    local = range(first, first + len(shards.strategy.extended.worker_devices))
+    if len({group_of(replica, groups) for replica in local}) > 1:
+        raise NotImplementedError(
+            f"group_assignment={[list(group) for group in groups]} gives the replicas "
+            f"{local[0]} to {local[-1]} of this process different sums, but "
+            f"{type(optimizer).__name__}.apply_gradients assigns to the variables of all of them "
+            "at once, and has no update of one variable that each replica could make. Give it a "
+            "_resource_apply_dense(grad, handle) in place of apply_gradients (see "
+            "examples/bert_style.py), put all replicas of a process into one group, or leave "
+            "group_assignment out."
+        )
 
 
 def _assigns(optimizer: Any) -> bool:

@@ -11,8 +11,10 @@ from tf_lossscale._cross_shard.groups import group_of
 from tf_lossscale._cross_shard.keys import group_key, instance_key
 from tf_lossscale._cross_shard.shards import Shards
 from tf_lossscale._versions import (
+    call_round_by_round,
     current_loop,
     in_control_flow,
+    in_loop_of_session,
     local_replica_started_eagerly,
     not_converted,
     per_replica,
@@ -61,18 +63,30 @@ def _reduce(value: Any, strategy: Any, index: int, groups: Sequence[Sequence[int
     number = group_of(index, groups)
     members = list(groups[number])
     devices = strategy.extended.worker_devices
-    loop = current_loop() if len(devices) > 1 else None
-    # A device of its own for each member, whatever the code around it says: two on one would wait.
+    apart = len(devices) > 1 and in_loop_of_session()
+    loop = current_loop() if len(devices) > 1 and not apart else None
+    keys = {
+        "group_key": group_key(strategy, members),
+        "instance_key": instance_key(index, number, len(groups), loop),
+    }
+
+    def reduce(x: Any) -> Any:
+        # A device of its own for each member, whatever the code around it says: two on one would
+        # wait.
+        with tf1.device(None), tf1.device(devices[index % len(devices)]):
+            return tf.raw_ops.CollectiveReduce(
+                input=x,
+                group_size=len(members),
+                merge_op="Add",
+                final_op="Id",
+                subdiv_offsets=[0],
+                **keys,
+            )
+
+    if not apart:
+        return reduce(value)
     with tf1.device(None), tf1.device(devices[index % len(devices)]):
-        return tf.raw_ops.CollectiveReduce(
-            input=value,
-            group_size=len(members),
-            group_key=group_key(strategy, members),
-            instance_key=instance_key(index, number, len(groups), loop),
-            merge_op="Add",
-            final_op="Id",
-            subdiv_offsets=[0],
-        )
+        return call_round_by_round(reduce, value)
 
 
 # Two cases need the replicas of the process to come together first. Eager ones run one after the

@@ -132,9 +132,13 @@ class CrossShardOptimizer(tf1.train.Optimizer):
             (None if gradient is None else tf.convert_to_tensor(gradient), variable)
             for gradient, variable in pairs
         ]
-        if shards.number == 1 or (len(groups) == 1 and adds_replicas_up(self._opt)):
+        left_to_tensorflow = (
+            len(groups) == 1 and adds_replicas_up(self._opt) and _sums_in_one_call(dense)
+        )
+        if shards.number == 1 or left_to_tensorflow:
             return self._opt.apply_gradients(dense, global_step, name)
-        return apply_summed(self._opt, _summed(dense, shards, groups), global_step, name)
+        summed = _summed(dense, shards, groups)
+        return apply_summed(self._opt, summed, shards, groups, global_step, name)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the slot that the inner optimizer made: `get_slot(var, name)`."""
@@ -184,6 +188,16 @@ def _scaled(loss: Any, scale: float) -> Any:
     if callable(loss):
         return lambda: _scaled(loss(), scale)
     return loss * scale
+
+
+def _sums_in_one_call(pairs: Sequence[Tuple[Any, Any]]) -> bool:
+    """Whether TensorFlow's optimizers can add such gradients up over the replicas.
+
+    They take them all together, and some versions fail on gradients of several dtypes. Those of 16
+    bits are better added up as float32.
+    """
+    dtypes = {gradient.dtype.base_dtype for gradient, _ in pairs if gradient is not None}
+    return dtypes in ({tf.float32}, {tf.float64})
 
 
 def _tpu_summed(pairs: Sequence[Tuple[Any, Any]], groups: Any) -> List[Tuple[Any, Any]]:

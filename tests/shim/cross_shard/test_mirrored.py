@@ -64,7 +64,7 @@ APPLIED = {
 
 def test_each_step_is_the_inner_optimizers_with_the_summed_gradients(mode):
     trained = RESULTS[mode]["trained"]
-    assert len(trained) == {"graph": 13, "function": 12, "eager": 4}[mode]
+    assert len(trained) == {"graph": 15, "function": 12, "eager": 4}[mode]
     for name, history in trained.items():
         scaled = "contrib" in name or "v1" in name
         weight_gradients, row_gradients = APPLIED.get(name, APPLIED["mean"])
@@ -86,6 +86,17 @@ def test_a_session_may_fetch_the_sum_of_one_replica(mode):
     assert RESULTS[mode]["one"] == 6.0
 
 
+@pytest.mark.parametrize("mode", ["graph"], indirect=True)
+def test_each_replica_may_have_a_loop_in_a_session(mode):
+    rounds = 20 * 21 / 2
+    pairs = group_sums(REPLICA, GROUPS["crossed"])
+    totals, gradients = RESULTS[mode]["loops"]
+    np.testing.assert_allclose(totals, rounds * (10.0 + REPLICA * pairs))
+    # Of r: 1 from each replica by the first sum; the pair's sum itself, and by way of that sum the
+    # replica numbers of the pair.
+    np.testing.assert_allclose(gradients, rounds * (4.0 + pairs + pairs))
+
+
 @pytest.mark.parametrize("mode", ["function"], indirect=True)
 def test_sums_in_branches_and_in_loops_around_the_replicas(mode):
     assert RESULTS[mode]["branch"] == [3.0, 3.0, 7.0, 7.0]
@@ -98,8 +109,10 @@ def test_sums_in_branches_and_in_loops_around_the_replicas(mode):
 @pytest.mark.parametrize("mode", ["function"], indirect=True)
 def test_what_would_wait_for_ever_says_so(mode):
     said = RESULTS[mode]["refusals"]
-    assert sorted(said) == ["function", "groups", "loop", "outside"]
+    assert sorted(said) == ["assigning", "function", "groups", "loop", "outside"]
     assert said["loop"].startswith("NotImplementedError: A sum over replicas stands in a loop")
     assert "tf.function around `strategy.run`" in said["function"]
     assert said["outside"].startswith("RuntimeError: cross_replica_sum was called outside")
     assert said["groups"].startswith("ValueError: Argument `group_assignment`")
+    assert said["assigning"].startswith("NotImplementedError: group_assignment=[[0, 1], [2, 3]]")
+    assert "Assigning.apply_gradients assigns" in said["assigning"]

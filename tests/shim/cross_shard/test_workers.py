@@ -9,6 +9,7 @@ import tensorflow as tf
 from processes import start_workers, wait_for
 
 PROGRAM = os.path.join(os.path.dirname(__file__), "programs", "worker.py")
+GRAPH_PROGRAM = os.path.join(os.path.dirname(__file__), "programs", "graph_worker.py")
 STEPS = 4
 # Seconds within which the others must have noticed that a worker is gone.
 NOTICED = 150
@@ -46,6 +47,20 @@ def test_three_workers(tmp_path):
     check_sums(results)
     assert results[0]["trained"] == results[1]["trained"] == results[2]["trained"]
     assert results[0]["trained"][1] == results[0]["trained"][0]
+
+
+def test_subgroups_of_four_workers(tmp_path):
+    for index, result in enumerate(run(4, tmp_path)):
+        for found in result["sums"]:
+            assert found == [10, index + 1, 100, [3, 3, 7, 7][index], [4, 6, 4, 6][index]]
+
+
+def test_two_workers_with_sessions(unbroken):
+    workers = start_workers(GRAPH_PROGRAM, 2, str(STEPS))
+    results = [wait_for(worker) for worker in workers]
+    check_sums(results)
+    assert results[0]["trained"] == results[1]["trained"]
+    np.testing.assert_allclose(results[0]["trained"], unbroken[0]["trained"], rtol=1e-6)
 
 
 @pytest.mark.skipif(

@@ -124,6 +124,28 @@ def around_a_loop():
     return float(steps())
 
 
+def loops_of_the_replicas():
+    """Each replica has a loop of control flow v1: sums in its rounds, and their gradient."""
+    was_v2 = tf1.control_flow_v2_enabled()
+    tf1.disable_control_flow_v2()
+
+    def on_each():
+        r = replica_number()
+
+        def body(i, total):
+            x = r * tf.cast(i + 1, tf.float32)
+            pair = cross_replica_sum(x, GROUPS["crossed"])
+            return i + 1, total + cross_replica_sum(x) + r * pair
+
+        total = tf.while_loop(lambda i, _: i < 20, body, [0, 0.0])[1]
+        return [total, tf1.gradients(total, [r])[0]]
+
+    values = values_of(on_each)
+    if was_v2:
+        tf1.enable_control_flow_v2()
+    return values
+
+
 def in_a_branch():
     def on_each():
         r = replica_number()
@@ -154,12 +176,22 @@ def refusals():
         "function": lambda: on_replicas(lambda: own_function()),
         "outside": lambda: with_scope(lambda: cross_replica_sum(tf.constant(1.0))),
         "groups": lambda: on_replicas(lambda: cross_replica_sum(tf.constant(1.0), [[0, 1], [2]])),
+        "assigning": assigning_in_subgroups,
     }.items():
         try:
             run()
         except (NotImplementedError, RuntimeError, ValueError) as error:
             said[name] = f"{type(error).__name__}: {error}"
     return said
+
+
+def assigning_in_subgroups():
+    optimizer = CrossShardOptimizer(Assigning(), group_assignment=GROUPS["pairs"])
+    with STRATEGY.scope():
+        w = tf1.get_variable("w_of_subgroups", initializer=tf.ones([2]))
+    tf.function(
+        lambda: on_replicas(lambda: optimizer.apply_gradients([(tf.ones([2]), w)])), autograph=False
+    )()
 
 
 def with_scope(function):
@@ -221,6 +253,8 @@ CASES = {
         Clipping(0.1, 0.5), group_assignment=GROUPS["crossed"]
     ),
     "assigning": lambda: CrossShardOptimizer(Assigning()),
+    "assigning in v1": lambda: CrossShardOptimizer(dynamic(Assigning())),
+    "v1 around assigning": lambda: dynamic(CrossShardOptimizer(Assigning())),
     "twice": lambda: CrossShardOptimizer(CrossShardOptimizer(momentum(), SUM), SUM),
     "contrib inside": lambda: CrossShardOptimizer(fixed(momentum())),
     "contrib around": lambda: fixed(CrossShardOptimizer(momentum())),
@@ -286,11 +320,11 @@ def trained(name):
 
 result = {"sums": sums(), "gradients": gradients()}
 if MODE == "graph":
-    result["one"] = one_replica_fetched()
+    result.update(one=one_replica_fetched(), loops=loops_of_the_replicas())
 if MODE == "function":
     result.update(loop=around_a_loop(), branch=in_a_branch(), refusals=refusals())
 # Optimizers that make variables in their step are for graphs only.
-names = [name for name in CASES if MODE == "graph" or name != "assigning"]
+names = [name for name in CASES if MODE == "graph" or "assigning" not in name]
 if MODE == "eager":
     names = ["mean", "crossed", "clipping crossed", "v1 around"]
 result["trained"] = {name: trained(name) for name in names}

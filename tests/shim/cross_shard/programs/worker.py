@@ -41,7 +41,11 @@ def sums():
     def on_each():
         r = tf.cast(replica_id() + 1, tf.float32)
         singles = [[i] for i in reversed(range(WORKERS))]
-        return [cross_replica_sum(r), cross_replica_sum(r, singles), cross_replica_sum(10 * r)]
+        totals = [cross_replica_sum(r), cross_replica_sum(r, singles), cross_replica_sum(10 * r)]
+        if WORKERS == 4:
+            for groups in ([[0, 1], [2, 3]], [[0, 2], [3, 1]]):
+                totals.append(cross_replica_sum(r, groups))
+        return totals
 
     return [
         [float(x) for x in run()] for run in (in_function(on_each), lambda: on_replicas(on_each))
