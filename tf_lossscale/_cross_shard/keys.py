@@ -68,7 +68,8 @@ def instance_key(replica: int, group: int, groups: int, loop: Any) -> int:
             raise NotImplementedError(
                 "A sum over replicas stands in a loop that each replica has for itself, so the "
                 "replicas cannot find each other: TensorFlow tells the rounds of different loops "
-                "apart. Put the loop around `strategy.run`, or write it out in Python."
+                "apart. Put the loop around `strategy.run`, or write it out in Python; in a "
+                "Session's graph, tf.compat.v1.disable_control_flow_v2() lets it stand."
             )
         for each in range(groups):
             if (number, each) not in table.keys:
