@@ -1,16 +1,19 @@
 """The text of a tree and where some of its nodes stand in it, in one pass.
 
 LibCST's `PositionProvider` costs more than the parse, as it places every node and all whitespace.
-This renders the tree as `Module.code` does and notes where the wanted nodes begin and end.
+This renders the tree as `Module.code` does and notes where the wanted nodes begin and end. Two
+thirds of the nodes are whitespace, names and literals, which LibCST writes through five calls each;
+while a source is rendered they are written in one, which halves the time. Should that ever differ
+from what LibCST does, the text is not the source, and the file is left.
 """
 
 from __future__ import annotations
 
 import bisect
+import contextlib
 import itertools
 import re
-from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple, Optional
 
 import libcst as cst
@@ -41,12 +44,12 @@ class Rendered(NamedTuple):
     statements: dict[cst.CSTNode, list[str]]
 
 
-class _Nothing(AbstractContextManager[None]):
+class _Nothing(contextlib.AbstractContextManager[None]):
     def __exit__(self, *raised: object) -> None:
         return None
 
 
-class _Noting(AbstractContextManager[None]):
+class _Noting(contextlib.AbstractContextManager[None]):
     """Notes how many tokens there are before and after a node."""
 
     def __init__(self, state: _State, node: cst.CSTNode) -> None:
@@ -65,7 +68,7 @@ class _State(CodegenState):
     def __init__(self, module: cst.Module, wanted: Collection[cst.CSTNode]) -> None:
         super().__init__(module.default_indent, module.default_newline)
         self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
-        self._wanted = {id(node) for node in wanted}  # to hash a node calls Python code
+        self.wanted = {id(node) for node in wanted}  # to hash a node calls Python code
         self._nothing = _Nothing()
         # The method of the base costs a call more a token.
         self.add_token = self.tokens.append  # type: ignore[method-assign,assignment]
@@ -77,13 +80,53 @@ class _State(CodegenState):
         start_node: Optional[cst.CSTNode] = None,
         end_node: Optional[cst.CSTNode] = None,
     ) -> Any:  # the base says that it is a generator's context manager, and only enters it
-        return _Noting(self, node) if id(node) in self._wanted else self._nothing
+        return _Noting(self, node) if id(node) in self.wanted else self._nothing
+
+
+def _write_value(node: Any, state: _State) -> None:
+    state.add_token(node.value)
+
+
+def _write_atom(node: Any, state: _State) -> None:
+    if node.lpar or id(node) in state.wanted:
+        cst.CSTNode._codegen(node, state)
+    else:
+        state.add_token(node.value)
+
+
+def _write_line_end(node: Any, state: _State) -> None:
+    state.add_token(node.whitespace.value)
+    if node.comment is not None:
+        state.add_token(node.comment.value)
+    state.add_token(node.newline.value or state.default_newline)
+
+
+_LEAVES = {
+    cst.SimpleWhitespace: _write_value,
+    cst.Name: _write_atom,
+    cst.SimpleString: _write_atom,
+    cst.Integer: _write_atom,
+    cst.TrailingWhitespace: _write_line_end,
+}
+
+
+@contextlib.contextmanager
+def _quick_leaves() -> Iterator[None]:
+    """Replaces how LibCST's leaves are written, which their common base defines."""
+    for kind, write in _LEAVES.items():
+        kind._codegen = write  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        for kind in _LEAVES:
+            del kind._codegen  # type: ignore[attr-defined]
 
 
 def rendered(module: cst.Module, source: int, wanted: Collection[cst.CSTNode]) -> Rendered:
     """The text of `module`, and the places of `wanted` in it."""
     state = _State(module, wanted)
-    statements = _render(module, state, {})
+    with _quick_leaves():
+        statements = _render(module, state, {})
     text = "".join(state.tokens)
     return Rendered(text, _places(state, source, text) if wanted else {}, statements)
 
