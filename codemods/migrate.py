@@ -220,15 +220,15 @@ def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) ->
     """Makes the reports; 2 where one cannot be written."""
     status = 0
     for report in request.reports:
-        write_report = reports.FORMATS[report.format]
         if report.file is None:
             # What went wrong has its line on stderr already.
             quiet = (one._replace(error=None) for one in spool)
-            write_report(quiet if report.format == "text" else spool, summary, stream)
+            told = quiet if report.format == "text" else spool
+            reports.write(report.format, told, summary, stream)
             continue
         try:
             with open(report.file, "w", encoding="utf-8", errors="surrogateescape") as file:
-                write_report(spool, summary, file)
+                reports.write(report.format, spool, summary, file)
         except OSError as error:
             status = _refuse(f"--report {report.format}:{report.file}: {error.strerror}")
     return status

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
-from typing import Callable, NamedTuple, Optional, TextIO
+from typing import NamedTuple, Optional, TextIO
 
 from ..outcome import FileOutcome, Summary
-from . import github, html, json_, sarif, text
 
-__all__ = ["FORMATS", "Report", "parse"]
+__all__ = ["FORMATS", "Report", "parse", "write"]
 
-Writer = Callable[[Iterable[FileOutcome], Summary, TextIO], None]
-
-FORMATS: dict[str, Writer] = {
-    "text": text.write,
-    "json": json_.write,
-    "sarif": sarif.write,
-    "github": github.write,
-    "html": html.write,
-}
+FORMATS = {"text": "text", "json": "json_", "sarif": "sarif", "github": "github", "html": "html"}
+"""The module that writes each; imported when it is asked for, as most runs need one of them."""
 
 
 class Report(NamedTuple):
@@ -40,3 +33,9 @@ def parse(value: str) -> Report:
     if colon and not file:
         raise ValueError(f"{value!r} names no file; write {name}:FILE, or {name} for stdout")
     return Report(name, file or None)
+
+
+def write(form: str, outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
+    """Writes the report of one format."""
+    module = importlib.import_module(f".{FORMATS[form]}", __name__)
+    module.write(outcomes, summary, stream)
