@@ -17,8 +17,8 @@ from ..undecided import proposals
 __all__ = ["RULE"]
 
 _MESSAGE = (
-    "`{name}` comes through {through}: if that hands on TensorFlow's, migrate it there; "
-    "if it is a class of its own, silence this line"
+    "`{name}` comes through `{through}`: if that hands on TensorFlow's, migrate it there; "
+    "if it is a class of its own, silence this line (# lossscale: ignore[LS903])"
 )
 
 
@@ -80,6 +80,18 @@ RULE = Rule(
             """,
             None,
             Outcome.MANUAL,
+            says="`.optimizers`",
+        ),
+        Example(
+            "a module of the project beside this one",
+            """\
+            from . import optimizers
+
+            opt = optimizers.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            None,
+            Outcome.MANUAL,
+            says="`.optimizers`",
         ),
     ),
 )
