@@ -177,9 +177,9 @@ def _assigned_symbols(ask: _Request) -> Names:
 
 
 def _first_component(ask: _Request) -> Names:
-    first, _, rest = ask.path.partition(".")
+    first = ask.path.partition(".")[0]
     line = f"from {ask.package()} import {first}"
-    return Names([line], [], {symbol: f"{first}.{rest}.{symbol}" for symbol in ask.symbols})
+    return Names([line], [], {symbol: f"{ask.path}.{symbol}" for symbol in ask.symbols})
 
 
 def _deep_module(ask: _Request) -> Names:
