@@ -291,13 +291,6 @@ def test_interrupted_is_told(command_line, monkeypatch):
     )
 
 
-def test_colours_on_a_terminal_only(command_line, monkeypatch):
-    command_line.write(a=LEGACY)
-    assert b"\x1b[" not in command_line.run("migrate").out
-    monkeypatch.setattr("tf_lossscale_codemods.migrate.has_colours", lambda stream: True)
-    assert b"\x1b[32m+opt = " in command_line.run("migrate").out
-
-
 def start(*argv, **options):
     return subprocess.Popen([sys.executable, "-c", PROGRAM, *argv], **options)
 
@@ -329,15 +322,13 @@ def test_help_is_quick_and_imports_neither_tensorflow_nor_libcst():
     assert min(seconds) < 0.3  # of processor time, which other programs do not lengthen
 
 
-def test_a_progress_bar_on_a_terminal(command_line, tmp_path):
+def shown_on_a_terminal(stream, *argv, **environment) -> bytes:
+    """What a run shows on a terminal that one of its streams is connected to."""
     pty = pytest.importorskip("pty", reason="terminals are a matter of POSIX")
-    for number in range(150):
-        command_line.write(**{f"a{number}": LEGACY * 10})
     ours, theirs = pty.openpty()
-    process = start("migrate", "--check", "--jobs", "1", stdout=subprocess.PIPE, stderr=theirs)
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: theirs}
+    process = start(*argv, env={**os.environ, "TERM": "xterm", **environment}, **streams)
     os.close(theirs)
-    process.stdout.read()
-    assert process.wait() == 1
     shown = b""
     try:
         while True:
@@ -345,8 +336,34 @@ def test_a_progress_bar_on_a_terminal(command_line, tmp_path):
     except OSError:  # how Linux says that the other side is closed
         pass
     os.close(ours)
+    assert process.wait() == 1
+    return shown
+
+
+def test_a_progress_bar_on_a_terminal(command_line):
+    for number in range(150):
+        command_line.write(**{f"a{number}": LEGACY * 15})
+    shown = shown_on_a_terminal("stderr", "migrate", "--check", "--jobs", "1")
     assert b"of 150 files [###" in shown
     assert shown.endswith(b"\r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [({"NO_COLOR": ""}, True), ({}, False), ({"NO_COLOR": "", "TERM": "dumb"}, False)],
+)
+def test_colours_on_a_terminal_unless_they_are_unwanted(command_line, environment, coloured):
+    command_line.write(a=LEGACY)
+    assert os.environ["NO_COLOR"] == "1"
+    shown = shown_on_a_terminal("stdout", "migrate", **environment)
+    assert b"+opt = " in shown
+    assert (b"\x1b[32m+opt = " in shown) == coloured
+
+
+def test_no_colours_into_a_pipe(command_line, monkeypatch):
+    command_line.write(a=LEGACY)
+    monkeypatch.delenv("NO_COLOR")
+    assert b"\x1b[" not in command_line.run("migrate").out
 
 
 def test_no_progress_bar_into_a_pipe(command_line):
