@@ -11,7 +11,7 @@ altogether, as `tf.contrib`, becomes a module of ours (`SuppliedNamespace`).
 
 import sys
 from types import ModuleType
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from tf_lossscale import _import_hook, _namespace, _paths
 from tf_lossscale._supplied import SuppliedNamespace, namespaces_below
@@ -46,6 +46,19 @@ class _Installation:
         self.attributes: List[Tuple[Any, str, Any]] = []
         self.bound: List[Tuple[str, Any]] = []
         self.modules: Dict[str, Any] = {}
+        self.seen: Set[int] = set()
+        self.theirs: Set[Tuple[int, str]] = set()
+
+    def note(self, module: Any, names: Iterable[str]) -> None:
+        """Remembers which names a module had when it was first seen.
+
+        Some of ours are the installed objects under another path, so that what an attribute holds
+        does not tell who put it there.
+        """
+        for attributes in _attributes_of(module):
+            if id(attributes) not in self.seen:
+                self.seen.add(id(attributes))
+                self.theirs.update((id(attributes), name) for name in names if name in attributes)
 
     def bind(self, owner: Any, name: str, value: Any) -> None:
         """Sets an attribute and remembers what it was."""
@@ -77,15 +90,13 @@ class _Installation:
 
     def _sweep(self) -> None:
         """Removes the copies that wrappers of API modules keep of what they were asked for."""
-        # Some of ours are the installed ones under another name, which are to stay.
-        own = {(name, id(old)) for _, name, old in self.attributes}
-        bound_by_us = [pair for pair in self.bound if (pair[0], id(pair[1])) not in own]
         for name, module in list(sys.modules.items()):
             if not isinstance(module, ModuleType) or not _wanted(name) or _is_lazy(module):
                 continue
             for attributes in _attributes_of(module):
-                for bound, value in bound_by_us:
-                    if attributes.get(bound, _MISSING) is value:
+                for bound, value in self.bound:
+                    is_theirs = (id(attributes), bound) in self.theirs
+                    if not is_theirs and attributes.get(bound, _MISSING) is value:
                         del attributes[bound]
 
 
@@ -143,9 +154,9 @@ def replaced(owner: Any, name: str) -> Optional[Any]:
     # A wrapper of a module and the module itself are one owner: they share dictionaries.
     own = {id(each) for each in _attributes_of(owner)}
     for each, bound, old in [] if _installed is None else _installed.attributes:
-        if bound == name and old is not _MISSING:
-            if own.intersection(id(attributes) for attributes in _attributes_of(each)):
-                return old
+        is_it = bound == name and old is not _MISSING
+        if is_it and own.intersection(id(attributes) for attributes in _attributes_of(each)):
+            return old
     return None
 
 
@@ -206,8 +217,9 @@ def _fill(module_name: str, module: Any) -> None:
     for child in namespaces_below(namespace):
         if child not in present:
             _supply(module, module_name + "." + child, _join(namespace, child))
-    shown = _paths.VIEWS.get(namespace, namespace)
-    for name, symbol in _paths.NAMESPACES.get(shown, {}).items():
+    symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
+    _installed.note(module, symbols)
+    for name, symbol in symbols.items():
         if name in present:
             if _installed.replace:
                 _bind_symbol(module, module_name, symbol)
