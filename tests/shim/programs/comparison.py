@@ -40,9 +40,7 @@ def differences(
         if key in ignores:
             continue
         if key == "config" and tolerance and isinstance(other, dict):
-            mine, other = (
-                {name: each.get(name, CONFIG[name]) for name in CONFIG} for each in (mine, other)
-            )
+            mine, other = _said(mine), _said(other)
         if key in WEIGHTS and tolerance:
             equal = other is not None and _close(mine, other, tolerance)
         else:
@@ -50,6 +48,19 @@ def differences(
         if not equal:
             wrong.append(f"{key}: {mine} became {other}")
     return wrong
+
+
+def _said(config: Dict[str, Any]) -> Dict[str, Any]:
+    """What a configuration says of the loss scale, in the names of the final class."""
+    if "loss_scale" in config:  # the form of TensorFlow up to 2.3
+        scale = config["loss_scale"]["config"]
+        is_dynamic = config["loss_scale"]["class_name"] == "DynamicLossScale"
+        config = {
+            "dynamic": is_dynamic,
+            "initial_scale": scale["initial_loss_scale" if is_dynamic else "loss_scale_value"],
+            "dynamic_growth_steps": scale.get("increment_period"),
+        }
+    return {name: config.get(name, CONFIG[name]) for name in CONFIG}
 
 
 def _close(one: Any, other: Any, tolerance: float) -> bool:
