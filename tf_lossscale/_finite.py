@@ -2,9 +2,9 @@
 
 The plain way, `reduce_all(is_finite(g))`, writes a bool for every element and reads it back. A sum
 reads each gradient once and writes nothing, and infinities and NaN never add up to anything finite.
-So sums answer first. A sum that is not finite proves nothing, as finite numbers can overflow it:
-then the plain way decides, in a branch that other steps do not run. Nothing here is particular to a
-device or a version, and XLA compiles it.
+So sums answer first, over several gradients at once where that is faster. A sum that is not finite
+proves nothing, as finite numbers can overflow it: then the plain way decides, in a branch that
+other steps do not run. Nothing here is particular to a device or a version, and XLA compiles it.
 """
 
 from typing import Any, Dict, List, Sequence
@@ -13,6 +13,9 @@ from tf_lossscale._branch import branch
 from tf_lossscale._versions import not_converted, tf, tf1
 
 __all__ = ["all_finite", "gradient_values"]
+
+_SMALL = 1 << 14
+"""Elements up to which calling an operation takes longer than what it does."""
 
 
 def gradient_values(gradients: Sequence[Any]) -> List[Any]:
@@ -61,7 +64,7 @@ def _by_elements(values: Sequence[Any]) -> Any:
 
 def _by_sums(values: Sequence[Any]) -> Any:
     axes, sums = _Axes(), {}  # type: ignore[var-annotated]
-    for each in _added_up(values) if tf.executing_eagerly() else values:
+    for each in _added_up(values):
         total = tf1.reduce_sum(each, axis=axes.of(each))
         sums.setdefault(total.dtype, []).append(total)
     surely = _is_finite(_total([tf.cast(_total(same), tf.float32) for same in sums.values()]))
@@ -69,15 +72,20 @@ def _by_sums(values: Sequence[Any]) -> Any:
 
 
 def _added_up(values: Sequence[Any]) -> List[Any]:
-    """Adds up the tensors that are alike.
+    """Adds up the tensors that are alike, where one operation for all of them takes less time.
 
-    In eager mode the time of many small gradients is that of calling TensorFlow once for each; a
-    graph runs the sums of several gradients at once, which is faster than to add them up.
+    That is so for small tensors, and for all of them in eager mode. The large ones of a graph are
+    not added up: their sums run at the same time, and are ready when the gradient is.
     """
     alike: Dict[Any, List[Any]] = {}
-    for each in values:
-        # Nothing is moved to another device for this.
-        alike.setdefault((each.dtype, tuple(each.shape.as_list()), each.device), []).append(each)
+    for index, each in enumerate(values):
+        size = each.shape.num_elements()
+        if tf.executing_eagerly() or (size is not None and size <= _SMALL):
+            # Nothing is moved to another device for this.
+            key: Any = (each.dtype, tuple(each.shape.as_list()), each.device)
+        else:
+            key = index
+        alike.setdefault(key, []).append(each)
     return [_total(tensors) for tensors in alike.values()]
 
 
