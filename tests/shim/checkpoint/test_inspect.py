@@ -10,8 +10,11 @@ import tarfile
 import numpy as np
 import processes
 import pytest
+import recorded
 import recorded_files
 import tensorflow as tf
+
+import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
 
@@ -115,6 +118,54 @@ def test_models_that_only_describe_their_optimizer(pattern, settings, checkpoint
     assert ("no state" in configured["note"]) == (not settings[0])
     _, out, _ = checkpoint("inspect", path)
     assert configured["class_name"] in out
+
+
+def test_checkpoints_of_our_contrib_classes(tmp_path, checkpoint):
+    """The originals refuse `tf.train.Checkpoint`, ours have a layout there."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        mixed_precision = tfls.contrib.mixed_precision
+        manager = mixed_precision.ExponentialUpdateLossScaleManager(64.0, 3)
+        optimizer = mixed_precision.LossScaleOptimizer(
+            tf1.train.GradientDescentOptimizer(0.5), manager
+        )
+        session.run(tf1.global_variables_initializer())
+        root = tf1.train.Checkpoint(opt=optimizer)
+        path = root.save(str(tmp_path / "ckpt"), session=session)
+    status, out, err = checkpoint("inspect", path, "--json")
+    assert status == 0, err
+    (state,) = json.loads(out)["states"]
+    assert (state["family"], state["variables"][0]["value"]) == ("contrib", 64.0)
+    status, _, err = checkpoint("convert", path, tmp_path / "new", "--to", "v1")
+    assert status == 2
+    assert "64.0" in err
+
+
+KERAS_3 = [kind for kind in recorded.kinds() if kind.name == "keras3"]
+
+
+@pytest.mark.skipif(not KERAS_3, reason="Keras 3 is not installed")
+@pytest.mark.parametrize("name", ["model.keras", "model.h5", "model.weights.h5", "ckpt"])
+def test_files_of_our_keras_3_class(name, tmp_path, checkpoint):
+    keras = KERAS_3[0].keras
+    model = keras.Sequential([keras.layers.Dense(1, input_shape=(2,))])
+    optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(
+        keras.optimizers.Adam(), initial_scale=64.0
+    )
+    model.compile(optimizer, "mse")
+    optimizer.build(model.trainable_variables)
+    optimizer.step_counter.assign(5)
+    path = str(tmp_path / name)
+    if name == "ckpt":
+        path = tf.train.Checkpoint(model=model, optimizer=optimizer).save(path)
+    elif "weights" in name:
+        model.save_weights(path)
+    else:
+        model.save(path)
+    status, out, err = checkpoint("inspect", path, "--json")
+    assert status == 0, out + err
+    (state,) = json.loads(out)["states"]
+    assert state["family"] == "keras3"
+    assert [each["value"] for each in state["variables"]] == [64.0, 5]
 
 
 def test_the_text_names_value_type_writer_and_reader(checkpoint):

@@ -1,0 +1,208 @@
+"""`tf-lossscale checkpoint convert` of checkpoints of objects: old Keras, and refusals."""
+
+import os
+import tarfile
+
+import numpy as np
+import pytest
+import recorded
+import recorded_files
+import tensorflow as tf
+
+ORIGINALS = [each for each in recorded.originals() if each.kind.name == "legacy"]
+OURS = [each for each in recorded.ours() if each.kind.name == "legacy"]
+later_layout = pytest.mark.skipif(
+    recorded.TF < (2, 3), reason="Keras before TensorFlow 2.3 has the old layout itself"
+)
+INNER = {
+    "sgd": ("SGD", {"learning_rate": 0.125}),
+    "momentum": ("SGD", {"learning_rate": 0.125, "momentum": 0.5}),
+    "adam": ("Adam", {"learning_rate": 0.125}),
+}
+TOLERANCE = {"sgd": 0.0, "momentum": 0.0, "adam": 2.0**-20}
+SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+# What a program may have changed before the save, and so only the file knows.
+UNLIKE = {"learning_rate": 0.5}
+
+
+@pytest.fixture(autouse=True)
+def _eager():
+    with recorded.eagerly():
+        yield
+
+
+def prefix_of(pattern):
+    (folder,) = recorded_files.folders(pattern)
+    expected = recorded_files.facts(folder)
+    return os.path.join(folder, expected["checkpoint_prefix"]), expected
+
+
+def training(subject, inner):
+    """A variable, the optimizer, and the checkpoint of both, as the recordings had them."""
+    cls, arguments = INNER[inner]
+    variable = recorded.make_variable(subject.kind, np.zeros([3], np.float32), "v")
+    optimizer = subject.dynamic(subject.inner(cls, **dict(arguments, **UNLIKE)), 64.0, 3)
+    return variable, optimizer, tf.train.Checkpoint(opt=optimizer, v=variable)
+
+
+@later_layout
+@pytest.mark.parametrize("subject", ORIGINALS, ids=str)
+def test_the_file_itself_restores_in_part(subject):
+    source, expected = prefix_of("2.2.3/keras_experimental.*/dynamic_adam")
+    _, optimizer, root = training(subject, "adam")
+    root.restore(source)
+    scale, good, iterations = subject.read(optimizer)
+    state = expected["state_at_save"]
+    assert (scale, good) == (state["loss_scale"], state["good_steps"])
+    assert (iterations, state["iterations"]) == (0, 7)
+    assert optimizer.learning_rate.numpy() == 0.5
+
+
+@later_layout
+@pytest.mark.parametrize("inner", sorted(INNER))
+@pytest.mark.parametrize("version", ["1.15.5", "2.2.3"])
+@pytest.mark.parametrize("subject", ORIGINALS + OURS, ids=str)
+def test_keras_of_old_layout_restores_whole(subject, version, inner, tmp_path, checkpoint):
+    """Unlike the file itself: the real classes restore neither iterations nor learning rate."""
+    source, expected = prefix_of(f"{version}/keras_experimental.*/dynamic_{inner}")
+    path = str(tmp_path / "ckpt-1")
+    status, _, err = checkpoint("convert", source, path, "--to", "keras")
+    assert status == 0, err
+    variable, optimizer, root = training(subject, inner)
+    restored = root.restore(path)
+    state = expected["state_at_save"]
+    for wanted, multiplier in zip(expected["trace_after_save"], expected["multipliers_after_save"]):
+        check(subject, variable, optimizer, state, inner)
+        factor = np.float32(multiplier)
+        optimizer.minimize(lambda: tf.reduce_sum(variable * factor), [variable])  # noqa: B023
+        state = dict(wanted)
+        if factor == np.inf:
+            # TensorFlow 2.3 and later count a skipped step as an iteration.
+            state["iterations"] += 1
+            break
+    check(subject, variable, optimizer, state, inner)
+    np.testing.assert_array_equal(optimizer.learning_rate.numpy(), 0.125)
+    assert int(root.save_counter) == 1  # asked for, so that the checkpoint restores it
+    restored.assert_consumed()
+
+
+def check(subject, variable, optimizer, wanted, inner):
+    scale, good, iterations = subject.read(optimizer)
+    assert (scale, good, iterations) == (
+        wanted["loss_scale"],
+        wanted["good_steps"],
+        wanted["iterations"],
+    )
+    np.testing.assert_allclose(variable.numpy(), wanted["v"], rtol=0, atol=TOLERANCE[inner])
+
+
+@pytest.mark.parametrize("inner", sorted(INNER))
+def test_the_copy_has_the_keys_of_the_later_layout(inner, tmp_path, checkpoint):
+    source, _ = prefix_of(f"2.2.3/keras_experimental.*/dynamic_{inner}")
+    assert checkpoint("convert", source, tmp_path / "new", "--to", "keras")[0] == 0
+    _, expected = prefix_of(f"2.4.4/keras_final.LossScaleOptimizer/dynamic_{inner}")
+    keys = {name for name, _ in tf.train.list_variables(str(tmp_path / "new"))}
+    assert keys == {name for name, _ in expected["checkpoint_keys"]}
+    status, out, _ = checkpoint("inspect", tmp_path / "new")
+    assert status == 0
+    assert "2.3 and later" in out
+
+
+@pytest.mark.parametrize("form", ["model_dyn_checkpoint", "model_dyn_weights_tf"])
+def test_whole_models_of_the_old_layout(form, tmp_path, checkpoint):
+    (folder,) = recorded_files.folders("2.2.3/keras_experimental.*/" + form)
+    source = os.path.join(folder, recorded_files.facts(folder)["prefix"])
+    status, out, err = checkpoint("convert", source, tmp_path / "new", "--to", "keras")
+    assert status == 0, err
+    assert "base_optimizer" in out
+    old, new = (tf.train.load_checkpoint(str(p)) for p in (source, tmp_path / "new"))
+    keys = set(new.get_variable_to_shape_map())
+    assert not [key for key in keys if "base_optimizer" in key]
+    for key in old.get_variable_to_shape_map():
+        if not key.startswith("_CHECKPOINTABLE"):
+            renamed = key.replace("base_optimizer/", "")
+            np.testing.assert_array_equal(new.get_tensor(renamed), old.get_tensor(key))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "to"),
+    [
+        ("2.15.1/keras_final.LossScaleOptimizer/dynamic_adam", "keras"),
+        ("2.15.1/keras_final.LossScaleOptimizer_legacy_inner/dynamic_adam", "keras"),
+        ("2.15.1/v1.*/dynamic_adam_eager", "v1"),
+        ("2.21.0/keras3.*/dynamic_adam", "keras3"),
+    ],
+)
+def test_what_is_in_place_already_is_copied_whole(pattern, to, tmp_path, checkpoint):
+    source, _ = prefix_of(pattern)
+    assert checkpoint("convert", source, tmp_path / "new", "--to", to)[0] == 0
+    old, new = (tf.train.load_checkpoint(str(p)) for p in (source, tmp_path / "new"))
+    shapes = old.get_variable_to_shape_map()
+    assert new.get_variable_to_shape_map() == shapes
+    for key in shapes:
+        np.testing.assert_array_equal(new.get_tensor(key), old.get_tensor(key))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "to", "words"),
+    [
+        ("2.15.1/keras_final.LossScaleOptimizer/dynamic_adam", "keras3", "initial_scale=16.0"),
+        ("2.21.0/keras3.*/dynamic_adam", "keras", "initial_scale=16.0"),
+        ("2.15.1/v1.*/dynamic_adam_eager", "keras", "initial_scale=16.0"),
+        ("2.15.1/v1.*/dynamic_adam_eager", "contrib", "init_loss_scale=16.0"),
+        ("2.2.3/keras_experimental.*/dynamic_adam", "v1", "initial_loss_scale=16.0"),
+    ],
+)
+def test_what_is_refused(pattern, to, words, tmp_path, checkpoint):
+    source, _ = prefix_of(pattern)
+    status, out, err = checkpoint("convert", source, tmp_path / "new", "--to", to)
+    assert (status, out) == (2, "")
+    assert words in err
+    assert os.listdir(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    "pattern", ["2.15.1/keras_final.*/model_dyn_h5", "2.21.0/keras3.*/model_keras"]
+)
+def test_files_of_keras_are_refused(pattern, tmp_path, checkpoint):
+    source = recorded_files.files(recorded_files.folders(pattern)[0])[0]
+    status, _, err = checkpoint("convert", source, tmp_path / "new", "--to", "keras")
+    assert status == 2
+    assert "inspect" in err
+
+
+def test_an_inner_optimizer_under_two_names_is_refused(tmp_path, checkpoint):
+    """Written here as TensorFlow 2.2 does it: by changing the graph of a file of its."""
+    from tf_lossscale._checkpoint import by_object
+    from tf_lossscale._checkpoint.errors import CheckpointError
+    from tf_lossscale._checkpoint.tensors import Reader
+
+    source, _ = prefix_of("2.2.3/keras_experimental.*/dynamic_adam")
+    reader = Reader(source)
+    graph = reader.object_graph()
+    (inner,) = [
+        child.node_id
+        for node in graph.nodes
+        for child in node.children
+        if child.local_name == "base_optimizer"
+    ]
+    graph.nodes[0].children.add(local_name="inner", node_id=inner)
+    with pytest.raises(CheckpointError, match="a second time, as inner"):
+        by_object.plan(graph, reader.tensors)
+
+
+def test_saved_models_are_refused(tmp_path, checkpoint):
+    archive = recorded_files.folders("2.15.1/keras_final.LossScaleOptimizer/model_dyn_savedmodel")
+    with tarfile.open(os.path.join(archive[0], "sm.tar.gz")) as opened:
+        opened.extractall(str(tmp_path), **SAFELY)
+    status, _, err = checkpoint("convert", tmp_path / "sm", tmp_path / "new", "--to", "keras")
+    assert status == 2
+    assert "SavedModel" in err
+
+
+@pytest.mark.parametrize("option", [["--rename", "a=b"], ["--control-flow", "v1"]])
+def test_options_for_names_are_refused(option, tmp_path, checkpoint):
+    source, _ = prefix_of("2.2.3/keras_experimental.*/dynamic_adam")
+    status, _, err = checkpoint("convert", source, tmp_path / "new", "--to", "keras", *option)
+    assert status == 2
+    assert "tf.train.Saver" in err
