@@ -15,7 +15,7 @@ import libcst as cst
 from ..arguments import constant, loses_comments, matched, with_arguments
 from ..model import Outcome, Target
 from ..moves import move, references, shim_path
-from ..policies import SHIM_MESSAGE, final_path
+from ..policies import SHIM_MESSAGE, final_path, group_of
 from ..program import Program, Reference
 from ..proposal import Proposal
 from ..rule import Example, Rule
@@ -42,17 +42,17 @@ def check(program: Program) -> Iterator[Proposal]:
         if call is not None:
             yield _constructed(program, reference, call)
         elif _is_base(program, reference.node):
-            yield _manual(reference, _SUBCLASS)
+            yield _manual(program, reference, _SUBCLASS)
         else:
-            yield move(program, reference, final_path(reference), _SAME)
+            yield _moved(program, reference, _SAME)
 
 
 def _constructed(program: Program, reference: Reference, call: cst.Call) -> Proposal:
     found = matched(call, ("name", "loss_scale"))
     if found is None:
-        return _manual(reference, _OTHER)
+        return _manual(program, reference, _OTHER)
     if "loss_scale" not in found:
-        return move(program, reference, final_path(reference), _SAME)
+        return _moved(program, reference, _SAME)
     scale = constant(found["loss_scale"].value)
     name = constant(found["name"].value) if "name" in found else None
     dropped = with_arguments(
@@ -60,24 +60,28 @@ def _constructed(program: Program, reference: Reference, call: cst.Call) -> Prop
     )
     same = scale == ("auto",) or (scale == ("dynamic",) and name == ("mixed_float16",))
     if not same or loses_comments(call, dropped):
-        return _manual(reference, _OTHER)
+        return _manual(program, reference, _OTHER)
 
     def edit(node: cst.CSTNode) -> object:
         assert isinstance(node, cst.Call)
         return dropped.with_changes(func=node.func)
 
-    proposal = move(program, reference, final_path(reference), _DROPPED)
-    return proposal._replace(edits=((call, edit),))
+    return _moved(program, reference, _DROPPED)._replace(edits=((call, edit),))
 
 
-def _manual(reference: Reference, message: str) -> Proposal:
+def _moved(program: Program, reference: Reference, message: str) -> Proposal:
+    group = group_of(program, reference)
+    return move(program, reference, final_path(reference), message, group=group)
+
+
+def _manual(program: Program, reference: Reference, message: str) -> Proposal:
     return Proposal(
         node=reference.node,
         code="LS602",
         symbol="Policy",
         outcome=Outcome.MANUAL,
         message=message,
-        group=f"{reference.legacy.family}.Policy",
+        group=group_of(program, reference),
         blocks=True,
     )
 

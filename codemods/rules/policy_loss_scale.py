@@ -7,15 +7,12 @@ AttributeError. There is nothing to rewrite it to: the scale belongs to the opti
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Optional
-
-import libcst as cst
 
 from ..model import Outcome, Target
-from ..program import Program, Reference
+from ..policies import group_of, reads_of_loss_scale
+from ..program import Program
 from ..proposal import Proposal
 from ..rule import Example, Rule
-from ..values import sure_value
 
 __all__ = ["RULE"]
 
@@ -26,33 +23,16 @@ def check(program: Program) -> Iterator[Proposal]:
     """Reports each read on what is surely a policy."""
     if program.options.target is Target.SHIM:
         return
-    for attribute in program.attributes("loss_scale"):
-        reference = _policy(program, attribute.value)
-        if reference is not None:
-            legacy = reference.legacy
-            yield Proposal(
-                node=attribute,
-                code="LS605",
-                symbol="Policy.loss_scale",
-                outcome=Outcome.MANUAL,
-                message=_MESSAGE,
-                group=f"{legacy.family}.{legacy.name}",
-                blocks=True,
-            )
-
-
-def _policy(program: Program, node: cst.CSTNode) -> Optional[Reference]:
-    """What makes the policy that `node` surely is."""
-    if isinstance(node, cst.Name):
-        binding = sure_value(program, node)
-        made = binding.value if binding is not None else None
-        return _policy(program, made) if isinstance(made, cst.Call) else None
-    if not isinstance(node, cst.Call):
-        return None
-    reference = program.by_node.get(node.func)
-    if reference is None or reference.legacy.rule not in ("LS602", "LS603", "LS604"):
-        return None
-    return reference
+    for attribute, reference in program.shared(reads_of_loss_scale).items():
+        yield Proposal(
+            node=attribute,
+            code="LS605",
+            symbol="Policy.loss_scale",
+            outcome=Outcome.MANUAL,
+            message=_MESSAGE,
+            group=group_of(program, reference),
+            blocks=True,
+        )
 
 
 RULE = Rule(
@@ -94,6 +74,18 @@ RULE = Rule(
 
             policy = mixed_precision.global_policy()
             print(policy.loss_scale)
+            """,
+            None,
+            Outcome.MANUAL,
+            says="optimizer",
+        ),
+        Example(
+            "a read of the experimental policy's holds back what makes that policy",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            prec.set_policy("mixed_float16")
+            print(prec.global_policy().loss_scale)
             """,
             None,
             Outcome.MANUAL,

@@ -14,14 +14,13 @@ from ..arguments import matched
 from ..comments import comments_in
 from ..model import Outcome, Target
 from ..moves import move, references, shim_path
-from ..policies import SHIM_MESSAGE
+from ..policies import SHIM_MESSAGE, group_of
 from ..program import Program, Reference
 from ..proposal import Proposal
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
 
-_GROUP = "experimental.get_layer_policy"
 _MESSAGE = "a layer tells its policy itself"
 _MANUAL = (
     "it is passed on, or called in a way that hides the layer: read layer.dtype_policy instead"
@@ -37,16 +36,16 @@ def check(program: Program) -> Iterator[Proposal]:
         call = program.call_of(reference.node)
         found = matched(call, ("layer",)) if call is not None else None
         if isinstance(reference.node, cst.ImportAlias):
-            yield _proposal(reference)
+            yield _proposal(program, reference)
         elif call is None or not found or comments_in(call):
-            yield _proposal(reference)._replace(
+            yield _proposal(program, reference)._replace(
                 outcome=Outcome.MANUAL, message=_MANUAL, gone=(), blocks=True
             )
         else:
-            yield _proposal(reference)._replace(edits=((call, _attribute),))
+            yield _proposal(program, reference)._replace(edits=((call, _attribute),))
 
 
-def _proposal(reference: Reference) -> Proposal:
+def _proposal(program: Program, reference: Reference) -> Proposal:
     return Proposal(
         node=reference.node,
         code="LS604",
@@ -54,7 +53,7 @@ def _proposal(reference: Reference) -> Proposal:
         outcome=Outcome.SAFE,
         message=_MESSAGE,
         gone=(reference,),
-        group=_GROUP,
+        group=group_of(program, reference),
     )
 
 
