@@ -65,7 +65,8 @@ def plain_loops(program: Program) -> Optional[Loops]:
         return None
     edits: dict[cst.Attribute, tuple[tuple[cst.CSTNode, Edit], ...]] = {}
     for attribute in program.attributes("get_scaled_loss"):
-        if program.call_of(attribute) is None:
+        call = program.call_of(attribute)
+        if call is None or not _scales_a_tensor(program, call):
             return None
         edits[attribute] = ((attribute, _scaling),)
     for attribute in program.attributes("get_unscaled_gradients"):
@@ -101,6 +102,32 @@ def _is_keyword(program: Program, name: str) -> bool:
 def _scaling(node: cst.CSTNode) -> object:
     assert isinstance(node, cst.Attribute)
     return node.with_changes(attr=node.attr.with_changes(value="scale_loss"))
+
+
+def _scales_a_tensor(program: Program, call: cst.Call) -> bool:
+    """Whether no function is scaled, which `scale_loss` of Keras 3 does not take."""
+    if len(call.args) != 1 or call.args[0].star:
+        return False
+    loss = call.args[0].value
+    if isinstance(loss, cst.Lambda) or _is_callee(program, call):
+        return False
+    if isinstance(loss, cst.Name):
+        scope = program.scopes.loads.get(loss)
+        bindings = scope.bindings_of(loss.value) if scope is not None else []
+        if any(each.kind == "function" or isinstance(each.value, cst.Lambda) for each in bindings):
+            return False
+    assign = program.parents.get(call)
+    if not isinstance(assign, cst.Assign) or not isinstance(assign.targets[0].target, cst.Name):
+        return True
+    scaled = assign.targets[0].target
+    scope = _scope_binding(program, scaled)
+    reads = loads_of(program, scope, scaled.value) if scope is not None else []
+    return not any(_is_callee(program, each) for each in reads)
+
+
+def _is_callee(program: Program, node: cst.CSTNode) -> bool:
+    parent = program.parents.get(node)
+    return isinstance(parent, cst.Call) and parent.func is node
 
 
 def _without_unscaling(
