@@ -10,14 +10,14 @@ from harness import Report, median_times, quiet
 
 quiet()
 
-import tensorflow as tf  # noqa: E402
+import tensorflow as tf
 
-import tf_lossscale as tfls  # noqa: E402
-from tf_lossscale._cross_shard.groups import all_shards  # noqa: E402
-from tf_lossscale._cross_shard.packing import sum_packed  # noqa: E402
-from tf_lossscale._cross_shard.shards import current_shards  # noqa: E402
-from tf_lossscale._cross_shard.sums import replica_sum  # noqa: E402
-from tf_lossscale._versions import already_summed  # noqa: E402
+import tf_lossscale as tfls
+from tf_lossscale._cross_shard.groups import all_shards
+from tf_lossscale._cross_shard.packing import sum_packed
+from tf_lossscale._cross_shard.shards import current_shards
+from tf_lossscale._cross_shard.sums import replica_sum
+from tf_lossscale._versions import already_summed
 
 tf1 = tf.compat.v1
 REPLICAS = 4

@@ -4,9 +4,9 @@ import harness
 
 harness.quiet()
 
-import tensorflow as tf  # noqa: E402
+import tensorflow as tf
 
-from tf_lossscale._finite import all_finite  # noqa: E402
+from tf_lossscale._finite import all_finite
 
 tf1 = tf.compat.v1
 tf1.logging.set_verbosity("ERROR")

@@ -20,7 +20,7 @@ sys.path.insert(
 )
 sys.path.insert(0, os.path.join(sys.path[0], "keras"))
 
-import tensorflow as tf  # noqa: E402
+import tensorflow as tf
 
 recorded = importlib.import_module("recorded")
 

@@ -11,9 +11,9 @@ import harness
 
 harness.quiet()
 
-import tensorflow as tf  # noqa: E402
+import tensorflow as tf
 
-import tf_lossscale as tfls  # noqa: E402
+import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
 tf1.logging.set_verbosity("ERROR")
