@@ -5,7 +5,6 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, cast
 from tf_lossscale._keras.steps import Hidden, summed
 from tf_lossscale._keras.wrapper import Keras2Wrapper, forwards
 from tf_lossscale._replicas import replica_count
-from tf_lossscale._step import as_pairs, require_replica_context
 from tf_lossscale._versions import (
     LEGACY_AGGREGATES_ALWAYS,
     LEGACY_CLIPS_WHEN_APPLIED,
@@ -62,19 +61,7 @@ class Behaviour(Keras2Wrapper):
     def _compute_gradients(
         self, loss: Any, var_list: Any, grad_loss: Optional[Any] = None, tape: Optional[Any] = None
     ) -> List[Tuple[Any, Any]]:
-        if not callable(loss) and tape is None:
-            raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
-        tape = tf.GradientTape() if tape is None else tape
-        with tape:
-            if callable(loss):
-                if not callable(var_list):
-                    tape.watch(var_list)
-                loss = loss()
-            scaled = self.get_scaled_loss(loss)
-            variables = tf.nest.flatten(var_list() if callable(var_list) else var_list)
-        with tf1.name_scope(self._optimizer._name + "/gradients"):
-            gradients = tape.gradient(scaled, variables, grad_loss)
-        return list(zip(self.get_unscaled_gradients(gradients), variables))
+        return self._unscaled_gradients_of(loss, var_list, tape, grad_loss)
 
     @not_converted
     def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
@@ -124,10 +111,7 @@ class Behaviour(Keras2Wrapper):
         Raises:
           ValueError: no gradient is there, or it is not called in a replica context.
         """
-        require_replica_context()
-        pairs = list(grads_and_vars)
-        if pairs:
-            pairs = [pair for pair in as_pairs(pairs, type(self).__name__) if pair[0] is not None]
+        pairs = self._given(grads_and_vars)
         gradients = [gradient for gradient, _ in pairs]
         rest = Hidden([variable for _, variable in pairs], name, experimental_aggregate_gradients)
         self._create_inner_weights(rest.variables)

@@ -5,7 +5,6 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from tf_lossscale._keras.steps import Hidden, summed
 from tf_lossscale._keras.wrapper import Keras2Wrapper, forwards
 from tf_lossscale._replicas import replica_count
-from tf_lossscale._step import as_pairs, require_replica_context
 from tf_lossscale._versions import KerasFamily, not_converted, tf
 
 __all__ = ["Behaviour", "class_names", "namespace"]
@@ -28,16 +27,7 @@ class Behaviour(Keras2Wrapper):
         Returns:
           Pairs of the unscaled gradient, or None, and the variable.
         """
-        if not callable(loss) and tape is None:
-            raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
-        tape = tf.GradientTape() if tape is None else tape
-        with tape:
-            if callable(loss) and not callable(var_list):
-                tape.watch(var_list)
-            scaled = self.get_scaled_loss(loss() if callable(loss) else loss)
-        variables = list(var_list() if callable(var_list) else var_list)
-        gradients = tape.gradient(scaled, variables)
-        return list(zip(self.get_unscaled_gradients(gradients), variables))
+        return self._unscaled_gradients_of(loss, var_list, tape)
 
     @not_converted
     def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> None:
@@ -69,14 +59,11 @@ class Behaviour(Keras2Wrapper):
         Raises:
           ValueError: no gradient is there, or it is not called in a replica context.
         """
-        require_replica_context()
         aggregate = kwargs.pop("experimental_aggregate_gradients", True)
         aggregate = aggregate and not skip_gradients_aggregation
         if kwargs:
             raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
-        pairs = list(grads_and_vars)
-        if pairs:
-            pairs = [pair for pair in as_pairs(pairs, type(self).__name__) if pair[0] is not None]
+        pairs = self._given(grads_and_vars)
         gradients = [gradient for gradient, _ in pairs]
         rest = Hidden([variable for _, variable in pairs], name, False)
         with tf.init_scope():

@@ -1,12 +1,20 @@
 """What the wrappers of both kinds of Keras 2 optimizers have in common."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import step
 from tf_lossscale._scaling import scale_loss, unscale_gradients
-from tf_lossscale._versions import Trackable, TrackableReference, asked_by_compile, not_converted
+from tf_lossscale._step import as_pairs, require_replica_context
+from tf_lossscale._versions import (
+    Trackable,
+    TrackableReference,
+    asked_by_compile,
+    not_converted,
+    tf,
+    tf1,
+)
 
 __all__ = ["Forward", "Keras2Wrapper", "forwards"]
 
@@ -168,6 +176,43 @@ class Keras2Wrapper:
         """
         pairs = unscale_gradients([(gradient, None) for gradient in grads], self._loss_scale())
         return [gradient for gradient, _ in pairs]
+
+    def _unscaled_gradients_of(
+        self, loss: Any, var_list: Any, tape: Optional[Any], grad_loss: Optional[Any] = None
+    ) -> List[Tuple[Any, Any]]:
+        """Returns pairs of the unscaled gradient, or None, and the variable.
+
+        Args:
+          loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
+          var_list: the variables, or a callable that returns them.
+          tape: the tape, or None.
+          grad_loss: gradient of the loss, or None.
+        """
+        if not callable(loss) and tape is None:
+            raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
+        tape = tf.GradientTape() if tape is None else tape
+        with tape:
+            if callable(loss):
+                if not callable(var_list):
+                    tape.watch(var_list)
+                loss = loss()
+            scaled = self.get_scaled_loss(loss)
+            variables = tf.nest.flatten(var_list() if callable(var_list) else var_list)
+        with tf1.name_scope(self.name + "/gradients"):
+            gradients = tape.gradient(scaled, variables, grad_loss)
+        return list(zip(self.get_unscaled_gradients(gradients), variables))
+
+    def _given(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
+        """Reads the pairs, once, and leaves out those without a gradient; there may be no pairs.
+
+        Raises:
+          ValueError: no pair has a gradient, or it is not called in a replica context.
+        """
+        require_replica_context()
+        pairs = list(grads_and_vars)
+        if not pairs:
+            return []
+        return [pair for pair in as_pairs(pairs, type(self).__name__) if pair[0] is not None]
 
     def _step(
         self, gradients: Sequence[Any], apply: Callable[..., Any], *args: Any, agreed: bool = True
