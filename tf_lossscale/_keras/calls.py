@@ -24,6 +24,11 @@ _ADVICE = (
     "a Keras 3 step, scale_loss() -> apply(gradients, variables)."
 )
 
+_EAGER_ADVICE = (
+    " A step that runs eagerly does not tell which functions it called: run it as a tf.function, "
+    "such as fit() without run_eagerly=True, or delete the function that unscales if it is done."
+)
+
 
 class _Place:
     """What was called in one place.
@@ -137,6 +142,7 @@ class ScalingCalls:
                 raise RuntimeError(
                     "The loss was scaled by scale_loss(), but the gradients may have been unscaled "
                     f"in the tf.function {graph.name!r}, which calls get_unscaled_gradients()."
+                    + ("" if graphs else _EAGER_ADVICE)
                     + _ADVICE
                 )
 

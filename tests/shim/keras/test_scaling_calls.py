@@ -192,6 +192,20 @@ def test_a_function_that_unscales_is_seen_where_it_is_called_again() -> None:
         step(tf.constant(1.0))
 
 
+def test_an_eager_step_says_how_it_can_be_told() -> None:
+    """`fit(run_eagerly=True)` beside a loop in compiled pieces; what the message says helps."""
+    program = Program()
+    program.compiled("gradients", K2, UNSCALE)
+    program.note(K3)
+    with pytest.raises(RuntimeError, match=r"run it as a tf.function.*run_eagerly.*or delete"):
+        program.applies()
+    assert program.compiled("train_step", K3, "apply_gradients") is SCALED
+    program.functions.pop("gradients")
+    gc.collect()
+    program.note(K3)
+    assert program.applies() is SCALED
+
+
 def test_apply_takes_scaled_gradients_only() -> None:
     for scaling in (K2, K3):
         program = Program()
