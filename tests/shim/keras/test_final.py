@@ -324,6 +324,40 @@ def test_weights(subject: Any) -> None:
     assert all(not np.any(value) for value in optimizer.get_weights())
 
 
+AVERAGING = [each for each in EVERY if each.kind.name != "legacy"] + [
+    each for each in recorded.originals() if each.api == "keras3"
+]
+
+
+@pytest.mark.skipif(not AVERAGING, reason="optimizers average weights from TensorFlow 2.11 on")
+@pytest.mark.parametrize("subject", AVERAGING, ids=str)
+def test_averages_of_weights_are_the_inner_optimizers(subject: Any) -> None:
+    """A step moves the average by half of its way to the weight; a skipped step does not."""
+    inner = subject.inner("SGD", learning_rate=1.0, use_ema=True, ema_momentum=0.5)
+    optimizer = subject.dynamic(inner, 8.0, 100)
+    if subject.who == "ours":
+        assert optimizer.use_ema is True
+        assert optimizer.ema_momentum == 0.5
+    variable = recorded.make_variable(subject.kind, 4.0, "v")
+    if subject.api == "keras3":
+        optimizer.build([variable])
+    scale = 8.0
+    for gradient in (2.0, float("nan"), 2.0):
+        if subject.api == "keras3":
+            optimizer.apply([tf.constant(gradient * scale)], [variable])
+        else:
+            step(subject, optimizer, [variable], [tf.constant(gradient)])
+        scale = 4.0
+    assert float(variable.numpy()) == 0.0
+    bare = subject.inner("SGD", learning_rate=1.0, use_ema=True, ema_momentum=0.5)
+    other = recorded.make_variable(subject.kind, 4.0, "v")
+    for _ in range(2):
+        bare.apply_gradients([(tf.constant(2.0), other)])
+    for each, averaged in ((bare, other), (optimizer, variable)):
+        each.finalize_variable_values([averaged])
+    assert float(variable.numpy()) == float(other.numpy()) != 0.0
+
+
 def test_slots() -> None:
     for subject in OURS:
         if subject.kind.name != "legacy":
@@ -350,6 +384,17 @@ def test_configs(subject: Any) -> None:
         assert again.dynamic_growth_steps == optimizer.dynamic_growth_steps
         assert again.inner_optimizer is not optimizer.inner_optimizer
         assert recorded.number(again.learning_rate) == 0.5
+
+
+@ours
+def test_serialize_and_deserialize(subject: Any) -> None:
+    """With the functions of the Keras that it belongs to, which find ours by its name."""
+    optimizers = subject.kind.keras.optimizers
+    for arguments in ((True, 8.0, 3), (False, 16.0)):
+        optimizer = make(subject, *arguments)
+        again = optimizers.deserialize(optimizers.serialize(optimizer))
+        assert type(again) is type(optimizer)
+        assert again.get_config() == optimizer.get_config()
 
 
 @pytest.mark.skipif(recorded.TF < (2, 4), reason="there is no original")

@@ -220,6 +220,23 @@ def test_keras_3_models_load_and_go_on(subject: Any, form: str, size: str) -> No
             go_on(subject, model, expected, STATE, path)
 
 
+@pytest.mark.skipif(not KERAS_3, reason="there is no Keras 3")
+def test_a_keras_3_file_of_the_installed_class_goes_on_with_ours(size: str) -> None:
+    """It is loaded with that class, and moved as `docs/keras.md` has it."""
+    subject = next(each for each in KERAS_3 if (each.who, each.api) == ("ours", "final"))
+    for path, expected in recordings("keras3", "keras", size):
+        model = subject.kind.keras.models.load_model(os.path.join(path, expected["file"]))
+        theirs = model.optimizer
+        assert not isinstance(theirs, subject.cls)
+        optimizer = subject.cls(
+            theirs.inner_optimizer, True, float(theirs.dynamic_scale), theirs.dynamic_growth_steps
+        )
+        optimizer.dynamic_counter.assign(theirs.step_counter)
+        model.compile(optimizer, subject.kind.keras.losses.MeanSquaredError(), run_eagerly=True)
+        check(state_of(subject, model), expected["state_at_save"], STATE, path)
+        go_on(subject, model, expected, STATE, path)
+
+
 @pytest.mark.parametrize("subject", KERAS_3, ids=str)
 def test_keras_3_weights_and_checkpoints_load(subject: Any, size: str) -> None:
     for path, expected in recordings("keras3", "weights_h5", size):
