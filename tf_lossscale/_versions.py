@@ -45,6 +45,7 @@ __all__ = [
     "mixed_policy_is_set",
     "module_dicts",
     "not_converted",
+    "original",
     "per_replica",
     "plain_session_exists",
     "policy_of_layer",
@@ -217,21 +218,21 @@ class KerasFamily(NamedTuple):
     @property
     def installed_final(self) -> Optional[Any]:
         """The installed final class, which also `compile` knows; None before TensorFlow 2.4."""
-        return _not_ours(self.keras.mixed_precision, "LossScaleOptimizer")
+        return original(self.keras.mixed_precision, "LossScaleOptimizer")
 
     @property
     def installed_experimental(self) -> Optional[Any]:
         """The installed experimental class; None after TensorFlow 2.8."""
         experimental = getattr(self.keras.mixed_precision, "experimental", None)
-        return _not_ours(experimental, "LossScaleOptimizer") if self.kind == "legacy" else None
+        return original(experimental, "LossScaleOptimizer") if self.kind == "legacy" else None
 
 
-def _not_ours(namespace: Any, name: str) -> Optional[Any]:
+def original(namespace: Any, name: str) -> Optional[Any]:
     """Returns what TensorFlow has under a path, also where `install()` put ours there, or None."""
-    found = getattr(namespace, name, None)
-    if not getattr(found, "__module__", "").startswith("tf_lossscale."):
-        return found
-    return importlib.import_module("tf_lossscale._drop_in").replaced(namespace, name)
+    drop_in = importlib.import_module("tf_lossscale._drop_in")
+    # First, because a look at the path itself may import ours, which may be what asks.
+    replaced = None if namespace is None else drop_in.replaced(namespace, name)
+    return getattr(namespace, name, None) if replaced is None else replaced
 
 
 # The switches of the mixed precision graph rewrite. A Session reads `..._enabled` when it is made

@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional
 
 from tf_lossscale._v1.identifiers import as_loss_scale
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
-from tf_lossscale._versions import policy_of_layer, tf
+from tf_lossscale._versions import original, policy_of_layer, tf
 
 __all__ = [
     "ExperimentalPolicy",
@@ -27,8 +27,9 @@ _experimental: Any = getattr(_installed, "experimental", None)
 def _first(*names: str) -> Any:
     for owner in (_installed, _experimental):
         for name in names:
-            if hasattr(owner, name):
-                return getattr(owner, name)
+            found = original(owner, name)
+            if found is not None:
+                return found
     raise AttributeError(f"tf.keras.mixed_precision has none of {names}")
 
 
@@ -170,8 +171,8 @@ def _taking_our_loss_scales(installed: Any) -> Any:
                 super().__init__(name)  # its default has two spellings
                 return
             if isinstance(loss_scale, (DynamicLossScale, FixedLossScale)):
-                original = getattr(tf.compat.v1.train.experimental, type(loss_scale).__name__)
-                loss_scale = original(**loss_scale.get_config())
+                theirs: Any = original(tf.compat.v1.train.experimental, type(loss_scale).__name__)
+                loss_scale = theirs(**loss_scale.get_config())
             super().__init__(name, loss_scale=loss_scale)
 
     TakesOurs.__name__ = TakesOurs.__qualname__ = installed.__name__
@@ -180,13 +181,14 @@ def _taking_our_loss_scales(installed: Any) -> Any:
 
 
 def _installed_or(name: str, ours: Any) -> Any:
-    return getattr(_experimental, name, ours)
+    found = original(_experimental, name)
+    return ours if found is None else found
 
 
 ExperimentalPolicy: Any = (
-    _taking_our_loss_scales(_experimental.Policy)
-    if hasattr(_experimental, "Policy")
-    else _PolicyWithLossScale
+    _PolicyWithLossScale
+    if original(_experimental, "Policy") is None
+    else _taking_our_loss_scales(original(_experimental, "Policy"))
 )
 experimental_global_policy: Any = _installed_or("global_policy", _global_policy)
 set_policy: Any = _installed_or("set_policy", _set_policy)

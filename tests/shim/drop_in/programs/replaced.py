@@ -1,0 +1,70 @@
+"""Uses what `install(replace=True)` put over the originals; prints what came of it as JSON.
+
+`replaced.py before|after`: installs before or after TensorFlow is imported. Ours are built on the
+originals, which stand under paths that ours have taken.
+"""
+
+import importlib
+import json
+import sys
+
+import tf_lossscale
+
+if sys.argv[1] == "before":
+    tf_lossscale.install(replace=True)
+import tensorflow as tf
+
+if sys.argv[1] == "after":
+    tf_lossscale.install(replace=True)
+
+tf1 = tf.compat.v1
+tf1.enable_v2_behavior()  # without it TensorFlow 1.15 takes no policy
+mixed_precision = tf.keras.mixed_precision
+found = {}
+
+
+def sgd():
+    return tf.keras.optimizers.SGD(0.1)
+
+
+def lineage(optimizer):
+    """Returns the packages that the classes of an optimizer come from, ours first."""
+    assert isinstance(optimizer, type(sgd()).__mro__[-2]), type(optimizer).__mro__
+    bases = [each for each in type(optimizer).__mro__ if each.__name__.startswith("LossScale")]
+    return [vars(each).get("__module__", "").split(".")[0] for each in bases]
+
+
+if hasattr(mixed_precision, "LossScaleOptimizer"):
+    optimizer = mixed_precision.LossScaleOptimizer(sgd())
+    assert isinstance(optimizer, mixed_precision.LossScaleOptimizer)
+    again = type(optimizer).from_config(optimizer.get_config())
+    assert again.get_config() == optimizer.get_config()
+    found["final"] = lineage(optimizer)
+    assert mixed_precision.global_policy().name == "float32"
+
+experimental = mixed_precision.experimental.LossScaleOptimizer(sgd(), "dynamic")
+assert isinstance(experimental, mixed_precision.experimental.LossScaleOptimizer)
+found["experimental"] = lineage(experimental)
+
+policies = mixed_precision.experimental
+policies.set_policy(policies.Policy("mixed_float16"))
+assert policies.global_policy().name == "mixed_float16"
+policies.set_policy("float32")
+assert policies.get_layer_policy(tf.keras.layers.Dense(1)).name == "float32"
+
+rewritten = tf1.train.experimental.enable_mixed_precision_graph_rewrite(
+    tf1.train.GradientDescentOptimizer(0.1)
+)
+tf1.train.experimental.disable_mixed_precision_graph_rewrite()
+found["v1"] = [type(rewritten).__module__.split(".")[0]]
+
+context = importlib.import_module("tensorflow.python.tpu.tpu_function").tpu_shard_context
+with tf.Graph().as_default() as graph, context(2):
+    w = tf1.get_variable("w", initializer=1.0, use_resource=True)
+    tf1.tpu.CrossShardOptimizer(tf1.train.AdamOptimizer()).minimize(
+        w * tf1.tpu.cross_replica_sum(w)
+    )
+    operations = [node.op for node in graph.as_graph_def().node]
+# One for the call, one for its gradient, one for the gradient of the weight.
+found["sums"] = operations.count("CrossReplicaSum")
+print(json.dumps(found))
