@@ -165,3 +165,58 @@ def test_a_replicated_program_without_a_shard_count_assumes_one():
             return graph.as_graph_def()
 
     assert built(OURS) == built(ORIGINAL)
+
+
+class NoTPU(tf.distribute.cluster_resolver.ClusterResolver):
+    """Describes a TPU of two cores, of which only the graph for it can be built."""
+
+    environment, task_type, task_id, tpu_hardware_feature = "", "worker", 0, None
+
+    def get_tpu_system_metadata(self):
+        module = importlib.import_module("tensorflow.python.tpu.tpu_system_metadata")
+        device = type(tf1.Session().list_devices()[0])
+        names = ["CPU:0", "TPU:0", "TPU:1"]
+        devices = [
+            device(f"/job:worker/replica:0/task:0/device:{name}", name[:3], 1, 1) for name in names
+        ]
+        return module.TPUSystemMetadata(
+            num_cores=2, num_hosts=1, num_of_cores_per_host=2, topology=None, devices=devices
+        )
+
+    def master(self, *args, **kwargs):
+        return ""
+
+    def cluster_spec(self):
+        return tf1.train.ClusterSpec({"worker": ["localhost:1"]})
+
+    def num_accelerators(self, *args, **kwargs):
+        return {"TPU": 2}
+
+    def get_job_name(self):
+        return "worker"
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+@pytest.mark.skipif(
+    tuple(map(int, tf.__version__.split(".")[:2])) < (2, 4),
+    reason="older ones ask a TPU itself what it has",
+)
+def test_the_replicas_of_a_tpu_strategy_are_shards():
+    with tf.Graph().as_default():
+        strategy = tf1.distribute.experimental.TPUStrategy(NoTPU())
+
+    def built(api):
+        def step():
+            x = tf.constant([1.0, 2.0])
+            total = api.cross_replica_sum(x * x)
+            return tf1.gradients(total, [x])[0]
+
+        with tf.Graph().as_default() as graph, strategy.scope():
+            strategy.run(step)
+            return list(graph.as_graph_def().node)
+
+    ours = built(OURS)
+    assert [node.op for node in ours].count("CrossReplicaSum") == 2
+    assert [bytes_of(node) for node in ours] == [bytes_of(node) for node in built(ORIGINAL)]
