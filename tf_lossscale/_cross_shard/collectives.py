@@ -84,9 +84,24 @@ def _reduce(value: Any, strategy: Any, index: int, groups: Sequence[Sequence[int
             )
 
     if not apart:
-        return reduce(value)
+        total = reduce(value)
+        if loop is not None:
+            _hold_up_the_round(total)
+        return total
     with tf1.device(None), tf1.device(devices[index % len(devices)]):
         return call_round_by_round(reduce, value)
+
+
+def _hold_up_the_round(total: Any) -> None:
+    """Has the round of a function's loop wait for `total` before the next one begins.
+
+    Rounds overlap where no tensor hinders it, and a round does not wait for collectives, which
+    TensorFlow treats as free of side effects; yet one that is entered again while its devices are
+    still finding each other fails ("did not find collective implementation"). For operations with
+    side effects a round does wait. This is the least one that there is.
+    """
+    with tf.control_dependencies([total]), tf1.device(None), tf1.device("CPU:0"):
+        tf.raw_ops.Timestamp()
 
 
 # Two cases need the replicas of the process to come together first. Eager ones run one after the
