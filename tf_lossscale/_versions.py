@@ -38,6 +38,8 @@ __all__ = [
     "in_xla_context",
     "is_keras_object",
     "keep_conditional_whole",
+    "keras_3_is_given_sums",
+    "keras_3_takes_sums",
     "keras_family",
     "keras_packages",
     "loaded_keras_packages",
@@ -653,6 +655,62 @@ def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:
         variables = [variable for _, variable in pairs]
         return list(zip(optimizer._aggregate_gradients(pairs), variables))
     return list(optimizer._aggregate_gradients(optimizer._transform_unaggregated_gradients(pairs)))
+
+
+_KERAS_3_BEFORE_THE_SUM = (
+    "apply",
+    "_all_reduce_sum_gradients",
+    "_backend_apply_gradients",
+    "_backend_update_step",
+    "_clip_gradients",
+)
+_KERAS_3_OPTIONS = (
+    "clipnorm",
+    "clipvalue",
+    "global_clipnorm",
+    "gradient_accumulation_steps",
+    "loss_scale_factor",
+)
+
+
+def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[Any]) -> bool:
+    """Returns whether a Keras 3 optimizer does the same with gradients that are added up before.
+
+    In `apply` it adds those of the replicas up last: it has accumulated and clipped each replica's
+    own by then, and put gradients in the place of variables that ask for that.
+
+    Args:
+      family: the optimizer's.
+      optimizer: the optimizer.
+      variables: those that the gradients are for.
+    """
+    return (
+        all(getattr(optimizer, name, None) is None for name in _KERAS_3_OPTIONS)
+        and not any(getattr(each, "overwrite_with_gradient", False) for each in variables)
+        and all(
+            hasattr(family.base, name)
+            and getattr(type(optimizer), name) is getattr(family.base, name)
+            for name in _KERAS_3_BEFORE_THE_SUM
+        )
+    )
+
+
+@contextlib.contextmanager
+def keras_3_is_given_sums(optimizer: Any) -> Iterator[None]:
+    """Keeps a Keras 3 optimizer from adding the gradients of the replicas up, within the block.
+
+    It has no argument for that. The replicas of a process may be in the block one after another,
+    before the first has left it.
+    """
+    own = vars(optimizer)
+    own["_tfls_summed"] = own.get("_tfls_summed", 0) + 1
+    own["_all_reduce_sum_gradients"] = list
+    try:
+        yield
+    finally:
+        own["_tfls_summed"] -= 1
+        if own["_tfls_summed"] == 0:
+            del own["_tfls_summed"], own["_all_reduce_sum_gradients"]
 
 
 def in_control_flow(graph: Any) -> bool:

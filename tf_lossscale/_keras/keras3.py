@@ -11,7 +11,13 @@ from tf_lossscale._keras.steps import Hidden, step, summed
 from tf_lossscale._replicas import replica_count
 from tf_lossscale._scaling import scale_loss, unscale_gradients
 from tf_lossscale._step import as_pairs
-from tf_lossscale._versions import KerasFamily, not_converted, tf
+from tf_lossscale._versions import (
+    KerasFamily,
+    keras_3_is_given_sums,
+    keras_3_takes_sums,
+    not_converted,
+    tf,
+)
 
 __all__ = ["Behaviour", "class_names", "namespace"]
 
@@ -309,9 +315,13 @@ class Behaviour:
         if gradients:
             as_pairs(zip(gradients, variables), type(self).__name__)
         tested = [each for each in gradients if each is not None]
-        if replica_count() > 1:
-            tested = summed(tested)
         rest = Hidden(variables, None, True)
+        if replica_count() > 1 and tested:
+            tested = summed(tested)
+            if keras_3_takes_sums(own._family, self.inner_optimizer, variables):
+                sums = iter(tested)
+                gradients = [None if each is None else next(sums) for each in gradients]
+                rest.aggregate = False
         step(self._state, self._count, tested, self._apply_inner, (gradients, rest))
 
     def _count(self) -> Any:
@@ -320,7 +330,11 @@ class Behaviour:
         return self.inner_optimizer.iterations.value
 
     def _apply_inner(self, gradients: Sequence[Any], rest: Hidden) -> None:
-        self.inner_optimizer.apply(gradients, rest.variables)
+        if rest.aggregate:
+            self.inner_optimizer.apply(gradients, rest.variables)
+            return
+        with keras_3_is_given_sums(self.inner_optimizer):
+            self.inner_optimizer.apply(gradients, rest.variables)
 
     def get_config(self) -> Dict[str, Any]:
         """Returns the installed class's configuration, and `dynamic` where the scale is fixed."""

@@ -29,7 +29,8 @@ class Hidden:
 def summed(gradients: Sequence[Any]) -> List[Any]:
     """Returns the gradients added up over all replicas, in a replica context."""
     context = tf.distribute.get_replica_context()
-    return [context.all_reduce(tf.distribute.ReduceOp.SUM, gradient) for gradient in gradients]
+    # One call for all, as optimizers do it: the values travel packed.
+    return list(context.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients)))
 
 
 @not_converted

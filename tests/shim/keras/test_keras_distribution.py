@@ -15,6 +15,10 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "
 LEARNING_RATE = 2.0**-4
 REPLICAS = 4
 KERAS_3 = "original-keras3-keras3"
+# How many sums over the replicas a step makes, and the sum of clipped gradients (each is 2, clipped
+# to 1) that it applies: Keras 2 clips the sum, Keras 3 each replica's own.
+SUMS = {"sums": (1, 2.0 * REPLICAS), "sums-clipped": (1, 1.0)}
+KERAS_3_SUMS = {"sums": (1, 2.0 * REPLICAS), "sums-clipped": (2, 1.0 * REPLICAS)}
 BEFORE_2_5 = "original-experimental-legacy" if recorded.TF < (2, 5) else ""
 
 
@@ -44,6 +48,8 @@ def specifications(size: str) -> List[str]:
             found += [f"{subject}:function-scaled"]
         elif recorded.TF >= (2, 3):
             found += [f"{subject}:function-aggregated"]
+        if recorded.TF >= (2, 5):
+            found += [f"{subject}:{mode}" for mode in SUMS]
     originals = [str(each) for each in recorded.originals()]
     return found + [f"{each}:function" for each in originals if each in (KERAS_3, BEFORE_2_5)]
 
@@ -55,11 +61,23 @@ def mirrored(size: str) -> Dict[str, Any]:
 
 
 def test_one_decision_for_all_replicas(mirrored: Dict[str, Any], size: str) -> None:
-    ours = [each for each in specifications(size) if each.startswith("ours")]
+    ours = [each for each in specifications(size) if "ours" in each and ":sums" not in each]
     assert ours
     for what in ours:
         assert len(mirrored[what]) > REPLICAS
         check(mirrored[what], what)
+
+
+@pytest.mark.skipif(recorded.TF < (2, 5), reason="the sums are made of other operations")
+def test_gradients_are_added_up_once(mirrored: Dict[str, Any], size: str) -> None:
+    """Also on Keras 3, whose optimizers do so themselves, unless they clip before."""
+    counted = [each for each in specifications(size) if ":sums" in each]
+    assert counted
+    for what in counted:
+        subject, mode = what.split(":")
+        sums, applied = (KERAS_3_SUMS if subject.endswith("keras3") else SUMS)[mode]
+        assert mirrored[what]["sums"] == sums, what
+        assert mirrored[what]["weights"] == [1.0 - LEARNING_RATE * applied] * REPLICAS, what
 
 
 @pytest.mark.skipif(recorded.TF < (2, 16), reason="there is no Keras 3")

@@ -2,8 +2,9 @@
 
 Usage: mirrored.py REPLICAS SUBJECT:MODE..., such as `4 ours-final-legacy:eager`. A mode is `eager`
 or `function`, and may have more to it: `function-scaled` gives scaled gradients to Keras 3's
-`apply`, `function-aggregated` adds gradients up itself. With TF_CONFIG set this is one worker of a
-cluster, and REPLICAS is the number of workers.
+`apply`, `function-aggregated` adds gradients up itself. `sums` and `sums-clipped` count how often a
+step adds the gradients of the replicas up, without and with clipping. With TF_CONFIG set this is
+one worker of a cluster, and REPLICAS is the number of workers.
 """
 
 import json
@@ -102,6 +103,36 @@ def train(strategy: Any, subject: Any, mode: str, replicas: int) -> List[Dict[st
     return rows
 
 
+def count_sums(strategy: Any, subject: Any, mode: str, replicas: int) -> Dict[str, Any]:
+    """How many sums over the replicas the graph of a step holds, and what it made of a weight."""
+    with strategy.scope():
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        inner = subject.inner("SGD", learning_rate=2.0**-4)
+        if mode.endswith("clipped"):
+            inner = subject.inner("SGD", learning_rate=2.0**-4, clipvalue=1.0)
+        optimizer = subject.dynamic(inner, 2.0**20, 1000)
+        if subject.kind.name == "keras3":
+            optimizer.build([variable])
+
+    def replica_step(gradient: Any) -> None:
+        optimizer.get_unscaled_gradients([tf.constant(1.0)])
+        optimizer.apply_gradients([(gradient * 1.0, variable)])  # each replica has one of its own
+
+    @tf.function
+    def step(gradient: Any) -> None:
+        strategy.run(replica_step, args=(gradient,))
+
+    graph = step.get_concrete_function(tf.constant(2.0)).graph.as_graph_def()
+    bodies = [graph.node, *[each.node_def for each in graph.library.function]]
+    # A sum is one operation, or one for each replica.
+    operations = [node for body in bodies for node in body]
+    at_once = [each for each in operations if each.op == "AddN" and each.attr["N"].i == replicas]
+    apart = [each for each in operations if each.op.startswith("CollectiveReduce")]
+    sums = len(at_once) + len(apart) / replicas
+    step(tf.constant(2.0))
+    return {"sums": sums, "weights": local(strategy, variable)}
+
+
 def replica_id() -> Any:
     if "TF_CONFIG" in os.environ:  # TensorFlow 2.3 says 0 on every worker
         return json.loads(os.environ["TF_CONFIG"])["task"]["index"]
@@ -119,7 +150,8 @@ def main() -> None:
     result = {}
     for what in sys.argv[2:]:
         name, mode = what.split(":")
-        result[what] = train(strategy, everything[name], mode, replicas)
+        run = count_sums if mode.startswith("sums") else train
+        result[what] = run(strategy, everything[name], mode, replicas)
     print(json.dumps(result))
 
 
