@@ -66,7 +66,7 @@ def test_two_workers_with_sessions(unbroken):
 @pytest.mark.skipif(
     tuple(map(int, tf.__version__.split(".")[:2])) < (2, 5),
     reason="before TensorFlow 2.4 strategies do not look whether the other workers are alive, and "
-    "2.4 fails to restore slots under the strategy (docs/cross-shard.md, Limits)",
+    "2.4 itself fails to restore slots under the strategy (docs/cross-shard.md, Limits)",
 )
 def test_a_killed_worker_ends_the_others_and_a_restart_goes_on_where_they_were(unbroken, tmp_path):
     workers = start_workers(PROGRAM, 2, str(STEPS), str(tmp_path), "3")

@@ -24,6 +24,20 @@ CONFIG = STRATEGY.update_config_proto(tf1.ConfigProto())
 SERVER = tf1.train.Server(
     tf1.train.ClusterSpec(TASK["cluster"]), job_name="worker", task_index=INDEX, config=CONFIG
 )
+
+
+def momentum():
+    return tf1.train.MomentumOptimizer(0.1, 0.9)
+
+
+def adam():
+    return tf1.train.AdamOptimizer(0.1)
+
+
+# Up to 2.11 at least, files that are written under the strategy lack the powers of TensorFlow's own
+# Adam, wrapped or bare; its slots are there.
+HAS_POWERS = tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 15)
+INNER = adam if HAS_POWERS else momentum
 cross_replica_sum = tfls.compat.v1.tpu.cross_replica_sum
 
 
@@ -46,9 +60,7 @@ def sums():
 with STRATEGY.scope():
     weights = tf1.get_variable("w", initializer=tf.ones([2]), use_resource=True)
     namespace = tfls.compat.v1.mixed_precision
-    inner = namespace.MixedPrecisionLossScaleOptimizer(
-        tf1.train.AdamOptimizer(0.1), namespace.DynamicLossScale(8.0, 2)
-    )
+    inner = namespace.MixedPrecisionLossScaleOptimizer(INNER(), namespace.DynamicLossScale(8.0, 2))
     optimizer = tfls.compat.v1.tpu.CrossShardOptimizer(inner)
 number = tf1.placeholder(tf.float32, [])
 

@@ -24,6 +24,20 @@ WORKERS, INDEX = len(TASK["cluster"]["worker"]), TASK["task"]["index"]
 tf1.enable_eager_execution()
 Strategy = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
 STRATEGY = (Strategy or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
+
+
+def momentum():
+    return tf1.train.MomentumOptimizer(0.1, 0.9)
+
+
+def adam():
+    return tf1.train.AdamOptimizer(0.1)
+
+
+# Up to 2.11 at least, files that are written under the strategy lack the powers of TensorFlow's own
+# Adam, wrapped or bare; its slots are there.
+HAS_POWERS = tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 15)
+INNER = adam if HAS_POWERS else momentum
 cross_replica_sum = tfls.compat.v1.tpu.cross_replica_sum
 
 
@@ -58,7 +72,7 @@ def train():
         step = tf1.get_variable("s", initializer=0.0, trainable=False, use_resource=True)
         scale = tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, 2)
         scaled = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer
-        inner = tf1.train.AdamOptimizer(0.1)
+        inner = INNER()
         optimizer = tfls.compat.v1.tpu.CrossShardOptimizer(scaled(inner, scale))
 
     def on_each():
