@@ -177,8 +177,15 @@ class CrossShardOptimizer(tf1.train.Optimizer):
         return children
 
     def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        self._opt._maybe_initialize_trackable()
         found = super()._lookup_dependency(name, *args, **kwargs)
         return found if found is not None else self._opt._lookup_dependency(name, *args, **kwargs)
+
+    @property
+    def _deferred_dependencies(self) -> Any:
+        # What is restored before it is made, which is by the inner optimizer.
+        self._opt._maybe_initialize_trackable()
+        return self._opt._deferred_dependencies
 
     def _create_or_restore_slot_variable(self, *args: Any, **kwargs: Any) -> Any:
         return self._opt._create_or_restore_slot_variable(*args, **kwargs)

@@ -2,10 +2,12 @@
 
 import importlib
 import inspect
+import os
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from processes import run_program
 
 import tf_lossscale as tfls
 
@@ -230,6 +232,14 @@ def test_x5_the_powers_come_back(tmp_path):
         checkpoint.restore(path).initialize_or_restore(session)
         session.run(step)
         np.testing.assert_array_equal(session.run(w), expected)
+
+
+def test_x5_eager_optimizers_are_restored_before_they_have_variables():
+    program = os.path.join(os.path.dirname(__file__), "programs", "restored.py")
+    found = run_program(program)
+    assert len(found) == 4
+    for name, (went_on, restored) in found.items():
+        assert restored == went_on, name
 
 
 def test_x6_the_name_and_the_inner_optimizer_are_where_they_were():

@@ -1,0 +1,57 @@
+"""Restores eager optimizers before they have made a variable; prints the weights as JSON.
+
+After three steps a file is written; then the fourth step, on and after a restoration.
+"""
+
+import json
+import os
+import tempfile
+
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+tf1 = tf.compat.v1
+tf1.enable_eager_execution()
+namespace = tfls.compat.v1.mixed_precision
+CrossShardOptimizer = tfls.compat.v1.tpu.CrossShardOptimizer
+
+
+def adam():
+    return tf1.train.AdamOptimizer(0.1)
+
+
+CASES = {
+    "adam": lambda: CrossShardOptimizer(adam()),
+    "twice": lambda: CrossShardOptimizer(CrossShardOptimizer(adam())),
+    "scaled inside": lambda: CrossShardOptimizer(
+        namespace.MixedPrecisionLossScaleOptimizer(adam(), "dynamic")
+    ),
+    "scaled around": lambda: namespace.MixedPrecisionLossScaleOptimizer(
+        CrossShardOptimizer(adam()), "dynamic"
+    ),
+}
+
+
+def model(make):
+    weights = tf.Variable([1.0, 1.0])
+    optimizer = make()
+    gradients = [(tf.constant([1.0, 2.0]), weights)]
+    step = tf.function(lambda: (optimizer.apply_gradients(gradients), 0)[1], autograph=False)
+    return weights, step, tf.train.Checkpoint(opt=optimizer, w=weights)
+
+
+found = {}
+for name, make in CASES.items():
+    weights, step, checkpoint = model(make)
+    for _ in range(3):
+        step()
+    path = checkpoint.save(os.path.join(tempfile.mkdtemp(), "c"))
+    step()
+    went_on = weights.numpy().tolist()
+    weights, step, checkpoint = model(make)
+    status = checkpoint.restore(path)
+    step()
+    status.assert_consumed()
+    found[name] = [went_on, weights.numpy().tolist()]
+print(json.dumps(found))
