@@ -7,7 +7,7 @@ from tf_lossscale._finite import all_finite
 from tf_lossscale._replicas import aggregated, require_cross_replica_context
 from tf_lossscale._tracking import HoldsState
 from tf_lossscale._update_rules import dynamic_update
-from tf_lossscale._versions import not_converted, tf, tf1
+from tf_lossscale._versions import not_converted, original, tf, tf1
 
 __all__ = ["DynamicLossScale", "FixedLossScale", "LossScale"]
 
@@ -239,9 +239,9 @@ def _introduce_to_tensorflow() -> None:
     to an optimizer that TensorFlow still has.
     """
     for ours in (LossScale, FixedLossScale, DynamicLossScale):
-        original = getattr(tf1.train.experimental, ours.__name__, None)
-        if original is not None:
-            original.register(ours)
+        installed = original(tf1.train.experimental, ours.__name__)
+        if installed is not None:
+            installed.register(ours)
 
 
 _introduce_to_tensorflow()
