@@ -38,6 +38,7 @@ __all__ = [
     "in_xla_context",
     "is_keras_object",
     "keep_conditional_whole",
+    "keras_3_can_be_given_sums",
     "keras_3_is_given_sums",
     "keras_3_takes_sums",
     "keras_family",
@@ -685,13 +686,22 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
       variables: those that the gradients are for.
     """
     return (
-        all(getattr(optimizer, name, None) is None for name in _KERAS_3_OPTIONS)
+        keras_3_can_be_given_sums(family, optimizer)
+        and all(getattr(optimizer, name, None) is None for name in _KERAS_3_OPTIONS)
         and not any(getattr(each, "overwrite_with_gradient", False) for each in variables)
-        and all(
-            hasattr(family.base, name)
-            and getattr(type(optimizer), name) is getattr(family.base, name)
-            for name in _KERAS_3_BEFORE_THE_SUM
-        )
+    )
+
+
+def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
+    """Returns whether `keras_3_is_given_sums` does what it says: no class overrides these steps.
+
+    Args:
+      family: the optimizer's.
+      optimizer: the optimizer.
+    """
+    return all(
+        hasattr(family.base, name) and getattr(type(optimizer), name) is getattr(family.base, name)
+        for name in _KERAS_3_BEFORE_THE_SUM
     )
 
 

@@ -13,6 +13,7 @@ from tf_lossscale._scaling import scale_loss, unscale_gradients
 from tf_lossscale._step import as_pairs
 from tf_lossscale._versions import (
     KerasFamily,
+    keras_3_can_be_given_sums,
     keras_3_is_given_sums,
     keras_3_takes_sums,
     not_converted,
@@ -258,15 +259,17 @@ class Behaviour:
 
         Raises:
           RuntimeError: it cannot be told whether the gradients are scaled.
-          ValueError: there is no gradient, or it is not called in a replica context.
+          ValueError: there is no gradient, it is not called in a replica context, or the inner
+            optimizer cannot be given gradients that are added up already.
         """
-        _check_keras_2_arguments(kwargs)
+        summed_by_caller = self._are_summed(kwargs)
         scaled = self._calls.applies_scaled()
         pairs = list(grads_and_vars)
         if pairs:
             pairs = as_pairs(pairs, type(self).__name__)
         gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
-        self._apply_all(self._unscaled(gradients) if scaled else gradients, variables)
+        unscaled = self._unscaled(gradients) if scaled else gradients
+        self._apply_all(unscaled, variables, summed_by_caller)
         own: Any = self
         return own.iterations
 
@@ -302,7 +305,27 @@ class Behaviour:
         ]
         self._apply_all(gradients, variables)
 
-    def _apply_all(self, gradients: List[Any], variables: List[Any]) -> None:
+    def _are_summed(self, kwargs: Dict[str, Any]) -> bool:
+        """Returns whether Keras 2's arguments say that the gradients are added up already."""
+        aggregate = kwargs.pop("experimental_aggregate_gradients", True)
+        skip = kwargs.pop("skip_gradients_aggregation", False)
+        kwargs.pop("name", None)
+        if kwargs:
+            raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
+        if replica_count() == 1 or (aggregate and not skip):
+            return False
+        own: Any = self
+        if keras_3_can_be_given_sums(own._family, self.inner_optimizer):
+            return True
+        raise ValueError(
+            f"{type(self.inner_optimizer).__name__} of Keras 3 adds the gradients of all replicas "
+            "up itself and cannot be told that this was done. Give apply_gradients() each "
+            "replica's own gradients, or divide the summed ones by strategy.num_replicas_in_sync."
+        )
+
+    def _apply_all(
+        self, gradients: List[Any], variables: List[Any], summed_by_caller: bool = False
+    ) -> None:
         if tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context():
             raise ValueError(
                 "apply() must be called in a replica context. Call it in the function that "
@@ -315,14 +338,15 @@ class Behaviour:
         if gradients:
             as_pairs(zip(gradients, variables), type(self).__name__)
         tested = [each for each in gradients if each is not None]
-        rest = Hidden(variables, None, True)
-        if replica_count() > 1 and tested:
+        rest = Hidden(variables, None, not summed_by_caller)
+        if replica_count() > 1 and tested and not summed_by_caller:
             tested = summed(tested)
             if keras_3_takes_sums(own._family, self.inner_optimizer, variables):
                 sums = iter(tested)
                 gradients = [None if each is None else next(sums) for each in gradients]
                 rest.aggregate = False
-        step(self._state, self._count, tested, self._apply_inner, (gradients, rest))
+        agreed = not summed_by_caller
+        step(self._state, self._count, tested, self._apply_inner, (gradients, rest), agreed)
 
     def _count(self) -> Any:
         if self.inner_optimizer.gradient_accumulation_steps:
@@ -367,20 +391,6 @@ class Behaviour:
 
 for _name in _OPTIONS:
     setattr(Behaviour, _name, InnerOption(_name))
-
-
-def _check_keras_2_arguments(kwargs: Dict[str, Any]) -> None:
-    aggregate = kwargs.pop("experimental_aggregate_gradients", True)
-    skip = kwargs.pop("skip_gradients_aggregation", False)
-    kwargs.pop("name", None)
-    if kwargs:
-        raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
-    if replica_count() > 1 and (skip or not aggregate):
-        raise ValueError(
-            "A Keras 3 optimizer adds the gradients of all replicas up itself and cannot be told "
-            "that this was done. Give apply_gradients() each replica's own gradients, or divide "
-            "the summed ones by strategy.num_replicas_in_sync."
-        )
 
 
 def class_names(family: KerasFamily) -> Dict[str, str]:

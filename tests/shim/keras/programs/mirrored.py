@@ -3,8 +3,9 @@
 Usage: mirrored.py REPLICAS SUBJECT:MODE..., such as `4 ours-final-legacy:eager`. A mode is `eager`
 or `function`, and may have more to it: `function-scaled` gives scaled gradients to Keras 3's
 `apply`, `function-aggregated` adds gradients up itself. `sums` and `sums-clipped` count how often a
-step adds the gradients of the replicas up, without and with clipping. With TF_CONFIG set this is
-one worker of a cluster, and REPLICAS is the number of workers.
+step adds the gradients of the replicas up, without and with clipping; `refused` gives the error for
+sums that an optimizer cannot take. With TF_CONFIG set this is one worker of a cluster, and REPLICAS
+is the number of workers.
 """
 
 import json
@@ -133,6 +134,25 @@ def count_sums(strategy: Any, subject: Any, mode: str, replicas: int) -> Dict[st
     return {"sums": sums, "weights": local(strategy, variable)}
 
 
+def refused(strategy: Any, subject: Any, mode: str, replicas: int) -> str:
+    """The error of an optimizer that is to apply what is added up already, and cannot."""
+    with strategy.scope():
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        optimizer = subject.dynamic(subject.inner("Nadam", learning_rate=0.5), 8.0, 1000)
+        optimizer.build([variable])
+
+    def replica_step() -> None:
+        gradients = optimizer.get_unscaled_gradients([tf.constant(1.0)])
+        pairs = zip(gradients, [variable])
+        optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
+
+    try:
+        strategy.run(replica_step)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def replica_id() -> Any:
     if "TF_CONFIG" in os.environ:  # TensorFlow 2.3 says 0 on every worker
         return json.loads(os.environ["TF_CONFIG"])["task"]["index"]
@@ -149,8 +169,9 @@ def main() -> None:
     everything = {str(each): each for each in recorded.originals() + recorded.ours()}
     result = {}
     for what in sys.argv[2:]:
+        run: Any
         name, mode = what.split(":")
-        run = count_sums if mode.startswith("sums") else train
+        run = {"sums": count_sums, "refused": refused}.get(mode.split("-")[0], train)
         result[what] = run(strategy, everything[name], mode, replicas)
     print(json.dumps(result))
 
