@@ -16,6 +16,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import tensorflow as tf
 
+if tf.__version__.startswith("1."):
+    tf.compat.v1.enable_v2_behavior()
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import small_model
 

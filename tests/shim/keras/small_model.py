@@ -7,6 +7,7 @@ ours.
 from typing import Any, Dict
 
 import numpy as np
+import tensorflow as tf
 
 __all__ = ["BAD_STEP", "X", "Y", "build", "feed", "weights"]
 
@@ -25,6 +26,10 @@ def set_policy(keras: Any, name: str) -> None:
 
 def build(keras: Any, optimizer: Any) -> Any:
     """The compiled model. It runs eagerly, which saves tracing for the few steps that it takes."""
+    if tf.__version__.startswith("1."):  # policies are a part of TensorFlow 2's behaviour
+        from tensorflow.python.keras.engine import base_layer_utils
+
+        base_layer_utils.enable_v2_dtype_behavior()
     keras.backend.clear_session()
     set_policy(keras, "mixed_float16")
     try:

@@ -133,6 +133,19 @@ def k21_old_configs_cannot_be_read(subject: Any) -> bool:
     return raises((KeyError, TypeError), lambda: cls.from_config(config))
 
 
+def k22_deepcopy_fails(subject: Any) -> bool:
+    optimizer = optimizer_of(subject)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    update(subject, optimizer, variable, 1.0)
+    try:
+        again = copy.deepcopy(optimizer)
+    except (AttributeError, RuntimeError):
+        return True
+    update(subject, again, variable, NAN)  # moves the copy's scale, and not the other's
+    assert subject.read(again)[0] == 4
+    return subject.read(optimizer)[0] != 8
+
+
 def q1_the_scale_goes_below_1(subject: Any) -> bool:
     optimizer = optimizer_of(subject, scale=1.0)
     variable = recorded.make_variable(subject.kind, 1.0, "v")
@@ -243,6 +256,17 @@ def test_the_originals_over_new_style_optimizers_have_it(defect: Defect) -> None
     for subject in _subjects("original", ("final",)):
         if subject.kind.name == "new":
             assert defect(subject), str(subject)
+
+
+@pytest.mark.parametrize("subject", recorded.originals() + recorded.ours(), ids=str)
+def test_copies(subject: Any) -> None:
+    """K22, kept over new-style optimizers, which cannot be copied themselves."""
+    if subject.kind.name == "new":
+        with pytest.raises(RuntimeError, match="single instance"):
+            copy.deepcopy(subject.inner("SGD", learning_rate=0.5))
+        assert k22_deepcopy_fails(subject)
+    elif subject.kind.name == "legacy":
+        assert k22_deepcopy_fails(subject) is (subject.who == "original" and recorded.TF >= (2, 11))
 
 
 OURS = [*PRESENT, *NEW_STYLE_ONLY, k16_no_gradients_at_all, k20_from_config_changes_its_argument]
