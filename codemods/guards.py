@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional
 
 import libcst as cst
@@ -27,7 +27,22 @@ def removable_arms(program: Program) -> frozenset[Reference]:
             if any(_final_twin(program, reference, other) for other in others):
                 found.add(reference)
                 break
-    return frozenset(found)
+    return frozenset([*found, *_behind(program, found)])
+
+
+def _behind(program: Program, references: Iterable[Reference]) -> set[Reference]:
+    """The references that names used in `references` were assigned: `LSO = tf.keras...`."""
+    behind: set[Reference] = set()
+    left = list(references)
+    while left:
+        reference = left.pop()
+        root = reference.root
+        for binding in reference.scope.bindings_of(root.value) if root is not None else ():
+            assigned = program.by_node.get(binding.value) if binding.value is not None else None
+            if assigned is not None and assigned not in behind:
+                behind.add(assigned)
+                left.append(assigned)
+    return behind
 
 
 def version_arms(

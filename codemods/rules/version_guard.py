@@ -72,6 +72,22 @@ RULE = Rule(
             says="removable",
         ),
         Example(
+            "a name that the old arm uses stays what it is",
+            """\
+            import tensorflow as tf
+
+            LossScaleOptimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+
+            if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            else:
+                opt = LossScaleOptimizer(opt, "dynamic")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="removable",
+        ),
+        Example(
             "the old arm of an import that may fail",
             """\
             try:
