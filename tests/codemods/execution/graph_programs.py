@@ -7,6 +7,7 @@ program runs on TensorFlow 1.15 and, migrated, on any later one.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 
 from .graph_traps import GRAPH_TRAPS
@@ -389,6 +390,7 @@ def graph_trap_program(seed: int, number: int) -> Program:
     ):
         used = [symbol for symbol in symbols if f"{{{symbol}}}" in text]
         taken = {name for each in names for name in each.bound}
+        taken.update(re.findall(r"^(\w+) =", text, re.MULTILINE))
         if used:
             names.append(spell(rng, root, path, used, deep=deep, taken=taken))
     train = [*trap.train] or _train_op(rng, root.v1)
