@@ -152,6 +152,8 @@ def _matched(call: cst.Call) -> Optional[tuple[Optional[cst.Arg], Optional[cst.A
 def _is_final_already(call: cst.Call) -> bool:
     """Whether the experimental class is called with the final class's arguments: a bug found."""
     names = {argument.keyword.value for argument in call.args[1:] if argument.keyword is not None}
+    if call.args[0].star:
+        return False
     return len(names) == len(call.args) - 1 and names <= _FINAL_ARGUMENTS
 
 
