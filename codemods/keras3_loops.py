@@ -74,7 +74,9 @@ def plain_loops(program: Program) -> Optional[Loops]:
         if change is None:
             return None
         edits[attribute] = change
-    if len(program.attributes(_LOOP_METHODS[0])) != len(program.attributes(_LOOP_METHODS[1])):
+    # Keras 3's class unscales whatever is applied, scaled or not.
+    counts = {len(program.attributes(name)) for name in (*_LOOP_METHODS, "apply_gradients")}
+    if len(counts) != 1 or program.attributes("minimize"):
         return None
     return Loops(edits)
 

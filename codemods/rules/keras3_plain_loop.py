@@ -55,6 +55,20 @@ RULE = Rule(
             keras=3,
         ),
         Example(
+            "not beside gradients that nothing scaled",
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            loss = opt.get_scaled_loss(loss)
+            grads = opt.get_unscaled_gradients(tape.gradient(loss, variables))
+            opt.apply_gradients(zip(grads, variables))
+            opt.apply_gradients(zip(others, variables))
+            """,
+            keras=3,
+            unsafe=True,
+        ),
+        Example(
             "a loop that scales a function stays on the shim's class",
             """\
             import tensorflow as tf
