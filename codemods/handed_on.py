@@ -39,6 +39,10 @@ def is_handed_on(program: Program, node: cst.CSTNode) -> bool:
         if parent.keyword is not None and parent.keyword.value == "custom_objects":
             return False
         return program.code(call.func).rpartition(".")[2] not in _LOOK_ONLY
-    if isinstance(parent, cst.Return):
+    if isinstance(parent, cst.Call):
+        return value is not node  # `(A if a else B)(...)`: the arguments serve both
+    if isinstance(parent, (cst.Return, cst.Yield, cst.Lambda)):
         return True
-    return isinstance(parent, cst.Assign) and isinstance(value, _DISPLAYS)
+    if isinstance(parent, (cst.For, cst.CompFor)):
+        return parent.iter is value
+    return isinstance(parent, (cst.Assign, cst.NamedExpr)) and isinstance(value, _DISPLAYS)

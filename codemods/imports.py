@@ -11,7 +11,7 @@ from .import_lines import Change, Line, Lines
 from .program import Program
 from .scopes import Binding, Scope, dotted
 from .symbols import is_namespace, legacy_of, root_of
-from .tree import Edit
+from .tree import Edit, walk
 from .ways import way_from
 
 __all__ = ["ImportEdits"]
@@ -234,13 +234,12 @@ class ImportEdits:
         bindings = owner.bindings[name]
         imports = [binding for binding in bindings if binding.kind == "import"]
         if not imports:
-            value: Optional[cst.CSTNode] = bindings[0].value
-            while isinstance(value, cst.Attribute):
-                value = value.value
-            assert isinstance(value, cst.Name), "a path that rests on no import"
-            below = bindings[0].scope.owner(value.value)
-            assert below is not None
-            return self._anchor((below, value.value))
+            # Of `A if a else B`, too, the name that is imported.
+            for node in walk(bindings[0].value) if bindings[0].value is not None else ():
+                below = isinstance(node, cst.Name) and bindings[0].scope.owner(node.value)
+                if isinstance(node, cst.Name) and below and below.bindings.get(node.value):
+                    return self._anchor((below, node.value))
+            raise AssertionError("a path that rests on no import")
         statement = self.program.parents[imports[0].node]
         if len(imports) > 1:
             for above in self.program.ancestors(statement):

@@ -14,7 +14,7 @@ from .scopes import Binding, Scope
 __all__ = ["CALL", "LOCAL", "PARAMETER", "STAR", "Origins", "is_path"]
 
 LOCAL = "<local>"
-"""A value made in this program: a class, a function, something computed."""
+"""A value made in this program, or a builtin: a class, a function, something computed."""
 PARAMETER = "<parameter>"
 """A value that comes from a caller."""
 CALL = "<call>"
@@ -36,11 +36,11 @@ class Origins:
         self._open: set[Binding] = set()
 
     def of_name(self, name: str, scope: Scope) -> frozenset[str]:
-        """What `name` can mean in `scope`; empty for builtins and the undefined."""
+        """What `name` can mean in `scope`."""
         owner = scope.owner(name)
         if owner is None:
             stars = any(around.stars for around in scope.chain())
-            return frozenset([STAR]) if stars else frozenset()
+            return frozenset([STAR if stars else LOCAL])
         key = (owner, name)
         known = self._names.get(key)
         if known is None:

@@ -164,5 +164,28 @@ RULE = Rule(
             Outcome.SAFE,
             target=Target.SHIM,
         ),
+        Example(
+            "one of two, chosen at run time",
+            """\
+            from tensorflow.contrib.tpu import CrossShardOptimizer
+
+            def keep(opt):
+                return opt
+
+            wrap = CrossShardOptimizer if use_tpu else keep
+            opt = wrap(opt)
+            """,
+            """\
+            from tf_lossscale.contrib.tpu import CrossShardOptimizer
+
+            def keep(opt):
+                return opt
+
+            wrap = CrossShardOptimizer if use_tpu else keep
+            opt = wrap(opt)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
     ),
 )
