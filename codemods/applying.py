@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Optional
 
 import libcst as cst
 
+from .keras_optimizers import GROUP
 from .marks import mark_edits
 from .model import FileError, FileResult, Finding, Outcome
 from .parsing import syntax_error
@@ -33,8 +34,8 @@ def applied(
         if text is not None:
             where.update(text.places)
     suppressions = Suppressions(texts)
-    heard = [one for one in proposals if not suppressions.silence(one.code, where[one.node])]
-    decided = _held_together(heard, program.options.unsafe, where)
+    silenced = {id(one) for one in proposals if suppressions.silence(one.code, where[one.node])}
+    decided = _held_together(proposals, silenced, program.options.unsafe, where)
     edits = _edits(program, [one for one, is_done in decided if is_done])
     if program.options.mark:
         manual = [one for one, is_done in decided if not is_done]
@@ -73,16 +74,26 @@ def _place_of(finding: Finding) -> tuple[int, int, str]:
 
 
 def _held_together(
-    proposals: Sequence[Proposal], unsafe: bool, where: dict[cst.CSTNode, Place]
+    proposals: Sequence[Proposal],
+    silenced: Container[int],
+    unsafe: bool,
+    where: dict[cst.CSTNode, Place],
 ) -> list[tuple[Proposal, bool]]:
-    """Each proposal, and whether it is applied; those that another holds back become manual."""
+    """Each proposal that is not silenced, and whether it is applied.
+
+    Those that another holds back become manual. So do those of the Keras optimizers where one is
+    silenced (by its `id`): an isinstance check must name the class that is constructed.
+    """
     holding: dict[str, Proposal] = {}
     for one in proposals:
         waits = one.outcome is Outcome.UNSAFE and not unsafe
+        waits = waits or (id(one) in silenced and one.group == GROUP)
         if one.group and (one.blocks or waits):
             holding.setdefault(one.group, one)
     decided = []
     for one in proposals:
+        if id(one) in silenced:
+            continue
         holder = holding.get(one.group) if one.group else None
         if one.outcome is Outcome.MANUAL:
             decided.append((one, False))

@@ -19,7 +19,16 @@ from .program import Program, Reference
 from .symbols import Legacy
 from .tree import Edit
 
-__all__ = ["FINAL_CLASS", "GROUP", "Wrap", "group_of", "has_loss_scale", "plan", "plan_of_wraps"]
+__all__ = [
+    "FINAL_CLASS",
+    "GROUP",
+    "Wrap",
+    "group_of",
+    "has_loss_scale",
+    "loss_scale_of",
+    "plan",
+    "plan_of_wraps",
+]
 
 GROUP = "keras-optimizers"
 FINAL_CLASS = "the final class"
@@ -70,6 +79,8 @@ def plan(program: Program, call: cst.Call) -> Wrap:
     arguments = _matched(call)
     if arguments is None and _is_final_already(call):
         return Wrap(FINAL_CLASS, "the arguments are the final class's already")
+    if arguments is None and _mixes(call):
+        return Wrap("", "it has arguments of both classes, which neither takes: mend it first")
     if arguments is None:
         return _at_run_time(call, "the arguments are not in sight")
     inner, scale = arguments
@@ -123,6 +134,12 @@ def _at_run_time(call: cst.Call, why: str) -> Wrap:
     return Wrap(_FROM_LOSS_SCALE, f"{why}: from_loss_scale makes the final class", ((call, edit),))
 
 
+def loss_scale_of(call: cst.Call) -> Optional[cst.BaseExpression]:
+    """The loss scale that a constructor with the experimental class's arguments is given."""
+    arguments = _matched(call)
+    return arguments[1].value if arguments is not None and arguments[1] is not None else None
+
+
 def has_loss_scale(call: cst.Call) -> bool:
     """Whether a call of the final class has an argument that only the experimental one took."""
     for index, argument in enumerate(call.args):
@@ -155,6 +172,12 @@ def _is_final_already(call: cst.Call) -> bool:
     if call.args[0].star:
         return False
     return len(names) == len(call.args) - 1 and names <= _FINAL_ARGUMENTS
+
+
+def _mixes(call: cst.Call) -> bool:
+    """Whether both classes' arguments are given, which neither takes."""
+    names = {argument.keyword.value for argument in call.args if argument.keyword is not None}
+    return "loss_scale" in names and bool(names & _FINAL_ARGUMENTS)
 
 
 def _rewritten(call: cst.Call, inner: cst.Arg, scale: cst.Arg, new: Said) -> cst.Call:

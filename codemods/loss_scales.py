@@ -17,7 +17,7 @@ from .scopes import Binding
 from .tree import Edit, walk
 from .values import body_of, loads_of, statement_of, sure_values_of_attribute
 
-__all__ = ["Said", "said", "trouble"]
+__all__ = ["Said", "has_other_multiplier", "said", "trouble"]
 
 _DYNAMIC_DEFAULTS = {"initial_loss_scale": 2.0**15, "increment_period": 2000}
 _FINAL_NAMES = {"initial_loss_scale": "initial_scale", "increment_period": "dynamic_growth_steps"}
@@ -56,6 +56,11 @@ def trouble(program: Program, scale: cst.BaseExpression) -> str:
                 f"the loss scale `{name}` is used elsewhere too, and the final class keeps a state "
                 "of its own: read optimizer.loss_scale instead, then drop the object"
             )
+        if any(calls) and _is_shared(program, scale, bound[0]):
+            return (
+                f"the loss scale `{name}` is shared by every optimizer that is made here, and each "
+                "of the final class has a state of its own: decide whether that will do"
+            )
         if len(bound) == 1:
             call = calls[0]
     elif isinstance(scale, cst.Attribute):
@@ -65,14 +70,22 @@ def trouble(program: Program, scale: cst.BaseExpression) -> str:
                 f"`{program.code(scale)}` is used elsewhere too, and the final class keeps a state "
                 "of its own: read optimizer.loss_scale instead, then drop the object"
             )
-    if call is not None and _is_dynamic(program, call):
-        found = _dynamic_arguments(call)
-        multiplier = (
-            constant(found["multiplier"].value) if found and "multiplier" in found else (2,)
-        )
-        if multiplier is not None and multiplier[0] != 2:
-            return "the final class only doubles and halves: decide whether multiplier=2 will do"
+    if call is not None and _has_other_multiplier(program, call):
+        return "the final class only doubles and halves: decide whether multiplier=2 will do"
     return ""
+
+
+def has_other_multiplier(program: Program, scale: cst.BaseExpression) -> bool:
+    """Whether a dynamic loss scale, made here or bound once, has a factor other than 2."""
+    bound = _bindings(program, scale) if isinstance(scale, cst.Name) else []
+    call = _loss_scale_call(program, bound[0].value if len(bound) == 1 else scale)
+    return call is not None and _has_other_multiplier(program, call)
+
+
+def _has_other_multiplier(program: Program, call: cst.Call) -> bool:
+    found = _dynamic_arguments(call) if _is_dynamic(program, call) else None
+    multiplier = constant(found["multiplier"].value) if found and "multiplier" in found else None
+    return multiplier is not None and multiplier[0] != 2
 
 
 def said(program: Program, call: cst.Call, scale: cst.BaseExpression) -> Optional[Said]:
@@ -204,6 +217,22 @@ def _reads(program: Program, attribute: cst.Attribute) -> int:
         and node.attr.value == attribute.attr.value
         and program.code(node) == text
     )
+
+
+def _is_shared(program: Program, scale: cst.Name, binding: Binding) -> bool:
+    """Whether one loss scale is used several times, in a loop or in calls of a function."""
+    around_binding = set(program.ancestors(binding.node))
+    for owner in program.ancestors(scale):
+        if owner in around_binding:
+            return False
+        if isinstance(owner, (cst.For, cst.While, cst.BaseComp)):
+            return True
+        if isinstance(owner, cst.FunctionDef):
+            name = owner.name.value
+            calls = [load for load in program.scopes.loads if load.value == name]
+            if len(calls) + len(program.attributes(name)) > 1:
+                return True
+    return False
 
 
 def _is_policy(program: Program, node: cst.CSTNode) -> bool:

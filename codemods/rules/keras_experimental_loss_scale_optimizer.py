@@ -16,7 +16,8 @@ import libcst as cst
 
 from ..handed_on import is_handed_on
 from ..keras3_loops import INSTALLED, final_class, final_outcome
-from ..keras_optimizers import FINAL_CLASS, GROUP, plan_of_wraps
+from ..keras_optimizers import FINAL_CLASS, GROUP, loss_scale_of, plan_of_wraps
+from ..loss_scales import has_other_multiplier
 from ..model import Outcome, Target
 from ..moves import move, references, shim_path
 from ..program import Program, Reference
@@ -40,6 +41,10 @@ _HANDED_ON = (
     "the class is handed on, and its arguments are given elsewhere: write the constructor call "
     "out, then migrate again"
 )
+_MULTIPLIER = (
+    "the class only doubles and halves since TensorFlow 2.4, and so does the shim's, which refuses "
+    "another multiplier: decide whether 2 will do"
+)
 _OF_THE_CLASS = (
     "from TensorFlow 2.9 on the final class only chooses among others and has no from_config: use "
     "tf.keras.optimizers.deserialize, or --to shim"
@@ -51,6 +56,7 @@ def check(program: Program) -> Iterator[Proposal]:
     if program.options.target is Target.SHIM:
         for reference in references(program, "LS301", "experimental"):
             yield move(program, reference, shim_path(reference), _SHIM)
+            yield from _refused_at_run_time(program, reference)
         return
     wraps = program.shared(plan_of_wraps)
     outcome = final_outcome(program)
@@ -78,6 +84,14 @@ def check(program: Program) -> Iterator[Proposal]:
             yield _manual(reference, _OF_THE_CLASS)
         else:
             yield move(program, reference, final_class(program), _TOGETHER, outcome, GROUP)
+
+
+def _refused_at_run_time(program: Program, reference: Reference) -> Iterator[Proposal]:
+    """Reports a loss scale that the class has refused since TensorFlow 2.4, as the shim's does."""
+    call = program.call_of(reference.node)
+    scale = loss_scale_of(call) if call is not None else None
+    if scale is not None and has_other_multiplier(program, scale):
+        yield _manual(reference, _MULTIPLIER)._replace(node=scale, group="", blocks=False)
 
 
 def _manual(reference: Reference, message: str) -> Proposal:
@@ -268,6 +282,69 @@ RULE = Rule(
             None,
             Outcome.MANUAL,
             says="policy",
+        ),
+        Example(
+            "one of two callables that share their arguments",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            opt = (prec.LossScaleOptimizer if fp16 else keep)(opt, "dynamic")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="handed on",
+        ),
+        Example(
+            "a loop over callables",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            for wrap in (prec.LossScaleOptimizer, keep):
+                opt = wrap(opt, "dynamic")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="handed on",
+        ),
+        Example(
+            "one loss scale for every optimizer of a loop",
+            """\
+            import tensorflow as tf
+
+            prec = tf.keras.mixed_precision.experimental
+            scale = tf.mixed_precision.experimental.DynamicLossScale(8)
+            for opt in optimizers:
+                wrapped.append(prec.LossScaleOptimizer(opt, scale))
+            """,
+            None,
+            Outcome.MANUAL,
+            says="shared",
+        ),
+        Example(
+            "arguments of both classes",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+                opt, dynamic=True, loss_scale="dynamic"
+            )
+            """,
+            None,
+            Outcome.MANUAL,
+            says="both classes",
+        ),
+        Example(
+            "a check that is silenced holds the constructor back",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            opt = prec.LossScaleOptimizer(opt, "dynamic")
+            if isinstance(opt, prec.LossScaleOptimizer):  # lossscale: ignore[LS301] 2.3 only
+                scale = True
+            """,
+            None,
+            Outcome.MANUAL,
+            says="decided first",
         ),
         Example(
             "dynamic by position",
@@ -499,6 +576,24 @@ RULE = Rule(
             """,
             Outcome.SAFE,
             keras=3,
+        ),
+        Example(
+            "to the shim, with a multiplier that it refuses",
+            """\
+            import tensorflow as tf
+
+            scale = tf.mixed_precision.experimental.DynamicLossScale(multiplier=4.0)
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            scale = tfls.mixed_precision.experimental.DynamicLossScale(multiplier=4.0)
+            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+            says="multiplier",
         ),
     ),
 )

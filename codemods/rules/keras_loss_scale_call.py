@@ -18,15 +18,31 @@ from ..model import Outcome, Target
 from ..program import Program
 from ..proposal import Proposal
 from ..rule import Example, Rule
+from ..values import sure_value
 
 __all__ = ["RULE"]
+
+_PERHAPS = (
+    "where this is a Keras loss-scale optimizer, its loss scale is read since TensorFlow 2.4 "
+    "(optimizer.loss_scale), and calling it is a TypeError"
+)
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes to drop the parentheses of each sure call."""
     for attribute in program.attributes("loss_scale"):
         call = program.call_of(attribute)
-        if call is None or call.args or not is_keras_optimizer(program, attribute.value):
+        if call is None or call.args:
+            continue
+        if not is_keras_optimizer(program, attribute.value):
+            if _may_be_one(program, attribute.value):
+                yield Proposal(
+                    node=call,
+                    code="LS302",
+                    symbol="LossScaleOptimizer.loss_scale",
+                    outcome=Outcome.MANUAL,
+                    message=_PERHAPS,
+                )
             continue
         yield Proposal(
             node=call,
@@ -37,6 +53,19 @@ def check(program: Program) -> Iterator[Proposal]:
             edits=((call, _uncalled),),
             group="" if program.options.target is Target.SHIM else GROUP,
         )
+
+
+def _may_be_one(program: Program, node: cst.BaseExpression) -> bool:
+    """Whether `node` can be an optimizer of this program, as far as can be seen."""
+    if not any(
+        reference.legacy.name == "LossScaleOptimizer" and reference.legacy.family == "experimental"
+        for reference in program.references
+    ):
+        return False
+    if not isinstance(node, cst.Name):
+        return isinstance(node, cst.Attribute)
+    binding = sure_value(program, node)
+    return node.value not in ("self", "cls") and (binding is None or binding.value is None)
 
 
 def _uncalled(node: cst.CSTNode) -> object:
@@ -119,6 +148,23 @@ RULE = Rule(
                     opt = opt.inner_optimizer
                     print(opt.loss_scale())
             """,
+        ),
+        Example(
+            "an optimizer that a function is given",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            def log(opt):
+                print(opt.loss_scale())
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            def log(opt):
+                print(opt.loss_scale())
+            """,
+            Outcome.SAFE,
+            says="TypeError",
         ),
         Example(
             "after the optimizer was wrapped",
