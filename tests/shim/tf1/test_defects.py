@@ -110,10 +110,29 @@ def test_c5_iterators_of_pairs(mp):
         assert session.run(variable) == [0.5]
 
 
-def test_c6_c7_c8_are_kept():
-    """Numbers of recorded traces depend on them: see test_golden.py and test_programs.py."""
-    names = {case["name"] for case in support.recorded("contrib")}
-    assert {"init_inf", "decr_ratio_gt_1"} <= names
+@pytest.mark.parametrize(
+    ("arguments", "after"),
+    [
+        ((float("inf"), 1, 1, 2.0, 0.5), float("inf")),  # C6
+        ((8.0, 1, 1, 2.0, 2.0), 16.0),  # C7
+    ],
+)
+def test_c6_c7_are_kept(contrib, arguments, after):
+    with support.graph() as session:
+        manager = contrib.ExponentialUpdateLossScaleManager(*arguments)
+        update = manager.update_loss_scale(tf1.placeholder_with_default(False, []))
+        session.run(tf1.global_variables_initializer())
+        session.run(update)
+        assert session.run(manager.get_loss_scale()) == after
+
+
+def test_c8_is_kept(contrib):
+    with support.graph() as session:
+        variable = tf1.get_variable("v", initializer=tf.constant(1.0, tf.float64))
+        opt = contrib.LossScaleOptimizer(sgd(), contrib.FixedLossScaleManager(3.0))
+        ((gradient, _),) = opt.compute_gradients(variable * 1.0, [variable])
+        session.run(tf1.global_variables_initializer())
+        assert session.run(gradient) == 3.0 * np.float64(np.float32(1.0) / np.float32(3.0)) != 1.0
 
 
 @defect(CONTRIB, pytest.fail.Exception)
@@ -153,9 +172,21 @@ def test_c12_a_fractional_period_is_rejected_at_the_update():
                 mp.ExponentialUpdateLossScaleManager(8.0, 2).update_loss_scale(True)
 
 
-def test_l1_l2_l8_are_kept():
-    names = {case["name"] for case in support.recorded("v1")}
-    assert {"init_nan", "mult_half", "zero_period", "init_zero", "mult1"} <= names
+@pytest.mark.parametrize(
+    ("arguments", "flag", "after"),
+    [
+        ((float("nan"), 1, 2.0), False, float("nan")),  # L1
+        ((8.0, 1, 0.5), False, 16.0),  # L2
+        ((8.0, 0, 2.0), True, 16.0),  # L8
+    ],
+)
+def test_l1_l2_l8_are_kept(v1, arguments, flag, after):
+    with support.graph() as session:
+        scale = v1.DynamicLossScale(*arguments)
+        update, _ = scale.update([tf.constant(1.0 if flag else np.inf)])
+        session.run(tf1.global_variables_initializer())
+        session.run(update)
+        np.testing.assert_equal(session.run(scale()), np.float32(after))
 
 
 @defect(V1, ValueError, broken=support.TF_VERSION < (2, 13))
@@ -197,12 +228,14 @@ def other_dtypes(ns, dtype):
         assert session.run(tf.cast(variable, tf.float32)) == [0.5]
 
 
-@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float64])
+# Before 2.4 TensorFlow has no kernels to train bfloat16 variables with.
+OTHER_DTYPES = [tf.float16, tf.float64] + [tf.bfloat16] * (support.TF_VERSION >= (2, 4))
+
+
+@pytest.mark.parametrize("dtype", OTHER_DTYPES)
 def test_m1_m2_other_dtypes(dtype):
     with pytest.raises((TypeError, ValueError)):
         other_dtypes(V1["original"], dtype)
-    if dtype == tf.bfloat16 and support.TF_VERSION < (2, 4):
-        return  # TensorFlow has no kernels to train bfloat16 variables with
     other_dtypes(V1["ours"], dtype)
 
 
