@@ -22,6 +22,10 @@ _MESSAGE = (
     "removable: the other arm of this version guard is final already; drop this arm and the guard "
     "once no TensorFlow below 2.4 is left to support"
 )
+_THEN = (
+    "{}; then migrate again: what becomes of the uses of {} (their arguments, and the class on "
+    "Keras 3) is looked at when the name has one meaning"
+)
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -30,12 +34,15 @@ def check(program: Program) -> Iterator[Proposal]:
     imports = [one for one in program.guarded if isinstance(one.node, cst.ImportAlias)]
     for reference in [*program.references, *imports]:
         if reference in stay or reference in imports:
+            message = _MESSAGE
+            if reference in imports:
+                message = _THEN.format(_MESSAGE, reference.legacy.name)
             yield Proposal(
                 node=reference.node,
                 code="LS908",
                 symbol=reference.legacy.name,
                 outcome=Outcome.MANUAL,
-                message=_MESSAGE,
+                message=message,
             )
 
 
@@ -99,7 +106,7 @@ RULE = Rule(
             """,
             None,
             Outcome.MANUAL,
-            says="removable",
+            says="migrate again",
         ),
         Example(
             "the old arm of a missing attribute",
