@@ -266,7 +266,8 @@ def test_copies(subject: Any) -> None:
             copy.deepcopy(subject.inner("SGD", learning_rate=0.5))
         assert k22_deepcopy_fails(subject)
     elif subject.kind.name == "legacy":
-        assert k22_deepcopy_fails(subject) is (subject.who == "original" and recorded.TF >= (2, 11))
+        # Of the originals those of 2.15 and 2.21 fail; that of 2.11 does not.
+        assert k22_deepcopy_fails(subject) is (subject.who == "original" and recorded.TF > (2, 11))
 
 
 OURS = [*PRESENT, *NEW_STYLE_ONLY, k16_no_gradients_at_all, k20_from_config_changes_its_argument]
