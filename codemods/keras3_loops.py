@@ -63,6 +63,8 @@ def plain_loops(program: Program) -> Optional[Loops]:
         for reference in program.references
     ):
         return None
+    if any(string.evaluated_value in _LOOP_METHODS for string in program.scopes.strings):
+        return None  # `hasattr(opt, "get_scaled_loss")`
     edits: dict[cst.Attribute, tuple[tuple[cst.CSTNode, Edit], ...]] = {}
     for attribute in program.attributes("get_scaled_loss"):
         call = program.call_of(attribute)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ..model import Outcome, Target
+from ..moves import SHIM
 from ..program import Program
 from ..proposal import Proposal
 from ..rule import Example, Rule
@@ -31,6 +32,11 @@ _MESSAGE = (
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each test for one of the methods by its name."""
     if program.options.keras != 3 or program.options.target is Target.SHIM:
+        return
+    if any(one.legacy.name == "LossScaleOptimizer" for one in program.references):
+        return  # the optimizers are made here, and become the shim's
+    names = (name for scope in program.all_scopes() for name in scope.bindings.values())
+    if any(binding.path.startswith(SHIM) for bindings in names for binding in bindings):
         return
     for string in program.scopes.strings:
         argument = program.parents.get(string)
@@ -59,6 +65,17 @@ RULE = Rule(
             if hasattr(opt, "get_scaled_loss"):
                 loss = opt.get_scaled_loss(loss)
             """,
+        ),
+        Example(
+            "not where the optimizer is made, which becomes the shim's",
+            """\
+            from tf_keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            if hasattr(opt, "get_scaled_loss"):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            keras=3,
         ),
         Example(
             "not a test for another name",
