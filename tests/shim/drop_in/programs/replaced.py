@@ -49,6 +49,9 @@ found["experimental"] = lineage(experimental)
 policies = mixed_precision.experimental
 policies.set_policy(policies.Policy("mixed_float16"))
 assert policies.global_policy().name == "mixed_float16"
+dynamic = tf1.train.experimental.DynamicLossScale()
+scaled = policies.Policy("mixed_float16", loss_scale=dynamic)
+assert scaled.loss_scale.get_config() == dynamic.get_config()
 policies.set_policy("float32")
 assert policies.get_layer_policy(tf.keras.layers.Dense(1)).name == "float32"
 
