@@ -50,12 +50,16 @@ class ScaledLossOptimizer(OptimizerWrapper):
           RuntimeError: a tensor was given in eager mode to another.
         """
         self._check_loss(loss)
-        gradients_and_variables = self._inner().compute_gradients(
-            scale_loss(loss, self._current_loss_scale),
-            var_list=var_list,
-            gate_gradients=gate_gradients,
-            aggregation_method=aggregation_method,
-            colocate_gradients_with_ops=colocate_gradients_with_ops,
-            grad_loss=grad_loss,
+        pairs = list(
+            self._inner().compute_gradients(
+                scale_loss(loss, self._current_loss_scale),
+                var_list=var_list,
+                gate_gradients=gate_gradients,
+                aggregation_method=aggregation_method,
+                colocate_gradients_with_ops=colocate_gradients_with_ops,
+                grad_loss=grad_loss,
+            )
         )
-        return unscale_gradients(gradients_and_variables, self._current_loss_scale())
+        gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
+        del pairs  # so that nothing but the list holds the gradients while they are unscaled
+        return list(zip(unscale_gradients(gradients, self._current_loss_scale()), variables))

@@ -1,6 +1,6 @@
 """Multiplying a loss by the scale, and gradients by its reciprocal, in their own dtypes."""
 
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List
 
 from tf_lossscale._versions import not_converted, tf
 
@@ -25,16 +25,16 @@ def scale_loss(loss: Any, loss_scale: Callable[[], Any]) -> Any:
 
 
 @not_converted
-def unscale_gradients(
-    gradients_and_variables: Sequence[Tuple[Any, Any]], loss_scale: Any
-) -> List[Tuple[Any, Any]]:
-    """Returns the pairs with every gradient multiplied by `1 / loss_scale`.
+def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
+    """Returns every gradient multiplied by `1 / loss_scale`, and empties the list.
 
     The reciprocal is taken in the dtype of the scale and cast to the dtype of the gradient, as the
-    originals do; None stays None and `IndexedSlices` stay sparse.
+    originals do; None stays None and `IndexedSlices` stay sparse. In eager mode a scaled gradient
+    that nothing else holds is freed as soon as it is unscaled: the next one finds its memory warm,
+    and no step needs room for all gradients twice.
 
     Args:
-      gradients_and_variables: pairs of a gradient of any float dtype, or None, and its variable.
+      gradients: of any float dtype, or None; nothing is left in it.
       loss_scale: float32 tensor or variable of shape `[]`, or a number.
     """
     reciprocal = 1.0 / tf.convert_to_tensor(loss_scale)
@@ -50,9 +50,11 @@ def unscale_gradients(
         dtype = gradient.dtype.base_dtype
         if dtype not in reciprocals:
             reciprocals[dtype] = tf.cast(reciprocal, dtype)
-        return gradient * reciprocals[dtype]
+        # Not `*`, which takes longer to find out what to call than this takes to do it.
+        return tf.raw_ops.Mul(x=gradient, y=reciprocals[dtype], name="mul")
 
-    return [(unscaled(gradient), variable) for gradient, variable in gradients_and_variables]
+    gradients.reverse()
+    return [unscaled(gradients.pop()) for _ in range(len(gradients))]
 
 
 def _times_scale(loss: Any, loss_scale: Callable[[], Any]) -> Any:

@@ -222,8 +222,7 @@ class Behaviour:
         return self._unscaled(grads)
 
     def _unscaled(self, grads: Sequence[Any]) -> List[Any]:
-        pairs = unscale_gradients([(each, None) for each in grads], self._state())
-        return [gradient for gradient, _ in pairs]
+        return unscale_gradients(list(grads), self._state())
 
     @not_converted
     def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> Any:

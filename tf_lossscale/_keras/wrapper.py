@@ -174,8 +174,7 @@ class Keras2Wrapper:
         Args:
           grads: float tensors, `IndexedSlices` (which stay sparse) and None (which stays None).
         """
-        pairs = unscale_gradients([(gradient, None) for gradient in grads], self._loss_scale())
-        return [gradient for gradient, _ in pairs]
+        return unscale_gradients(list(grads), self._loss_scale())
 
     def _unscaled_gradients_of(
         self, loss: Any, var_list: Any, tape: Optional[Any], grad_loss: Optional[Any] = None

@@ -1,0 +1,44 @@
+"""Gradients are unscaled in their own dtypes, and none is held longer than it takes."""
+
+import weakref
+
+import numpy as np
+import support
+import tensorflow as tf
+
+from tf_lossscale._scaling import unscale_gradients
+
+
+def test_dtypes_slices_and_none():
+    with support.eager():
+        gradients = [
+            tf.constant([8.0, -4.0], tf.float16),
+            None,
+            tf.constant(2.0, tf.float64),
+            tf.IndexedSlices(tf.constant([16.0]), tf.constant([3]), tf.constant([5])),
+        ]
+        half, nothing, double, slices = unscale_gradients(list(gradients), tf.constant(4.0))
+        assert nothing is None
+        assert (half.dtype, double.dtype) == (tf.float16, tf.float64)
+        np.testing.assert_array_equal(half.numpy(), [2.0, -1.0])
+        assert double.numpy() == 0.5
+        assert isinstance(slices, tf.IndexedSlices)
+        assert (slices.values.numpy(), slices.indices.numpy()) == ([4.0], [3])
+        assert slices.dense_shape is gradients[3].dense_shape
+
+
+def test_scaled_gradients_are_freed_one_by_one(monkeypatch):
+    multiply, alive_at_each = tf.raw_ops.Mul, []
+
+    def counting(**kwargs):
+        alive_at_each.append(sum(one() is not None for one in references))
+        return multiply(**kwargs)
+
+    monkeypatch.setattr(tf.raw_ops, "Mul", counting)
+    with support.eager():
+        gradients = [tf.fill([4], float(each)) for each in range(6)]
+        references = [weakref.ref(each) for each in gradients]
+        unscaled = unscale_gradients(gradients, 2.0)
+        assert gradients == []
+        assert alive_at_each == [6, 5, 4, 3, 2, 1]
+        assert [one.numpy()[0] for one in unscaled] == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
