@@ -4,10 +4,11 @@ The plain way, `reduce_all(is_finite(g))`, writes a bool for every element and r
 reads each gradient once and writes nothing, and infinities and NaN never add up to anything finite.
 So sums answer first, over several gradients at once where that is faster. A sum that is not finite
 proves nothing, as finite numbers can overflow it: then the plain way decides, in a branch that
-other steps do not run. Nothing here is particular to a device or a version, and XLA compiles it.
+other steps do not run. Nothing but float16 on CPUs is particular to a device, nothing to a version,
+and XLA compiles it.
 """
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
 from tf_lossscale._branch import branch
 from tf_lossscale._versions import not_converted, tf, tf1
@@ -42,7 +43,10 @@ def all_finite(gradients: Sequence[Any]) -> Any:
     Raises:
       TypeError: a gradient is not of a float dtype.
     """
-    values = [tf.convert_to_tensor(each) for each in gradient_values(gradients)]
+    values = [
+        each if isinstance(each, tf.Tensor) else tf.convert_to_tensor(each)
+        for each in gradient_values(gradients)
+    ]
     for each in values:
         if not each.dtype.is_floating:
             raise TypeError(
@@ -53,7 +57,20 @@ def all_finite(gradients: Sequence[Any]) -> Any:
         return tf.constant(True)
     # A scope of its own: names outside, some of which are checkpoint keys, do not depend on it.
     with tf1.name_scope(None, "all_finite"):
-        return _by_sums(values)
+        slow, quick = _split(values)
+        answers = [ask(some) for ask, some in ((_by_elements, slow), (_by_sums, quick)) if some]
+        return answers[0] if len(answers) == 1 else tf.logical_and(*answers)
+
+
+def _split(values: Sequence[Any]) -> Tuple[List[Any], List[Any]]:
+    """Returns those that sums would not be quick to answer for, and the others.
+
+    CPUs add float16 up in software, at a fifth to all of the speed of the plain way.
+    """
+    halves = [each for each in values if each.dtype == tf.float16]
+    if not halves or tf.config.experimental.list_physical_devices("GPU"):
+        return [], list(values)
+    return halves, [each for each in values if each.dtype != tf.float16]
 
 
 def _by_elements(values: Sequence[Any]) -> Any:
@@ -78,15 +95,20 @@ def _added_up(values: Sequence[Any]) -> List[Any]:
     not added up: their sums run at the same time, and are ready when the gradient is.
     """
     alike: Dict[Any, List[Any]] = {}
+    all_sizes = tf.executing_eagerly()
     for index, each in enumerate(values):
-        size = each.shape.num_elements()
-        if tf.executing_eagerly() or (size is not None and size <= _SMALL):
+        if all_sizes or _is_small(each):
             # Nothing is moved to another device for this.
             key: Any = (each.dtype, tuple(each.shape.as_list()), each.device)
         else:
             key = index
         alike.setdefault(key, []).append(each)
     return [_total(tensors) for tensors in alike.values()]
+
+
+def _is_small(tensor: Any) -> bool:
+    size = tensor.shape.num_elements()
+    return size is not None and size <= _SMALL
 
 
 def _total(tensors: List[Any]) -> Any:

@@ -71,6 +71,14 @@ def test_every_dtype_and_mode(mode, dtype):
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_float16_is_added_up_where_there_is_a_gpu(mode, monkeypatch):
+    monkeypatch.setattr(_finite, "_split", lambda values: ([], values))
+    table = cases(tf.float16)
+    got = mode(lambda: [_finite.all_finite(tensors(values, tf.float16)) for values, _ in table])
+    assert [bool(each) for each in got] == [finite for _, finite in table]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_nothing_to_test_is_finite(mode):
     assert mode(lambda: [_finite.all_finite([]), _finite.all_finite([None])]) == [True, True]
 
