@@ -26,6 +26,7 @@ OPTIMIZERS = {
     "rmsprop": lambda: tf1.train.RMSPropOptimizer(0.01, momentum=0.5),
 }
 scales = st.sampled_from([0.25, 1.0, 7.0, 1024.0, 32768.0, 1e30, 3e38])
+FIXED = st.sampled_from([1.0, 7.0, 1024.0, 32768.0, 1e30])
 CONTRIB = st.fixed_dictionaries(
     {
         "init_loss_scale": scales,
@@ -34,14 +35,14 @@ CONTRIB = st.fixed_dictionaries(
         "incr_ratio": st.sampled_from([2, 1.5, 10, 1, 0.9]),
         "decr_ratio": st.sampled_from([0.8, 0.5, 0.1, 1.25]),
     }
-)
+) | st.fixed_dictionaries({"loss_scale": FIXED})
 V1 = st.fixed_dictionaries(
     {
         "initial_loss_scale": scales,
         "increment_period": st.integers(-1, 8),
         "multiplier": st.sampled_from([2.0, 3.0, 1.7, 1.0, 0.5, 10.0]),
     }
-)
+) | st.fixed_dictionaries({"loss_scale_value": FIXED})
 
 
 def programs(arguments, dtypes):
@@ -60,15 +61,32 @@ def programs(arguments, dtypes):
 
 
 def contrib_side(namespace, program):
-    manager = namespace.ExponentialUpdateLossScaleManager(**program["arguments"])
+    arguments = program["arguments"]
+    fixed = "loss_scale" in arguments
+    manager = (
+        namespace.FixedLossScaleManager(**arguments)
+        if fixed
+        else namespace.ExponentialUpdateLossScaleManager(**arguments)
+    )
     opt = namespace.LossScaleOptimizer(OPTIMIZERS[program["optimizer"]](), manager)
-    return opt, [manager.get_loss_scale(), manager._num_good_steps, manager._num_bad_steps]
+    counters = [] if fixed else [manager._num_good_steps, manager._num_bad_steps]
+    return opt, [manager.get_loss_scale(), *counters]
 
 
 def v1_side(namespace, program):
-    scale = namespace.DynamicLossScale(**program["arguments"])
+    arguments = program["arguments"]
+    fixed = "loss_scale_value" in arguments
+    scale = (namespace.FixedLossScale if fixed else namespace.DynamicLossScale)(**arguments)
     opt = namespace.MixedPrecisionLossScaleOptimizer(OPTIMIZERS[program["optimizer"]](), scale)
-    return opt, [scale._current_loss_scale, scale._num_good_steps]
+    return opt, [scale()] if fixed else [scale._current_loss_scale, scale._num_good_steps]
+
+
+def same(first, second):
+    """Whether two arrays are equal to the bit; one NaN is as good as another."""
+    return np.array_equal(np.isnan(first), np.isnan(second)) and (
+        np.where(np.isnan(first), 0, first).tobytes()
+        == np.where(np.isnan(second), 0, second).tobytes()
+    )
 
 
 def run(program, side, namespaces):
@@ -101,9 +119,7 @@ def run(program, side, namespaces):
             session.run(steps, {factor: values.astype(dtype.as_numpy_dtype)})
             original, ours = session.run(states)
             for first, second in zip(original, ours):
-                assert first.tobytes() == second.tobytes() or (
-                    np.isnan(first).all() and np.isnan(second).all()
-                ), f"step {index}: {original} {ours}"
+                assert same(first, second), f"step {index}: {original} {ours}"
 
 
 def check(size, strategy, side, namespaces):
