@@ -153,11 +153,11 @@ def originals() -> List[Subject]:
     return subjects
 
 
-def make_variable(kind: Kind, value: Any, name: str) -> Any:
-    """A float32 variable of the Keras that `kind` belongs to, a resource variable in Keras 2."""
+def make_variable(kind: Kind, value: Any, name: str, dtype: str = "float32") -> Any:
+    """A variable of the Keras that `kind` belongs to, a resource variable in Keras 2."""
     if kind.name == "keras3":
-        return kind.keras.Variable(value, dtype="float32", name=name)
-    return tf.compat.v2.Variable(value, dtype=tf.float32, name=name)
+        return kind.keras.Variable(value, dtype=dtype, name=name)
+    return tf.compat.v2.Variable(value, dtype=dtype, name=name)
 
 
 def gradient_source(variable: Any) -> Any:
