@@ -1,8 +1,9 @@
 """A whole step of the Keras family, beside the original and the bare optimizer.
 
 What counts is what loss scaling adds: (wrapped - bare) of ours over that of the original of the
-same Keras. `loop` is the Keras 2 loop (scaled loss, unscaled gradients, apply), `fit` what
-Keras 3's `fit` does (scaled loss, apply); the original of Keras 3 has no other.
+same Keras, in processor time of one thread. `loop` is the Keras 2 loop (scaled loss, unscaled
+gradients, apply), `fit` what Keras 3's `fit` does (scaled loss, apply); the original of Keras 3 has
+no other.
 
 Usage: keras_step.py [--json FILE] [--repetitions N]
 """
@@ -22,6 +23,7 @@ sys.path.insert(0, os.path.join(sys.path[0], "keras"))
 
 import tensorflow as tf
 
+harness.one_thread(tf)
 recorded = importlib.import_module("recorded")
 
 CASES = {"200 x 1,000": (200, 1000), "20 x 500,000": (20, 500000)}
@@ -31,13 +33,15 @@ def step(kind, optimizer, style, count, size, compiled):
     """Returns a function that makes one step of Adam on `count` variables, and waits for it."""
     variables = [recorded.make_variable(kind, [1.0] * size, "w") for _ in range(count)]
     watched = [recorded.gradient_source(each) for each in variables]
+    factor = tf.Variable(1.0, trainable=False)
     if hasattr(optimizer, "build"):
         optimizer.build(variables)
 
     def body():
         with tf.GradientTape() as tape:
-            # A loss whose gradients cost next to nothing, so that the optimizer is what is timed.
-            loss = tf.add_n([tf.reduce_sum(each) for each in watched])
+            # The gradients cost next to nothing, so that the optimizer is what is timed, and are no
+            # constants, which would be folded where nothing is scaled.
+            loss = factor * tf.add_n([tf.reduce_sum(each) for each in watched])
             if style == "loop":
                 loss = optimizer.get_scaled_loss(loss)
             elif style == "fit":
@@ -53,34 +57,37 @@ def step(kind, optimizer, style, count, size, compiled):
 
 
 def ways_of(kind, count, size, compiled):
-    """Yields a name and the ways: bare, original and ours, in one style."""
+    """Yields a style and the makers of the ways: bare, original and ours."""
     ours = recorded.Subject(kind, "final", "ours")
     api = "keras3" if kind.name == "keras3" else "final"
     if api == "final" and not hasattr(kind.keras.mixed_precision, "LossScaleOptimizer"):
         api = "experimental"
     original = recorded.Subject(kind, api, "original")
 
-    def made(subject, style):
-        inner = ours.inner("Adam", learning_rate=1e-3)
-        optimizer = inner if subject is None else subject.dynamic(inner, 8.0, 1000)
-        return step(kind, optimizer, style, count, size, compiled)
+    def maker(subject, style):
+        def make():
+            inner = ours.inner("Adam", learning_rate=1e-3)
+            optimizer = inner if subject is None else subject.dynamic(inner, 8.0, 1000)
+            return step(kind, optimizer, style, count, size, compiled)
+
+        return make
 
     style = "fit" if kind.name == "keras3" else "loop"
     yield (
         style,
         {
-            "bare": made(None, "bare"),
-            "original": made(original, style),
-            "ours": made(ours, style),
+            "bare": maker(None, "bare"),
+            "original": maker(original, style),
+            "ours": maker(ours, style),
         },
     )
     if kind.name == "keras3":
         yield (
             "loop",
             {
-                "bare": made(None, "bare"),
-                "original": made(original, "fit"),
-                "ours": made(ours, "loop"),
+                "bare": maker(None, "bare"),
+                "original": maker(original, "fit"),
+                "ours": maker(ours, "loop"),
             },
         )
 
@@ -91,8 +98,8 @@ def main():
         for kind in recorded.kinds():
             for case, (count, size) in CASES.items():
                 for mode in ("function", "eager"):
-                    for style, ways in ways_of(kind, count, size, mode == "function"):
-                        times = harness.median_times(ways, report.repetitions)
+                    for style, makers in ways_of(kind, count, size, mode == "function"):
+                        times = harness.processor_times(makers, report.repetitions)
                         ours = times["ours"] - times["bare"]
                         original = times["original"] - times["bare"]
                         report.add(
