@@ -1,0 +1,91 @@
+"""The installed TensorFlow, its version, and what every part of the shim needs of it."""
+
+import importlib
+from typing import Any, Dict, List, Optional, Tuple
+
+__all__ = [
+    "INSTALL_HINT",
+    "TF_VERSION",
+    "first_module",
+    "module_dicts",
+    "not_converted",
+    "original",
+    "tf",
+    "tf1",
+    "where",
+]
+
+INSTALL_HINT = (
+    "tf_lossscale needs TensorFlow (1.15, or 2.3 to 2.21), which is not installed here. Install it "
+    "with `pip install 'tf-lossscale[tf]'`, or `pip install tensorflow-cpu` on a machine without a "
+    "GPU; on TensorFlow 2.16 and later add `tf-keras` if your code uses Keras 2."
+)
+
+
+def _import_tensorflow() -> Any:
+    try:
+        import tensorflow
+    except ImportError as error:
+        if getattr(error, "name", None) == "tensorflow":
+            raise ImportError(INSTALL_HINT, name="tensorflow") from error
+        raise  # TensorFlow is there but broken: its own message says more than ours
+    return tensorflow
+
+
+def _parse(version: str) -> Tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+tf: Any = _import_tensorflow()
+
+
+TF_VERSION: Tuple[int, int] = _parse(tf.__version__)
+
+
+tf1: Any = tf.compat.v1
+
+
+def first_module(*names: str) -> Any:
+    """Imports the first of `names` that this TensorFlow has; modules move between versions."""
+    for name in names:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise ImportError(
+        "tensorflow {} has none of the modules {}; tf_lossscale knows 1.15 to 2.21".format(
+            tf.__version__, ", ".join(names)
+        )
+    )
+
+
+# `tf.where` of TensorFlow 1.15 is the old one, which logs that it is deprecated.
+where: Any = tf.compat.v2.where
+
+
+# AutoGraph rewrites what a `tf.function` calls, except TensorFlow itself. Our code, which takes the
+# place of TensorFlow's, is to run as it is written too: public methods carry this decorator.
+not_converted: Any = tf.autograph.experimental.do_not_convert
+
+
+def module_dicts(module: Any) -> List[Dict[str, Any]]:
+    """Returns the dictionaries that hold the attributes of an API module.
+
+    TensorFlow 1.15 to 2.8 put a wrapper before some of their API modules. It keeps copies of what
+    it was asked for, and does not let go of them when the attribute is deleted.
+    """
+    dicts = [vars(module)]
+    cache = dicts[0].get("_tfmw_attr_map")
+    if isinstance(cache, dict):
+        dicts.append(cache)
+    wrapped = dicts[0].get("_tfmw_wrapped_module")
+    return dicts if wrapped is None else dicts + module_dicts(wrapped)
+
+
+def original(namespace: Any, name: str) -> Optional[Any]:
+    """Returns what TensorFlow has under a path, also where `install()` put ours there, or None."""
+    drop_in = importlib.import_module("tf_lossscale._drop_in")
+    # First, because a look at the path itself may import ours, which may be what asks.
+    replaced = None if namespace is None else drop_in.replaced(namespace, name)
+    return getattr(namespace, name, None) if replaced is None else replaced

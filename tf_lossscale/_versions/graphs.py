@@ -1,0 +1,99 @@
+"""What is being built: for XLA, in a loop, in a branch."""
+
+from typing import Any
+
+from tf_lossscale._versions.base import first_module, tf, tf1
+
+__all__ = [
+    "call_round_by_round",
+    "current_loop",
+    "in_control_flow",
+    "in_loop_of_session",
+    "in_xla_context",
+    "keep_conditional_whole",
+]
+
+# Whether XLA compiles what is being traced. There is no public way to ask.
+_control_flow_util: Any = first_module("tensorflow.python.ops.control_flow_util")
+
+
+def in_xla_context() -> bool:
+    """Returns whether the operations made now are for XLA (`jit_compile=True`, or a TPU)."""
+    if tf.executing_eagerly():
+        return False
+    return bool(_control_flow_util.GraphOrParentsInXlaContext(tf1.get_default_graph()))
+
+
+def in_control_flow(graph: Any) -> bool:
+    """Returns whether what is added to `graph` now is in a branch or loop of control flow v1."""
+    return graph._get_control_flow_context() is not None
+
+
+def current_loop() -> Any:
+    """Returns what stands for the innermost loop that is being built, or None.
+
+    That is the context of a loop of control flow v1, or the graph of the body of one of v2.
+    """
+    graph = tf1.get_default_graph()
+    while graph is not None:
+        loop = _control_flow_util.GetContainingWhileContext(graph._get_control_flow_context())
+        if loop is not None:
+            return loop
+        if type(graph).__name__ == "WhileBodyFuncGraph":
+            return graph
+        graph = getattr(graph, "outer_graph", None)
+    return None
+
+
+def in_loop_of_session() -> bool:
+    """Returns whether what is made now is in a loop of control flow v1, in a Session's graph."""
+    graph = tf1.get_default_graph()
+    loop = _control_flow_util.GetContainingWhileContext(graph._get_control_flow_context())
+    return loop is not None and not hasattr(graph, "outer_graph")
+
+
+# The function whose call stays one operation in all of 1.15 to 2.21. That of `tf.function` is taken
+# apart, or gives collectives no means to run in a Session.
+_defined_function: Any = first_module("tensorflow.python.framework.function")
+
+
+def call_round_by_round(function: Any, value: Any) -> Any:
+    """Calls `function(value)` as one operation; each round of a loop waits for the one before.
+
+    TensorFlow gives each loop a frame of its own, and tells collectives in different frames apart.
+    An operation that is a call has none within. Rounds overlap otherwise, if no tensor hinders it.
+
+    Args:
+      function: captures no tensors.
+      value: its argument; in a loop of control flow v1.
+    """
+    graph = tf1.get_default_graph()
+    enters = [each for each in graph.get_operations() if each.type in ("Enter", "RefEnter")]
+    context = graph._get_control_flow_context()
+    while context is not None:
+        if context.IsWhileContext():
+            context._parallel_iterations = 1  # of what enters the loop later
+            for enter in enters:
+                if enter.get_attr("frame_name").decode() == context.name:
+                    enter._set_attr("parallel_iterations", tf1.AttrValue(i=1))
+        context = context.outer_context
+    result = _defined_function.Defun(value.dtype, noinline=True)(function)(value)
+    result.set_shape(value.shape)
+    return result
+
+
+def keep_conditional_whole(result: Any) -> None:
+    """Marks the conditional that `result` comes from, in a function, to be run as one operation.
+
+    TensorFlow takes conditionals apart so that their branches can run on several devices, at a
+    price for every tensor that enters them. The mark is an attribute without a public setter.
+
+    Args:
+      result: what `tf.cond` returned; with control flow v1 there is nothing to mark.
+    """
+    operation = result.op
+    while operation.type == "Identity":
+        operation = operation.inputs[0].op
+    if operation.type in ("If", "StatelessIf"):
+        off = tf1.AttrValue(b=False)
+        operation._set_attr("_lower_using_switch_merge", off)

@@ -1,0 +1,187 @@
+"""Replicas of a strategy: which one this is, and how v1 optimizers add their gradients up."""
+
+import contextlib
+import functools
+import threading
+from typing import Any, Iterator, List, Sequence
+
+from tf_lossscale._versions.base import TF_VERSION, first_module, tf, tf1
+
+__all__ = [
+    "already_summed",
+    "estimator_scales_loss",
+    "graph_of_all_replicas",
+    "local_replica_started_eagerly",
+    "per_replica",
+    "replica_id",
+    "replicas_of_workers_before",
+    "sum_is_off",
+    "supports_merge_call",
+]
+
+
+def supports_merge_call() -> bool:
+    """Returns whether replicas of the current strategy can meet in one call.
+
+    They cannot where XLA compiles the replicas for GPUs; each then decides for itself.
+    """
+    distribute = getattr(getattr(tf, "__internal__", None), "distribute", None)
+    cannot = getattr(distribute, "strategy_supports_no_merge_call", None)
+    return cannot is None or not cannot()
+
+
+_tensor_util: Any = first_module("tensorflow.python.framework.tensor_util")
+
+
+def replica_id() -> int:
+    """Returns the number of the current replica among all replicas of all workers.
+
+    `replica_id_in_sync_group` is a tensor, which names the place of a device only after it ran, and
+    in TensorFlow 1.15 to 2.3 it counts the replicas of one worker only.
+    """
+    value = tf.distribute.get_replica_context().replica_id_in_sync_group
+    number = int(value if isinstance(value, int) else _tensor_util.constant_value(value))
+    strategy = tf.distribute.get_strategy()
+    if hasattr(strategy.extended, "_get_replica_id_in_sync_group"):
+        return number
+    return replicas_of_workers_before(strategy) + number
+
+
+_multi_worker_util: Any = first_module("tensorflow.python.distribute.multi_worker_util")
+
+
+def replicas_of_workers_before(strategy: Any) -> int:
+    """Returns how many replicas the workers before this one have; 0 with one worker."""
+    extended = strategy.extended
+    cluster = getattr(extended, "_cluster_spec", None)
+    if not cluster:
+        return 0
+    worker = _multi_worker_util.id_in_cluster(cluster, extended._task_type, extended._task_id)
+    return int(worker) * len(extended.worker_devices)
+
+
+def local_replica_started_eagerly() -> bool:
+    """Returns whether the replicas of this process run eagerly, and so one after the other.
+
+    Each replica has a thread; what it traces then is a function of its own.
+    """
+    return bool(getattr(threading.current_thread(), "in_eager", False))
+
+
+def graph_of_all_replicas() -> Any:
+    """Returns the graph that the replicas of a step are built in, seen from a branch of one, too.
+
+    A thread that builds a replica knows that graph. Elsewhere it is the outermost function.
+    """
+    graph = tf1.get_default_graph()
+    thread = threading.current_thread()
+    known = None if local_replica_started_eagerly() else getattr(thread, "graph", None)
+    while graph is not known and hasattr(graph, "outer_graph"):
+        if not hasattr(graph.outer_graph, "outer_graph") and graph.outer_graph is not known:
+            break
+        graph = graph.outer_graph
+    return graph
+
+
+_distribute_lib: Any = first_module("tensorflow.python.distribute.distribute_lib")
+
+
+_loss_reduction: Any = (
+    _distribute_lib.get_loss_reduction
+    if hasattr(_distribute_lib, "get_loss_reduction")  # up to 2.11
+    else first_module("tensorflow.python.distribute.distribute_utils").get_loss_reduction
+)
+
+
+def estimator_scales_loss() -> bool:
+    """Returns whether every v1 optimizer divides the loss by the number of replicas by itself.
+
+    They do so in the `model_fn` of an Estimator with a strategy, for a mean loss.
+    """
+    return bool(_loss_reduction() == tf.distribute.ReduceOp.MEAN)
+
+
+@contextlib.contextmanager
+def already_summed(optimizers: Sequence[Any]) -> Iterator[None]:
+    """Keeps v1 optimizers from adding the gradients of the replicas up, within the block.
+
+    Their `apply_gradients` leaves the replicas by way of their own `_distributed_apply`, which
+    begins with that sum. Here the sum is there already, or is one over a subgroup of the replicas.
+
+    Args:
+      optimizers: all that the step goes through.
+    """
+    for each in optimizers:
+        depth = each.__dict__.get("_tfls_summed", 0)
+        each.__dict__["_tfls_summed"] = depth + 1
+        if depth == 0:
+            each.__dict__["_distributed_apply"] = functools.partial(
+                _apply_without_sum, type(each)._distributed_apply, each
+            )
+    try:
+        yield
+    finally:
+        for each in optimizers:
+            each.__dict__["_tfls_summed"] -= 1
+            if each.__dict__["_tfls_summed"] == 0:
+                del each.__dict__["_tfls_summed"], each.__dict__["_distributed_apply"]
+
+
+def sum_is_off(optimizer: Any) -> bool:
+    """Returns whether this is within `already_summed([..., optimizer, ...])`."""
+    return "_tfls_summed" in optimizer.__dict__
+
+
+def _apply_without_sum(
+    distributed_apply: Any, optimizer: Any, strategy: Any, *args: Any, **kwargs: Any
+) -> Any:
+    return distributed_apply(optimizer, _Summed(strategy), *args, **kwargs)
+
+
+class _Summed:
+    """A strategy, seen by an optimizer whose gradients need no sum any more."""
+
+    def __init__(self, strategy: Any) -> None:
+        self._strategy = strategy
+        self.extended = _SummedExtended(strategy.extended)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._strategy, name)
+
+
+class _SummedExtended:
+    def __init__(self, extended: Any) -> None:
+        self._extended = extended
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._extended, name)
+
+    def batch_reduce_to(self, reduce_op: Any, pairs: Any, options: Any = None) -> List[Any]:
+        return [_as_mirrored(gradient, variable) for gradient, variable in pairs]
+
+
+# How a value that each replica has of its own is turned into what `extended.update` takes.
+_values: Any = first_module("tensorflow.python.distribute.values")
+
+
+def _as_mirrored(value: Any, variable: Any) -> Any:
+    copies = getattr(value, "values", None)
+    if copies is None or isinstance(value, tf.IndexedSlices):
+        return value
+    if len(getattr(variable, "values", ())) != len(copies):
+        return copies[0]  # one variable for all replicas, and so one gradient
+    if TF_VERSION < (2, 2):
+        return _values.Mirrored(value.device_map, tuple(copies))
+    return _values.Mirrored(tuple(copies))
+
+
+def per_replica(like: Any, copies: Sequence[Any]) -> Any:
+    """Returns a value that is `copies[i]` on the i-th replica of this process.
+
+    Args:
+      like: another such value.
+      copies: one tensor for each replica.
+    """
+    if TF_VERSION < (2, 2):
+        return _values.PerReplica(like.device_map, tuple(copies))
+    return _values.PerReplica(tuple(copies))
