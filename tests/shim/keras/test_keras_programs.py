@@ -149,8 +149,10 @@ class Side:
         self._variable = recorded.make_variable(
             subject.kind, np.linspace(-1, 1, SIZE), "v", dtype=program.dtype
         )
-        if hasattr(self._optimizer, "build"):
-            self._optimizer.build([self._variable])
+        # Keras 2's newer wrappers have no `build` in TensorFlow 2.11.
+        built = self._optimizer if subject.kind.name == "keras3" else inner
+        if hasattr(built, "build"):
+            built.build([self._variable])
 
     def step(self, factor: Any) -> None:
         optimizer, watched = self._optimizer, recorded.gradient_source(self._variable)
