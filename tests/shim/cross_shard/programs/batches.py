@@ -4,28 +4,16 @@
 """
 
 import json
-import sys
 
 import numpy as np
 import tensorflow as tf
+from four_cpus import MODE, REPLICAS, SESSION, STRATEGY, local, on_replicas
 
 import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
-MODE = sys.argv[1]
-REPLICAS, BATCH, STEPS = 4, 16, 6
+BATCH, STEPS = 16, 6
 
-if MODE == "graph":
-    tf1.disable_eager_execution()
-    SESSION = tf1.Session(config=tf1.ConfigProto(device_count={"CPU": REPLICAS}))
-else:
-    tf1.enable_eager_execution()
-    config = tf.config.experimental
-    config.set_virtual_device_configuration(
-        config.list_physical_devices("CPU")[0],
-        [config.VirtualDeviceConfiguration() for _ in range(REPLICAS)],
-    )
-STRATEGY = tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(REPLICAS)])
 CrossShardOptimizer = tfls.compat.v1.tpu.CrossShardOptimizer
 SUM = tf1.losses.Reduction.SUM
 
@@ -80,16 +68,6 @@ class Model:
 def numbers(copies):
     """Returns the weights of the last replica, as one list."""
     return np.concatenate([np.reshape(each, [-1]) for each in copies]).tolist()
-
-
-def local(value):
-    return list(STRATEGY.experimental_local_results(value))
-
-
-def on_replicas(function, *args):
-    if hasattr(STRATEGY, "run"):
-        return STRATEGY.run(function, args=args)
-    return STRATEGY.experimental_run_v2(function, args=args)
 
 
 def in_graph(name):

@@ -4,30 +4,17 @@
 """
 
 import json
-import sys
 
 import numpy as np
 import tensorflow as tf
+from four_cpus import MODE, SESSION, STRATEGY, local, on_replicas
 
 import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
-MODE = sys.argv[1]
-REPLICAS = 4
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 LARGE = 1 << 16
 
-if MODE == "graph":
-    tf1.disable_eager_execution()
-    SESSION = tf1.Session(config=tf1.ConfigProto(device_count={"CPU": REPLICAS}))
-else:
-    tf1.enable_eager_execution()
-    config = tf.config.experimental
-    config.set_virtual_device_configuration(
-        config.list_physical_devices("CPU")[0],
-        [config.VirtualDeviceConfiguration() for _ in range(REPLICAS)],
-    )
-STRATEGY = tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(REPLICAS)])
 CrossShardOptimizer = tfls.compat.v1.tpu.CrossShardOptimizer
 
 
@@ -47,16 +34,6 @@ CASES = {
     "whole": (Passing, None),
     "crossed": (tf1.train.GradientDescentOptimizer, [[0, 2], [3, 1]]),
 }
-
-
-def local(value):
-    return list(STRATEGY.experimental_local_results(value))
-
-
-def on_replicas(function):
-    if hasattr(STRATEGY, "run"):
-        return STRATEGY.run(function)
-    return STRATEGY.experimental_run_v2(function)
 
 
 def step(case):

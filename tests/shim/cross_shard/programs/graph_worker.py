@@ -9,6 +9,7 @@ import os
 import sys
 
 import tensorflow as tf
+from inner import make_inner
 
 import tf_lossscale as tfls
 from tf_lossscale._versions import replica_id
@@ -26,18 +27,6 @@ SERVER = tf1.train.Server(
 )
 
 
-def momentum():
-    return tf1.train.MomentumOptimizer(0.1, 0.9)
-
-
-def adam():
-    return tf1.train.AdamOptimizer(0.1)
-
-
-# Up to 2.11 at least, files that are written under the strategy lack the powers of TensorFlow's own
-# Adam, wrapped or bare; its slots are there.
-HAS_POWERS = tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 15)
-INNER = adam if HAS_POWERS else momentum
 cross_replica_sum = tfls.compat.v1.tpu.cross_replica_sum
 
 
@@ -60,7 +49,9 @@ def sums():
 with STRATEGY.scope():
     weights = tf1.get_variable("w", initializer=tf.ones([2]), use_resource=True)
     namespace = tfls.compat.v1.mixed_precision
-    inner = namespace.MixedPrecisionLossScaleOptimizer(INNER(), namespace.DynamicLossScale(8.0, 2))
+    inner = namespace.MixedPrecisionLossScaleOptimizer(
+        make_inner(), namespace.DynamicLossScale(8.0, 2)
+    )
     optimizer = tfls.compat.v1.tpu.CrossShardOptimizer(inner)
 number = tf1.placeholder(tf.float32, [])
 

@@ -1,16 +1,14 @@
 """Sums and steps on four logical CPU devices: `mirrored.py graph|function|eager`, prints JSON."""
 
 import json
-import sys
 
 import numpy as np
 import tensorflow as tf
+from four_cpus import MODE, SESSION, STRATEGY, local, on_replicas
 
 import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
-MODE = sys.argv[1]
-REPLICAS = 4
 GROUPS = {
     "whole": None,
     "pairs": [[0, 1], [2, 3]],
@@ -19,33 +17,12 @@ GROUPS = {
 }
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int32", "uint32")
 
-if MODE == "graph":
-    tf1.disable_eager_execution()
-    SESSION = tf1.Session(config=tf1.ConfigProto(device_count={"CPU": REPLICAS}))
-else:
-    tf1.enable_eager_execution()
-    config = tf.config.experimental
-    config.set_virtual_device_configuration(
-        config.list_physical_devices("CPU")[0],
-        [config.VirtualDeviceConfiguration() for _ in range(REPLICAS)],
-    )
-STRATEGY = tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(REPLICAS)])
 cross_replica_sum = tfls.contrib.tpu.cross_replica_sum
 CrossShardOptimizer = tfls.compat.v1.tpu.CrossShardOptimizer
 
 
-def on_replicas(function):
-    if hasattr(STRATEGY, "run"):
-        return STRATEGY.run(function)
-    return STRATEGY.experimental_run_v2(function)
-
-
 def replica_number():
     return tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group + 1, tf.float32)
-
-
-def local(value):
-    return list(STRATEGY.experimental_local_results(value))
 
 
 def values_of(function):

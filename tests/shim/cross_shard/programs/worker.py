@@ -11,6 +11,7 @@ import signal
 import sys
 
 import tensorflow as tf
+from inner import make_inner
 
 import tf_lossscale as tfls
 from tf_lossscale._versions import replica_id
@@ -26,18 +27,6 @@ Strategy = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
 STRATEGY = (Strategy or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
 
 
-def momentum():
-    return tf1.train.MomentumOptimizer(0.1, 0.9)
-
-
-def adam():
-    return tf1.train.AdamOptimizer(0.1)
-
-
-# Up to 2.11 at least, files that are written under the strategy lack the powers of TensorFlow's own
-# Adam, wrapped or bare; its slots are there.
-HAS_POWERS = tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 15)
-INNER = adam if HAS_POWERS else momentum
 cross_replica_sum = tfls.compat.v1.tpu.cross_replica_sum
 
 
@@ -72,7 +61,7 @@ def train():
         step = tf1.get_variable("s", initializer=0.0, trainable=False, use_resource=True)
         scale = tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, 2)
         scaled = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer
-        inner = INNER()
+        inner = make_inner()
         optimizer = tfls.compat.v1.tpu.CrossShardOptimizer(scaled(inner, scale))
 
     def on_each():
