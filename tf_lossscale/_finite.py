@@ -20,12 +20,14 @@ _SMALL = 1 << 14
 
 
 def gradient_values(gradients: Sequence[Any]) -> List[Any]:
-    """Returns the dense tensors to look at: no None, and the values of `IndexedSlices`."""
-    return [
-        gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-        for gradient in gradients
-        if gradient is not None
-    ]
+    """Returns the dense tensors to look at: no None, and the values of sparse and ragged ones."""
+    return [_values(gradient) for gradient in gradients if gradient is not None]
+
+
+def _values(gradient: Any) -> Any:
+    if isinstance(gradient, tf.IndexedSlices):
+        return gradient.values
+    return gradient.flat_values if isinstance(gradient, tf.RaggedTensor) else gradient
 
 
 @not_converted

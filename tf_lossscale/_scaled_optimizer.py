@@ -12,14 +12,15 @@ __all__ = ["ScaledLossOptimizer"]
 class ScaledLossOptimizer(OptimizerWrapper):
     """A wrapper whose inner optimizer computes the gradients of a loss that is scaled up.
 
-    Subclasses give `_current_loss_scale`, and `_check_loss` where they are choosy.
+    Subclasses give `_current_loss_scale`, and `_loss_to_scale` where they are choosy.
     """
 
     def _current_loss_scale(self) -> Any:
         raise NotImplementedError("a subclass says where its loss scale comes from")
 
-    def _check_loss(self, loss: Any) -> None:
-        """Raises an error where the class itself does not take such a loss."""
+    def _loss_to_scale(self, loss: Any) -> Any:
+        """Returns what is scaled; raises an error where the class does not take such a loss."""
+        return loss
 
     @not_converted
     def compute_gradients(
@@ -49,10 +50,13 @@ class ScaledLossOptimizer(OptimizerWrapper):
           TypeError: a tensor was given in eager mode to the optimizer of `contrib`.
           RuntimeError: a tensor was given in eager mode to another.
         """
-        self._check_loss(loss)
+        loss = self._loss_to_scale(loss)
+        # Read once, so that a scale that changes with each reading cannot come out of the gradients
+        # otherwise than it went in; and not in the loss, where a tape would see its variables.
+        loss_scale = self._current_loss_scale()
         pairs = list(
             self._inner().compute_gradients(
-                scale_loss(loss, self._current_loss_scale),
+                scale_loss(loss, lambda: loss_scale),
                 var_list=var_list,
                 gate_gradients=gate_gradients,
                 aggregation_method=aggregation_method,
@@ -62,4 +66,4 @@ class ScaledLossOptimizer(OptimizerWrapper):
         )
         gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
         del pairs  # so that nothing but the list holds the gradients while they are unscaled
-        return list(zip(unscale_gradients(gradients, self._current_loss_scale()), variables))
+        return list(zip(unscale_gradients(gradients, loss_scale), variables))

@@ -37,7 +37,8 @@ def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
       gradients: of any float dtype, or None; nothing is left in it.
       loss_scale: float32 tensor or variable of shape `[]`, or a number.
     """
-    reciprocal = 1.0 / tf.convert_to_tensor(loss_scale)
+    # A number is divided in Python: 1 / 8 is no integer.
+    reciprocal = tf.convert_to_tensor(1 / loss_scale)
     reciprocals: Dict[Any, Any] = {reciprocal.dtype.base_dtype: reciprocal}
 
     def unscaled(gradient: Any) -> Any:
@@ -47,9 +48,15 @@ def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
             return tf.IndexedSlices(
                 unscaled(gradient.values), gradient.indices, dense_shape=gradient.dense_shape
             )
+        if not isinstance(getattr(gradient, "dtype", None), tf.DType):
+            # A number, which has no dtype of its own, or what NumPy has.
+            dtype = getattr(gradient, "dtype", reciprocal.dtype)
+            gradient = tf.convert_to_tensor(gradient, dtype=tf.as_dtype(dtype))
         dtype = gradient.dtype.base_dtype
         if dtype not in reciprocals:
             reciprocals[dtype] = tf.cast(reciprocal, dtype)
+        if not isinstance(gradient, tf.Tensor):
+            return gradient * reciprocals[dtype]  # variables, ragged and symbolic tensors
         # Not `*`, which takes longer to find out what to call than this takes to do it.
         return tf.raw_ops.Mul(x=gradient, y=reciprocals[dtype], name="mul")
 

@@ -15,10 +15,9 @@ class OptimizerWrapper(tf1.train.Optimizer):
     """
 
     def __init__(self, inner: Any) -> None:
-        get_name = getattr(inner, "get_name", None)
         super().__init__(
             use_locking=getattr(inner, "_use_locking", False),
-            name=get_name() if callable(get_name) else type(inner).__name__,
+            name=_name_of(inner),
         )
         if isinstance(inner, Trackable):
             self._track_trackable(inner, "base_optimizer")
@@ -43,3 +42,10 @@ class OptimizerWrapper(tf1.train.Optimizer):
     def variables(self) -> List[Any]:
         """Returns the variables of the inner optimizer."""
         return self._inner().variables()
+
+
+def _name_of(inner: Any) -> str:
+    try:
+        return str(inner.get_name())
+    except AttributeError:  # wrappers that never ran `Optimizer.__init__` have no name
+        return type(inner).__name__

@@ -42,12 +42,15 @@ class LossScaleOptimizer(ScaledLossOptimizer):
     def _current_loss_scale(self) -> Any:
         return self._loss_scale_manager.get_loss_scale()
 
-    def _check_loss(self, loss: Any) -> None:
-        if tf.executing_eagerly() and not callable(loss):
+    def _loss_to_scale(self, loss: Any) -> Any:
+        if not tf.executing_eagerly():
+            return loss() if callable(loss) else loss
+        if not callable(loss):
             raise TypeError(
                 f"loss must be callable in eager mode, got {type(loss).__name__}: pass a function "
                 "of no arguments that computes the loss, so that its gradients can be recorded"
             )
+        return loss
 
     @not_converted
     def apply_gradients(

@@ -5,12 +5,17 @@ from typing import Any
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale, LossScale
 from tf_lossscale._versions import tf
 
-__all__ = ["as_loss_scale", "is_loss_scale"]
+__all__ = ["as_loss_scale", "is_fixed", "is_loss_scale"]
 
 
 def is_loss_scale(value: Any) -> bool:
     """Returns whether `value` is a loss scale, ours or that of the installed TensorFlow."""
     return isinstance(value, LossScale) or _is_installed(value, "LossScale")
+
+
+def is_fixed(loss_scale: Any) -> bool:
+    """Returns whether every step is applied: a `FixedLossScale`, of either, or a subclass."""
+    return isinstance(loss_scale, FixedLossScale) or _is_installed(loss_scale, "FixedLossScale")
 
 
 def as_loss_scale(identifier: Any) -> Any:

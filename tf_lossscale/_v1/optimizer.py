@@ -5,7 +5,7 @@ from typing import Any, List, Optional
 from tf_lossscale._replicas import merge
 from tf_lossscale._scaled_optimizer import ScaledLossOptimizer
 from tf_lossscale._step import apply_if, as_pairs, require_replica_context
-from tf_lossscale._v1.identifiers import as_loss_scale
+from tf_lossscale._v1.identifiers import as_loss_scale, is_fixed
 from tf_lossscale._versions import not_converted, tf1
 
 __all__ = ["MixedPrecisionLossScaleOptimizer"]
@@ -72,11 +72,24 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
         """
         require_replica_context()
         pairs = as_pairs(grads_and_vars, type(self).__name__)
-        return merge(self._apply_together, pairs, global_step, name or self.get_name())
+        if is_fixed(self._loss_scale):
+            return self._optimizer.apply_gradients(pairs, global_step=global_step, name=name)
+        return merge(self._apply_together, pairs, global_step, name)
+
+    def _distributed_apply(
+        self,
+        distribution: Any,
+        grads_and_vars: Any,
+        global_step: Optional[Any] = None,
+        name: Optional[str] = None,
+    ) -> Any:
+        # What the base class calls in a cross-replica context, and programs that do so themselves.
+        return self._apply_together(distribution, list(grads_and_vars), global_step, name)
 
     def _apply_together(
-        self, strategy: Any, pairs: Any, global_step: Optional[Any], name: str
+        self, strategy: Any, pairs: Any, global_step: Optional[Any], name: Optional[str]
     ) -> Any:
+        name = name or self.get_name()
         update, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
         applied = apply_if(
             should_apply, self._optimizer.apply_gradients, pairs, global_step, name + "-wrapped"
