@@ -10,6 +10,7 @@ altogether, as `tf.contrib`, becomes a module of ours (`SuppliedNamespace`).
 """
 
 import sys
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
@@ -122,7 +123,7 @@ def install(replace: bool = False) -> None:
         return
     if _installed is None:
         _installed = _Installation()
-        _import_hook.start(_wanted, _imported, _refusal)
+        _import_hook.start(_wanted, _imported, _supplied_spec, _refusal)
     _installed.replace = replace
     # TensorFlow's own modules are half made while it is being imported; the hook has them then.
     if _import_hook.is_loaded("tensorflow"):
@@ -264,6 +265,12 @@ def _bind_lazily(module: Any, symbol: _paths.Symbol) -> None:
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     _installed.bind(module, "__getattr__", module_getattr)
+
+
+def _supplied_spec(module_name: str) -> Optional[ModuleSpec]:
+    """Returns the spec of a namespace that we supply, for those who look for it again."""
+    module = None if _installed is None else _installed.modules.get(module_name)
+    return module.__spec__ if isinstance(module, SuppliedNamespace) else None
 
 
 def _refusal(module_name: str) -> Optional[str]:

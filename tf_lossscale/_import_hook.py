@@ -16,16 +16,21 @@ class _Finder(importlib.abc.MetaPathFinder):
         self,
         wanted: Callable[[str], bool],
         imported: Callable[[str, Any], None],
+        supplied: Callable[[str], Optional[importlib.machinery.ModuleSpec]],
         refusal: Callable[[str], Optional[str]],
     ) -> None:
         self.wanted = wanted
         self.imported = imported
+        self.supplied = supplied
         self.refusal = refusal
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
         """Returns the spec that the other finders have, with our loader around theirs."""
+        ours = self.supplied(name)
+        if ours is not None:
+            return ours
         message = self.refusal(name)
         if message is not None:
             # No ModuleNotFoundError: `from tensorflow.contrib import name` would swallow it and say
@@ -71,6 +76,7 @@ _finder: Optional[_Finder] = None
 def start(
     wanted: Callable[[str], bool],
     imported: Callable[[str, Any], None],
+    supplied: Callable[[str], Optional[importlib.machinery.ModuleSpec]],
     refusal: Callable[[str], Optional[str]],
 ) -> None:
     """Starts to watch imports.
@@ -78,11 +84,12 @@ def start(
     Args:
       wanted: says of a module's full name whether it is of interest.
       imported: called with the name and the module, once its code has run.
+      supplied: returns the spec of a module that is ours, or None.
       refusal: returns the message of the ImportError for a module that must not be looked for.
     """
     global _finder
     stop()
-    _finder = _Finder(wanted, imported, refusal)
+    _finder = _Finder(wanted, imported, supplied, refusal)
     sys.meta_path.insert(0, _finder)
 
 

@@ -1,8 +1,10 @@
 """The modules that stand in for namespaces that TensorFlow no longer has, such as `tf.contrib`."""
 
+import importlib.abc
 import sys
+from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, List
+from typing import Any, List, Optional
 
 from tf_lossscale import _namespace, _paths
 
@@ -39,8 +41,10 @@ class SuppliedNamespace(ModuleType):
     def __init__(self, name: str, namespace: str) -> None:
         super().__init__(name, f"`tf.{namespace}`, supplied by tf_lossscale.")
         self.__path__: List[str] = []  # a package: its sub-modules are imported through it
+        self.__spec__ = ModuleSpec(name, _Loader(self), is_package=True)
         self._namespace = namespace
         self._symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
+        self.__all__ = dir(self)
 
     def __getattr__(self, name: str) -> Any:
         symbol = self._symbols.get(name)
@@ -64,3 +68,16 @@ class SuppliedNamespace(ModuleType):
             + ", ".join(dir(self))
             + "."
         )
+
+
+class _Loader(importlib.abc.Loader):
+    """For those who ask how a namespace is found, or load it again: it is there already."""
+
+    def __init__(self, namespace: SuppliedNamespace) -> None:
+        self._namespace = namespace
+
+    def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
+        return self._namespace
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass

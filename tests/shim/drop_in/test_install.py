@@ -70,3 +70,18 @@ def test_what_is_not_supplied_is_refused_with_what_is():
     finally:
         tf_lossscale.uninstall()
     assert not hasattr(tf, "contrib")
+
+
+def test_supplied_namespaces_are_found_star_imported_and_reloaded():
+    name = "tensorflow.contrib.mixed_precision"
+    assert run_program(os.path.join(PROGRAMS, "finding.py")) == {
+        "before": name,
+        "after": name,
+        "star": [
+            "ExponentialUpdateLossScaleManager",
+            "FixedLossScaleManager",
+            "LossScaleManager",
+            "LossScaleOptimizer",
+        ],
+        "reloaded": True,
+    }
