@@ -86,6 +86,7 @@ class ScalingCalls:
                 "apply() divides gradients by the loss scale, but get_unscaled_gradients() has "
                 "done so already. Call apply_gradients(zip(gradients, variables))." + _ADVICE
             )
+        _refuse_two_scalings(here)
         self._refuse_unscaling_elsewhere(here)
         here.pending.clear()
         here.scaled = True
@@ -103,10 +104,7 @@ class ScalingCalls:
             if UNSCALED not in self._elsewhere(here):
                 raise RuntimeError(_LEFT_SCALED + _ADVICE)
             return False
-        if LIKE_KERAS_2 in pending:
-            raise RuntimeError(
-                "The loss was scaled twice, by get_scaled_loss() and by scale_loss()." + _ADVICE
-            )
+        _refuse_two_scalings(here)
         self._refuse_unscaling_elsewhere(here)
         return True
 
@@ -163,6 +161,13 @@ _LEFT_SCALED = (
     "The loss was scaled by get_scaled_loss(), but the gradients were not unscaled: "
     "get_unscaled_gradients() must be called before apply_gradients()."
 )
+
+
+def _refuse_two_scalings(place: _Place) -> None:
+    if place.pending >= {LIKE_KERAS_2, LIKE_KERAS_3}:
+        raise RuntimeError(
+            "The loss was scaled twice, by get_scaled_loss() and by scale_loss()." + _ADVICE
+        )
 
 
 def _graphs() -> Iterator[Any]:

@@ -10,7 +10,7 @@ from tf_lossscale._keras.arguments import (
 )
 from tf_lossscale._keras.keras3_config import for_keras_3
 from tf_lossscale._v1.loss_scales import DynamicLossScale
-from tf_lossscale._versions import calling_keras, deserialize_optimizer
+from tf_lossscale._versions import calling_keras, deserialize_optimizer, loaded_keras, tf
 
 __all__ = ["from_config", "to_config"]
 
@@ -75,7 +75,7 @@ def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) 
     if not isinstance(serialized, dict):
         return serialized  # Keras has made it already
     family = cls._family
-    keras = calling_keras() if family is None else family.keras
+    keras = _keras_for(serialized) if family is None else family.keras
     if hasattr(keras, "Operation"):  # Keras 3
         return deserialize_optimizer(keras, for_keras_3(serialized), custom_objects, False)
     if family is None:
@@ -83,6 +83,15 @@ def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) 
     else:
         legacy = family.kind == "legacy"
     return deserialize_optimizer(keras, serialized, custom_objects, legacy)
+
+
+def _keras_for(serialized: Dict[str, Any]) -> Any:
+    """Returns the Keras that is reading a file; else the loaded one that wrote such optimizers."""
+    config = serialized.get("config") or {}
+    from_keras_3 = "gradient_accumulation_steps" in config
+    from_keras_2 = "is_legacy_optimizer" in config or "decay" in config
+    writer = loaded_keras(from_keras_3) if from_keras_3 or from_keras_2 else None
+    return calling_keras() or writer or tf.keras
 
 
 def _final_arguments(config: Dict[str, Any]) -> Dict[str, Any]:

@@ -207,7 +207,7 @@ class Behaviour:
         """
         self._calls.note("scale_loss")
         loss = tf.convert_to_tensor(loss)
-        if loss.dtype in (tf.float16, tf.bfloat16):
+        if loss.dtype not in (tf.float32, tf.float64):
             loss = tf.cast(loss, tf.float32)
         return scale_loss(loss, self._state)
 

@@ -47,7 +47,7 @@ class Behaviour(Keras2Wrapper):
         name: Optional[str] = None,
         skip_gradients_aggregation: bool = False,
         **kwargs: Any,
-    ) -> Any:
+    ) -> None:
         """Applies unscaled gradients, if all of them are finite on all replicas.
 
         Args:
@@ -72,7 +72,7 @@ class Behaviour(Keras2Wrapper):
                 self._optimizer.build(rest.variables)
         if replica_count() > 1 and aggregate:
             gradients = summed(gradients)
-        return self._step(gradients, self._apply, gradients, rest, agreed=aggregate)
+        self._step(gradients, self._apply, gradients, rest, agreed=aggregate)
 
     def _apply(self, gradients: Sequence[Any], rest: Hidden) -> Any:
         if gradients:

@@ -56,7 +56,7 @@ def step(
       An operation in a graph; None in eager mode.
     """
     if not state.dynamic:
-        return apply(*args)
+        return _group(apply(*args))
     finite = all_finite(gradients)
     if not agreed:
         finite = agreed_by_replicas(finite)

@@ -154,6 +154,10 @@ class Keras2Wrapper:
         """The name of the inner optimizer."""
         return getattr(self._optimizer, "name", self._optimizer._name)
 
+    @name.setter
+    def name(self, value: str) -> None:
+        setattr(self._optimizer, "name" if hasattr(self._optimizer, "name") else "_name", value)
+
     @not_converted
     def get_scaled_loss(self, loss: Any) -> Any:
         """Returns the loss times the loss scale.

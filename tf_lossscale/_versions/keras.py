@@ -15,6 +15,7 @@ __all__ = [
     "is_keras_object",
     "keras_family",
     "keras_packages",
+    "loaded_keras",
     "loaded_keras_packages",
     "policy_of_layer",
     "register_loss_scale_optimizer",
@@ -122,8 +123,8 @@ def keras_family(optimizer: Any) -> "Optional[KerasFamily]":
     return None
 
 
-def calling_keras() -> Any:
-    """Returns the Keras that called, somewhere up the stack, or else `tf.keras`.
+def calling_keras() -> Optional[Any]:
+    """Returns the Keras that called, somewhere up the stack, or None.
 
     What a model file says of an optimizer does not tell which Keras is reading it.
     """
@@ -134,7 +135,16 @@ def calling_keras() -> Any:
         if package is not None:
             return KerasFamily("", package, None).keras
         frame = frame.f_back
-    return tf.keras
+    return None
+
+
+def loaded_keras(is_3: bool) -> Optional[Any]:
+    """Returns the loaded Keras 3, or the loaded Keras 2; None where there is none."""
+    for package in loaded_keras_packages():
+        keras = KerasFamily("", package, None).keras
+        if hasattr(keras, "Operation") == is_3:  # only Keras 3 has it
+            return keras
+    return None
 
 
 def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: bool) -> Any:

@@ -161,6 +161,52 @@ def test_unscaling_keeps_none_and_sparse_gradients(subject: Any) -> None:
     assert float(gradients[2]) == 2.33203125  # the reciprocal, cast to float16
 
 
+@ours
+def test_scale_loss_gives_float32_or_wider(subject: Any) -> None:
+    if subject.kind.name != "keras3":
+        return  # it has no such method
+    optimizer = make(subject, False, 8.0)
+    for loss, dtype in ((2, "float32"), (tf.constant(2.0, tf.float16), "float32")):
+        assert optimizer.scale_loss(loss).dtype == dtype
+        assert float(optimizer.scale_loss(loss)) == 16.0
+    assert optimizer.scale_loss(tf.constant(2.0, tf.float64)).dtype == "float64"
+
+
+@every
+@pytest.mark.parametrize(
+    "gradient",
+    [np.float32(8.0), np.array([8.0]), np.array([8.0], np.float16)],
+    ids=lambda gradient: f"{gradient.dtype}{gradient.shape}",
+)
+def test_unscaling_numpy(subject: Any, gradient: Any) -> None:
+    (unscaled,) = make(subject, False, 8.0).get_unscaled_gradients([gradient])
+    assert unscaled.dtype == gradient.dtype
+    np.testing.assert_array_equal(unscaled, np.ones_like(gradient))
+
+
+@every
+def test_unscaling_ragged_gradients(subject: Any) -> None:
+    ragged = tf.ragged.constant([[8.0], [8.0, 16.0]])
+    (unscaled,) = make(subject, False, 8.0).get_unscaled_gradients([ragged])
+    assert unscaled.to_list() == [[1.0], [1.0, 2.0]]
+
+
+@every
+def test_a_function_may_return_what_a_step_returns(subject: Any) -> None:
+    if subject.kind.name == "legacy":
+        return  # an operation, which no function can return
+    optimizer = make(subject, True, 8.0)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+
+    @tf.function
+    def train() -> Any:
+        gradients = optimizer.get_unscaled_gradients([tf.constant(8.0)])
+        return optimizer.apply_gradients(list(zip(gradients, [variable])))
+
+    train()
+    assert float(variable.numpy()) == 0.5
+
+
 @every
 def test_a_dynamic_scale(subject: Any) -> None:
     optimizer = make(subject, True, 8.0, 2)
@@ -384,6 +430,14 @@ def test_configs(subject: Any) -> None:
         assert again.dynamic_growth_steps == optimizer.dynamic_growth_steps
         assert again.inner_optimizer is not optimizer.inner_optimizer
         assert recorded.number(again.learning_rate) == 0.5
+
+
+@ours
+def test_the_public_class_reads_a_config_with_the_keras_that_wrote_it(subject: Any) -> None:
+    optimizer = make(subject, True, 8.0, 3)
+    again = subject.cls.from_config(optimizer.get_config())
+    assert type(again.inner_optimizer) is type(optimizer.inner_optimizer)
+    assert again.get_config() == optimizer.get_config()
 
 
 @ours

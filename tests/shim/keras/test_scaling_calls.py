@@ -220,6 +220,10 @@ def test_apply_takes_scaled_gradients_only() -> None:
     program.compiled("gradients", K2, UNSCALE)
     with pytest.raises(RuntimeError, match="has done so already"):
         program.calls.check_apply()
+    program = Program()
+    program.note(K2, K3)
+    with pytest.raises(RuntimeError, match="scaled twice"):
+        program.calls.check_apply()
 
 
 def test_graphs_are_not_kept_alive() -> None:
