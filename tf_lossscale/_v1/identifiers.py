@@ -14,8 +14,14 @@ def is_loss_scale(value: Any) -> bool:
 
 
 def is_fixed(loss_scale: Any) -> bool:
-    """Returns whether every step is applied: a `FixedLossScale`, of either, or a subclass."""
-    return isinstance(loss_scale, FixedLossScale) or _is_installed(loss_scale, "FixedLossScale")
+    """Returns whether every step is applied: it is a `FixedLossScale`, ours or the installed one.
+
+    A subclass with an `update` of its own may have another opinion, and is asked.
+    """
+    for fixed in (FixedLossScale, _installed("FixedLossScale")):
+        if fixed is not None and isinstance(loss_scale, fixed):
+            return type(loss_scale).update in (fixed.update, FixedLossScale.update)
+    return False
 
 
 def as_loss_scale(identifier: Any) -> Any:
@@ -41,5 +47,9 @@ def as_loss_scale(identifier: Any) -> Any:
 
 
 def _is_installed(value: Any, name: str) -> bool:
-    original = getattr(tf.compat.v1.train.experimental, name, None)
+    original = _installed(name)
     return original is not None and isinstance(value, original)
+
+
+def _installed(name: str) -> Any:
+    return getattr(tf.compat.v1.train.experimental, name, None)

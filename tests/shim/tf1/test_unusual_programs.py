@@ -180,3 +180,17 @@ class TestV1:
             step = opt.apply_gradients(opt.compute_gradients(w * w), name=name)
             assert step.name == (name or "GradientDescent")
             assert session.graph.get_collection(tf1.GraphKeys.TRAIN_OP) == [step]
+
+
+def test_a_fixed_scale_with_an_update_of_its_own_is_obeyed():
+    """The originals do not ask it (DEFECTS M5)."""
+    namespace = support.v1_namespaces()["ours"]
+
+    class Refusing(namespace.FixedLossScale):
+        def update(self, grads):
+            return tf.no_op(), False
+
+    with support.graph() as session:
+        w = tf1.get_variable("w", initializer=2.0)
+        step = namespace.MixedPrecisionLossScaleOptimizer(sgd(), Refusing(8)).minimize(w * w)
+        assert trained(session, step, w) == [2.0]
