@@ -11,6 +11,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 from tf_lossscale._cross_shard.groups import group_of
 from tf_lossscale._cross_shard.shards import Shards
+from tf_lossscale._overriding import overridden
 from tf_lossscale._versions import (
     already_summed,
     not_converted,
@@ -78,22 +79,11 @@ def apply_summed(
 
 @contextlib.contextmanager
 def _once_for_all(optimizers: Sequence[Any]) -> Iterator[None]:
-    """Has a step that each replica calls made once for all, within the block.
-
-    The replicas take turns while a step is built, so several are in the block at a time.
-    """
-    for each in optimizers:
-        depth = each.__dict__.get("_tfls_once", 0)
-        each.__dict__["_tfls_once"] = depth + 1
-        if depth == 0:
-            each.__dict__["apply_gradients"] = functools.partial(_apply_once, each)
-    try:
+    """Has a step that each replica calls made once for all, within the block."""
+    with overridden(
+        optimizers, "apply_gradients", lambda each: functools.partial(_apply_once, each)
+    ):
         yield
-    finally:
-        for each in optimizers:
-            each.__dict__["_tfls_once"] -= 1
-            if each.__dict__["_tfls_once"] == 0:
-                del each.__dict__["_tfls_once"], each.__dict__["apply_gradients"]
 
 
 def _apply_once(

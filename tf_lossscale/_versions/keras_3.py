@@ -3,6 +3,7 @@
 import contextlib
 from typing import Any, Iterator, Sequence
 
+from tf_lossscale._overriding import overridden
 from tf_lossscale._versions.keras import KerasFamily
 
 __all__ = ["keras_3_can_be_given_sums", "keras_3_is_given_sums", "keras_3_takes_sums"]
@@ -60,15 +61,7 @@ def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
 def keras_3_is_given_sums(optimizer: Any) -> Iterator[None]:
     """Keeps a Keras 3 optimizer from adding the gradients of the replicas up, within the block.
 
-    It has no argument for that. The replicas of a process may be in the block one after another,
-    before the first has left it.
+    It has no argument for that.
     """
-    own = vars(optimizer)
-    own["_tfls_summed"] = own.get("_tfls_summed", 0) + 1
-    own["_all_reduce_sum_gradients"] = list
-    try:
+    with overridden([optimizer], "_all_reduce_sum_gradients", lambda _: list):
         yield
-    finally:
-        own["_tfls_summed"] -= 1
-        if own["_tfls_summed"] == 0:
-            del own["_tfls_summed"], own["_all_reduce_sum_gradients"]

@@ -5,6 +5,7 @@ import functools
 import threading
 from typing import Any, Iterator, List, Sequence
 
+from tf_lossscale._overriding import is_overridden, overridden
 from tf_lossscale._versions.base import TF_VERSION, first_module, tf, tf1
 
 __all__ = [
@@ -111,25 +112,17 @@ def already_summed(optimizers: Sequence[Any]) -> Iterator[None]:
     Args:
       optimizers: all that the step goes through.
     """
-    for each in optimizers:
-        depth = each.__dict__.get("_tfls_summed", 0)
-        each.__dict__["_tfls_summed"] = depth + 1
-        if depth == 0:
-            each.__dict__["_distributed_apply"] = functools.partial(
-                _apply_without_sum, type(each)._distributed_apply, each
-            )
-    try:
+    with overridden(
+        optimizers,
+        "_distributed_apply",
+        lambda each: functools.partial(_apply_without_sum, type(each)._distributed_apply, each),
+    ):
         yield
-    finally:
-        for each in optimizers:
-            each.__dict__["_tfls_summed"] -= 1
-            if each.__dict__["_tfls_summed"] == 0:
-                del each.__dict__["_tfls_summed"], each.__dict__["_distributed_apply"]
 
 
 def sum_is_off(optimizer: Any) -> bool:
     """Returns whether this is within `already_summed([..., optimizer, ...])`."""
-    return "_tfls_summed" in optimizer.__dict__
+    return is_overridden(optimizer, "_distributed_apply")
 
 
 def _apply_without_sum(

@@ -1,0 +1,45 @@
+"""Methods that are replaced on some objects for as long as a block runs."""
+
+import contextlib
+from typing import Any, Callable, Iterator, Sequence
+
+__all__ = ["is_overridden", "overridden"]
+
+
+@contextlib.contextmanager
+def overridden(
+    owners: Sequence[Any], method: str, replacement: Callable[[Any], Any]
+) -> Iterator[None]:
+    """Puts `replacement(owner)` in the place of a method of each owner, within the block.
+
+    Several may be in such blocks at a time, one inside another or overlapping, as the replicas of a
+    process take turns while a step is built: the method is back when the last one has left.
+
+    Args:
+      owners: the objects.
+      method: name of the method.
+      replacement: takes an owner, and returns what is called instead, without `self`.
+    """
+    depth = _depth(method)
+    for each in owners:
+        own = vars(each)
+        own[depth] = own.get(depth, 0) + 1
+        if own[depth] == 1:
+            own[method] = replacement(each)
+    try:
+        yield
+    finally:
+        for each in owners:
+            own = vars(each)
+            own[depth] -= 1
+            if own[depth] == 0:
+                del own[depth], own[method]
+
+
+def is_overridden(owner: Any, method: str) -> bool:
+    """Returns whether this is within `overridden([..., owner, ...], method, ...)`."""
+    return _depth(method) in vars(owner)
+
+
+def _depth(method: str) -> str:
+    return "_tfls_overrides_of_" + method
