@@ -6,6 +6,7 @@ import numpy as np
 
 from tf_lossscale._keras.calls import ScalingCalls
 from tf_lossscale._keras.config import to_config
+from tf_lossscale._keras.keras3_options import OPTIONS, InnerOption
 from tf_lossscale._keras.state import Keras3State
 from tf_lossscale._keras.steps import Hidden, step, summed
 from tf_lossscale._replicas import replica_count
@@ -23,42 +24,6 @@ from tf_lossscale._versions import (
 __all__ = ["Behaviour", "class_names", "namespace"]
 
 LARGEST_FLOAT32 = 3.4028234663852886e38
-
-
-class InnerOption:
-    """An option of Keras 3's base class that is the inner optimizer's.
-
-    The base class reads its options when it makes its variables; the wrapper itself has none set,
-    so that its variables are those of the installed class.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, wrapper: Any, owner: Any = None) -> Any:
-        if wrapper is None:
-            return self
-        if wrapper.__dict__.get("_forwards_options"):
-            return getattr(wrapper.inner_optimizer, self.name)
-        return wrapper.__dict__.get("_own_options", {}).get(self.name)
-
-    def __set__(self, wrapper: Any, value: Any) -> None:
-        if wrapper.__dict__.get("_forwards_options"):
-            setattr(wrapper.inner_optimizer, self.name, value)
-        else:
-            wrapper.__dict__.setdefault("_own_options", {})[self.name] = value
-
-
-_OPTIONS = (
-    "clipnorm",
-    "clipvalue",
-    "ema_momentum",
-    "ema_overwrite_frequency",
-    "global_clipnorm",
-    "gradient_accumulation_steps",
-    "use_ema",
-    "weight_decay",
-)
 
 
 class Behaviour:
@@ -388,7 +353,7 @@ class Behaviour:
             setattr(inner, name, value)
 
 
-for _name in _OPTIONS:
+for _name in OPTIONS:
     setattr(Behaviour, _name, InnerOption(_name))
 
 
