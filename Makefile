@@ -3,6 +3,7 @@
 #   make demo       migrate two legacy training scripts and train them beside their recorded traces
 #   make test       lint, types, tests, doctests, documentation, wheel and sdist
 #   make test-long  the property tests at full size, thousands of programs
+#   make gpu        what only a GPU shows, as one table; says so where there is none
 #   make bench      ours beside the originals; results in out/benchmarks
 #   make programs   write the random programs anew after a rule changed, and record the originals
 #   make docs       the documentation site, in site/
@@ -16,10 +17,14 @@ TF_KERAS ?= tf-keras==2.21.*
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export TF_CPP_MIN_LOG_LEVEL = 3
 
+# NVIDIA's libraries are gigabytes: only where there is such a GPU.
+GPU_TENSORFLOW ?= $(if $(shell command -v nvidia-smi),tensorflow[and-cuda]==2.21.*,$(TENSORFLOW))
+
 DEMO = .venv-demo
 TEST = .venv-test
+GPU = .venv-gpu
 
-.PHONY: programs demo test test-long lint types unit doctest docs package bench clean
+.PHONY: programs demo test test-long lint types unit doctest docs package gpu bench clean
 
 demo: $(DEMO)/.ready
 	$(DEMO)/bin/pip install --quiet --no-deps --force-reinstall .
@@ -60,6 +65,9 @@ programs: $(TEST)/.ready
 	for each in tf1.15-py37 tf2.3-py38 tf2.4-py38; do \
 	  tox exec -e $$each -- python tests/shim/programs/record.py || exit 1; done
 
+gpu: $(GPU)/.ready
+	@$(GPU)/bin/python -W ignore tests/gpu
+
 bench: $(TEST)/.ready
 	$(TEST)/bin/python benchmarks
 
@@ -74,6 +82,11 @@ $(TEST)/.ready: setup.cfg setup.py pyproject.toml
 	$(TEST)/bin/pip install --quiet --editable ".[test,docs,lint]" "$(TENSORFLOW)" "$(TF_KERAS)"
 	touch $@
 
+$(GPU)/.ready: setup.cfg setup.py pyproject.toml
+	$(call environment,$(GPU))
+	$(GPU)/bin/pip install --quiet absl-py "$(GPU_TENSORFLOW)" "$(TF_KERAS)"
+	touch $@
+
 define environment
 	@$(PYTHON) -c 'import sys; (3, 10) <= sys.version_info[:2] <= (3, 13) or sys.exit( \
 	  "TensorFlow 2.21 needs Python 3.10 to 3.13; %s is %d.%d. Name another: make PYTHON=python3.12" \
@@ -83,5 +96,5 @@ define environment
 endef
 
 clean:
-	rm -rf $(DEMO) $(TEST) .tox build dist out site *.egg-info
+	rm -rf $(DEMO) $(TEST) $(GPU) .tox build dist out site *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

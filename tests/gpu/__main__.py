@@ -1,0 +1,39 @@
+"""Checks what only a GPU shows, and prints one table that can be pasted into a report.
+
+python tests/gpu
+
+It runs on the TensorFlow of the interpreter that runs it. Exit status: 0 all checks passed, or
+there is no GPU and nothing was tested; 1 a check failed.
+"""
+
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(os.path.dirname(HERE)), os.path.dirname(HERE)]
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import tensorflow as tf  # noqa: E402 (after the settings above)
+
+from gpu.checks import CHECKS  # noqa: E402
+from gpu.table import print_table, run_checks  # noqa: E402
+
+
+def main() -> int:
+    tf.compat.v1.logging.set_verbosity("ERROR")
+    gpus = tf.config.experimental.list_physical_devices("GPU")
+    if not gpus:
+        print(
+            f"Nothing was tested: TensorFlow {tf.__version__} sees no GPU on this machine "
+            "(docs/performance.md, GPUs, says what it needs)."
+        )
+        return 0
+    for gpu in gpus:
+        tf.config.experimental.set_memory_growth(gpu, True)
+    rows = run_checks(CHECKS, [f"/GPU:{index}" for index in range(len(gpus))], large=True)
+    print_table(rows)
+    return 1 if any(row.result == "FAILED" for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,16 @@
+"""Every check, by the name that the table shows."""
+
+from typing import Callable, Dict
+
+from gpu import finite, keras_model, memory, replicas, steps
+from gpu.table import Setting
+
+__all__ = ["CHECKS"]
+
+CHECKS: Dict[str, Callable[[Setting], str]] = {
+    **finite.CHECKS,
+    **steps.CHECKS,
+    **keras_model.CHECKS,
+    **replicas.CHECKS,
+    **memory.CHECKS,
+}

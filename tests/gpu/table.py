@@ -1,0 +1,83 @@
+"""Runs checks and shows their results: a Markdown table with the versions and devices."""
+
+import platform
+import sys
+import traceback
+from typing import Callable, Dict, List, NamedTuple, Sequence
+
+import tensorflow as tf
+
+from tf_lossscale._about import VERSION
+
+__all__ = ["NotRun", "Row", "Setting", "print_table", "run_checks"]
+
+
+class NotRun(Exception):
+    """Raised by a check that this machine cannot run; the message gives the reason."""
+
+
+class Setting(NamedTuple):
+    """What a check runs on.
+
+    Attributes:
+      devices: names of the devices, such as `/GPU:0`.
+      large: whether tensors are large enough for times and memory to mean something.
+    """
+
+    devices: Sequence[str]
+    large: bool
+
+
+class Row(NamedTuple):
+    """A line of the table.
+
+    Attributes:
+      check: its name.
+      result: `ok`, `FAILED` or `not run`.
+      detail: figures, or why it failed or was not run.
+    """
+
+    check: str
+    result: str
+    detail: str
+
+
+def run_checks(
+    checks: Dict[str, Callable[[Setting], str]], devices: Sequence[str], large: bool
+) -> List[Row]:
+    """Runs every check, one after the other; a failure does not stop the others."""
+    setting = Setting(devices, large)
+    rows = []
+    for name, check in checks.items():
+        try:
+            rows.append(Row(name, "ok", check(setting)))
+        except NotRun as reason:
+            rows.append(Row(name, "not run", str(reason)))
+        except Exception as error:
+            traceback.print_exc()
+            rows.append(Row(name, "FAILED", f"{type(error).__name__}: {error}".splitlines()[0]))
+    return rows
+
+
+def print_table(rows: Sequence[Row]) -> None:
+    """Prints the versions, the devices and the rows."""
+    print(
+        f"tf-lossscale {VERSION}, TensorFlow {tf.__version__}, Keras {_keras_version()}, "
+        f"Python {platform.python_version()}; {'; '.join(_device_names())}\n"
+    )
+    print("| check | result | detail |")
+    print("|---|---|---|")
+    for row in rows:
+        print("| {} | {} | {} |".format(row.check, row.result, row.detail.replace("|", "\\|")))
+
+
+def _keras_version() -> str:
+    # TensorFlow 2.6 to 2.15 does not show the version under `tf.keras`.
+    keras = tf.keras if hasattr(tf.keras, "__version__") else sys.modules.get("keras")
+    return str(getattr(keras, "__version__", "unknown"))
+
+
+def _device_names() -> List[str]:
+    gpus = tf.config.experimental.list_physical_devices("GPU")
+    details = getattr(tf.config.experimental, "get_device_details", lambda device: {})
+    return [details(gpu).get("device_name", gpu.name) for gpu in gpus] or ["no GPU"]
