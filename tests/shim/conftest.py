@@ -17,7 +17,7 @@ SIZES = ("small", "full", "long")
 
 @pytest.fixture(scope="session")
 def size():
-    """`small` in most environments, `full` in two of them, `long` for `make test-long`."""
+    """`small` in most environments, `full` on 1.15, `long` for `make test-long`."""
     value = os.environ.get("TFLS_TEST_SIZE", "small")
     assert value in SIZES, "TFLS_TEST_SIZE must be one of {}".format(", ".join(SIZES))
     return value
