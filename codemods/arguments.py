@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
-from typing import Optional, Union
+from typing import Optional
 
 import libcst as cst
 
 from .comments import comments_in
+from .constants import Constant, evaluated
 
 __all__ = ["Constant", "constant", "keyword", "matched", "with_arguments", "without_parentheses"]
-
-Constant = Union[int, float, str, bool, None]
 
 
 def matched(call: cst.Call, parameters: Sequence[str]) -> Optional[dict[str, cst.Arg]]:
@@ -42,42 +40,10 @@ def constant(node: Optional[cst.CSTNode]) -> Optional[tuple[Constant]]:
     """
     if node is None:
         return None
-    text = cst.Module([]).code_for_node(node)
-    if len(text) > 80:
-        return None
     try:
-        return (_folded(ast.parse(f"({text})", mode="eval").body),)
-    except (ValueError, SyntaxError, ArithmeticError, TypeError, RecursionError):
+        return (evaluated(cst.Module([]).code_for_node(node)),)
+    except ValueError:
         return None
-
-
-def _folded(node: ast.expr) -> Constant:
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str, type(None))):
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        value = _number(node.operand)
-        return -value if isinstance(node.op, ast.USub) else value
-    if isinstance(node, ast.BinOp):
-        left, right = _number(node.left), _number(node.right)
-        if isinstance(node.op, ast.Pow):
-            if abs(right) > 1024:
-                raise ValueError("too large to compute")
-            power: float = left**right
-            return power
-        operations = {ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__"}
-        if isinstance(node.op, ast.Div):
-            return left / right
-        if type(node.op) in operations:
-            result = getattr(float(left), operations[type(node.op)])(float(right))
-            return float(result)
-    raise ValueError("not a constant")
-
-
-def _number(node: ast.expr) -> Union[int, float]:
-    value = _folded(node)
-    if isinstance(value, (bool, str)) or value is None:
-        raise ValueError("not a number")
-    return value
 
 
 def keyword(argument: cst.Arg, name: str) -> cst.Arg:

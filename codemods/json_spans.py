@@ -7,9 +7,20 @@ import json.decoder
 import re
 from typing import NamedTuple, Union
 
-__all__ = ["Array", "Object", "Scalar", "Value", "spans"]
+__all__ = ["MOST_LEVELS", "Array", "NestingError", "Object", "Scalar", "Value", "spans"]
+
+MOST_LEVELS = 200
+"""Of arrays and objects in each other. A notebook has some dozens, with its richest outputs."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+
+
+class NestingError(ValueError):
+    """The text is nested more than `MOST_LEVELS` deep; `at` says where."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(f"nested more than {MOST_LEVELS} deep")
+        self.at = at
 
 
 class Scalar(NamedTuple):
@@ -54,7 +65,15 @@ class Object(NamedTuple):
 
 Value = Union[Scalar, Array, Object]
 
-_DECODER = json.JSONDecoder(strict=False)
+_MOST_DIGITS = 1000
+
+
+def _whole_number(digits: str) -> object:
+    """The number, or the text of one so long that Python takes quadratic time, or refuses."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else digits
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_int=_whole_number)
 
 
 def spans(text: str) -> Value:
@@ -62,8 +81,9 @@ def spans(text: str) -> Value:
 
     Raises:
       json.JSONDecodeError: it is none.
+      NestingError: it is nested too deeply.
     """
-    value = _value(text, _skip(text, 0))
+    value = _value(text, _skip(text, 0), 0)
     end = _skip(text, value.end)
     if end != len(text):
         raise json.JSONDecodeError("Extra data", text, end)
@@ -76,11 +96,12 @@ def _skip(text: str, at: int) -> int:
     return match.end()
 
 
-def _value(text: str, at: int) -> Value:
-    if text.startswith("{", at):
-        return _object(text, at)
-    if text.startswith("[", at):
-        return _array(text, at)
+def _value(text: str, at: int, depth: int) -> Value:
+    if text.startswith(("{", "["), at):
+        if depth == MOST_LEVELS:
+            raise NestingError(at)
+        read = _object if text[at] == "{" else _array
+        return read(text, at, depth + 1)
     try:
         value, end = _DECODER.raw_decode(text, at)
     except StopIteration:
@@ -88,28 +109,28 @@ def _value(text: str, at: int) -> Value:
     return Scalar(value, at, end)
 
 
-def _array(text: str, start: int) -> Array:
+def _array(text: str, start: int, depth: int) -> Array:
     items: list[Value] = []
     at = _skip(text, start + 1)
     while not text.startswith("]", at):
         if items:
             at = _expect(text, at, ",")
-        items.append(_value(text, at))
+        items.append(_value(text, at, depth))
         at = _skip(text, items[-1].end)
     return Array(items, start, at + 1)
 
 
-def _object(text: str, start: int) -> Object:
+def _object(text: str, start: int, depth: int) -> Object:
     members: dict[str, Value] = {}
     at = _skip(text, start + 1)
     while not text.startswith("}", at):
         if members:
             at = _expect(text, at, ",")
-        key = _value(text, at)
+        key = _value(text, at, depth)
         if not isinstance(key, Scalar) or not isinstance(key.value, str):
             raise json.JSONDecodeError("Expecting property name", text, at)
         at = _expect(text, _skip(text, key.end), ":")
-        members[key.value] = _value(text, at)
+        members[key.value] = _value(text, at, depth)
         at = _skip(text, members[key.value].end)
     return Object(members, start, at + 1)
 

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple, Optional, Union
 
 from . import engine
-from .json_spans import Array, Object, Scalar, Value, spans
+from .json_spans import Array, NestingError, Object, Scalar, Value, spans
 from .magics import Hidden, hide
 from .model import FileError, FileResult, Finding, Options, Outcome
 from .prefilter import may_concern
@@ -17,9 +17,11 @@ __all__ = ["transform"]
 
 _NOT_PYTHON = "LS910"
 _LEGACY = re.compile(
-    r"\w*LossScale(?:Optimizer|Manager)?\b|CrossShardOptimizer|cross_replica_sum|"
+    r"(?<!\w)\w*LossScale(?:Optimizer|Manager)?\b|CrossShardOptimizer|cross_replica_sum|"
     r"get_(?:scaled_loss|unscaled_gradients)|(?:contrib\.mixed_precision|mixed_precision\.experimental)"
 )
+_JSON_LINE = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n|\Z)", re.DOTALL)
+"""Up to an escaped line end, in the text of a JSON string."""
 
 
 class _Cell(NamedTuple):
@@ -49,7 +51,8 @@ def transform(source: bytes, options: Options) -> FileResult:
         return FileResult(source, note="no legacy name in it")
     try:
         text = source.decode("utf-8")
-        document = spans(text[1:] if text.startswith("\ufeff") else text)
+        body = text[1:] if text.startswith("\ufeff") else text
+        document = spans(body)
     except json.JSONDecodeError as error:
         return _failed(
             source, error.lineno, f"is not JSON, as a notebook is: {error.msg}; save it anew"
@@ -57,9 +60,9 @@ def transform(source: bytes, options: Options) -> FileResult:
     except UnicodeDecodeError as error:
         line = source.count(b"\n", 0, error.start) + 1
         return _failed(source, line, "is not UTF-8, as a notebook is; save it anew")
-    except RecursionError:
-        return _failed(source, 0, "is nested too deeply to be read; --exclude it")
-    body = text[1:] if text.startswith("\ufeff") else text
+    except NestingError as error:
+        line = body.count("\n", 0, error.at) + 1
+        return _failed(source, line, f"is {error}; --exclude it")
     if not isinstance(document, Object):
         return _failed(source, 1, "is JSON but no notebook: there is no object in it")
     language = _language(document)
@@ -148,7 +151,7 @@ def _lines(body: str, value: Value) -> Optional[list[tuple[str, int]]]:
             return None
         raw = body[string.start + 1 : string.end - 1]
         at = 0
-        for part in re.findall(r"(?:\\[^n]|[^\\])*(?:\\n|\Z)", raw, re.DOTALL):
+        for part in _JSON_LINE.findall(raw):
             if not part:
                 continue
             if open_line:

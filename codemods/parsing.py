@@ -12,6 +12,7 @@ from typing import Optional, Union
 import libcst as cst
 
 from .model import FileError
+from .nesting import too_deep
 
 __all__ = ["parsed", "round_trip_error", "syntax_error"]
 
@@ -20,18 +21,21 @@ _PYTHON_2 = re.compile(
     rb"""|raise[ \t]+\w+[ \t]*,|except[ \t].*,\s*\w+:)""",
     re.MULTILINE,
 )
-_MOST_BRACKETS = 1000
-_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"([{)]}")
-_TOO_DEEP = "is nested too deeply to be parsed; split the deepest expression"
+_SPLIT_IT = "split the deepest expression"
 _ENCODING_HINT = (
     "save it as UTF-8 or declare its encoding in the first line (# -*- coding: ... -*-)"
 )
 
 
 def parsed(source: bytes) -> Union[cst.Module, FileError]:
-    """The tree of `source`, or the error with its line and a hint. Never raises."""
-    if _overflows(source):
-        return FileError("", 0, _TOO_DEEP)
+    """The tree of `source`, or the error with its line and a hint.
+
+    Raises:
+      MemoryError: there is not enough for it; nothing else.
+    """
+    deep = too_deep(source)
+    if deep is not None:
+        return FileError("", deep[0], f"{deep[1]}; {_SPLIT_IT}, or --exclude the file")
     try:
         with _unvalidated():
             return cst.parse_module(source)
@@ -42,7 +46,9 @@ def parsed(source: bytes) -> Union[cst.Module, FileError]:
         line = _line_of(source, error)
         return FileError("", line, f"cannot be decoded: {error}; {_ENCODING_HINT}")
     except RecursionError:
-        return FileError("", 0, _TOO_DEEP)
+        return FileError("", 0, f"is nested too deeply to be parsed; {_SPLIT_IT}")
+    except MemoryError:
+        raise
     except Exception as error:  # the parser is native code: whatever it raises concerns one file
         return FileError("", 0, f"cannot be parsed: {type(error).__name__}: {error}")
 
@@ -113,19 +119,6 @@ def _place(source: bytes, error: cst.ParserSyntaxError) -> tuple[int, str]:
         except (ValueError, RecursionError, MemoryError):
             pass
     return error.raw_line, (error.message.strip() or "syntax error").splitlines()[0]
-
-
-def _overflows(source: bytes) -> bool:
-    """Whether brackets are nested so deeply that the native parser would overflow its stack.
-
-    That kills the process. Some 2000 levels do it; Python itself allows 200, and is asked where
-    the brackets may be in strings.
-    """
-    depth = deepest = 0
-    for byte in source.translate(None, _NO_BRACKETS):
-        depth += 1 if byte in b"([{" else -1
-        deepest = max(deepest, depth)
-    return deepest > _MOST_BRACKETS and _refused_by_python(source)
 
 
 def _hint(source: bytes) -> str:

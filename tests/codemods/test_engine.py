@@ -94,7 +94,8 @@ class TestErrors:
         result = transform(source, Options())
         assert result.source == source
         assert result.error is not None
-        assert "deeply" in result.error.message
+        assert result.error.line == 3
+        assert "has brackets nested more than 200 deep" in result.error.message
 
     def test_brackets_in_a_string_are_not_nested(self):
         source = BEFORE + "x = '" + "(" * 2000 + "'\n"

@@ -141,7 +141,7 @@ def test_left_alone(one, note):
         (b"{LossScale: 1}", 1, "is not JSON"),
         (b'["LossScale"]', 1, "is JSON but no notebook"),
         (b'\n{"a": "LossScale \xff"}', 2, "is not UTF-8, as a notebook is"),
-        (b"[" * 200_000 + b'"LossScale"', 0, "is nested too deeply"),
+        (b"\n" + b"[" * 200_000 + b'"LossScale"', 2, "is nested more than 200 deep"),
         (encoded(document(cell(IMPORT), cell("x = 1\n", "LossScale ("))), 19, "cell 2, line 2: "),
     ],
     ids=["cut", "more", "open list", "no colon", "no quotes", "list", "latin-1", "deep", "syntax"],

@@ -1,0 +1,241 @@
+"""What one file can cost: constants, nesting and notebooks that are made to take for ever."""
+
+import json
+import os
+import random
+
+import libcst as cst
+import pytest
+from tf_lossscale_codemods import nesting, notebook
+from tf_lossscale_codemods.arguments import constant
+from tf_lossscale_codemods.engine import transform
+from tf_lossscale_codemods.model import Options
+from tf_lossscale_codemods.one_file import rewritten
+
+LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
+HEAD = "import tensorflow as tf\n\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2 ** 15", 32768),
+        ("2.0 ** 22", 4194304.0),
+        ("-2 ** 3", -8),
+        ("2 ** -3", 0.125),
+        ("1000 / 8 + 1", 126.0),
+        ("'dynamic'", "dynamic"),
+        ("None", None),
+    ],
+)
+def test_small_constants_are_computed(text, value):
+    assert constant(cst.parse_expression(text)) == (value,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "((9**1024)**1024)**1024",
+        "9**9**9**9",
+        "10**400",
+        "10.0**400",
+        "2**(2**1000)",
+        "(-8)**0.5",
+        "0**-1",
+        "1/0",
+        "1 << 10**9",
+        "'a' * 10**9",
+        "10**9 * 'a'",
+        "[0] * 10**9",
+        "9" * 5000,
+    ],
+    ids=lambda text: text[:30],
+)
+def test_large_constants_are_not(text):
+    assert constant(cst.parse_expression(text)) is None
+
+
+@pytest.mark.parametrize("name", ["LossScaleOptimizer(opt, {})", "FixedLossScaleManager({})"])
+@pytest.mark.parametrize("value", ["((9**1024)**1024)**1024", "(-8)**0.5", "2**1000", "2**1001"])
+def test_arguments_that_are_large_constants(name, value):
+    module = "mixed_precision" if "Manager" in name else "experimental"
+    path = "contrib" if "Manager" in name else "keras.mixed_precision"
+    source = f"import tensorflow as tf\nx = tf.{path}.{module}.{name.format(value)}\n"
+    result = rewritten("a.py", source.encode(), Options(unsafe=True))
+    assert result.error is None
+    assert value.encode() in result.source
+
+
+DEEP = {
+    "parentheses": lambda n: "x = " + "(" * n + "1" + ")" * n,
+    "calls": lambda n: "x = " + "f(" * n + "1" + ")" * n,
+    "lists": lambda n: "x = " + "[" * n + "1" + "]" * n,
+    "dicts": lambda n: "x = " + "{1: " * n + "1" + "}" * n,
+    "subscripts": lambda n: "x = " + "a[" * n + "1" + "]" * n,
+    "annotations": lambda n: "x: " + "List[" * n + "a" + "]" * n,
+    "assignment expressions": lambda n: "x = " + "(a := " * n + "1" + ")" * n,
+    "patterns": lambda n: "match a:\n case " + "[" * n + "1" + "]" * n + ": pass",
+    "never closed": lambda n: "x = " + "(" * n,
+    "in an f-string": lambda n: 'x = f"{' + "(" * n + "1" + ")" * n + '}"',
+    "f-strings": lambda n: "x = " + "f'{" * n + "1" + "}'" * n,
+    "format specifications": lambda n: 'x = f"{a:' + "{a:" * n + "}" * n + '}"',
+    "minus": lambda n: "x = " + "-" * n + "1",
+    "not": lambda n: "x = " + "not " * n + "1",
+    "await": lambda n: "async def f():\n    x = " + "await " * n + "1",
+    "lambda": lambda n: "x = " + "lambda: " * n + "1",
+    "lambda with parameters": lambda n: "x = " + "lambda a, b: " * n + "1",
+    "powers": lambda n: "x = " + "2**" * n + "1",
+    "sums": lambda n: "x = " + "2 + " * n + "1",
+    "and": lambda n: "x = " + "a and " * n + "1",
+    "conditions": lambda n: "x = " + "a if b else " * n + "1",
+    "attributes": lambda n: "x = a" + ".b" * n,
+    "calls of calls": lambda n: "x = a" + "()" * n,
+    "subscripts of subscripts": lambda n: "x = a" + "[0]" * n,
+    "adjacent strings": lambda n: "x = " + '"a" ' * n,
+    "on continued lines": lambda n: "x = " + "not \\\n" * n + "1",
+    "comprehensions": lambda n: "x = [1 " + "for a, b in c " * n + "]",
+    "elif": lambda n: "if a: pass\n" + "elif b: pass\n" * n,
+    "elif with definitions": lambda n: "if a: pass\n" + "elif b:\n def f(): pass\n" * n,
+    "blocks": lambda n: "".join(" " * d + "if a:\n" for d in range(n)) + " " * n + "pass",
+    "definitions": lambda n: "".join(" " * d + "def f():\n" for d in range(n)) + " " * n + "pass",
+    "dotted imports": lambda n: "import a" + ".b" * n,
+}
+
+
+@pytest.mark.parametrize("kind", DEEP)
+def test_deep_nesting_is_found_before_the_parser_is_called(kind, monkeypatch):
+    def called(source):
+        raise AssertionError
+
+    monkeypatch.setattr(cst, "parse_module", called)
+    depth = 2_000 if kind in ("blocks", "definitions") else 100_000
+    result = transform((HEAD + DEEP[kind](depth) + "\n").encode(), Options())
+    assert result.error is not None
+    assert " nested more than " in result.error.message
+    assert result.error.line >= 4
+
+
+@pytest.mark.parametrize("kind", sorted({*DEEP} - {"never closed", "await", "f-strings"}))
+def test_nesting_that_python_takes_is_not_refused(kind):
+    assert nesting.too_deep((HEAD + DEEP[kind](90) + "\n").encode()) is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = '" + "(" * 5000 + "'",
+        "x = 1  # " + "(" * 5000,
+        '"""' + "(\n" * 5000 + '"""',
+        "x = '\\'" + "(" * 5000 + "'",
+        "x = f'" + "{{" * 5000 + "'",
+        "x = f'''" + "a.b-c {x} (" * 5000 + "'''",
+        "x = [" + "1.5, a.b, -c, not d, lambda: e,\n" * 5000 + "]",
+        "x = {" + "a.b: -c,\n" * 5000 + "}",
+        "f(a.b)\n" * 5000,
+        "x = 1 < " * 5000 + "2",
+        "if a:\n    pass\nelif b:\n    pass\n" * 5000,
+        "x = a.b;" * 5000,
+    ],
+    ids=lambda source: source[:12],
+)
+def test_what_is_long_but_not_deep_is_not_refused(source):
+    assert nesting.too_deep((HEAD + source + "\n").encode()) is None
+
+
+def test_real_programs_are_not_refused():
+    folder = os.path.dirname(os.__file__)
+    names = [name for name in sorted(os.listdir(folder)) if name.endswith(".py")]
+    assert len(names) > 100
+    for name in names:
+        with open(os.path.join(folder, name), "rb") as file:
+            assert nesting.too_deep(file.read()) is None, name
+
+
+OLD = 'opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")'
+CELL = {"cell_type": "code", "metadata": {}, "outputs": [], "source": [HEAD, OLD]}
+NOTEBOOK = {"cells": [CELL], "metadata": {}, "nbformat": 4}
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "-" + "9" * 5000, "9" * 500_000, "1e999", "NaN"])
+def test_numbers_in_notebooks(value):
+    text = json.dumps({**NOTEBOOK, "x": "HERE"}).replace('"HERE"', value)
+    result = rewritten("a.ipynb", text.encode(), Options())
+    assert result.error is None
+    assert value.encode() in result.source
+    assert b"experimental" not in result.source
+
+
+@pytest.mark.parametrize("bracket", ["[", '{"a": '])
+def test_deep_notebooks(bracket):
+    text = json.dumps({**NOTEBOOK, "x": "HERE"}, indent=1).replace('"HERE"', bracket * 100_000)
+    result = rewritten("a.ipynb", text.encode(), Options())
+    assert result.error is not None
+    assert result.error.message == "is nested more than 200 deep; --exclude it"
+    assert result.error.line == text.count("\n", 0, text.index(bracket * 10)) + 1
+
+
+def test_the_last_of_two_keys_counts():
+    text = json.dumps(NOTEBOOK)
+    twice = text[:-1] + ', "cells": ' + json.dumps(NOTEBOOK["cells"]) + "}"
+    result = rewritten("a.ipynb", twice.encode(), Options())
+    assert result.error is None
+    assert result.source.count(b"experimental") == 1
+    assert b"experimental" not in json.dumps(json.loads(result.source)).encode()
+
+
+def test_lone_surrogates():
+    for source in (["x = '\ud800'\n", OLD], ["!echo \ud800\n", OLD], [OLD + "  # \udfff"]):
+        one = {**NOTEBOOK, "cells": [{**CELL, "source": [HEAD, *source]}]}
+        text = json.dumps(one)
+        for before in (text, text[:-1] + ', "ä": 1}'):
+            result = rewritten("a.ipynb", before.encode(), Options())
+            if result.error is not None:
+                assert "cannot be decoded" in result.error.message
+                assert result.source == before.encode()
+
+
+def mutated(rng: random.Random, text: str) -> str:
+    """The notebook cut, doubled, nested, or with another value somewhere."""
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(text))
+        end = min(at + rng.choice([1, 2, 5, 30]), len(text))
+        kind = rng.randrange(5)
+        if kind == 0:
+            text = text[:at] + text[end:]
+        elif kind == 1:
+            text = text[:end] + text[at:]
+        elif kind == 2:
+            text = text[:at] + rng.choice('"\\[]{},:\n\ud800\x00é%!') + text[end:]
+        elif kind == 3:
+            value = rng.choice(
+                ["1" * 5000, "NaN", "[" * 300, "null", '"\\ud800"', '{"a": 1}', "tru"]
+            )
+            text = text[:at] + value + text[at:]
+        else:
+            text = text.replace(
+                rng.choice([": ", ", ", "\\n", '"source"']), rng.choice([":", ""]), 1
+            )
+    return text
+
+
+@pytest.mark.parametrize("seed", range(40 if LONG else 4))
+def test_mutated_notebooks(seed):
+    rng = random.Random(seed)
+    text = json.dumps({**NOTEBOOK, "cells": [CELL, {**CELL, "source": f"%%time\n{OLD}\n!ls"}]})
+    outcomes = set()
+    for _ in range(100):
+        before = mutated(rng, text).encode("utf-8", "surrogatepass")
+        result = rewritten("a.ipynb", before, Options(unsafe=True, mark=True))
+        if result.error is not None:
+            assert "a rule failed" not in result.error.message, (result.error, before)
+            assert result.source == before
+        elif result.source != before:
+            json.loads(result.source, strict=False, parse_int=str)
+        outcomes.add((result.error is None, result.source == before))
+    assert (False, True) in outcomes
+    assert (True, False) in outcomes
+
+
+def test_a_long_line_of_a_magic_is_searched_in_linear_time():
+    one = {**NOTEBOOK, "cells": [{**CELL, "source": [OLD + "\n", "!" + "a" * 1_000_000]}]}
+    assert notebook.transform(json.dumps(one).encode(), Options()).error is None
