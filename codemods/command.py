@@ -127,6 +127,11 @@ def _add_migrate(commands: Any) -> None:
     )
     add("--mark", action=yes_or_no, help="leave a # TODO(CODE) comment at each manual finding")
     add("--allow-dirty", action=yes_or_no, help="write though git has uncommitted changes")
+    add(
+        "--follow-links-outside",
+        action="store_true",
+        help="follow symbolic links out of the named paths",
+    )
     add("--stdin-filename", metavar="FILE", help="the name of what comes from stdin")
     add("-v", "--verbose", action="store_true", help="say why each file was left unchanged")
 

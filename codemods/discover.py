@@ -9,10 +9,11 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Optional, Union
 
+from .directories import Directory, Entry, SwappedError
 from .gitignore import IgnoreFiles
 from .model import FileError
 
-__all__ = ["SUFFIXES", "Candidate", "Excludes", "Skipped", "discover", "words"]
+__all__ = ["SUFFIXES", "Candidate", "Excludes", "Skipped", "Warned", "discover", "words"]
 
 SUFFIXES = (".py", ".pyi", ".pyw", ".ipynb")
 
@@ -74,26 +75,50 @@ class Excludes(NamedTuple):
         return False
 
 
-_Found = Union[Candidate, Skipped, FileError]
+class Warned(NamedTuple):
+    """What the user should hear of though nothing failed: a path, and why."""
+
+    path: str
+    why: str
 
 
-def discover(paths: Sequence[str], excludes: Excludes) -> Iterator[_Found]:
+_Found = Union[Candidate, Skipped, Warned, FileError]
+
+
+def discover(
+    paths: Sequence[str], excludes: Excludes, follow_outside: bool = False
+) -> Iterator[_Found]:
     """The files below `paths`: in the order named, inside a directory by name, links last.
 
-    A file that several names lead to is given once, if possible under a name that is no link.
+    A file that several names lead to is given once, if possible under a name that is no link. A
+    link that is found, not named, is followed only to what one of `paths` holds, unless
+    `follow_outside`: what it is called is for the owner of the tree to choose, not for the user.
     """
-    return _Walk(excludes).all(paths)
+    return _Walk(paths, excludes, follow_outside).all()
+
+
+class _Level(NamedTuple):
+    """A directory that the walk is in, and what it has not yet come to."""
+
+    path: str
+    real: str
+    ignores: IgnoreFiles
+    entries: Iterator[Entry]
 
 
 class _Walk:
-    def __init__(self, excludes: Excludes) -> None:
+    def __init__(self, paths: Sequence[str], excludes: Excludes, follow_outside: bool) -> None:
+        self._paths = paths
+        self._roots = frozenset(os.path.realpath(path) for path in paths)
         self._excludes = excludes
+        self._follow_outside = follow_outside
         self._directories: set[tuple[int, int]] = set()
         self._files: set[str] = set()  # those that were named, or that a link led to
         self._links: collections.deque[Candidate] = collections.deque()
+        self._warnings: list[Warned] = []
 
-    def all(self, paths: Sequence[str]) -> Iterator[_Found]:
-        for path in paths:
+    def all(self) -> Iterator[_Found]:
+        for path in self._paths:
             yield from self._named(path)
         while self._links:
             yield from self._linked(self._links.popleft())
@@ -108,7 +133,7 @@ class _Walk:
         if self._excludes.match(real):
             yield Skipped(path, _EXCLUDED)
         elif stat.S_ISDIR(mode):
-            yield from self._directory(path, real, IgnoreFiles.around(real))
+            yield from self._tree(path, real)
         elif not stat.S_ISREG(mode):
             yield FileError(path, 0, "is neither a file nor a directory; name one of them")
         elif os.path.islink(path):
@@ -117,35 +142,63 @@ class _Walk:
             self._files.add(real)
             yield Candidate(path, real, None)
 
-    def _directory(self, path: str, real: str, ignores: IgnoreFiles) -> Iterator[_Found]:
-        try:
-            status = os.stat(real)
-            if (status.st_dev, status.st_ino) in self._directories:
+    def _tree(self, path: str, real: str) -> Iterator[_Found]:
+        """All below a directory; with a stack of its own, as a tree may be deeper than Python's."""
+        stack: list[_Level] = []
+        above: Optional[IgnoreFiles] = None
+        while True:
+            try:
+                entries = self._entries(real)
+            except OSError as error:
+                yield FileError(path, 0, words(error))
+                entries = []
+            if entries:
+                ignores = (
+                    IgnoreFiles.around(real, self._warn)
+                    if above is None
+                    else above.below(real, self._warn)
+                )
+                yield from self._warned()
+                stack.append(_Level(path, real, ignores, iter(entries)))
+            below: Optional[Candidate] = None
+            while stack and below is None:
+                level = stack[-1]
+                entry = next(level.entries, None)
+                if entry is None:
+                    stack.pop()
+                    continue
+                shown = (
+                    entry.name if level.path == os.curdir else os.path.join(level.path, entry.name)
+                )
+                found = Candidate(shown, os.path.join(level.real, entry.name), level.ignores)
+                if entry.kind == "link":
+                    self._links.append(found)
+                elif entry.kind == "directory":
+                    why = self._why_not_into(found)
+                    if why:
+                        yield Skipped(found.path, why)
+                    else:
+                        below = found
+                elif entry.kind == "file" and entry.name.endswith(SUFFIXES):
+                    yield from self._file(found)
+            if below is None:
                 return
-            self._directories.add((status.st_dev, status.st_ino))
-            with os.scandir(real) as scanned:
-                entries = sorted(scanned, key=lambda entry: entry.name)
-        except OSError as error:
-            yield FileError(path, 0, words(error))
-            return
-        for entry in entries:
-            shown = entry.name if path == os.curdir else os.path.join(path, entry.name)
-            candidate = Candidate(shown, entry.path, ignores)
-            if entry.is_symlink():
-                self._links.append(candidate)
-            elif entry.is_dir():
-                yield from self._subdirectory(candidate, ignores)
-            elif entry.name.endswith(SUFFIXES) and entry.is_file():
-                yield from self._file(candidate)
+            path, real, above = below
 
-    def _subdirectory(self, found: Candidate, ignores: IgnoreFiles) -> Iterator[_Found]:
+    def _entries(self, real: str) -> list[Entry]:
+        """What is in a directory; nothing where the walk has been there."""
+        with Directory(real) as directory:
+            status = directory.status()
+            if (status.st_dev, status.st_ino) in self._directories:
+                return []
+            self._directories.add((status.st_dev, status.st_ino))
+            return directory.entries()
+
+    def _why_not_into(self, found: Candidate) -> str:
         why = self._why_skipped(found.real)
-        if not why and ignores.ignores(found.real, is_directory=True):
+        if not why and found.ignores and found.ignores.ignores(found.real, is_directory=True):
             why = _IGNORED
-        if why:
-            yield Skipped(found.path, why)
-        else:
-            yield from self._directory(found.path, found.real, ignores.below(found.real))
+        return why
 
     def _file(self, found: Candidate) -> Iterator[_Found]:
         if self._excludes.match(found.real):
@@ -155,7 +208,11 @@ class _Walk:
 
     def _linked(self, link: Candidate) -> Iterator[_Found]:
         target = os.path.realpath(link.real)
-        if os.path.isdir(target):
+        if link.ignores is not None and not self._may_follow(target):
+            yield Skipped(link.path, _OUTSIDE)
+        elif link.ignores is not None and self._is_internal(target):
+            yield Skipped(link.path, _INTERNAL)
+        elif os.path.isdir(target):
             if link.ignores is not None and link.is_ignored:
                 yield Skipped(link.path, _IGNORED)
                 return
@@ -163,9 +220,9 @@ class _Walk:
             if why:
                 yield Skipped(link.path, why)
             else:
-                yield from self._directory(link.path, target, IgnoreFiles.around(target))
+                yield from self._tree(link.path, target)
         elif link.ignores is None or link.path.endswith(SUFFIXES):
-            if self._excludes.match(link.real):
+            if self._excludes.match(link.real) or self._excludes.match(target):
                 yield Skipped(link.path, _EXCLUDED)
             elif link.is_ignored:
                 yield Skipped(link.path, _IGNORED)
@@ -174,6 +231,30 @@ class _Walk:
             elif os.path.isfile(target) and target not in self._files and not self._walked(target):
                 self._files.add(target)
                 yield Candidate(link.path, target, None)
+
+    def _may_follow(self, target: str) -> bool:
+        return self._follow_outside or self._root_of(target) is not None
+
+    def _root_of(self, target: str) -> Optional[str]:
+        """The named path that is or holds `target`."""
+        while target not in self._roots:
+            above = os.path.dirname(target)
+            if above == target:
+                return None
+            target = above
+        return target
+
+    def _is_internal(self, target: str) -> bool:
+        """Whether `target` is of a version control system; the walk itself never comes there."""
+        below = target[len(self._root_of(target) or "") :]
+        return not _VERSION_CONTROL.isdisjoint(below.split(os.sep))
+
+    def _warn(self, path: str, why: str) -> None:
+        self._warnings.append(Warned(path, why))
+
+    def _warned(self) -> Iterator[Warned]:
+        while self._warnings:
+            yield self._warnings.pop(0)
 
     def _walked(self, real: str) -> bool:
         """Whether the walk has been through the directory of this file, and so has given it."""
@@ -187,7 +268,7 @@ class _Walk:
     def _why_skipped(self, real: str) -> str:
         name = os.path.basename(real)
         if name in _VERSION_CONTROL:
-            return "holds the data of a version control system"
+            return _INTERNAL
         if name in _CACHES:
             return "is a cache"
         if name in _ENVIRONMENTS:
@@ -201,6 +282,8 @@ def words(error: OSError) -> str:
     """What is wrong with a path and what to do about it."""
     if isinstance(error, FileNotFoundError):
         return "does not exist; check the spelling and the working directory"
+    if isinstance(error, SwappedError):
+        return "was left: a link has come into its path since it was found; run again"
     if isinstance(error, PermissionError):
         return "cannot be read: permission denied; change its mode, or --exclude it"
     reason = (error.strerror or str(error)).lower()
@@ -209,3 +292,5 @@ def words(error: OSError) -> str:
 
 _EXCLUDED = "is excluded by --exclude"
 _IGNORED = "is ignored by git"
+_INTERNAL = "holds the data of a version control system"
+_OUTSIDE = "a symbolic link out of the paths that were named; see --follow-links-outside"

@@ -6,18 +6,21 @@ directory is never asked for, as git never looks there either.
 
 from __future__ import annotations
 
+import errno
 import os
-import re
+import stat
 from collections.abc import Iterator
-from typing import NamedTuple, Optional
+from typing import Callable, NamedTuple, Optional
 
-__all__ = ["IgnoreFiles", "pattern_to_regex"]
+from .patterns import Patterns
 
+__all__ = ["LARGEST", "IgnoreFiles", "Warn"]
 
-class _Pattern(NamedTuple):
-    regex: re.Pattern[str]
-    negated: bool
-    directories_only: bool
+LARGEST = 1 << 20
+"""Bytes that the ignore files from the top of the work tree down to one directory have together."""
+
+Warn = Callable[[str, str], None]
+"""Takes the path of an ignore file that cannot be used, and why."""
 
 
 class IgnoreFiles(NamedTuple):
@@ -25,49 +28,62 @@ class IgnoreFiles(NamedTuple):
 
     Attributes:
       base: the directory of the innermost file.
-      patterns: its patterns, the last first.
+      patterns: its patterns.
       above: what the directories above say.
+      size: bytes of all these files.
     """
 
     base: str
-    patterns: tuple[_Pattern, ...] = ()
+    patterns: Optional[Patterns] = None
     above: Optional[IgnoreFiles] = None
+    size: int = 0
 
     def ignores(self, path: str, is_directory: bool) -> bool:
         """Whether the entry `path` itself is ignored; the last pattern that matches decides."""
         level: Optional[IgnoreFiles] = self
         while level is not None:
-            relative = path[len(level.base.rstrip(os.sep)) + 1 :].replace(os.sep, "/")
-            for pattern in level.patterns:
-                if pattern.directories_only and not is_directory:
-                    continue
-                if pattern.regex.fullmatch(relative):
-                    return not pattern.negated
+            if level.patterns is not None:
+                relative = path[len(level.base.rstrip(os.sep)) + 1 :].replace(os.sep, "/")
+                ignored = level.patterns.match(os.fsencode(relative), is_directory)
+                if ignored is not None:
+                    return ignored
             level = level.above
         return False
 
-    def below(self, directory: str) -> IgnoreFiles:
+    def below(self, directory: str, warn: Warn) -> IgnoreFiles:
         """What concerns the entries of `directory`, which lies below this one."""
-        patterns = _read(os.path.join(directory, ".gitignore"))
-        return IgnoreFiles(directory, patterns, self) if patterns else self
+        return self._with(directory, os.path.join(directory, ".gitignore"), warn)
+
+    def _with(self, directory: str, path: str, warn: Warn) -> IgnoreFiles:
+        try:
+            data = _read(path, LARGEST - self.size)
+        except (FileNotFoundError, NotADirectoryError):
+            return self
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:  # so deep that git cannot read it either
+                return self
+            warn(path, f"is ignored: {(error.strerror or str(error)).lower()}")
+            return self
+        patterns = Patterns(_lines(data))
+        return IgnoreFiles(directory, patterns, self, self.size + len(data)) if patterns else self
 
     @classmethod
-    def around(cls, directory: str) -> IgnoreFiles:
+    def around(cls, directory: str, warn: Warn) -> IgnoreFiles:
         """What concerns the entries of `directory`, from the top of its git work tree down.
 
         Where that says that `directory` is itself ignored, the files above it do not count: someone
         who names it wants to see into it.
         """
         top = _work_tree(directory)
-        files = cls(top, _read(os.path.join(top, ".git", "info", "exclude")))
+        files = cls(top)._with(top, os.path.join(top, ".git", "info", "exclude"), warn)
         for between in _steps(top, directory):
             if between != top and files.ignores(between, is_directory=True):
                 files = cls(directory)
                 break
-            files = files.below(between)
+            files = files.below(between, warn)
         else:
             return files
-        return files.below(directory)
+        return files.below(directory, warn)
 
 
 def _work_tree(directory: str) -> str:
@@ -90,101 +106,34 @@ def _steps(top: str, directory: str) -> Iterator[str]:
             yield top
 
 
-def _read(path: str) -> tuple[_Pattern, ...]:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            lines = file.read().split("\n")
-    except OSError:
-        return ()
-    patterns = [pattern for pattern in map(_pattern, lines) if pattern is not None]
-    return tuple(reversed(patterns))
+def _read(path: str, most: int) -> bytes:
+    """The bytes of a regular file; whoever wrote the repository chose what stands at `path`.
 
-
-def _pattern(line: str) -> Optional[_Pattern]:
-    line = line.rstrip("\r")
-    stripped = line.rstrip(" ")
-    if stripped.endswith("\\") and len(stripped) < len(line):
-        stripped += " "  # a space that a backslash keeps
-    if not stripped or stripped.startswith("#"):
-        return None
-    negated = stripped.startswith("!")
-    body = stripped[1:] if negated else stripped
-    directories_only = body.endswith("/")
-    body = body[:-1] if directories_only else body
-    try:
-        return _Pattern(re.compile(pattern_to_regex(body), re.DOTALL), negated, directories_only)
-    except re.error:
-        return None  # git lets a broken pattern match nothing too
-
-
-def pattern_to_regex(pattern: str) -> str:
-    r"""The regular expression for whole relative paths, of a pattern without its `!` and last `/`.
-
-    >>> pattern_to_regex("*.log")
-    '(?:.*/)?[^/]*\\.log'
-    >>> pattern_to_regex("/build")
-    'build'
-    >>> pattern_to_regex("docs/**/out")
-    'docs/(?:.*/)?out'
+    Raises:
+      OSError: it is a link, pipe or device, has more than `most` bytes, or cannot be read.
     """
-    anchored = "/" in pattern
-    pattern = pattern[1:] if pattern.startswith("/") else pattern
-    regex = "" if anchored else "(?:.*/)?"
-    at = 0
-    while at < len(pattern):
-        if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] == "/"):
-            regex += "(?:.*/)?"
-            at += 3
-        elif pattern[at:] == "**" and at > 0 and pattern[at - 1] == "/":
-            regex += ".+"
-            at += 2
-        elif pattern[at] == "*":
-            while pattern.startswith("*", at):
-                at += 1
-            regex += "[^/]*"
-        elif pattern[at] == "?":
-            regex += "[^/]"
-            at += 1
-        elif pattern[at] == "[":
-            bracket, at = _bracket(pattern, at)
-            regex += bracket
-        elif pattern[at] == "\\":
-            regex += re.escape(pattern[at + 1 : at + 2]) if at + 1 < len(pattern) else "(?!)"
-            at += 2
-        else:
-            regex += re.escape(pattern[at])
-            at += 1
-    return regex
+    # Opening must not wait for the other end of a pipe, and must not follow a link out.
+    flags = os.O_RDONLY
+    for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_NOCTTY", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+            raise OSError(errno.EINVAL, "it is not a regular file", path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
+    with open(descriptor, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        much = f"with those of the directories above it, it has more than {LARGEST:,} bytes"
+        raise OSError(errno.EFBIG, much, path)
+    return data
 
 
-_CLASSES = {
-    "[:alpha:]": "a-zA-Z",
-    "[:digit:]": "0-9",
-    "[:alnum:]": "a-zA-Z0-9",
-    "[:upper:]": "A-Z",
-    "[:lower:]": "a-z",
-    "[:space:]": r"\s",
-    "[:xdigit:]": "0-9a-fA-F",
-}
-
-
-def _bracket(pattern: str, at: int) -> tuple[str, int]:
-    """The regular expression of the bracket that opens at `at`, and where it ends."""
-    start = at + 1
-    negated = pattern[start : start + 1] in ("!", "^")
-    here = start = start + 1 if negated else start
-    inside = ""
-    while here < len(pattern):
-        if pattern[here] == "]" and here > start:
-            return (f"(?!/)[^{inside}]" if negated else f"(?!/)[{inside}]"), here + 1
-        named = next((name for name in _CLASSES if pattern.startswith(name, here)), "")
-        if named:
-            inside += _CLASSES[named]
-            here += len(named)
-        elif pattern[here] == "\\" and here + 1 < len(pattern):
-            inside += re.escape(pattern[here + 1])
-            here += 2
-        else:
-            inside += "-" if pattern[here] == "-" else re.escape(pattern[here])
-            here += 1
-    return "(?!)", len(pattern)  # never closed: matches nothing
+def _lines(data: bytes) -> Iterator[bytes]:
+    """The lines as git cuts them: without a byte order mark, a CR at the end, all behind a NUL."""
+    for line in (data[3:] if data.startswith(b"\xef\xbb\xbf") else data).split(b"\n"):
+        yield (line[:-1] if line.endswith(b"\r") else line).partition(b"\0")[0]

@@ -11,7 +11,7 @@ from typing import Any, Callable, NamedTuple, Optional, TextIO, Union
 
 from . import reports, write
 from .diffs import coloured
-from .discover import Candidate, Excludes, Skipped, discover, words
+from .discover import Candidate, Excludes, Skipped, Warned, discover, words
 from .model import FileError, Options, Target
 from .outcome import FileOutcome, Plan, Spool, Summary
 from .prefilter import may_concern
@@ -36,6 +36,7 @@ class Request(NamedTuple):
       allow_dirty: write in spite of uncommitted changes.
       stdin_filename: the name of what comes from stdin.
       verbose: say why each file was left.
+      follow_links_outside: follow symbolic links out of the named paths.
     """
 
     paths: Sequence[str]
@@ -48,6 +49,7 @@ class Request(NamedTuple):
     allow_dirty: bool
     stdin_filename: str
     verbose: bool
+    follow_links_outside: bool = False
 
     @classmethod
     def of(
@@ -93,6 +95,7 @@ class Request(NamedTuple):
             allow_dirty=chosen("allow_dirty", False),
             stdin_filename=arguments.stdin_filename or "<stdin>",
             verbose=arguments.verbose,
+            follow_links_outside=arguments.follow_links_outside,
         )
 
 
@@ -152,10 +155,13 @@ def _search(request: Request, summary: Summary, progress: Progress) -> list[_Ste
     Of the files that have nothing for us, which are nearly all, none is kept.
     """
     steps: list[_Step] = []
-    for found in discover(request.paths, request.excludes):
+    for found in discover(request.paths, request.excludes, request.follow_links_outside):
         if isinstance(found, FileError):
             error = found._replace(path=_shown(found.path))
             steps.append(FileOutcome(error.path, error=error))
+        elif isinstance(found, Warned):
+            progress.clear()
+            print(f"{_shown(found.path)}: warning: {found.why}", file=sys.stderr)
         elif isinstance(found, Skipped):
             if request.verbose:
                 steps.append(FileOutcome(_shown(found.path), note=found.why))
@@ -179,7 +185,9 @@ def _searched(candidate: Candidate, summary: Summary) -> Optional[_Step]:
     summary.files += 1
     if error is not None:
         return FileOutcome(candidate.path, error=error)
-    return candidate if concerns else FileOutcome(candidate.path, note="no legacy name in it")
+    if concerns:  # without what the ignore files say, which may be much
+        return candidate._replace(ignores=None)
+    return FileOutcome(candidate.path, note="no legacy name in it")
 
 
 def _says_nothing(step: _Step) -> bool:

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from tf_lossscale_codemods.directories import Directory
 from tf_lossscale_codemods.discover import Candidate, Excludes, Skipped, discover
 from tf_lossscale_codemods.model import FileError
 
@@ -23,9 +24,9 @@ def tree(tmp_path, monkeypatch):
     return make
 
 
-def files(*paths: str, excludes=()):
+def files(*paths: str, excludes=(), follow_outside=False):
     globs = tuple((glob, os.getcwd()) for glob in excludes)
-    found = list(discover(paths or ["."], Excludes(globs)))
+    found = list(discover(paths or ["."], Excludes(globs), follow_outside))
     assert not [one for one in found if isinstance(one, FileError)]
     return [one.path for one in found if isinstance(one, Candidate) and not one.is_ignored]
 
@@ -96,7 +97,7 @@ def test_a_link_to_a_file_that_the_walk_finds_anyway(tree):
 
 def test_links_to_one_file_outside_are_followed_once(tree):
     top = tree("in/b.py", "out/x.py", links=[("in/a.py", "../out/x.py"), ("in/c.py", "a.py")])
-    found = [one for one in discover(["in"], Excludes()) if isinstance(one, Candidate)]
+    found = [one for one in discover(["in"], Excludes(), True) if isinstance(one, Candidate)]
     assert [one.path for one in found] == ["in/b.py", "in/a.py"]
     assert found[1].real == str(top.resolve() / "out" / "x.py")
 
@@ -113,7 +114,10 @@ def test_links_to_directories_and_loops(tree):
 
 def test_a_link_to_a_directory_outside(tree):
     tree("in/a.py", "out/b.py", "out/c/d.py", links=[("in/more", "../out")])
-    assert files("in") == ["in/a.py", "in/more/b.py", "in/more/c/d.py"]
+    assert files("in") == ["in/a.py"]
+    followed = ["in/a.py", "in/more/b.py", "in/more/c/d.py"]
+    assert files("in", follow_outside=True) == followed
+    assert files("in", "out") == ["in/a.py", "out/b.py", "out/c/d.py"]
 
 
 def test_a_link_into_a_virtual_environment(tree):
@@ -159,14 +163,14 @@ def test_a_pipe_is_an_error_where_it_is_named_and_nothing_elsewhere(tree):
 
 def test_a_directory_that_cannot_be_read_is_an_error_and_the_walk_goes_on(tree, monkeypatch):
     tree("a/b.py", "c.py")
-    scan = os.scandir
+    entries = Directory.entries
 
-    def scandir(path):
-        if os.path.basename(path) == "a":
-            raise PermissionError(13, "Permission denied", path)
-        return scan(path)
+    def denied(directory):
+        if os.path.basename(directory.path) == "a":
+            raise PermissionError(13, "Permission denied", directory.path)
+        return entries(directory)
 
-    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(Directory, "entries", denied)
     error, candidate = discover(["."], Excludes())
     assert error == FileError(
         "a", 0, "cannot be read: permission denied; change its mode, or --exclude it"
