@@ -76,7 +76,7 @@ def test_writes_through_links_and_leaves_them_links(tmp_path):
     (tmp_path / "real" / "a.py").write_bytes(b"old")
     os.symlink("real/a.py", tmp_path / "one.py")
     os.symlink("one.py", tmp_path / "two.py")
-    write.replace(str(tmp_path / "two.py"), b"old", b"new")
+    write.replace(os.path.realpath(tmp_path / "two.py"), b"old", b"new")
     assert (tmp_path / "real" / "a.py").read_bytes() == b"new"
     assert os.readlink(tmp_path / "two.py") == "one.py"
     assert os.readlink(tmp_path / "one.py") == "real/a.py"
@@ -107,7 +107,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, fun
     path = tmp_path / "a.py"
     path.write_bytes(b"old")
 
-    def full(*arguments):
+    def full(*arguments, **keywords):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, function, full)
@@ -123,7 +123,7 @@ def test_the_rename_comes_after_the_bytes_are_on_the_disk(tmp_path, monkeypatch)
     done = []
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda fd: (done.append("sync"), fsync(fd))[1])
-    monkeypatch.setattr(os, "replace", lambda a, b: (done.append("rename"), replace(a, b))[1])
+    monkeypatch.setattr(os, "replace", lambda *a, **k: (done.append("rename"), replace(*a, **k))[1])
     write.replace(str(path), b"old", b"new")
     assert done[:2] == ["sync", "rename"]
 

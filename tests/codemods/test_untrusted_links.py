@@ -1,0 +1,584 @@
+"""A repository that nobody trusts does not lead the command out of the paths that were named.
+
+Each test makes such a repository beside a directory that is none of its business, and compares all
+that there is in both: path, mode, time, bytes.
+"""
+
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+from command_line import FINAL, LEGACY, PROGRAM
+from tf_lossscale_codemods import discover as discovery, leftovers, write
+from tf_lossscale_codemods.directories import Directory
+from tf_lossscale_codemods.discover import Candidate, Excludes, discover
+from tf_lossscale_codemods.model import FileError
+
+OUTSIDE = "a symbolic link out of the paths that were named; see --follow-links-outside"
+
+
+@pytest.fixture
+def outside(command_line, tmp_path):
+    """What the repository would like to have rewritten."""
+    folder = tmp_path / "outside"
+    (folder / "deep").mkdir(parents=True)
+    for path in ("home.py", "deep/site.py", "notes.txt"):
+        (folder / path).write_bytes(LEGACY)
+    return folder
+
+
+def snapshot(folder) -> dict:
+    """All below `folder`, itself included, with what a write would change."""
+    found = {}
+    for path in [folder, *folder.rglob("*")]:
+        status = os.lstat(path)
+        data = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+        found[str(path)] = (status.st_mode, status.st_mtime_ns, status.st_ino, data)
+    return found
+
+
+def names(folder) -> list:
+    return sorted(os.listdir(folder))
+
+
+# Links
+
+
+@pytest.fixture
+def leading_out(command_line, outside):
+    command_line.write(mine=LEGACY, sub__own=LEGACY)
+    os.symlink(outside / "home.py", "file.py")
+    os.symlink("../outside/home.py", "relative.py")
+    os.symlink(outside, "directory")
+    os.symlink("../../outside/deep", "sub/above")
+    os.symlink("directory/deep/site.py", "through.py")
+    os.symlink("/", "root")
+    os.symlink("/proc/self/root", "proc")
+    os.symlink("loop.py", "loop.py")
+    os.symlink("../here", "self")
+    return command_line
+
+
+@pytest.mark.parametrize("arguments", [[], ["--check"], ["--write"]], ids=["dry", "check", "write"])
+def test_links_out_are_not_followed(leading_out, outside, arguments):
+    before = snapshot(outside)
+    ran = leading_out.run("migrate", "-v", *arguments)
+    assert ran.status == (0 if arguments == ["--write"] else 1)
+    assert snapshot(outside) == before
+    left = {line for line in ran.err.splitlines() if OUTSIDE in line}
+    links = ["directory", "file.py", "proc", "relative.py", "root", "sub/above", "through.py"]
+    assert left == {f"{link}: left: {OUTSIDE}" for link in links}
+    assert b"home" not in ran.out
+    expected = FINAL if arguments == ["--write"] else LEGACY
+    assert leading_out.path("mine.py").read_bytes() == expected
+    assert leading_out.path("sub/own.py").read_bytes() == expected
+
+
+def test_without_v_nothing_is_told_of_links_out(leading_out):
+    assert leading_out.run("migrate", "--write").err == ""
+
+
+def test_links_out_are_followed_where_the_user_says_so(command_line, outside):
+    command_line.write(mine=LEGACY)
+    os.symlink(outside, "directory")
+    os.symlink(outside / "home.py", "file.py")
+    os.symlink(outside / "deep", "again")
+    os.symlink("..", outside / "deep" / "up")
+    ran = command_line.run("migrate", "--write", "--follow-links-outside")
+    assert (ran.status, ran.err) == (0, "")
+    assert (outside / "home.py").read_bytes() == FINAL
+    assert (outside / "deep" / "site.py").read_bytes() == FINAL
+    assert (outside / "notes.txt").read_bytes() == LEGACY
+    assert os.readlink("file.py") == str(outside / "home.py")
+
+
+def test_a_link_that_is_named_is_followed(command_line, outside):
+    os.symlink(outside / "home.py", "file.py")
+    os.symlink(outside / "deep", "directory")
+    assert command_line.run("migrate", "--write", "file.py", "directory").status == 0
+    assert (outside / "home.py").read_bytes() == FINAL
+    assert (outside / "deep" / "site.py").read_bytes() == FINAL
+    assert os.path.islink("file.py")
+
+
+def test_a_link_from_one_named_path_to_another_is_followed(command_line, outside):
+    command_line.write(a__x=b"")
+    os.symlink(outside / "notes.txt", "a/notes.py")
+    assert command_line.run("migrate", "--write", "a").status == 0
+    assert (outside / "notes.txt").read_bytes() == LEGACY
+    assert command_line.run("migrate", "--write", "a", str(outside)).status == 0
+    assert (outside / "notes.txt").read_bytes() == FINAL
+
+
+def test_a_neighbour_whose_name_begins_alike_is_outside(command_line):
+    command_line.write(pkg__x=b"", pkg_old__y=LEGACY)
+    os.symlink("../pkg_old", "pkg/old")
+    assert command_line.run("migrate", "--write", "pkg").status == 0
+    assert command_line.path("pkg_old/y.py").read_bytes() == LEGACY
+
+
+@pytest.mark.parametrize("follow", [[], ["--follow-links-outside"]], ids=["default", "outside"])
+def test_links_to_the_data_of_version_control_are_not_followed(command_line, follow):
+    command_line.path(".git/hooks/deep/hook.py").write_bytes(LEGACY)
+    os.symlink(".git/hooks/deep/hook.py", "hook.py")
+    os.symlink(".git/hooks", "hooks")
+    assert command_line.run("migrate", "--write", "--allow-dirty", *follow).status == 0
+    assert command_line.path(".git/hooks/deep/hook.py").read_bytes() == LEGACY
+
+
+def test_an_excluded_file_is_not_reached_by_a_link(command_line):
+    command_line.write(vendor__x=LEGACY)
+    os.symlink("vendor/x.py", "x.py")
+    assert command_line.run("migrate", "--write", "--exclude", "vendor").status == 0
+    assert command_line.path("vendor/x.py").read_bytes() == LEGACY
+
+
+# What is no file
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "directory", "link", "link to pipe"])
+def test_an_ignore_file_that_is_no_file_is_left_out_with_a_warning(command_line, outside, kind):
+    command_line.write(a=LEGACY, b=LEGACY)
+    make_special(".gitignore", kind, outside)
+    before = snapshot(outside)
+    ran = command_line.run("migrate", "--write")
+    assert ran.status == 0
+    assert ran.err == ".gitignore: warning: is ignored: it is not a regular file\n"
+    assert command_line.path("a.py").read_bytes() == FINAL
+    assert snapshot(outside) == before
+
+
+def test_a_list_of_excludes_that_is_no_file_is_left_out_with_a_warning(command_line):
+    command_line.write(a=LEGACY)
+    command_line.path(".git/info/x").parent.mkdir(exist_ok=True)
+    os.mkfifo(".git/info/exclude")
+    ran = command_line.run("migrate")
+    assert ran.status == 1
+    assert ran.err == ".git/info/exclude: warning: is ignored: it is not a regular file\n"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "directory", "link to pipe"])
+def test_a_python_file_that_is_no_file_is_not_opened(command_line, outside, kind):
+    command_line.write(a=LEGACY)
+    make_special("x.py", kind, outside)
+    ran = command_line.run("migrate", "--write")
+    assert (ran.status, ran.err) == (0, "")
+    assert command_line.path("a.py").read_bytes() == FINAL
+
+
+def make_special(name: str, kind: str, outside) -> None:
+    if kind == "pipe":
+        os.mkfifo(name)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(name)
+    elif kind == "device":
+        try:
+            os.mknod(name, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # /dev/zero, which never ends
+        except PermissionError:
+            os.mkfifo(name)
+    elif kind == "directory":
+        os.mkdir(name)
+    else:
+        target = outside / "home.py"
+        if kind == "link to pipe":
+            target = outside / "pipe"
+            os.mkfifo(target)
+        os.symlink(target, name)
+
+
+def test_an_ignore_file_of_many_megabytes_is_left_out_with_a_warning(command_line):
+    command_line.write(a=LEGACY, sub__b=LEGACY)
+    with open(".gitignore", "wb") as file:
+        file.write(b"*.py\n")
+        file.truncate(1 << 40)  # takes no space on the disk
+    ran = command_line.run("migrate", "--write")
+    assert ran.status == 0
+    assert ran.err == (
+        ".gitignore: warning: is ignored: with those of the directories above it, "
+        "it has more than 1,048,576 bytes\n"
+    )
+    assert command_line.path("sub/b.py").read_bytes() == FINAL
+
+
+def test_ignore_files_one_below_the_other_are_bounded_together(command_line):
+    half = b"#" * (600 << 10) + b"\n"
+    for folder in ("", "a/", "b/"):
+        command_line.path(f"{folder}.gitignore").write_bytes(half + b"x.py\n")
+        command_line.path(f"{folder}x.py").write_bytes(LEGACY)
+    ran = command_line.run("migrate", "--write")
+    assert ran.status == 0
+    assert [line.split(":")[0] for line in ran.err.splitlines()] == ["a/.gitignore", "b/.gitignore"]
+
+
+# A tree that changes under the run
+
+
+def test_a_directory_that_becomes_a_link_is_not_written_through(command_line, outside, monkeypatch):
+    from tf_lossscale_codemods import engine
+
+    command_line.write(a=LEGACY, sub__site=LEGACY)
+    transform = engine.transform
+
+    def swapping(source, options):
+        if os.path.isdir("sub") and not os.path.islink("sub"):
+            os.rename("sub", "moved")
+            os.symlink(outside / "deep", "sub")
+        return transform(source, options)
+
+    monkeypatch.setattr(engine, "transform", swapping)
+    before = snapshot(outside)
+    ran = command_line.run("migrate", "--write", "--jobs", "1", "sub")
+    assert ran.status == 2
+    assert ran.err == (
+        "sub/site.py: error: could not be written: a link now stands in its path; it is as it was\n"
+    )
+    assert snapshot(outside) == before
+    assert command_line.path("moved/site.py").read_bytes() == LEGACY
+    assert names("moved") == ["site.py"]
+
+
+def test_a_directory_that_becomes_a_link_is_not_read_through(command_line, outside, monkeypatch):
+    command_line.write(a=LEGACY, sub__site=LEGACY)
+    words = []
+    for found in discover(["."], Excludes()):
+        assert isinstance(found, Candidate)
+        if found.path == "sub/site.py":
+            os.rename("sub", "moved")
+            os.symlink(outside / "deep", "sub")
+            with pytest.raises(write.SwappedError) as caught:
+                write.read(found.real)
+            words.append(discovery.words(caught.value))
+    assert words == ["was left: a link has come into its path since it was found; run again"]
+
+
+def test_a_directory_that_becomes_a_link_is_not_walked_into(command_line, outside):
+    command_line.write(a__x=b"", b__x=b"")
+    found = []
+    for one in discover(["."], Excludes()):
+        found.append(one)
+        if one.path == "a/x.py":
+            os.rename("b", "moved")
+            os.symlink(outside, "b")
+    assert [(type(one), one.path) for one in found] == [(Candidate, "a/x.py"), (FileError, "b")]
+
+
+def test_a_file_that_becomes_a_link_is_left(command_line, outside):
+    before = snapshot(outside)
+    command_line.write(a=LEGACY)
+    path = os.path.realpath("a.py")
+    os.unlink(path)
+    os.symlink(outside / "home.py", path)
+    with pytest.raises(write.SwappedError):
+        write.read(path)
+    with pytest.raises(OSError, match="link"):
+        write.replace(path, LEGACY, FINAL)
+    assert snapshot(outside) == before
+    assert names(".") == ["a.py"]
+
+
+@pytest.mark.parametrize("moment", ["claim", "_give_attributes", "_read"])
+def test_a_swap_while_the_file_is_written_is_seen(command_line, outside, monkeypatch, moment):
+    command_line.write(sub__site=LEGACY)
+    path = os.path.realpath("sub/site.py")
+    step = getattr(write, moment)
+
+    def swapping(*arguments):
+        if not os.path.islink("sub"):
+            os.rename("sub", "moved")
+            os.symlink(outside / "deep", "sub")
+        return step(*arguments)
+
+    before = snapshot(outside)
+    monkeypatch.setattr(write, moment, swapping)
+    with pytest.raises(write.SwappedError):
+        write.replace(path, LEGACY, FINAL)
+    assert snapshot(outside) == before
+    assert command_line.path("moved/site.py").read_bytes() == LEGACY
+    assert names("moved") == ["site.py"]
+
+
+def test_swaps_at_any_moment_write_nothing_outside(command_line, outside):
+    """Another process swaps directory and link all the time, while files below are replaced."""
+    command_line.path("sub/site.py").write_bytes(b"old")
+    (outside / "deep" / "site.py").write_bytes(b"old")
+    path = os.path.realpath("sub/site.py")
+    before = snapshot(outside)
+    swapper = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import os, sys\n"
+            "os.symlink(sys.argv[1], 'link')\n"
+            "print('ready', flush=True)\n"
+            "while True:\n"
+            "    os.rename('sub', 'kept'); os.rename('link', 'sub')\n"
+            "    os.rename('sub', 'link'); os.rename('kept', 'sub')\n",
+            str(outside / "deep"),
+        ],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert swapper.stdout is not None
+        assert swapper.stdout.readline() == b"ready\n"
+        refused = tried = 0
+        end = time.monotonic() + 60
+        while tried < 300 or (not refused and time.monotonic() < end):
+            tried += 1
+            try:
+                write.replace(path, b"old", b"old")
+            except OSError:
+                refused += 1
+    finally:
+        swapper.kill()
+        swapper.wait()
+        swapper.stdout.close()
+    assert snapshot(outside) == before
+    assert refused > 0
+
+
+def test_where_there_are_no_handles_each_step_checks_the_path(command_line, outside, monkeypatch):
+    from tf_lossscale_codemods import directories
+
+    monkeypatch.setattr(directories, "_HAS_HANDLES", False)
+    command_line.write(a=LEGACY, sub__site=LEGACY)
+    assert command_line.run("migrate", "--write", "a.py").status == 0
+    assert command_line.path("a.py").read_bytes() == FINAL
+    path = os.path.realpath("sub/site.py")
+    step = write._give_attributes
+
+    def swapping(*arguments):
+        os.rename("sub", "moved")
+        os.symlink(outside / "deep", "sub")
+        return step(*arguments)
+
+    before = snapshot(outside)
+    monkeypatch.setattr(write, "_give_attributes", swapping)
+    with pytest.raises(write.SwappedError):
+        write.replace(path, LEGACY, FINAL)
+    assert snapshot(outside) == before
+    assert command_line.path("moved/site.py").read_bytes() == LEGACY
+
+
+# Hard links
+
+
+def test_a_file_with_several_hard_links_is_left(command_line, outside):
+    command_line.write(a=LEGACY, c=LEGACY)
+    os.link("a.py", outside / "same.py")
+    before = snapshot(outside)
+    ran = command_line.run("migrate", "--write")
+    assert ran.status == 2
+    assert ran.err == (
+        "a.py: error: could not be written: it has 2 hard links, which would part; "
+        "it is as it was\n"
+    )
+    assert os.path.samefile("a.py", outside / "same.py")
+    assert snapshot(outside) == before
+    assert command_line.path("c.py").read_bytes() == FINAL
+
+
+def test_hard_links_are_shown_by_a_dry_run(command_line):
+    command_line.write(a=LEGACY)
+    os.link("a.py", "b.py")
+    ran = command_line.run("migrate")
+    assert (ran.status, ran.err) == (1, "")
+    assert ran.out.count(b"+opt") == 2
+
+
+# What a kill leaves
+
+
+def test_a_run_that_was_killed_is_cleaned_up_by_the_next(command_line):
+    command_line.write(sub__a=LEGACY)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            PROGRAM.replace(
+                "sys.exit(main())",
+                "import os, signal\n"
+                "os.fsync = lambda descriptor: os.killpg(0, signal.SIGKILL)\n"
+                "sys.exit(main())",
+            ),
+            "migrate",
+            "--write",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.wait() == -signal.SIGKILL
+    left, source = names("sub")
+    assert leftovers._NAME.fullmatch(left)
+    assert source == "a.py"
+    assert command_line.run("migrate").status == 1
+    assert names("sub") == [left, "a.py"], "a dry run removes nothing"
+    assert command_line.run("migrate", "--write").status == 0
+    assert names("sub") == ["a.py"]
+    assert command_line.path("sub/a.py").read_bytes() == FINAL
+
+
+@pytest.fixture
+def dead() -> int:
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def remove_leftovers(folder) -> None:
+    with Directory(os.path.realpath(folder)) as directory:
+        leftovers.remove_leftovers(directory)
+
+
+def test_other_files_are_not_taken_for_leftovers(tmp_path, dead):
+    ours = f".tf-lossscale-{dead}-0123456789abcdef.tmp"
+    (tmp_path / ours).write_text("")
+    kept = [
+        f".tf-lossscale-{dead}-0123456789abcde.tmp",
+        f".tf-lossscale-{dead}-0123456789abcdef.tmp.py",
+        f".tf-lossscale-{dead}-0123456789ABCDEF.tmp",
+        f".tf-lossscale-{os.getppid()}-0123456789abcdef.tmp",
+        f"x.tf-lossscale-{dead}-0123456789abcdef.tmp",
+        ".tf-lossscale-0-0123456789abcdef.tmp",
+        ".tf-lossscale--1-0123456789abcdef.tmp",
+        ".tf-lossscale-x.tmp",
+    ]
+    for name in kept:
+        (tmp_path / name).write_text("")
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == sorted(kept)
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "pipe", "hard link", "other owner"])
+def test_only_plain_files_of_the_user_are_leftovers(tmp_path, dead, kind, monkeypatch):
+    name = f".tf-lossscale-{dead}-0123456789abcdef.tmp"
+    path = tmp_path / name
+    target = tmp_path / "target"
+    target.write_text("kept")
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "link":
+        path.symlink_to(target)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "hard link":
+        os.link(target, path)
+    else:
+        path.write_text("")
+        another = os.geteuid() + 1
+        monkeypatch.setattr(os, "geteuid", lambda: another)
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == [name, "target"]
+    assert target.read_text() == "kept"
+
+
+def test_a_temporary_file_in_use_is_no_leftover_whatever_its_number(tmp_path, dead):
+    path = tmp_path / f".tf-lossscale-{dead}-0123456789abcdef.tmp"
+    with open(path, "wb") as file:
+        leftovers.claim(file.fileno())
+        file.write(b"x")
+        file.flush()
+        remove_leftovers(tmp_path)
+        assert names(tmp_path) == [path.name]
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == []
+
+
+# Deep trees, many names, few handles
+
+
+@pytest.fixture
+def few_handles():
+    """At most 64 open files, as after `ulimit -n 64`."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_six_hundred_nested_directories(command_line, few_handles):
+    deepest = "/".join(["d"] * 600)
+    os.makedirs(deepest)
+    command_line.path("d/.gitignore").write_bytes(b"left.py\n")
+    for name in ("x.py", "left.py"):
+        command_line.path(f"{deepest}/{name}").write_bytes(LEGACY)
+    ran = command_line.run("migrate", "--write", "--jobs", "1")
+    assert (ran.status, ran.err) == (0, "")
+    assert command_line.path(f"{deepest}/x.py").read_bytes() == FINAL
+    assert command_line.path(f"{deepest}/left.py").read_bytes() == LEGACY
+
+
+def test_a_path_longer_than_the_system_takes_is_one_line(command_line):
+    command_line.write(a=LEGACY)
+    here = os.getcwd()
+    try:
+        for _ in range(30):
+            os.mkdir("d" * 200)
+            os.chdir("d" * 200)
+        with open("x.py", "wb") as file:
+            file.write(LEGACY)
+        os.chdir(here)
+        ran = command_line.run("migrate", "--write", "--jobs", "1")
+        for _ in range(30):
+            os.chdir("d" * 200)
+        with open("x.py", "rb") as file:
+            source = file.read()
+    finally:
+        os.chdir(here)
+        shutil.rmtree("d" * 200)
+    # Handles reach a file that no path leads to; another part of the run may need the path.
+    assert (ran.status, ran.err.count("\n"), source) in [(0, 0, FINAL), (2, 1, LEGACY)]
+    assert command_line.path("a.py").read_bytes() == FINAL
+
+
+def test_a_walk_over_many_directories_holds_few_handles(command_line, few_handles):
+    for number in range(200):
+        command_line.path(f"d{number}/.gitignore").write_bytes(b"y.py\n")
+        command_line.path(f"d{number}/x.py").write_bytes(b"")
+    before = names("/proc/self/fd")
+    found = [one.path for one in discover(["."], Excludes())]
+    assert len(found) == 200
+    assert names("/proc/self/fd") == before
+
+
+def test_names_that_are_no_text(command_line):
+    for name in (b"\xff.py", b"\xfe/x.py", b"new\nline.py", b"\xfe/\xfd.py", b"\x1b[31m.py"):
+        path = os.fsencode(command_line.directory) + b"/" + name
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(LEGACY)
+    command_line.path(".gitignore").write_bytes(b"\xfd.py\n")
+    found = [os.fsencode(one.path) for one in discover(["."], Excludes()) if not one.is_ignored]
+    assert sorted(found) == [b"\x1b[31m.py", b"new\nline.py", b"\xfe/x.py", b"\xff.py"]
+
+
+def test_random_trees_of_links_change_nothing_outside(command_line, outside):
+    """Links from anywhere to anywhere: what is inside is rewritten once, what is outside never."""
+    choices = random.Random(13)
+    folders = ["."]
+    for number in range(12):
+        folders.append(os.path.join(choices.choice(folders), f"d{number}"))
+        os.mkdir(folders[-1])
+        command_line.path(f"{folders[-1]}/f.py").write_bytes(LEGACY)
+    targets = [*folders, "..", "../outside", "/", str(outside / "home.py"), "../outside/deep"]
+    for number in range(60):
+        folder, target = choices.choice(folders), choices.choice(targets)
+        if not os.path.isabs(target):
+            target = os.path.relpath(target, folder)
+        suffix = choices.choice(["", ".py"])
+        os.symlink(target, os.path.join(folder, f"l{number}{suffix}"))
+        targets.append(os.path.join(folder, f"l{number}{suffix}"))
+    before = snapshot(outside)
+    assert command_line.run("migrate", "--write").status == 0
+    assert snapshot(outside) == before
+    assert all(command_line.path(f"{one}/f.py").read_bytes() == FINAL for one in folders[1:])
