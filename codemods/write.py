@@ -77,8 +77,8 @@ def replace(path: str, old: bytes, new: bytes) -> None:
             with open(descriptor, "wb") as file:
                 claim(descriptor)
                 file.write(new)
+                file.flush()  # before the mode: to a user, writing takes setuid away again
                 _give_attributes(descriptor, directory, name, status)
-                file.flush()
                 os.fsync(descriptor)
             now = directory.status(name)
             if _read(directory, name) != old or not os.path.samestat(now, status):
