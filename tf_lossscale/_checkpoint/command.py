@@ -6,6 +6,7 @@ import sys
 from typing import List, Tuple
 
 from tf_lossscale._checkpoint.errors import CheckpointError
+from tf_lossscale._checkpoint.printing import printable
 from tf_lossscale._checkpoint.targets import TARGETS
 
 __all__ = ["main"]
@@ -48,13 +49,22 @@ def main(arguments: List[str], prog: str) -> int:
         parsed = _parser(prog).parse_args(arguments)
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else 0
-    # TensorFlow tells of the machine as it starts; errors it raises.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # TensorFlow is started for remote paths only, and errors it raises.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         return _inspect(parsed) if parsed.action == "inspect" else _convert(parsed)
     except (CheckpointError, ImportError, OSError) as error:
-        print(f"{prog} {parsed.action}: {error}", file=sys.stderr)
-        return 2
+        message = str(error)
+    except MemoryError:
+        message = f"{_path(parsed)}: damaged, or larger than the memory"
+    except Exception as error:  # status 1 says that there is no loss scale, so it is no option
+        message = f"{_path(parsed)}: cannot be read: {type(error).__name__}: {error}"
+    print(f"{prog} {parsed.action}: {printable(message)}", file=sys.stderr)
+    return 2
+
+
+def _path(parsed: argparse.Namespace) -> str:
+    return str(parsed.path if parsed.action == "inspect" else parsed.source)
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
@@ -118,6 +128,7 @@ def _inspect(parsed: argparse.Namespace) -> int:
 
     contents = reading.read(parsed.path)
     print(report.as_json(contents) if parsed.json else report.as_text(contents))
+    sys.stdout.flush()
     return 0 if contents.states else 1
 
 

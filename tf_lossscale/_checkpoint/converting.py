@@ -6,8 +6,9 @@ from typing import Mapping, Optional, Sequence
 from tf_lossscale._checkpoint import by_name, by_object, copying, reading
 from tf_lossscale._checkpoint.errors import CheckpointError
 from tf_lossscale._checkpoint.layouts import GOOD_STEPS, KERAS_A, LOSS_SCALE, State
-from tf_lossscale._checkpoint.locate import HDF5, KERAS, SAVED_MODEL, locate
+from tf_lossscale._checkpoint.locate import HDF5, KERAS, SAVED_MODEL, locate, without_suffix
 from tf_lossscale._checkpoint.plan import Plan, Tensor
+from tf_lossscale._checkpoint.printing import printable
 from tf_lossscale._checkpoint.report import rows
 from tf_lossscale._checkpoint.tensors import Reader
 
@@ -49,6 +50,7 @@ def convert(
             "state would not load; only TensorFlow checkpoints are converted. `inspect` shows the "
             "values to start with."
         )
+    destination = without_suffix(destination)
     copying.check_destination(place.path, destination, force)
     reader = Reader(place.path)
     states = reading.states_of(reader)
@@ -61,7 +63,7 @@ def convert(
         return 1
     plan = _plan(reader, states, to, control_flow, renames)
     if not dry_run:
-        copying.write(place.path, reader.tensors, plan, destination, force)
+        copying.write(reader, plan, destination, force)
     _tell(plan, place.path, destination, dry_run)
     return 0
 
@@ -132,11 +134,11 @@ def _start_with(state: State, to: str) -> str:
 
 def _tell(plan: Plan, source: str, destination: str, dry_run: bool) -> None:
     verb = "would write" if dry_run else "wrote"
-    print(f"{verb} {destination}: {len(plan.tensors)} tensors of {source}")
+    print(printable(f"{verb} {destination}: {len(plan.tensors)} tensors of {source}"))
     if plan.changes:
         for row in rows([(old, "->", new) for old, new in plan.changes]):
-            print(f"  {row}")
+            print(printable(f"  {row}"))
     else:
         print("  unchanged: the loss scale is where the target restores it")
     for notice in plan.notices:
-        print(f"note: {notice}")
+        print(printable(f"note: {notice}"))

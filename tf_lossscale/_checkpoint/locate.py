@@ -1,8 +1,9 @@
 """What a path on the command line stands for."""
 
 import os
-from typing import Any, List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional
 
+from tf_lossscale._checkpoint import bookkeeping, storage
 from tf_lossscale._checkpoint.errors import CheckpointError
 
 __all__ = ["HDF5", "KERAS", "SAVED_MODEL", "TENSORFLOW", "Place", "locate", "without_suffix"]
@@ -34,23 +35,39 @@ def locate(path: str) -> Place:
     Raises:
       CheckpointError: there is none.
     """
-    if os.path.isfile(path):
-        with open(path, "rb") as file:
-            start = file.read(8)
-        if start == _HDF5_SIGNATURE:
-            return Place(HDF5, path)
-        if start.startswith(_ZIP_SIGNATURE):
-            return Place(KERAS, path)
-    from tf_lossscale._versions import tf
-
-    if tf.io.gfile.isdir(path):
-        return _in_directory(tf, path)
+    if storage.is_directory(path):
+        return _in_directory(path)
+    start = _start_of(path) if storage.is_file(path) else b""
+    if start == _HDF5_SIGNATURE:
+        return Place(HDF5, path)
+    if start.startswith(_ZIP_SIGNATURE):
+        return Place(KERAS, path)
     for prefix in (path, without_suffix(path)):
-        if tf.io.gfile.exists(prefix + ".index"):
+        if storage.is_file(prefix + ".index"):
             return Place(TENSORFLOW, prefix)
-    if os.path.isfile(path):
+    if storage.is_file(path):
+        _check_contents(path, start)
         return Place(TENSORFLOW, path)  # the format of one file, from before TensorFlow 1.0
-    raise CheckpointError(_not_found(tf, path))
+    raise CheckpointError(_not_found(path))
+
+
+def _start_of(path: str) -> bytes:
+    with storage.opened(path) as file:
+        return file.read(len(_HDF5_SIGNATURE))
+
+
+def _check_contents(path: str, start: bytes) -> None:
+    """Raises CheckpointError for a file that its name or its size tells to be something else."""
+    stem = without_suffix(path)
+    if stem != path:
+        raise CheckpointError(f"{stem}.index: the index of this checkpoint is missing")
+    if not start:
+        raise CheckpointError(f"{path}: the file is empty")
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix in (".h5", ".hdf5"):
+        raise CheckpointError(f"{path}: not an HDF5 file: it does not begin like one")
+    if suffix == ".keras":
+        raise CheckpointError(f"{path}: not a .keras file, which is a zip archive: it is none")
 
 
 def without_suffix(path: str) -> str:
@@ -62,16 +79,18 @@ def without_suffix(path: str) -> str:
     return stem if dot and "-of-" in rest else path
 
 
-def _in_directory(tf: Any, path: str) -> Place:
-    if any(tf.io.gfile.exists(os.path.join(path, "saved_model" + x)) for x in (".pb", ".pbtxt")):
+def _in_directory(path: str) -> Place:
+    if any(storage.exists(os.path.join(path, "saved_model" + x)) for x in (".pb", ".pbtxt")):
         prefix = os.path.join(path, "variables", "variables")
-        if not tf.io.gfile.exists(prefix + ".index"):
-            raise CheckpointError(f"{path}: this SavedModel has no variables, so no loss scale.")
-        return Place(SAVED_MODEL, prefix)
-    latest = _latest(tf, path)
+        if storage.is_file(prefix + ".index"):
+            return Place(SAVED_MODEL, prefix)
+        if storage.glob(os.path.join(path, "variables"), "variables.data-*"):
+            raise CheckpointError(f"{prefix}.index: the index of this SavedModel is missing")
+        raise CheckpointError(f"{path}: this SavedModel has no variables, so no loss scale.")
+    latest = _latest(path)
     if latest is not None:
         return Place(TENSORFLOW, latest)
-    found = _prefixes(tf, path)
+    found = _prefixes(path)
     if len(found) == 1:
         return Place(TENSORFLOW, found[0])
     if found:
@@ -85,31 +104,29 @@ def _in_directory(tf: Any, path: str) -> Place:
     )
 
 
-def _latest(tf: Any, path: str) -> Optional[str]:
-    state = tf.train.get_checkpoint_state(path)
-    if state is None or not state.model_checkpoint_path:
+def _latest(path: str) -> Optional[str]:
+    named = bookkeeping.latest(path)
+    if named is None:
         return None
-    named = state.model_checkpoint_path
-    # The file may hold an absolute path, which is wrong once the directory was moved.
-    for prefix in (named, os.path.join(path, os.path.basename(named))):
-        if tf.io.gfile.exists(prefix + ".index"):
-            return str(prefix)
+    # A relative path is relative to the directory. The file may also hold an absolute path, which
+    # is wrong once the directory was moved.
+    for prefix in (os.path.join(path, named), os.path.join(path, os.path.basename(named))):
+        if storage.is_file(prefix + ".index"):
+            return prefix
     raise CheckpointError(
         f"{path}: its file `checkpoint` names {named} as the latest, which does not exist. Name a "
         "checkpoint by its prefix."
     )
 
 
-def _prefixes(tf: Any, path: str) -> List[str]:
-    return sorted(
-        str(each)[: -len(".index")] for each in tf.io.gfile.glob(os.path.join(path, "*.index"))
-    )
+def _prefixes(path: str) -> List[str]:
+    return [each[: -len(".index")] for each in storage.glob(path, "*.index")]
 
 
-def _not_found(tf: Any, path: str) -> str:
+def _not_found(path: str) -> str:
     message = f"{path}: no checkpoint, SavedModel, .h5 or .keras file has this path."
     folder = os.path.dirname(path) or "."
-    near = _prefixes(tf, folder) if tf.io.gfile.isdir(folder) else []
+    near = _prefixes(folder) if storage.is_directory(folder) else []
     if near:
         more = ", ..." if len(near) > 5 else ""
         message += " Checkpoints there: {}".format(", ".join(near[:5]) + more)

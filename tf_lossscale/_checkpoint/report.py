@@ -5,6 +5,7 @@ import math
 from typing import Any, Dict, Iterator, List, Sequence
 
 from tf_lossscale._checkpoint.layouts import Contents, State, Variable
+from tf_lossscale._checkpoint.printing import printable
 
 __all__ = ["as_json", "as_text", "rows"]
 
@@ -23,7 +24,7 @@ def as_text(contents: Contents) -> str:
             "No loss-scale state. A fixed loss scale has none; that of a dynamic one is missing "
             "where only weights were saved.",
         ]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _state_lines(state: State) -> Iterator[str]:

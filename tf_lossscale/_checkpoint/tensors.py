@@ -1,16 +1,25 @@
 """Reads TensorFlow checkpoints: the index, single numbers and the graph of objects."""
 
-from typing import Any, Dict, List, Optional, Union
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
-from tf_lossscale._checkpoint.errors import CheckpointError
+from tf_lossscale._checkpoint import dtypes, object_graph, scalars, storage
+from tf_lossscale._checkpoint.bundle import INDEX, Bundle, Record, slice_key, split_slice_key
+from tf_lossscale._checkpoint.errors import CheckpointError, DamagedError
 from tf_lossscale._checkpoint.names import Entry
+from tf_lossscale._checkpoint.object_graph import ObjectGraph
 from tf_lossscale._checkpoint.objects import Node
+from tf_lossscale._checkpoint.one_file import OneFile
+from tf_lossscale._checkpoint.wire import read_varint
 
 __all__ = ["OBJECT_GRAPH", "Reader"]
 
 # The key that TensorFlow stores the graph of objects under.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _VALUE = "VARIABLE_VALUE"
+_LARGEST_NUMBER = 16
+_LARGEST_GRAPH = 2**26
+
+Stored = Tuple[bytes, Record, Iterable[bytes]]
 
 
 class Reader:
@@ -22,21 +31,20 @@ class Reader:
     """
 
     def __init__(self, prefix: str) -> None:
-        from tf_lossscale._versions import tf
-
         self.prefix = prefix
-        self._errors = (tf.errors.OpError, ValueError, RuntimeError)
-        try:
-            self._reader: Any = tf.train.load_checkpoint(prefix)
-            shapes = self._reader.get_variable_to_shape_map()
-            dtypes = self._reader.get_variable_to_dtype_map()
-        except self._errors as error:
-            raise CheckpointError(
-                f"{prefix}: TensorFlow cannot read this checkpoint; is it whole? {_brief(error)}"
-            ) from error
-        self.tensors: Dict[str, Entry] = {
-            key: Entry(tf.as_dtype(dtypes[key]).name, tuple(shape)) for key, shape in shapes.items()
-        }
+        self._files: Union[Bundle, OneFile] = (
+            Bundle(prefix) if storage.exists(prefix + INDEX) else OneFile(prefix)
+        )
+        self._slices: Dict[bytes, List[bytes]] = {}
+        self.tensors: Dict[str, Entry] = {}
+        for key, record in self._files.records.items():
+            if key.startswith(b"\0"):
+                try:
+                    self._slices.setdefault(split_slice_key(key)[0], []).append(key)
+                except DamagedError as error:
+                    raise CheckpointError(f"{prefix}{INDEX}: damaged: {error}") from error
+            else:
+                self.tensors[_text(key)] = Entry(dtypes.name_of(record.dtype), record.shape)
 
     @property
     def has_objects(self) -> bool:
@@ -46,10 +54,9 @@ class Reader:
     def number(self, key: str) -> Optional[Union[int, float]]:
         """Returns the value of a scalar, None for what is no single number."""
         entry = self.tensors[key]
-        if entry.shape or not entry.dtype.startswith(("float", "bfloat", "int", "uint")):
+        if entry.shape or not scalars.is_number(entry.dtype):
             return None
-        value = self._tensor(key)
-        return int(value) if "int" in entry.dtype else float(value)
+        return scalars.decode(self._files.read(_bytes(key), _LARGEST_NUMBER), entry.dtype)
 
     def nodes(self) -> List[Node]:
         """Returns the graph of its objects."""
@@ -63,24 +70,44 @@ class Reader:
             for node in self.object_graph().nodes
         ]
 
-    def object_graph(self) -> Any:
-        """Returns the graph of its objects as TensorFlow's protocol buffer."""
-        from tf_lossscale._versions import ObjectGraph
-
-        graph = ObjectGraph()
-        graph.ParseFromString(self._tensor(OBJECT_GRAPH))
-        return graph
-
-    def _tensor(self, key: str) -> Any:
+    def object_graph(self) -> ObjectGraph:
+        """Returns the graph of its objects."""
+        if self.tensors[OBJECT_GRAPH] != Entry("string", ()):
+            raise CheckpointError(f"{self.prefix}: damaged: its graph of objects is no string")
+        data = self._files.read(_bytes(OBJECT_GRAPH), _LARGEST_GRAPH)
         try:
-            return self._reader.get_tensor(key)
-        except self._errors as error:
+            return object_graph.parse(_only_string(data))
+        except DamagedError as error:
             raise CheckpointError(
-                f"{self.prefix}: TensorFlow cannot read {key}; is the checkpoint whole? "
-                f"{_brief(error)}"
+                f"{self.prefix}: its graph of objects is damaged: {error}"
             ) from error
 
+    def stored(self, key: str, new_key: str) -> Iterator[Stored]:
+        """Yields a tensor, and its slices if it is partitioned, for `bundle.write`.
 
-def _brief(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+        Args:
+          key: its key here.
+          new_key: its key in the new checkpoint.
+        """
+        old, new = _bytes(key), _bytes(new_key)
+        record = self._files.records[old]
+        if not record.slices:
+            yield new, record, self._files.chunks(old)
+            return
+        yield new, record, ()
+        for each in self._slices.get(old, []):
+            _, extents = split_slice_key(each)
+            yield slice_key(new, extents), self._files.records[each], self._files.chunks(each)
+
+
+def _only_string(data: bytes) -> bytes:
+    """The string of a scalar: after its length and four bytes of checksum, which were checked."""
+    return data[read_varint(data, 0)[1] + 4 :]
+
+
+def _text(key: bytes) -> str:
+    return key.decode("utf-8", "surrogateescape")
+
+
+def _bytes(key: str) -> bytes:
+    return key.encode("utf-8", "surrogateescape")

@@ -15,7 +15,6 @@ from tf_lossscale._versions.base import (
 )
 from tf_lossscale._versions.checkpoints import (
     LEGACY_KEEPS_INNER_APART,
-    ObjectGraph,
     Trackable,
     TrackableReference,
     asked_by_checkpoint,
@@ -79,7 +78,6 @@ __all__ = [
     "LEGACY_KEEPS_INNER_APART",
     "TF_VERSION",
     "KerasFamily",
-    "ObjectGraph",
     "Trackable",
     "TrackableReference",
     "aggregate_gradients",

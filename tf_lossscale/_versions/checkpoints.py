@@ -7,7 +7,6 @@ from tf_lossscale._versions.base import TF_VERSION, first_module
 
 __all__ = [
     "LEGACY_KEEPS_INNER_APART",
-    "ObjectGraph",
     "Trackable",
     "TrackableReference",
     "asked_by_checkpoint",
@@ -25,12 +24,6 @@ Trackable: Any = _trackable.Trackable
 
 # The (name, object) pair that `Trackable._checkpoint_dependencies` lists.
 TrackableReference: Any = _trackable.TrackableReference
-
-
-# What `tf.train.Checkpoint` stores of the objects beside their values. Nothing public parses it.
-ObjectGraph: Any = first_module(
-    "tensorflow.core.protobuf.trackable_object_graph_pb2"
-).TrackableObjectGraph
 
 
 # TensorFlow 1.14 to 2.2 saved the inner optimizer as a child of the wrapper. Where a Keras has no

@@ -8,7 +8,7 @@ import pytest
 import recorded_files
 import tensorflow as tf
 
-from tf_lossscale._checkpoint import copying
+from tf_lossscale._checkpoint import bundle
 
 tf1 = tf.compat.v1
 CONTRIB = "1.15.5/contrib.LossScaleOptimizer/exponential_adam_refvars"
@@ -110,22 +110,31 @@ def test_notes_of_a_directory_are_left(source, tmp_path, checkpoint):
     assert (tmp_path / "checkpoint").read_text() == 'model_checkpoint_path: "other"\n'
 
 
-def test_large_checkpoints_are_copied_in_parts(tmp_path, checkpoint, monkeypatch):
-    """The parts are merged into one checkpoint, with a data file for each."""
-    monkeypatch.setattr(copying, "PART_BYTES", 1000)
+def test_large_tensors_are_copied_in_parts(tmp_path, checkpoint, monkeypatch):
+    monkeypatch.setattr(bundle, "_CHUNK_BYTES", 1000)
     with tf.Graph().as_default(), tf1.Session() as session:
         random = np.random.RandomState(1)
-        values = {f"w{number}": random.randn(100).astype(np.float32) for number in range(7)}
+        values = {f"w{number}": random.randn(700).astype(np.float32) for number in range(3)}
         for name, value in {**values, **STATE}.items():
             tf1.get_variable(name, initializer=value)
         session.run(tf1.global_variables_initializer())
         source = tf1.train.Saver().save(session, str(tmp_path / "old" / "model"))
     assert checkpoint("convert", source, tmp_path / "model", "--to", "v1")[0] == 0
-    assert len([name for name in os.listdir(str(tmp_path)) if ".data-" in name]) > 2
     reader = tf.train.load_checkpoint(str(tmp_path / "model"))
     for name, value in values.items():
         np.testing.assert_array_equal(reader.get_tensor(name), value)
     assert checkpoint("inspect", tmp_path / "model")[0] == 0
+
+
+@pytest.mark.parametrize("suffix", [".index", ".data-00000-of-00001"])
+def test_a_file_of_the_destination_means_its_prefix(suffix, source, tmp_path, checkpoint):
+    new = tmp_path / "new" / "out"
+    assert checkpoint("convert", source, str(new) + suffix, "--to", "v1")[0] == 0
+    assert listing(tmp_path / "new") == ["checkpoint", "out.data-00000-of-00001", "out.index"]
+    assert tf.train.latest_checkpoint(str(tmp_path / "new")) == str(new)
+    status, _, err = checkpoint("convert", source, str(source) + suffix, "--to", "v1", "--force")
+    assert status == 2
+    assert "never changed" in err
 
 
 def test_tensors_of_all_kinds_pass_unchanged(tmp_path, checkpoint):

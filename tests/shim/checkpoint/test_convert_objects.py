@@ -175,6 +175,7 @@ def test_an_inner_optimizer_under_two_names_is_refused(tmp_path, checkpoint):
     """Written here as TensorFlow 2.2 does it: by changing the graph of a file of its."""
     from tf_lossscale._checkpoint import by_object
     from tf_lossscale._checkpoint.errors import CheckpointError
+    from tf_lossscale._checkpoint.object_graph import Child
     from tf_lossscale._checkpoint.tensors import Reader
 
     source, _ = prefix_of("2.2.3/keras_experimental.*/dynamic_adam")
@@ -186,7 +187,7 @@ def test_an_inner_optimizer_under_two_names_is_refused(tmp_path, checkpoint):
         for child in node.children
         if child.local_name == "base_optimizer"
     ]
-    graph.nodes[0].children.add(local_name="inner", node_id=inner)
+    graph.nodes[0].children.append(Child("inner", inner))
     with pytest.raises(CheckpointError, match="a second time, as inner"):
         by_object.plan(graph, reader.tensors)
 

@@ -1,0 +1,23 @@
+"""What may happen to a file: it is cut short, or a bit changes."""
+
+import random
+
+__all__ = ["damages"]
+
+CASES = {"small": 40, "full": 120}
+
+
+def damages(contents, size, seed):
+    """Yields descriptions and damaged contents: cut short, and with one byte changed."""
+    lengths, places = set(range(len(contents))), list(range(len(contents)))
+    if size != "long":
+        seeded = random.Random(seed)
+        lengths = {0, 1, len(contents) - 1, *seeded.sample(range(len(contents)), CASES[size] // 3)}
+        places = seeded.sample(range(len(contents)), min(len(contents), CASES[size]))
+    for length in sorted(lengths):
+        yield f"cut to {length}", contents[:length]
+    flips = random.Random(seed)
+    for place in sorted(places):
+        changed = bytearray(contents)
+        changed[place] ^= 1 << flips.randrange(8)
+        yield f"byte {place} changed", bytes(changed)

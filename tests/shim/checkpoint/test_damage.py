@@ -1,0 +1,96 @@
+"""Damaged TensorFlow checkpoints: the right result, or status 2 and one line."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+import recorded_files
+import tensorflow as tf
+from damage import damages
+
+tf1 = tf.compat.v1
+# One of each layout; all of them with TFLS_TEST_SIZE=long.
+CHECKPOINTS = {
+    "contrib": ("1.15.5/contrib.LossScaleOptimizer/exponential_sgd_refvars", "v1"),
+    "v1": ("2.4.4/v1.MixedPrecisionLossScaleOptimizer/dynamic_sgd_graph", "contrib"),
+    "keras_old": ("2.2.3/keras_experimental.LossScaleOptimizer/dynamic_adam", "keras"),
+    "keras": ("2.4.4/keras_final.LossScaleOptimizer/model_dyn_checkpoint", "keras"),
+    "keras_3": ("2.21.0/keras3.LossScaleOptimizer/*_checkpoint", "keras3"),
+}
+SUFFIXES = (".index", ".data-00000-of-00001")
+
+
+@pytest.fixture(params=sorted(CHECKPOINTS))
+def copied(request, tmp_path):
+    """The prefix of a copy of a checkpoint, and what `--to` does something with it."""
+    pattern, to = CHECKPOINTS[request.param]
+    original = recorded_files.files(recorded_files.folders(pattern)[0])[0]
+    prefix = tmp_path / "old" / "model"
+    prefix.parent.mkdir()
+    for suffix in SUFFIXES:
+        shutil.copy(original + suffix, str(prefix) + suffix)
+    return str(prefix), to
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_damaged_files_of_a_checkpoint(suffix, copied, size, tmp_path, checkpoint):
+    prefix, to = copied
+    path = prefix + suffix
+    with open(path, "rb") as file:
+        contents = file.read()
+    inspect = ("inspect", prefix, "--json")
+    convert = ("convert", prefix, tmp_path / "new" / "model", "--to", to)
+    right = checkpoint(*inspect)
+    assert right[0] == 0
+    found = 0
+    for what, damaged in damages(contents, size, path):
+        with open(path, "wb") as file:
+            file.write(damaged)
+        status, out, err = checkpoint(*inspect)
+        if status != 0:
+            assert_one_line(status, out, err, prefix, what)
+            found += 1
+        else:
+            assert (status, out, err) == right, what
+        # Every byte of the data is covered by a checksum that `convert` verifies. In the index, the
+        # filling of the footer is not.
+        status, out, err = checkpoint(*convert)
+        if status != 0 or suffix != ".index":
+            assert_one_line(status, out, err, prefix, what)
+            assert not (tmp_path / "new").exists() or not os.listdir(str(tmp_path / "new")), what
+        else:
+            shutil.rmtree(str(tmp_path / "new"))
+        with open(path, "rb") as file:
+            assert file.read() == damaged
+    assert found
+
+
+def assert_one_line(status, out, err, path, what):
+    assert status == 2, (what, out, err)
+    assert out == "", what
+    assert err.count("\n") == 1, (what, err)
+    assert err.endswith("\n")
+    assert path in err, (what, err)
+    assert "cannot be read: " not in err, (what, err)  # an exception that nothing expected
+
+
+def test_damaged_checkpoints_of_one_file(tmp_path, size, checkpoint):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        tf1.get_variable("current_loss_scale", initializer=np.float32(8.0))
+        tf1.get_variable("good_steps", initializer=np.int64(3))
+        session.run(tf1.global_variables_initializer())
+        saver = tf1.train.Saver(write_version=tf1.train.SaverDef.V1)
+        path = saver.save(session, str(tmp_path / "model"), write_meta_graph=False)
+    right = checkpoint("inspect", path, "--json")
+    assert right[0] == 0
+    with open(path, "rb") as file:
+        contents = file.read()
+    for what, damaged in damages(contents, size, "one file"):
+        with open(path, "wb") as file:
+            file.write(damaged)
+        status, out, err = checkpoint("inspect", path, "--json")
+        if status != 0:
+            assert_one_line(status, out, err, path, what)
+        else:
+            assert (status, out, err) == right, what
