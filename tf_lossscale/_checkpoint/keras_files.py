@@ -3,11 +3,9 @@
 import contextlib
 import json
 import re
-import shutil
-import tempfile
-import zipfile
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from tf_lossscale._checkpoint import archives
 from tf_lossscale._checkpoint.errors import CheckpointError
 from tf_lossscale._checkpoint.layouts import (
     GOOD_STEPS,
@@ -20,12 +18,13 @@ from tf_lossscale._checkpoint.layouts import (
 )
 from tf_lossscale._checkpoint.locate import KERAS, Place
 
-__all__ = ["read"]
+__all__ = ["import_hdf5", "read"]
 
 # Keras 3 numbers the variables of an optimizer in `.keras` and `.weights.h5`. The loss-scale
 # optimizer begins with four of its own: iterations, learning rate, counter and loss scale.
 _NUMBERED = re.compile(r"(?P<owner>.+)/vars/3$")
 _OWN_KINDS = ("i", "f", "i", "f")
+_LARGEST_CONFIGURATION = 2**26
 
 
 def read(place: Place) -> Contents:
@@ -46,7 +45,12 @@ def read(place: Place) -> Contents:
     return Contents(place.path, place.format, tuple(states), configured)
 
 
-def _hdf5() -> Any:
+def import_hdf5() -> Any:
+    """Returns the module h5py.
+
+    Raises:
+      CheckpointError: it is not installed.
+    """
     try:
         import h5py  # type: ignore[import-untyped]
     except ImportError as error:
@@ -58,38 +62,32 @@ def _hdf5() -> Any:
 
 @contextlib.contextmanager
 def _open_hdf5(path: str) -> Iterator[Tuple[List[Any], Any]]:
-    try:
-        file = _hdf5().File(path, "r")
-    except OSError as error:
-        raise CheckpointError(f"{path}: not a whole HDF5 file: {error}") from error
-    with file:
+    with import_hdf5().File(path, "r") as file:
         config = file.attrs.get("training_config")
-        yield [file], json.loads(config)["optimizer_config"] if config else None
+        yield [file], _object(json.loads(config)).get("optimizer_config") if config else None
 
 
 @contextlib.contextmanager
 def _open_keras(path: str) -> Iterator[Tuple[List[Any], Any]]:
     with contextlib.ExitStack() as stack:
-        try:
-            archive = stack.enter_context(zipfile.ZipFile(path))
-            config = json.loads(archive.read("config.json").decode("utf-8"))
-            files = [
-                stack.enter_context(_hdf5().File(_unpacked(archive, name, stack), "r"))
-                for name in archive.namelist()
-                if name.endswith(".weights.h5")
-            ]
-        except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
-            raise CheckpointError(f"{path}: not a whole .keras file: {error}") from error
-        yield files, (config.get("compile_config") or {}).get("optimizer")
+        archive = stack.enter_context(archives.Archive(path))
+        config = _object(json.loads(archive.read("config.json", _LARGEST_CONFIGURATION)))
+        names = [name for name in archive.names if name.endswith(".weights.h5")]
+        if not names:
+            raise CheckpointError(f"{path}: no whole .keras file: it has no model.weights.h5")
+        files = [
+            stack.enter_context(
+                import_hdf5().File(stack.enter_context(archive.unpacked(name)), "r")
+            )
+            for name in names
+        ]
+        yield files, _object(config.get("compile_config") or {}).get("optimizer")
 
 
-def _unpacked(archive: zipfile.ZipFile, name: str, stack: contextlib.ExitStack) -> Any:
-    # HDF5 jumps about in a file, which a compressed member of an archive is slow at.
-    copy: Any = tempfile.TemporaryFile()  # noqa: SIM115, the stack closes it
-    stack.callback(copy.close)
-    with archive.open(name) as member:
-        shutil.copyfileobj(member, copy)
-    return copy
+def _object(value: Any) -> Dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("its configuration is no JSON object")
+    return value
 
 
 def _datasets(file: Any) -> Dict[str, Any]:
@@ -134,7 +132,11 @@ def _is_keras_3(name: str, datasets: Dict[str, Any]) -> bool:
 
 
 def _is_number(dataset: Any) -> bool:
-    return dataset is not None and dataset.shape == () and dataset.dtype.kind in "if"
+    if dataset is None or dataset.shape != () or dataset.dtype.kind not in "if":
+        return False
+    if dataset.external or dataset.is_virtual:
+        raise ValueError(f"{dataset.name} is stored in another file")
+    return True
 
 
 def _variable(key: str, role: str, dataset: Any) -> Variable:
@@ -148,7 +150,7 @@ def _configured(config: Any, has_state: bool) -> Iterator[Configured]:
     class_name = str(config.get("class_name"))
     if not class_name.split(">")[-1].startswith("LossScaleOptimizer"):
         return
-    settings = _settings(config.get("config") or {})
+    settings = _settings(_object(config.get("config") or {}))
     if has_state:
         note = "its state is in the file"
     elif settings.get("dynamic") is False:

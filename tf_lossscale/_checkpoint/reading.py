@@ -2,7 +2,8 @@
 
 from typing import List, Tuple
 
-from tf_lossscale._checkpoint import keras_files, names, objects
+from tf_lossscale._checkpoint import isolated, names, objects
+from tf_lossscale._checkpoint.errors import CheckpointError
 from tf_lossscale._checkpoint.layouts import Contents, State, Variable
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, Place, locate
 from tf_lossscale._checkpoint.names import Found
@@ -22,7 +23,7 @@ def read(path: str) -> Contents:
     """
     place = locate(path)
     if place.format in (HDF5, KERAS):
-        return keras_files.read(place)
+        return isolated.read(place)
     return contents_of(place, Reader(place.path))
 
 
@@ -43,6 +44,12 @@ def states_of(reader: Reader) -> Tuple[State, ...]:
 
 
 def _state(found: Found, reader: Reader) -> State:
+    missing = sorted(set(found.keys.values()) - set(reader.tensors))
+    if missing:
+        raise CheckpointError(
+            f"{reader.prefix}: damaged: its graph of objects names {missing[0]!r}, which its index "
+            "does not have"
+        )
     variables = tuple(
         Variable(key, role, reader.tensors[key].dtype, reader.number(key))
         for key, role in (

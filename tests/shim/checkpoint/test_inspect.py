@@ -316,23 +316,28 @@ def test_wrong_usage(checkpoint):
         assert checkpoint(*arguments)[0] == 0
 
 
-def test_neither_help_nor_files_of_keras_need_tensorflow(tmp_path):
-    """Help is quick then, and an .h5 file can be looked at where no TensorFlow is installed."""
+def test_nothing_needs_tensorflow(tmp_path):
+    """Everything is quick then, works without TensorFlow, and has none of its log lines."""
     path = recorded_files.files(recorded_files.folders("2.15.1/keras_final.*/model_dyn_h5")[0])[0]
+    old = recorded_files.folders("2.2.3/keras_experimental.*/dynamic_adam")[0]
+    old = recorded_files.files(old)[0]
     script = (
         "import sys\n"
         "from tf_lossscale._command import main\n"
         "main(['--help']); main(['checkpoint', 'convert', '--help'])\n"
         f"assert main(['checkpoint', 'inspect', {path!r}]) == 1\n"
+        f"assert main(['checkpoint', 'inspect', {old!r}]) == 0\n"
+        f"new = {str(tmp_path / 'new')!r}\n"
+        f"assert main(['checkpoint', 'convert', {old!r}, new, '--to', 'keras']) == 0\n"
+        f"assert main(['checkpoint', 'inspect', {str(tmp_path)!r}]) == 0\n"
         "assert not [name for name in sys.modules if name.startswith(('tensorflow', 'keras'))]\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=processes.REPOSITORY,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
     assert "checkpoint inspect|convert" in done.stdout

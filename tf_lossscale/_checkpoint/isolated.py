@@ -1,0 +1,157 @@
+"""Reads files of Keras in a process of their own.
+
+HDF5 trusts the file: a damaged one can crash the process, allocate without limit or never end. The
+child process has limits, and whatever happens to it becomes one sentence.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any, Dict, Optional
+
+from tf_lossscale._checkpoint import keras_files
+from tf_lossscale._checkpoint.errors import CheckpointError
+from tf_lossscale._checkpoint.layouts import KERAS_3, Configured, Contents, State, Variable
+from tf_lossscale._checkpoint.locate import Place
+
+__all__ = ["child", "describe", "read"]
+
+MEMORY_BYTES = 2**30
+SECONDS = 60
+# The slowest disk that counts: a large archive has more time.
+_BYTES_PER_SECOND = 10 * 2**20
+_LARGEST_ANSWER = 2**24
+_NOT_THE_FILE = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EACCES)
+
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from tf_lossscale._checkpoint.isolated import child; child(*sys.argv[2:])"
+)
+
+
+def read(place: Place) -> Contents:
+    """Returns what a file of Keras holds.
+
+    Args:
+      place: the file.
+
+    Raises:
+      CheckpointError: it cannot be read.
+    """
+    seconds = SECONDS + os.path.getsize(place.path) // _BYTES_PER_SECOND
+    # -I: neither the working directory nor the environment adds modules to the child.
+    command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path)]
+    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    try:
+        done = subprocess.run(
+            [*command, place.format, place.path, str(seconds)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CheckpointError(_too_long(place, seconds)) from error
+    return _contents(place, done.returncode, done.stdout, seconds)
+
+
+def _too_long(place: Place, seconds: int) -> str:
+    return f"{place.path}: damaged: reading it takes more than {seconds} seconds, or was stopped"
+
+
+def _contents(place: Place, status: int, answer: bytes, seconds: int) -> Contents:
+    if status in (-getattr(signal, "SIGXCPU", 0), -getattr(signal, "SIGKILL", 0)) and status:
+        raise CheckpointError(_too_long(place, seconds))
+    try:
+        values = json.loads(answer.decode("ascii"))
+    except (ValueError, RecursionError):
+        values = None
+    if status or not isinstance(values, dict):
+        raise CheckpointError(
+            f"{place.path}: damaged: it crashes the library that reads it (status {status})"
+        )
+    if "error" in values:
+        raise CheckpointError(values["error"])
+    return Contents(
+        place.path,
+        place.format,
+        tuple(
+            State(KERAS_3, tuple(Variable(*variable) for variable in state))
+            for state in values["states"]
+        ),
+        tuple(Configured(**each) for each in values["configured"]),
+    )
+
+
+def child(format_: str, path: str, seconds: str) -> None:
+    """Reads a file and prints what it holds, or what is wrong with it, as JSON."""
+    answer = os.dup(1)
+    os.dup2(2, 1)  # a library that prints does not spoil the answer
+    try:
+        keras_files.import_hdf5()
+        _set_limits(int(seconds))
+        values = describe(Place(format_, path))
+    except CheckpointError as error:
+        values = {"error": str(error)}
+    with os.fdopen(answer, "w", encoding="ascii") as file:
+        file.write(_dumped(path, values))
+
+
+def _set_limits(seconds: int) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    for kind, limit in (
+        (resource.RLIMIT_DATA, MEMORY_BYTES),
+        (resource.RLIMIT_AS, 8 * MEMORY_BYTES),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _, hard = resource.getrlimit(kind)
+        if hard == resource.RLIM_INFINITY or limit < hard:
+            with contextlib.suppress(OSError, ValueError):  # a limit that the system lacks
+                resource.setrlimit(kind, (limit, hard))
+
+
+def describe(place: Place) -> Dict[str, Any]:
+    """Returns what a file of Keras holds, or what is wrong with it, as JSON can hold it."""
+    try:
+        contents = keras_files.read(place)
+    except CheckpointError as error:
+        return {"error": str(error)}
+    except MemoryError:
+        return {
+            "error": f"{place.path}: damaged: reading it takes more than {MEMORY_BYTES} bytes of "
+            "memory"
+        }
+    except OSError as error:
+        if error.errno in _NOT_THE_FILE:
+            return {"error": f"{place.path}: {error}"}
+        return {"error": f"{place.path}: damaged, or no {place.format}: {_brief(error)}"}
+    except Exception as error:  # h5py, zipfile and their codecs raise nearly all there are
+        return {"error": f"{place.path}: damaged, or no {place.format}: {_brief(error)}"}
+    return {
+        "states": [[list(variable) for variable in state.variables] for state in contents.states],
+        "configured": [each._asdict() for each in contents.configured],
+    }
+
+
+def _dumped(path: str, values: Dict[str, Any]) -> str:
+    text: Optional[str] = None
+    with contextlib.suppress(ValueError, RecursionError):
+        text = json.dumps(values)
+    if text is None or len(text) > _LARGEST_ANSWER:
+        text = json.dumps({"error": f"{path}: damaged: its configuration is too large"})
+    return text
+
+
+def _brief(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
