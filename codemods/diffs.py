@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import os
 from collections.abc import Iterable, Iterator
+
+from .names import quoted
 
 __all__ = ["coloured", "excerpt", "unified"]
 
@@ -14,10 +17,10 @@ _NO_NEWLINE = b"\\ No newline at end of file\n"
 
 def unified(path: str, old: bytes, new: bytes) -> bytes:
     """The diff from `old` to `new`, as `git apply` and `patch -p1` take it; line ends stay."""
-    name = path.encode("utf-8", "surrogateescape")
-    name = name.replace(b"\\", b"/") if b":\\" in name else name
+    name = path.replace("\\", "/") if os.sep == "\\" else path
+    before, after = (quoted(side + name).encode("utf-8") for side in ("a/", "b/"))
     lines = difflib.diff_bytes(
-        difflib.unified_diff, _lines(old), _lines(new), b"a/" + name, b"b/" + name, lineterm=b"\n"
+        difflib.unified_diff, _lines(old), _lines(new), before, after, lineterm=b"\n"
     )
     return b"".join(line if line.endswith(b"\n") else line + b"\n" + _NO_NEWLINE for line in lines)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TextIO
 
 from ..model import Outcome
+from ..names import quoted, visible
 from ..outcome import FileOutcome, Summary
 from .text import summary_line
 
 __all__ = ["write"]
+
+_ENDS = re.compile("([\r\n])")
 
 
 def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
@@ -18,22 +22,32 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
         for finding in outcome.findings:
             level = "notice" if finding.outcome is Outcome.SAFE else "warning"
             properties = {
-                "file": finding.path,
+                "file": _file(finding.path),
                 "line": finding.line,
                 "endLine": max(finding.end_line, finding.line),
                 "col": finding.column,
-                "title": f"{finding.code} {finding.symbol} ({finding.outcome.value})",
+                "title": f"{finding.code} {visible(finding.symbol)} ({finding.outcome.value})",
             }
             stream.write(_command(level, properties, finding.message))
         if outcome.error is not None:
-            place = {"file": outcome.error.path, "line": max(outcome.error.line, 1)}
+            place = {"file": _file(outcome.error.path), "line": max(outcome.error.line, 1)}
             stream.write(_command("error", place, outcome.error.message))
     stream.write(summary_line(summary) + "\n")
 
 
 def _command(level: str, properties: dict[str, object], message: str) -> str:
     listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{level} {listed}::{_data(message)}\n"
+    return f"::{level} {listed}::{_data(_lines(message))}\n"
+
+
+def _file(path: str) -> str:
+    """The path itself, as annotations are found by it; quoted where the runner cannot decode it."""
+    return path if re.sub(r"[\r\n]", "", path).isprintable() else quoted(path)
+
+
+def _lines(text: str) -> str:
+    """The text without control characters but line ends, which GitHub shows in a message."""
+    return "".join(part if part in ("\r", "\n") else visible(part) for part in _ENDS.split(text))
 
 
 def _data(text: str) -> str:

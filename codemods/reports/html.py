@@ -10,6 +10,7 @@ from typing import TextIO
 
 from ..codes import codes
 from ..model import Finding
+from ..names import quoted, visible
 from ..outcome import FileOutcome, Summary
 
 __all__ = ["write"]
@@ -69,13 +70,13 @@ def _filters(kinds: collections.Counter[str], used: collections.Counter[str]) ->
 def _file(outcome: FileOutcome) -> Iterator[str]:
     if not outcome.findings and outcome.error is None:
         return
-    path = escape(outcome.path)
+    path = escape(outcome.path if outcome.path.isprintable() else quoted(outcome.path))
     yield f'<section data-path="{path}">\n<h2><code>{path}</code></h2>\n'
     if outcome.error is not None:
         where = f"line {outcome.error.line}" if outcome.error.line else "file"
         yield '<details class="place" data-outcome="error" data-code="" open>\n'
         yield f'<summary><span class="at">{where}</span> <span class="tag error">error</span> '
-        yield f"{escape(outcome.error.message)}</summary>\n</details>\n"
+        yield f"{escape(visible(outcome.error.message))}</summary>\n</details>\n"
     excerpts = outcome.excerpts or ("",) * len(outcome.findings)
     for finding, excerpt in zip(outcome.findings, excerpts):
         yield from _place(finding, excerpt)
@@ -88,7 +89,7 @@ def _place(finding: Finding, excerpt: str) -> Iterator[str]:
     yield f'<details class="place" data-outcome="{outcome}" data-code="{escape(finding.code)}">\n'
     yield f'<summary><span class="at">{finding.line}:{finding.column}</span> '
     yield f'<span class="tag {outcome}">{escape(finding.code)} {said}</span> '
-    yield f"<code>{escape(finding.symbol)}</code>: {escape(finding.message)}</summary>\n"
+    yield f"<code>{escape(finding.symbol)}</code>: {escape(visible(finding.message))}</summary>\n"
     if excerpt:
         yield '<pre tabindex="0">'
         for line in excerpt.rstrip("\n").split("\n"):

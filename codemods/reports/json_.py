@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
+from ..names import is_utf8, quoted
 from ..outcome import FileOutcome, Summary
 
 __all__ = ["write"]
@@ -34,7 +35,7 @@ def _findings(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, object]]:
     for outcome in outcomes:
         for finding in outcome.findings:
             yield {
-                "path": finding.path,
+                "path": _path(finding.path),
                 "line": finding.line,
                 "column": finding.column,
                 "code": finding.code,
@@ -49,4 +50,9 @@ def _errors(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, object]]:
     for outcome in outcomes:
         error = outcome.error
         if error is not None:
-            yield {"path": error.path, "line": error.line, "message": error.message}
+            yield {"path": _path(error.path), "line": error.line, "message": error.message}
+
+
+def _path(path: str) -> str:
+    """The path itself; quoted where it is not UTF-8, as JSON could not hold it, or looks quoted."""
+    return path if is_utf8(path) and not path.startswith('"') else quoted(path)

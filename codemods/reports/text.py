@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from ..model import FileError, Finding, Outcome
+from ..names import quoted, visible
 from ..outcome import FileOutcome, Summary
 
 __all__ = ["error_line", "line_of", "summary_line", "write"]
@@ -26,14 +27,14 @@ def line_of(finding: Finding) -> str:
     outcome = finding.outcome.value
     if finding.outcome is not Outcome.MANUAL and not finding.applied:
         outcome += " (not applied)"
-    place = f"{finding.path}:{finding.line}:{finding.column}"
-    return f"{place}: {finding.code} {outcome} {finding.symbol}: {finding.message}"
+    place = f"{quoted(finding.path)}:{finding.line}:{finding.column}"
+    return f"{place}: {finding.code} {outcome} {visible(f'{finding.symbol}: {finding.message}')}"
 
 
 def error_line(error: FileError) -> str:
     """`path:line: error: message`."""
-    place = error.path + (f":{error.line}" if error.line else "")
-    return f"{place}: error: {error.message}"
+    place = quoted(error.path) + (f":{error.line}" if error.line else "")
+    return f"{place}: error: {visible(error.message)}"
 
 
 def summary_line(summary: Summary) -> str:
