@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
-from .settings import SettingsError, load
+from .names import visible
+from .settings import Settings, SettingsError, load
 
 __all__ = ["main"]
 
@@ -52,7 +53,8 @@ def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
     if arguments.write and (arguments.check or paths == ["-"]):
         parser.error("--write goes neither with --check nor with -")
     try:
-        settings = load([arguments.stdin_filename or "."] if paths == ["-"] else paths)
+        named = [arguments.stdin_filename or "."] if paths == ["-"] else paths
+        settings = load(named) if arguments.settings else Settings({})
     except SettingsError as error:
         print(f"{parser.prog}: error: {error}", file=sys.stderr)
         return 2
@@ -63,16 +65,21 @@ def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
         return settings.values.get(name, default) if said is None else said
 
     try:
-        request = migrate.Request.of(paths, arguments, chosen, settings.directory)
+        request = migrate.Request.of(paths, arguments, chosen, settings)
     except ValueError as error:
         parser.error(str(error))
     return migrate.run(request)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Names files in its errors so that they are safe to print: `*` of a shell can be any name."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(visible(message))
+
+
 def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=prog, description="Move code off TensorFlow's loss-scale classes."
-    )
+    parser = _Parser(prog=prog, description="Move code off TensorFlow's loss-scale classes.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_migrate(commands)
     commands.add_parser("rules", help="list the rules", description="List the rules.")
@@ -131,6 +138,12 @@ def _add_migrate(commands: Any) -> None:
         "--follow-links-outside",
         action="store_true",
         help="follow symbolic links out of the named paths",
+    )
+    add(
+        "--no-settings",
+        dest="settings",
+        action="store_false",
+        help="take no settings from pyproject.toml",
     )
     add("--stdin-filename", metavar="FILE", help="the name of what comes from stdin")
     add("-v", "--verbose", action="store_true", help="say why each file was left unchanged")

@@ -6,20 +6,27 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, Callable, NamedTuple, Optional, TextIO, Union
 
 from . import reports, write
 from .diffs import coloured
 from .discover import Candidate, Excludes, Skipped, Warned, discover, words
 from .model import FileError, Options, Target
+from .names import quoted, visible
 from .outcome import FileOutcome, Plan, Spool, Summary
 from .prefilter import may_concern
-from .reports import Report, text
+from .reports import Report, files, text
+from .settings import Settings
 from .terminal import Progress, has_colours, put
-from .work_tree import why_dirty
+from .work_tree import not_restorable
 
 __all__ = ["Request", "run"]
+
+_JOBS_PER_CORE = 4
+"""More processes than that only take memory, whoever asks for them."""
+
+_Step = Union[Candidate, FileOutcome]
 
 
 class Request(NamedTuple):
@@ -37,6 +44,7 @@ class Request(NamedTuple):
       stdin_filename: the name of what comes from stdin.
       verbose: say why each file was left.
       follow_links_outside: follow symbolic links out of the named paths.
+      settings_note: the line of the summary about the settings; empty without such.
     """
 
     paths: Sequence[str]
@@ -50,6 +58,7 @@ class Request(NamedTuple):
     stdin_filename: str
     verbose: bool
     follow_links_outside: bool = False
+    settings_note: str = ""
 
     @classmethod
     def of(
@@ -57,7 +66,7 @@ class Request(NamedTuple):
         paths: Sequence[str],
         arguments: argparse.Namespace,
         chosen: Callable[[str, Any], Any],
-        settings_directory: str,
+        settings: Settings,
     ) -> Request:
         """From the command line and the settings.
 
@@ -65,7 +74,7 @@ class Request(NamedTuple):
           paths: what was named.
           arguments: the command line.
           chosen: option and default to the value that the command line or the settings give.
-          settings_directory: what globs of the settings are relative to.
+          settings: of the project.
 
         Raises:
           ValueError: a value cannot be used.
@@ -79,7 +88,7 @@ class Request(NamedTuple):
             ignore=ignore,
             mark=chosen("mark", False),
         )
-        base = settings_directory if arguments.exclude is None else os.getcwd()
+        base = settings.directory if arguments.exclude is None else os.getcwd()
         asked = tuple(reports.parse(one) for one in chosen("report", ["text"]))
         if sum(report.file is None for report in asked) > 1:
             raise ValueError("only one --report can go to stdout; write FORMAT:FILE for the others")
@@ -90,12 +99,13 @@ class Request(NamedTuple):
             write=arguments.write,
             show_diff=not (arguments.write or arguments.check or to_stdout),
             excludes=Excludes(tuple((glob, base) for glob in chosen("exclude", []))),
-            jobs=chosen("jobs", None) or _cores(),
+            jobs=min(chosen("jobs", None) or _cores(), _JOBS_PER_CORE * _cores()),
             reports=asked,
             allow_dirty=chosen("allow_dirty", False),
             stdin_filename=arguments.stdin_filename or "<stdin>",
             verbose=arguments.verbose,
             follow_links_outside=arguments.follow_links_outside,
+            settings_note=settings.shown(lambda name: getattr(arguments, name) is None),
         )
 
 
@@ -106,21 +116,38 @@ def run(request: Request) -> int:
             return _refuse(f"--report {report.format}:{report.file}: its directory does not exist")
     if list(request.paths) == ["-"]:
         return _run_stdin(request)
-    why = why_dirty(request.paths) if request.write and not request.allow_dirty else None
-    plan = _plan(request, write=request.write and why is None)
+    plan = _plan(request, write=request.write)
     summary = Summary(wrote=request.write)
     with contextlib.closing(Spool()) as spool, contextlib.closing(Progress()) as progress:
         steps = _search(request, summary, progress)
+        if request.write and not request.allow_dirty:
+            why = _why_not_written(request, steps, progress)
+            if why is not None:
+                progress.clear()
+                what = "commit or stash that, or pass --allow-dirty"
+                return _refuse(f"nothing written: {why}; {what}")
         for outcome in _outcomes(steps, plan, request.jobs, progress):
             summary.add(outcome)
-            if why is None:
-                spool.append(outcome._replace(diff=b"", note=""))
-                progress.clear()
-                _show(outcome, request)
+            spool.append(outcome._replace(diff=b"", note=""))
+            progress.clear()
+            _show(outcome, request)
         progress.clear()
-        if why is not None and summary.changed:
-            return _refuse(f"nothing written: {why}; commit or stash that, or pass --allow-dirty")
         return max(_report(request, spool, summary, sys.stdout), summary.status)
+
+
+def _why_not_written(request: Request, steps: Sequence[_Step], progress: Progress) -> Optional[str]:
+    """Why the first file that would change must not be overwritten; None where all may be."""
+    reasons = not_restorable(step.real for step in steps if isinstance(step, Candidate))
+    if not reasons:
+        return None
+    # Which files change shows only when they are processed; nothing is written yet.
+    plan = _plan(request, write=False)._replace(diff=False, excerpts=False)
+    outcomes = _outcomes(steps, plan, request.jobs, progress)
+    with contextlib.closing(outcomes):
+        for step, outcome in zip(steps, outcomes):
+            if outcome.changed and isinstance(step, Candidate) and step.real in reasons:
+                return reasons[step.real]
+    return None
 
 
 def _run_stdin(request: Request) -> int:
@@ -146,9 +173,6 @@ def _plan(request: Request, write: bool) -> Plan:
     return Plan(request.options, write, diff=request.show_diff, excerpts=pages)
 
 
-_Step = Union[Candidate, FileOutcome]
-
-
 def _search(request: Request, summary: Summary, progress: Progress) -> list[_Step]:
     """What to process and, in its place among that, what can be told at once.
 
@@ -161,7 +185,8 @@ def _search(request: Request, summary: Summary, progress: Progress) -> list[_Ste
             steps.append(FileOutcome(error.path, error=error))
         elif isinstance(found, Warned):
             progress.clear()
-            print(f"{_shown(found.path)}: warning: {found.why}", file=sys.stderr)
+            why = visible(found.why)
+            print(f"{quoted(_shown(found.path))}: warning: {why}", file=sys.stderr)
         elif isinstance(found, Skipped):
             if request.verbose:
                 steps.append(FileOutcome(_shown(found.path), note=found.why))
@@ -196,7 +221,7 @@ def _says_nothing(step: _Step) -> bool:
 
 def _outcomes(
     steps: Sequence[_Step], plan: Plan, jobs: int, progress: Progress
-) -> Iterator[FileOutcome]:
+) -> Generator[FileOutcome, None, None]:
     candidates = [step for step in steps if isinstance(step, Candidate)]
     processed: Iterator[FileOutcome] = iter(())
     if candidates:
@@ -221,12 +246,14 @@ def _show(outcome: FileOutcome, request: Request) -> None:
         diff = coloured(outcome.diff) if has_colours(sys.stdout) else outcome.diff
         put(sys.stdout, diff)
     elif request.verbose and not outcome.changed:
-        print(f"{outcome.path}: left: {outcome.note}", file=sys.stderr)
+        print(f"{quoted(outcome.path)}: left: {visible(outcome.note)}", file=sys.stderr)
 
 
 def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) -> int:
     """Makes the reports; 2 where one cannot be written."""
     status = 0
+    if request.settings_note:
+        print(request.settings_note, file=sys.stderr)
     for report in request.reports:
         if report.file is None:
             # What went wrong has its line on stderr already.
@@ -235,7 +262,7 @@ def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) ->
             reports.write(report.format, told, summary, stream)
             continue
         try:
-            with open(report.file, "w", encoding="utf-8", errors="surrogateescape") as file:
+            with files.replacing(report.file) as file:
                 reports.write(report.format, spool, summary, file)
         except OSError as error:
             status = _refuse(f"--report {report.format}:{report.file}: {error.strerror}")
@@ -243,7 +270,7 @@ def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) ->
 
 
 def _refuse(message: str) -> int:
-    print(f"tf-lossscale: error: {message}", file=sys.stderr)
+    print(f"tf-lossscale: error: {visible(message)}", file=sys.stderr)
     return 2
 
 

@@ -23,10 +23,10 @@ def test_settings_hold_and_the_command_line_wins(command_line):
         ('ignore = "LS3"', 0),
         ('select = ["LS1", "LS2"]', 0),
         ('select = ["LS3"]', 1),
-        ('exclude = ["a.py"]', 0),
         ("keras = 3", 1),
         ("jobs = 1", 1),
-        ("unsafe = true\nmark = true\nallow-dirty = true", 1),
+        ("mark = true", 1),
+        ("unsafe = false\nallow-dirty = false\nexclude = []", 1),
         ('report = ["json"]', 1),
     ],
 )
@@ -35,6 +35,38 @@ def test_each_key(command_line, text, status):
     given(command_line, f"[tool.tf-lossscale]\n{text}\n")
     ran = command_line.run("migrate")
     assert (ran.status, ran.err) == (status, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "shown"),
+    [
+        ('exclude = ["a.py", "b\\n"]', 0, 'exclude = a.py, "b\\n"'),
+        ("unsafe = true\nallow-dirty = true", 1, "allow-dirty = true; unsafe = true"),
+    ],
+)
+def test_keys_that_users_must_know_of_are_shown(command_line, text, status, shown):
+    command_line.write(a=LEGACY)
+    given(command_line, f"[tool.tf-lossscale]\n{text}\n")
+    for argv in (["migrate"], ["migrate", "--write"], ["migrate", "--report", "json"]):
+        ran = command_line.run(*argv)
+        assert ran.err == f"settings of pyproject.toml: {shown}\n"
+    ran = command_line.run("migrate", "--no-settings")
+    assert ran.err == ""
+
+
+def test_what_the_command_line_overrides_is_not_shown(command_line):
+    command_line.write(a=LEGACY)
+    text = "unsafe = true\nallow-dirty = true\nexclude = ['a.py']"
+    given(command_line, f"[tool.tf-lossscale]\n{text}\n")
+    ran = command_line.run("migrate", "--exclude", "x", "--no-unsafe", "--allow-dirty")
+    assert (ran.status, ran.err) == (1, "")
+
+
+def test_the_settings_can_be_left_out(command_line):
+    command_line.write(a=LEGACY)
+    given(command_line, "[tool.tf-lossscale]\nnonsense = 1\n")
+    assert command_line.run("migrate").status == 2
+    assert command_line.run("migrate", "--no-settings").status == 1
 
 
 def test_a_flag_of_the_settings_can_be_taken_back(command_line):

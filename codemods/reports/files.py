@@ -1,0 +1,98 @@
+"""Files of reports: each is complete under another name before it takes the place of an old one."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import Optional, TextIO
+
+from ..leftovers import claim, new_name
+
+__all__ = ["replacing"]
+
+_BY_HANDLE = {os.open, os.unlink, os.stat, os.rename} <= os.supports_dir_fd
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[TextIO]:
+    """A stream whose text replaces the file `path` once the block is left without an exception.
+
+    No link is followed: one that has the name of the file is itself replaced, and a directory below
+    the working directory must not be one. A character device such as /dev/null is written to.
+
+    Raises:
+      OSError: the file cannot be made, or is neither a regular file nor a link to one.
+    """
+    directory, name = os.path.split(os.path.abspath(path))
+    with _handle(directory) as handle:
+        where = name if handle is not None else os.path.join(directory, name)
+        if _is_device(where, handle):
+            descriptor = os.open(where, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0), dir_fd=handle)
+            with _text(descriptor) as file:
+                yield file
+            return
+        temporary = new_name()
+        if handle is None:
+            temporary = os.path.join(directory, temporary)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
+        descriptor = os.open(temporary, flags, 0o666, dir_fd=handle)
+        try:
+            with _text(descriptor) as file:
+                claim(descriptor)
+                yield file
+            os.replace(temporary, where, src_dir_fd=handle, dst_dir_fd=handle)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=handle)
+            raise
+
+
+def _text(descriptor: int) -> TextIO:
+    return open(descriptor, "w", encoding="utf-8", errors="surrogateescape")
+
+
+def _is_device(where: str, handle: Optional[int]) -> bool:
+    try:
+        status = os.lstat(where, dir_fd=handle)
+        if stat.S_ISCHR(status.st_mode):
+            return True
+        link = stat.S_ISLNK(status.st_mode)
+        target = os.stat(where, dir_fd=handle) if link else status
+    except OSError:  # nothing there yet, or a link to nothing
+        return False
+    if link and not stat.S_ISREG(target.st_mode):
+        raise OSError(0, "Is a link to what is not a regular file", where)
+    if not (stat.S_ISREG(target.st_mode) or stat.S_ISDIR(target.st_mode)):
+        raise OSError(0, "Is not a regular file", where)
+    return False
+
+
+@contextlib.contextmanager
+def _handle(directory: str) -> Iterator[Optional[int]]:
+    """A handle of the directory; None where the system has none.
+
+    From the working directory down no link is followed, as the repository may have made it. The way
+    to a directory outside is the user's.
+    """
+    if not _BY_HANDLE:
+        yield None
+        return
+    here = os.getcwd()
+    inside = os.path.commonpath([here, directory]) == here
+    flags = os.O_RDONLY | os.O_DIRECTORY
+    handle = os.open(here if inside else directory, flags)
+    try:
+        parts = os.path.relpath(directory, here).split(os.sep) if inside else []
+        for part in parts:
+            if stat.S_ISLNK(os.lstat(part, dir_fd=handle).st_mode):
+                raise OSError(errno.ELOOP, f"{part} is a symbolic link, which is not followed")
+            below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=handle)
+            os.close(handle)
+            handle = below
+        yield handle
+    finally:
+        os.close(handle)

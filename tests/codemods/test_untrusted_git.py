@@ -1,0 +1,473 @@
+"""A work tree's git settings are data: the guard of `--write` runs nothing of them.
+
+Each tripwire is first shown to work: an ordinary git command in the same repository trips it.
+"""
+
+import os
+import stat
+import subprocess
+
+import pytest
+from command_line import FINAL, LEGACY
+from file_system import snapshot
+from tf_lossscale_codemods import git as guarded_git
+
+WHO = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
+
+
+def git(*arguments: str, where: str = ".", check: bool = True, **more) -> bytes:
+    ran = subprocess.run(
+        ["git", *WHO, *arguments],
+        cwd=where,
+        check=check,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        **more,
+    )
+    return ran.stdout
+
+
+def commit_all(where: str = ".") -> None:
+    git("add", "-f", ".", where=where)
+    git("commit", "-q", "--no-verify", "-m", "all", where=where)
+
+
+@pytest.fixture
+def wire(tmp_path):
+    return Wire(tmp_path / "outside")
+
+
+class Wire:
+    """Programs that leave a trace in a directory of their own when they run."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.traces = directory / "traces"
+        self.traces.mkdir(parents=True)
+
+    def program(self, name: str, then: str = "cat") -> str:
+        path = self.directory / name
+        path.write_text(f"#!/bin/sh\necho ran >> '{self.traces}/{name}'\n{then}\n")
+        path.chmod(0o755)
+        return str(path)
+
+    def take(self) -> list:
+        """The programs that have run since the last time."""
+        names = sorted(os.listdir(self.traces))
+        for name in names:
+            os.unlink(self.traces / name)
+        return names
+
+
+@pytest.fixture
+def repository(command_line):
+    git("init", "-q")
+    command_line.write(a=LEGACY, src__b=LEGACY)
+    command_line.path("notes.txt").write_text("x\n")
+    commit_all()
+    return command_line
+
+
+def touch_all() -> None:
+    """Makes git look at the content of each file, as its time is not that of the index."""
+    for name in ("a.py", "src/b.py", "notes.txt"):
+        os.utime(name, (1, 1))
+
+
+def set_config(**values: str) -> None:
+    for key, value in values.items():
+        git("config", key.replace("__", "."), value)
+
+
+def attributes(line: str) -> None:
+    # Not .gitattributes, which would be a change that is not committed.
+    with open(".git/info/attributes", "w", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+def with_fsmonitor(wire):
+    set_config(core__fsmonitor=wire.program("fsmonitor"))
+    return ["status"]
+
+
+def with_hooks(wire):
+    for name in ("post-index-change", "reference-transaction", "post-checkout", "pre-auto-gc"):
+        os.symlink(wire.program("hook", "exit 0"), os.path.join(".git/hooks", name))
+    touch_all()
+    return ["status"]
+
+
+def with_hooks_path(wire):
+    os.mkdir(".git/elsewhere")
+    os.symlink(wire.program("hook", "exit 0"), ".git/elsewhere/post-index-change")
+    set_config(core__hooksPath=os.path.abspath(".git/elsewhere"))
+    touch_all()
+    return ["status"]
+
+
+def with_clean_filter(wire):
+    set_config(filter__x__clean=wire.program("clean"), filter__x__smudge=wire.program("smudge"))
+    set_config(filter__x__required="true")
+    attributes("* filter=x")
+    touch_all()
+    return ["status"]
+
+
+def with_process_filter(wire):
+    set_config(filter__x__process=wire.program("process", "exit 1"))
+    attributes("* filter=x")
+    touch_all()
+    return ["status"]
+
+
+def with_textconv(wire):
+    set_config(diff__x__textconv=wire.program("textconv", 'cat "$1"'))
+    attributes("* diff=x")
+    return ["show", "HEAD"]
+
+
+def with_external_diff(wire):
+    set_config(diff__external=wire.program("external-diff", "exit 0"))
+    return ["diff", "--ext-diff", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", "HEAD"]
+
+
+def with_diff_driver(wire):
+    set_config(diff__x__command=wire.program("diff-driver", "exit 0"))
+    attributes("* diff=x")
+    return ["diff", "--ext-diff", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", "HEAD"]
+
+
+def with_alias(wire):
+    for name in ("ls-tree", "stat"):
+        set_config(**{f"alias__{name}": "!" + wire.program("alias")})
+    for name in ("ls-files", "cat-file", "rev-parse", "diff-index", "check-attr", "config"):
+        set_config(**{f"alias__{name}": "!" + wire.program("alias")})
+    return ["stat"]
+
+
+def with_lazy_fetch(wire):
+    """A partial clone that lacks an object: asked for it, git runs what the repository says."""
+    set_config(protocol__ext__allow="always", core__repositoryFormatVersion="1")
+    set_config(extensions__partialClone="origin", remote__origin__promisor="true")
+    set_config(remote__origin__url=f"ext::{wire.program('transport', 'exit 1')}")
+    name = git("rev-parse", "HEAD:a.py").decode().strip()
+    os.unlink(os.path.join(".git/objects", name[:2], name[2:]))
+    return ["cat-file", "-p", name]
+
+
+TRIPS = [
+    with_fsmonitor,
+    with_hooks,
+    with_hooks_path,
+    with_clean_filter,
+    with_process_filter,
+    with_textconv,
+    with_external_diff,
+    with_diff_driver,
+    with_alias,
+    with_lazy_fetch,
+]
+
+
+@pytest.mark.parametrize("trip", TRIPS, ids=lambda trip: trip.__name__)
+@pytest.mark.parametrize("state", ["clean", "changed", "untracked"])
+def test_nothing_of_a_work_tree_runs(repository, wire, tmp_path, trip, state):
+    control = trip(wire)
+    git(*control, check=False)
+    assert wire.take(), "the tripwire does not work"
+    trip_again = {with_hooks, with_hooks_path, with_clean_filter, with_process_filter}
+    if trip in trip_again:
+        touch_all()
+    if state == "changed":
+        repository.path("notes.txt").write_text("y\n")
+    elif state == "untracked":
+        repository.write(new=LEGACY)
+    before = snapshot(wire.directory)
+    tree = snapshot(repository.directory)
+    assert repository.run("migrate").status == 1
+    assert repository.run("migrate", "--check").status == 1
+    assert snapshot(repository.directory) == tree
+    ran = repository.run("migrate", "--write")
+    assert wire.take() == []
+    assert snapshot(wire.directory) == before
+    clean = state == "clean" and trip is not with_lazy_fetch
+    assert ran.status == (0 if clean else 2), ran.err
+    found = repository.bytes_on_disk()
+    assert found["a.py"] == found["src/b.py"] == (FINAL if clean else LEGACY)
+    if not clean:
+        assert snapshot(repository.directory) == tree
+    # Nothing of git's has changed either.
+    after = snapshot(repository.directory / ".git")
+    assert after == {path: was for path, was in tree.items() if path in after}
+
+
+def test_the_environment_of_git_does_not_reach_it(repository, wire, monkeypatch):
+    git("init", "-q", "../other")
+    for name in ("GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PAGER"):
+        monkeypatch.setenv(name, wire.program(name))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.fsmonitor")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", wire.program("fsmonitor"))
+    git("status", check=False)
+    assert wire.take() == ["fsmonitor"]
+    monkeypatch.setenv("GIT_DIR", str(repository.directory.parent / "other/.git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(repository.directory.parent / "other"))
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nonexistent")
+    repository.path("a.py").write_bytes(LEGACY + b"# not committed\n")
+    ran = repository.run("migrate", "--write")
+    assert ran.status == 2
+    assert "has changes that are not committed: a.py" in ran.err
+    repository.path("a.py").write_bytes(LEGACY)
+    assert repository.run("migrate", "--write").status == 0
+    assert wire.take() == []
+
+
+def test_a_program_called_git_in_the_repository_does_not_run(repository, wire, monkeypatch):
+    os.symlink(wire.program("git"), "git")
+    monkeypatch.setenv("PATH", os.pathsep.join([".", "", "./", os.environ["PATH"]]))
+    assert git("version") == b""
+    assert wire.take() == ["git"]
+    assert repository.run("migrate", "--write").status == 0
+    assert wire.take() == []
+
+
+@pytest.mark.parametrize("name", ["config", "HEAD", "index", "objects/info/alternates"])
+def test_a_pipe_among_gits_files_holds_no_run(repository, monkeypatch, name):
+    path = repository.path(os.path.join(".git", name))
+    if path.exists():
+        path.unlink()
+    os.mkfifo(path)
+    monkeypatch.setattr(guarded_git, "_SECONDS", 2.0)
+    ran = repository.run("migrate", "--write")
+    assert ran.status == 2
+    assert "nothing written" in ran.err
+    assert stat.S_ISFIFO(os.stat(path).st_mode)
+    assert repository.bytes_on_disk()["a.py"] == LEGACY
+
+
+# Each file is looked up in the work tree that holds it.
+
+
+def refused(command_line, *argv: str, says: str) -> None:
+    """`--write` changes nothing and says why; with `--allow-dirty` it would."""
+    before = snapshot(command_line.directory.parent)
+    ran = command_line.run("migrate", "--write", *argv)
+    assert (ran.status, ran.out) == (2, b"")
+    assert ran.err.startswith("tf-lossscale: error: nothing written: ")
+    assert says in ran.err
+    assert snapshot(command_line.directory.parent) == before
+    assert command_line.run("migrate", "--check", *argv).status == 1
+    assert command_line.run("migrate", "--write", "--allow-dirty", *argv).status == 0
+
+
+UNCOMMITTED = LEGACY + b"# not committed\n"
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_nested_repository_is_asked_itself(repository, ignored):
+    git("init", "-q", "nested")
+    repository.write(nested__c=LEGACY)
+    commit_all("nested")
+    named = ["nested"] if ignored else ["."]
+    if ignored:
+        repository.path(".gitignore").write_text("nested\n")
+        commit_all()
+    repository.path("nested/c.py").write_bytes(UNCOMMITTED)
+    refused(repository, *named, says="nested has changes that are not committed: c.py")
+
+
+@pytest.mark.parametrize("ignore", ["none", "all"])
+@pytest.mark.parametrize("change", ["modified", "untracked", "staged"])
+def test_a_submodule_is_asked_itself(repository, ignore, change):
+    git("init", "-q", "../origin")
+    repository.path("../origin/c.py").write_bytes(LEGACY)
+    commit_all("../origin")
+    git("submodule", "--quiet", "add", os.path.abspath("../origin"), "sub")
+    git("config", "-f", ".gitmodules", "submodule.sub.ignore", ignore)
+    commit_all()
+    assert os.path.isfile("sub/.git")
+    name = "new.py" if change == "untracked" else "c.py"
+    repository.path(f"sub/{name}").write_bytes(UNCOMMITTED)
+    if change == "staged":
+        git("add", ".", where="sub")
+    refused(repository, says=f"sub has changes that are not committed: {name}")
+
+
+def test_a_clean_submodule_is_written(repository):
+    git("init", "-q", "../origin")
+    repository.path("../origin/c.py").write_bytes(LEGACY)
+    commit_all("../origin")
+    git("submodule", "--quiet", "add", os.path.abspath("../origin"), "sub")
+    commit_all()
+    assert repository.run("migrate", "--write").status == 0
+    assert repository.bytes_on_disk()["sub/c.py"] == FINAL
+
+
+def test_a_second_work_tree_is_asked_itself(repository):
+    git("worktree", "add", "-q", "../second")
+    repository.path("../second/a.py").write_bytes(UNCOMMITTED)
+    refused(repository, "../second", says="second has changes that are not committed: a.py")
+
+
+def test_a_tree_that_was_named_by_a_link_is_asked(repository):
+    git("init", "-q", "../other")
+    repository.path("../other/c.py").write_bytes(LEGACY)
+    commit_all("../other")
+    repository.path("../other/c.py").write_bytes(UNCOMMITTED)
+    os.symlink("../other", "link")
+    commit_all()
+    refused(repository, "link/", says="other has changes that are not committed: c.py")
+
+
+@pytest.mark.parametrize("how", [".gitignore", "info/exclude", "core.excludesFile"])
+def test_a_file_that_git_ignores_cannot_be_given_back(repository, tmp_path, how):
+    file = {".gitignore": ".gitignore", "info/exclude": ".git/info/exclude"}.get(how, "../ignores")
+    with open(file, "w", encoding="utf-8") as ignores:
+        ignores.write("generated.py\n")
+    if how == "core.excludesFile":
+        set_config(core__excludesFile=os.path.abspath(file))
+    if how == ".gitignore":
+        commit_all()
+    repository.write(generated=LEGACY)
+    before = repository.bytes_on_disk()
+    ran = repository.run("migrate", "--write", "generated.py")
+    assert ran.status == 2
+    assert "generated.py" in ran.err
+    assert repository.bytes_on_disk() == before
+
+
+def test_a_dirty_file_that_does_not_change_holds_nothing_up(repository):
+    repository.path(".gitignore").write_text("generated.py\n")
+    commit_all()
+    # It has a legacy name, so a rule must look at it, but nothing to rewrite.
+    repository.write(generated=b"# LossScaleOptimizer\n")
+    assert repository.run("migrate", "--write", "a.py", "generated.py").status == 0
+    assert repository.bytes_on_disk()["a.py"] == FINAL
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_what_git_was_told_to_overlook_is_looked_at(repository, flag):
+    git("update-index", flag, "a.py")
+    repository.path("a.py").write_bytes(UNCOMMITTED)
+    assert git("status", "--porcelain") == b""
+    refused(repository, "a.py", says="a.py has changes that are not committed")
+
+
+def test_the_same_size_and_time_do_not_hide_a_change(repository):
+    status = os.stat("a.py")
+    os.utime("a.py", (1_000_000_000, 1_000_000_000))
+    git("update-index", "--refresh", check=False)
+    changed = LEGACY.replace(b"opt = ", b"abc = ")
+    repository.path("a.py").write_bytes(changed)
+    os.utime("a.py", (1_000_000_000, 1_000_000_000))
+    assert os.stat("a.py").st_size == status.st_size
+    refused(repository, "a.py", says="a.py has changes that are not committed")
+
+
+def test_content_that_git_has_lost_cannot_be_given_back(repository):
+    name = git("rev-parse", "HEAD:a.py").decode().strip()
+    path = os.path.join(".git/objects", name[:2], name[2:])
+    os.chmod(path, 0o644)
+    with open(path, "wb") as file:
+        file.write(b"damaged")
+    ran = repository.run("migrate", "--write", "src", "a.py")
+    assert ran.status == 2
+    assert repository.bytes_on_disk()["src/b.py"] == LEGACY
+    os.unlink(path)
+    ran = repository.run("migrate", "--write", "a.py")
+    assert ran.status == 2
+    assert "git has lost the committed content of" in ran.err
+    assert repository.bytes_on_disk()["a.py"] == LEGACY
+
+
+def test_a_repository_without_a_commit_gives_nothing_back(command_line):
+    git("init", "-q")
+    command_line.write(a=LEGACY)
+    git("add", ".")
+    refused(command_line, says="has changes that are not committed: a.py")
+
+
+def test_a_merge_with_conflicts_is_refused(repository):
+    git("checkout", "-q", "-b", "other")
+    repository.path("notes.txt").write_text("other\n")
+    commit_all()
+    git("checkout", "-q", "-")
+    repository.path("notes.txt").write_text("this\n")
+    commit_all()
+    git("merge", "-q", "other", check=False)
+    assert git("ls-files", "-u")
+    refused(repository, says="has changes that are not committed: notes.txt")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "attribute", "status"),
+    [
+        ("core.autocrlf", "true", "", 0),
+        ("core.autocrlf", "input", "", 2),
+        ("core.autocrlf", "true", "*.py -text", 2),
+        ("core.autocrlf", "false", "*.py text eol=crlf", 0),
+        ("core.eol", "crlf", "*.py text", 0),
+        ("core.eol", "crlf", "", 2),
+        ("core.eol", "crlf", "*.py text eol=lf", 2),
+    ],
+)
+def test_line_ends_count_where_git_would_not_write_them(repository, key, value, attribute, status):
+    git("config", key, value)
+    attributes(attribute)
+    for name in ("a.py", "src/b.py"):
+        repository.path(name).write_bytes(LEGACY.replace(b"\n", b"\r\n"))
+    ran = repository.run("migrate", "--write")
+    assert ran.status == status, ran.err
+    mixed = LEGACY.replace(b"\n", b"\r\n", 1)
+    assert repository.run("migrate", "--write", "--allow-dirty").status == 0
+    repository.path("a.py").write_bytes(mixed)
+    ran = repository.run("migrate", "--write", "a.py")
+    assert ran.status == 2
+
+
+def test_objects_named_by_sha256_are_found(command_line):
+    git("init", "-q", "--object-format=sha256")
+    command_line.write(a=LEGACY)
+    commit_all()
+    assert command_line.run("migrate", "--write").status == 0
+    command_line.path("a.py").write_bytes(UNCOMMITTED)
+    refused(command_line, says="has changes that are not committed: a.py")
+
+
+def test_an_index_in_two_parts_or_in_short_is_read(repository):
+    git("update-index", "--split-index")
+    git("update-index", "--index-version", "4")
+    assert repository.run("migrate", "--write").status == 0
+
+
+def test_a_work_tree_that_points_elsewhere_is_no_way_around(repository):
+    os.mkdir("../elsewhere")
+    set_config(core__worktree=os.path.abspath("../elsewhere"))
+    repository.path("a.py").write_bytes(UNCOMMITTED)
+    ran = repository.run("migrate", "--write")
+    assert ran.status == 2
+    assert "has changes that are not committed: a.py" in ran.err
+
+
+def test_a_damaged_repository_inside_another_is_refused(repository):
+    os.makedirs("inner/.git")
+    repository.write(inner__c=LEGACY)
+    ran = repository.run("migrate", "--write", "inner")
+    assert ran.status == 2
+    assert "inner is a git work tree, but git does not tell its state" in ran.err
+
+
+def test_many_files_are_asked_for_together(command_line, monkeypatch):
+    git("init", "-q")
+    command_line.write(**{f"d{number % 7}__f{number}": LEGACY for number in range(40)})
+    commit_all()
+    asked = []
+    real = guarded_git.run
+
+    def counted(top, *arguments, **more):
+        asked.append(arguments[0])
+        return real(top, *arguments, **more)
+
+    monkeypatch.setattr(guarded_git, "run", counted)
+    assert command_line.run("migrate", "--write").status == 0
+    assert len(asked) <= 6

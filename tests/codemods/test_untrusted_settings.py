@@ -1,0 +1,434 @@
+"""A repository's settings and file names are data: nothing of them writes, runs or exhausts."""
+
+import contextlib
+import json
+import os
+import random
+import stat
+import subprocess
+import time
+
+import pytest
+from command_line import LEGACY, MANUAL
+from file_system import snapshot
+from tf_lossscale_codemods import migrate, settings
+from tf_lossscale_codemods.diffs import unified
+from tf_lossscale_codemods.model import FileError, Finding, Outcome
+from tf_lossscale_codemods.names import quoted, visible
+from tf_lossscale_codemods.outcome import FileOutcome, Summary
+from tf_lossscale_codemods.reports import FORMATS, text
+
+MODES = ([], ["--check"], ["--write", "--allow-dirty"])
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """A directory of the user's, beside the repository."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("precious")
+    return outside
+
+
+def table(command_line, lines: str, where: str = "pyproject.toml") -> None:
+    command_line.path(where).write_text(f"[tool.tf-lossscale]\n{lines}\n", encoding="utf-8")
+
+
+# Reports
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+@pytest.mark.parametrize("target", ["absolute", "relative", "through a link", "in a linked folder"])
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_no_setting_names_a_file_to_write(command_line, victim, mode, target, name):
+    command_line.write(a=LEGACY)
+    os.symlink(victim / "precious", "link")
+    os.symlink(victim, "folder")
+    file = {
+        "absolute": str(victim / "precious"),
+        "relative": "../outside/precious",
+        "through a link": "link",
+        "in a linked folder": "folder/precious",
+    }[target]
+    table(command_line, f"report = [{json.dumps(name + ':' + file)}]")
+    before = snapshot(victim, command_line.directory)
+    ran = command_line.run("migrate", *mode)
+    assert ran.status == 2
+    assert "pyproject.toml:2: [tool.tf-lossscale] report = " in ran.err
+    assert f"say where the report goes on the command line: --report {name}:FILE" in ran.err
+    assert snapshot(victim, command_line.directory) == before
+
+
+def test_a_report_of_the_command_line_follows_no_link(command_line, victim):
+    command_line.write(a=LEGACY)
+    os.symlink(victim / "precious", "report.json")
+    os.symlink(victim / "new", "dangling.json")
+    os.symlink(victim, "folder")
+    before = snapshot(victim)
+    assert command_line.run("migrate", "--report", "json:report.json").status == 1
+    assert command_line.run("migrate", "--report", "json:dangling.json").status == 1
+    for folder in ("folder", os.path.join(os.getcwd(), "folder"), "./x/../folder"):
+        ran = command_line.run("migrate", "--report", f"json:{folder}/precious")
+        assert ran.status == 2
+        assert "folder is a symbolic link, which is not followed" in ran.err
+    assert snapshot(victim) == before
+    for name in ("report.json", "dangling.json"):
+        assert not os.path.islink(name)
+        with open(name, encoding="utf-8") as file:
+            assert json.load(file)["version"] == 1
+
+
+def test_a_report_leaves_the_other_names_of_a_file_alone(command_line, victim):
+    command_line.write(a=LEGACY)
+    os.link(victim / "precious", "report.json")
+    assert command_line.run("migrate", "--report", "json:report.json").status == 1
+    assert (victim / "precious").read_text() == "precious"
+
+
+def test_a_report_takes_the_place_of_an_old_one_when_it_is_whole(command_line, monkeypatch):
+    command_line.write(a=LEGACY)
+    command_line.path("report.json").write_text("old")
+
+    def fails(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fails)
+    ran = command_line.run("migrate", "--report", "json:report.json")
+    assert ran.status == 2
+    assert "--report json:report.json: No space left on device" in ran.err
+    assert sorted(os.listdir()) == ["a.py", "report.json"]
+    assert command_line.path("report.json").read_text() == "old"
+
+
+def test_a_report_has_the_mode_of_a_new_file(command_line):
+    command_line.path("new").write_text("x")
+    command_line.run("migrate", "--report", "json:report.json")
+    assert os.stat("report.json").st_mode == os.stat("new").st_mode
+
+
+def test_a_report_goes_to_no_pipe_but_to_the_null_device(command_line):
+    command_line.write(a=LEGACY)
+    os.mkfifo("pipe")
+    os.symlink("pipe", "link")
+    for name in ("pipe", "link"):
+        assert command_line.run("migrate", "--report", f"json:{name}").status == 2
+    assert stat.S_ISFIFO(os.stat("link").st_mode)
+    assert command_line.run("migrate", "--report", "json:/dev/null").status == 1
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+# Where settings come from
+
+
+def git_init(directory) -> None:
+    subprocess.run(["git", "init", "-q", str(directory)], check=True)
+
+
+def test_the_search_ends_at_the_top_of_the_work_tree(command_line):
+    command_line.write(repository__src__a=LEGACY)
+    table(command_line, 'exclude = ["*"]')
+    assert command_line.run("migrate", "repository/src").status == 0
+    git_init("repository")
+    assert command_line.run("migrate", "repository/src").status == 1
+    table(command_line, 'exclude = ["*"]', "repository/pyproject.toml")
+    assert command_line.run("migrate", "repository/src").status == 0
+
+
+def test_the_search_ends_at_the_working_directory(command_line, monkeypatch):
+    command_line.write(project__src__a=LEGACY)
+    table(command_line, 'exclude = ["*"]')
+    monkeypatch.chdir(command_line.directory / "project")
+    assert command_line.run("migrate").status == 1
+    assert command_line.run("migrate", "src").status == 1
+    # From elsewhere, it is the directory that was named alone.
+    monkeypatch.chdir(command_line.path("elsewhere/x").parent)
+    assert command_line.run("migrate", str(command_line.directory / "project")).status == 1
+    assert command_line.run("migrate", str(command_line.directory)).status == 0
+
+
+def foreign(path, monkeypatch) -> None:
+    """Makes `path` the file of somebody else, as far as this process may."""
+    if os.geteuid() == 0:
+        os.chown(path, 54321, 54321, follow_symlinks=False)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 54321)
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_settings_of_another_user_are_refused(command_line, monkeypatch, link):
+    command_line.write(a=LEGACY)
+    table(command_line, "unsafe = true", "elsewhere.toml")
+    if link:
+        os.symlink("elsewhere.toml", "pyproject.toml")
+    else:
+        os.rename("elsewhere.toml", "pyproject.toml")
+    foreign("pyproject.toml", monkeypatch)
+    ran = command_line.run("migrate")
+    assert ran.status == 2
+    assert ran.err.startswith("tf-lossscale: error: pyproject.toml:0: belongs to another user (id ")
+    assert ran.out == b""
+    assert command_line.run("migrate", "--no-settings").status == 1
+
+
+def test_a_file_of_another_user_without_settings_is_no_error(command_line, monkeypatch):
+    command_line.write(a=LEGACY)
+    command_line.path("pyproject.toml").write_text("[project]\n")
+    foreign("pyproject.toml", monkeypatch)
+    assert command_line.run("migrate").status == 1
+
+
+@pytest.mark.parametrize("target", ["fifo", "/dev/zero", "/proc/self/mem", "huge", "nothing"])
+def test_what_is_no_ordinary_file_ends_with_an_error(command_line, target):
+    command_line.write(a=LEGACY)
+    if target == "fifo":
+        os.mkfifo("pyproject.toml")
+    elif target == "huge":
+        with open("pyproject.toml", "wb") as file:
+            file.write(b"[tool.tf-lossscale]\n")
+            file.truncate(10**12)
+    else:
+        os.symlink(target, "pyproject.toml")
+    ran = command_line.run("migrate", "--write")
+    assert ran.status == 2
+    assert ran.err.startswith("tf-lossscale: error: pyproject.toml:0: ")
+    assert command_line.path("a.py").read_bytes() == LEGACY
+
+
+# What settings can take
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("a = " + "[" * 100_000, "is nested too deeply"),
+        ("a = " + "{a=" * 100_000, "is nested too deeply"),
+        (".".join("a" * 200_000) + " = 1", "too many parts"),
+        ('"\u2028"."\u2028".' * 40_000 + "a = 1", "too many parts"),
+        ("[" + ".".join("a" * 200_000) + "]", "too many parts"),
+        ("keras = " + "9" * 5_000, "error: pyproject.toml:"),
+        ("keras = 0x" + "f" * 100_000, "keras = a number too large to show: must be one of"),
+        ("to = '" + "x" * 400_000 + "'", "must be one of 'shim', 'final'"),
+        ("exclude = [" + "'*',\n" * 201 + "]", "at most 200 globs"),
+        (f"exclude = ['{'*a' * 150}']", "at most 200 globs of at most 200 characters"),
+    ],
+    ids=[
+        "arrays",
+        "tables",
+        "dots",
+        "dots and line separators",
+        "header",
+        "digits",
+        "hex",
+        "long",
+        "globs",
+        "glob",
+    ],
+)
+def test_settings_that_exhaust_are_an_error_soon(command_line, lines, says):
+    command_line.write(a=LEGACY)
+    table(command_line, lines)
+    started = time.process_time()
+    ran = command_line.run("migrate")
+    assert ran.status == 2
+    assert says in ran.err
+    assert len(ran.err) < 2_000
+    assert time.process_time() - started < 20
+
+
+def test_the_longest_keys_that_are_read_are_read_in_bounded_time(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = ".".join("a" * 1_000) + ".b{} = 1\n"
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.tf-lossscale]\n[x]\n" + "".join(line.format(number) for number in range(49))
+    )
+    started = time.process_time()
+    with contextlib.suppress(settings.SettingsError):  # some tomli refuses keys of that length
+        assert settings.load(["."]).values == {}
+    assert time.process_time() - started < 60
+
+
+@pytest.mark.parametrize("source", ["settings", "command line"])
+def test_the_number_of_processes_is_bounded(command_line, monkeypatch, source):
+    asked = []
+    monkeypatch.setattr(migrate, "run", lambda request: asked.append(request.jobs) or 0)
+    argv = []
+    if source == "settings":
+        table(command_line, "jobs = 1000000000")
+    else:
+        argv = ["--jobs", "1000000000"]
+    assert command_line.run("migrate", *argv).status == 0
+    assert 1 <= asked[0] <= 8 * (os.cpu_count() or 1)
+
+
+# Names
+
+NAMES = [
+    (b"a\n::error ::x.py", '"a\\n::error ::x.py"'),
+    (b"::error ::x.py", '"::error ::x.py"'),
+    (b" ::stop-commands::x.py", '" ::stop-commands::x.py"'),
+    (b"x##[error]y.py", '"x\\043#[error]y.py"'),
+    (b"x##vso[y]z.py", '"x\\043#vso[y]z.py"'),
+    (b"\x1b[2J\x07.py", '"\\033[2J\\a.py"'),
+    (b"a\rb.py", '"a\\rb.py"'),
+    (b'quote".py', '"quote\\".py"'),
+    (b"back\\slash.py", '"back\\\\slash.py"'),
+    (b"\xff\xfe.py", '"\\377\\376.py"'),
+    ("\u202egnp.py".encode(), '"\\342\\200\\256gnp.py"'),
+    ("\u2028.py".encode(), '"\\342\\200\\250.py"'),
+    ("\x85.py".encode(), '"\\302\\205.py"'),
+    ("\u00fc it's.py".encode(), "\u00fc it's.py"),
+]
+
+
+@pytest.mark.parametrize(("name", "shown"), NAMES, ids=[shown for _, shown in NAMES])
+def test_names_are_quoted(name, shown):
+    assert quoted(os.fsdecode(name)) == shown
+    assert visible(os.fsdecode(name)).isprintable()
+
+
+def unquoted(name: str) -> bytes:
+    """The bytes of a C-style quoted name, read by git."""
+    diff = f"diff --git {name} {name}\nnew file mode 100644\n--- /dev/null\n+++ {name}\n"
+    diff += "@@ -0,0 +1 @@\n+x\n"
+    ran = subprocess.run(
+        ["git", "apply", "--numstat", "-z", "-p0"], input=diff.encode(), capture_output=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.split(b"\t", 2)[2].rstrip(b"\0")
+
+
+@pytest.mark.parametrize("name", [name for name, _ in NAMES], ids=[shown for _, shown in NAMES])
+def test_git_reads_the_quoted_names(name):
+    assert unquoted(quoted(os.fsdecode(name))) == name
+
+
+@pytest.fixture
+def hostile_names(command_line):
+    for number, (name, _) in enumerate(NAMES):
+        source = [LEGACY, MANUAL, b"tf.train.experimental.MixedPrecisionLossScaleOptimizer((\n"]
+        with open(name, "wb") as file:
+            file.write(source[number % 3])
+    return command_line
+
+
+COMMAND = r"(?m)^\s*::(?!(notice|warning|error) file=)|##"
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("verbose", [False, True])
+def test_no_name_reaches_an_output_as_it_is(hostile_names, name, verbose):
+    import re
+
+    ran = hostile_names.run("migrate", "--report", name, *["-v"] * verbose)
+    assert ran.status == 2
+    out = ran.out.decode("utf-8")  # and that is strict
+    for output in (out, ran.err) if name != "html" else (ran.err,):
+        assert all(line.isprintable() for line in output.split("\n"))
+        raw = name in ("json", "sarif", "github") and output is out
+        assert raw or not re.search(COMMAND, output), output
+    if name == "github":
+        for line in out.splitlines()[:-1]:
+            assert re.match(r"::(notice|warning|error) file=[^:,\r\n]*,", line)
+    if name == "json":
+        paths = {
+            entry["path"] for part in ("findings", "errors") for entry in json.loads(out)[part]
+        }
+        not_utf8 = os.fsdecode(b"\xff\xfe.py")
+        real = {os.fsdecode(path) for path, _ in NAMES} - {not_utf8}
+        assert paths == {*real, quoted(not_utf8)}
+
+
+def test_the_diff_of_hostile_names_can_be_applied(hostile_names):
+    diff = hostile_names.run("migrate").out
+    before = hostile_names.bytes_on_disk()
+    subprocess.run(["git", "apply", "-"], input=diff, check=True)
+    applied = hostile_names.bytes_on_disk()
+    assert applied != before
+    for path, data in before.items():
+        with open(path, "wb") as file:
+            file.write(data)
+    assert hostile_names.run("migrate", "--write").status == 2
+    assert hostile_names.bytes_on_disk() == applied
+
+
+def test_wrong_usage_shows_names_safely(command_line):
+    ran = command_line.run("migrate", "--x\n::error ::y", "a\n::error ::z")
+    assert ran.status == 2
+    assert "\n::" not in ran.err
+    ran = command_line.run("migrate", "a\n::error ::z")
+    assert ran.status == 2
+    assert "\n::" not in ran.err
+
+
+# At random
+
+
+VALUES = [
+    "true",
+    "1",
+    "-1",
+    "1e999",
+    "nan",
+    "1979-05-27T07:32:00Z",
+    "[]",
+    "[[]]",
+    "{}",
+    "[{a.b = 1}]",
+    "'x'",
+    "'LS3'",
+    "['text:/etc/passwd']",
+    "'json'",
+    "'json:../outside/precious'",
+    "['html:link', 'sarif:../outside/new']",
+    "['*', '**', '[', '[!', '[]-a]', '../..', '/', '', '\u202e']",
+    "9223372036854775808",
+    '"\\u0000\\u001b"',
+]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_settings_and_names_change_nothing_outside(command_line, victim, seed):
+    rng = random.Random(seed)
+    os.symlink(victim / "precious", "link")
+    before = snapshot(victim)
+    keys = ["to", "keras", "unsafe", "mark", "allow-dirty", "select", "ignore", "exclude", "report"]
+    for _ in range(40):
+        lines = [f"{rng.choice([*keys, 'jobs', 'x'])} = {rng.choice(VALUES)}" for _ in range(2)]
+        data = bytearray("\n".join(["[tool.tf-lossscale]", *lines, ""]).encode())
+        for _ in range(rng.choice([0, 0, 1, 3])):
+            data[rng.randrange(len(data))] = rng.choice(b"\x00\n\"'[]{}=.#\xff a1\\")
+        name = bytes(rng.choice(b'\x01\n\r\t\x1b"\\:#%, a\xc3\xbc\xff-') for _ in range(5)) + b".py"
+        command_line.path("pyproject.toml").write_bytes(bytes(data))
+        with open(name, "wb") as file:
+            file.write(rng.choice([LEGACY, MANUAL, b"("]))
+        argv = rng.choice([["--check"], [], ["--report", "github"], ["--write"]])
+        ran = command_line.run("migrate", *argv)
+        assert ran.status in (0, 1, 2)
+        assert all(line.isprintable() for line in ran.err.split("\n")), ran.err
+        assert "Traceback" not in ran.err
+        assert not any(line.startswith("::") for line in ran.err.split("\n"))
+        os.unlink(name)
+    assert snapshot(victim) == before
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_names_are_quoted_so_that_git_reads_them(seed):
+    rng = random.Random(seed)
+    for _ in range(10):
+        name = bytes(rng.randrange(1, 256) for _ in range(6)).replace(b"/", b"_") + b".py"
+        shown = quoted(os.fsdecode(name))
+        assert shown.isprintable()
+        assert unquoted(shown) == name, shown
+        line = text.line_of(
+            Finding(os.fsdecode(name), 1, 1, "LS1", "a\nb", Outcome.SAFE, True, "c\x1bd")
+        )
+        assert line.isprintable()
+        header = unified(os.fsdecode(name), b"a\n", b"b\n").split(b"\n")[0]
+        assert header.decode("utf-8").isprintable()
+
+
+def test_messages_cannot_break_a_line():
+    error = FileError("a.py", 1, "b\r\n::error ::c\x1b")
+    assert text.error_line(error) == "a.py:1: error: b\\r\\n::error ::c\\033"
+    assert FileOutcome("a.py", error=error).error == error
+    assert text.summary_line(Summary(False)).isprintable()
