@@ -136,6 +136,22 @@ def test_junk_is_called_what_it_is(suffix, content, tmp_path, checkpoint):
     refused(checkpoint, str(path), word if content else "empty")
 
 
+def test_numbers_in_other_files_are_not_read(tmp_path, checkpoint):
+    """HDF5 would follow a dataset to any file of the user."""
+    h5py = pytest.importorskip("h5py")
+    other = tmp_path / "secret"
+    other.write_bytes(bytes(8))
+    path = str(tmp_path / "model.h5")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("step_counter", data=5)
+        space = h5py.h5s.create(h5py.h5s.SCALAR)
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_external(os.fsencode(str(other)), 0, 8)
+        kind = h5py.h5t.NATIVE_FLOAT
+        h5py.h5d.create(file.id, b"dynamic_scale", kind, space, plist)
+    refused(checkpoint, path, "stored in another file")
+
+
 CRASHES = {
     "crash": ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashes the library"),
     "abort": ("import os; os.abort()", "crashes the library"),
@@ -159,7 +175,7 @@ def test_whatever_the_child_does_is_one_line(what, monkeypatch, checkpoint):
 @pytest.mark.parametrize("limit", ["memory", "time"])
 def test_the_child_has_limits(limit, monkeypatch, checkpoint):
     """The real child, made to read in a way that does not end."""
-    body = "data = bytes(2**31); data[0]" if limit == "memory" else "\n    while True: pass"
+    body = "data = bytes(2**34); data[0]" if limit == "memory" else "\n    while True: pass"
     program = (
         "import json, sys; sys.path[:] = json.loads(sys.argv[1])\n"
         "from tf_lossscale._checkpoint import isolated, keras_files\n"
