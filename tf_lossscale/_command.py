@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from tf_lossscale._about import VERSION
 
@@ -74,25 +74,40 @@ def _codemods(arguments: List[str], prog: str) -> int:
 
 
 def _run(arguments: List[str], prog: str) -> int:
+    name = prog if prog.startswith("python") else f"{prog} run"
     parser = argparse.ArgumentParser(
-        prog=prog if prog.startswith("python") else f"{prog} run",
+        prog=name,
+        usage=f"{name} [-h] [--replace] (SCRIPT | -m MODULE | -c CODE | -) [ARGS]",
         description="Runs an unmodified legacy script, with the names that this TensorFlow lacks "
-        "put back under `tensorflow`, in this process and in the Python processes that it starts.",
+        "put back under `tensorflow`, in its process and in the Python processes that it starts. "
+        "What follows is as for `python`: a script, a directory or zip file with a __main__.py, a "
+        "module, code, or - for standard input.",
+        allow_abbrev=False,
     )
     parser.add_argument(
         "--replace",
         action="store_true",
         help="put the shim's classes over those that this TensorFlow still has, too",
     )
-    parser.add_argument("script", metavar="SCRIPT")
-    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER)
+    own, python_arguments = _split_at_script(arguments)
     try:
-        parsed = parser.parse_args(arguments)
+        parsed = parser.parse_args(own)
+        if python_arguments in ([], ["--"]):
+            parser.error("a script, -m, -c or - is required")
     except SystemExit as exit_:
         return _status(exit_)
-    from tf_lossscale._run import run_script
+    from tf_lossscale._run import run_python
 
-    return run_script(parsed.script, parsed.arguments, replace=parsed.replace)
+    return run_python(python_arguments, replace=parsed.replace)
+
+
+def _split_at_script(arguments: List[str]) -> Tuple[List[str], List[str]]:
+    """Returns the options of `run`, and what `python` is called with."""
+    for index, argument in enumerate(arguments):
+        # Python takes `-mpackage.module` and `-cCODE`, too.
+        if not argument.startswith("-") or argument in ("-", "--") or argument[:2] in ("-m", "-c"):
+            return arguments[:index], arguments[index:]
+    return arguments, []
 
 
 def _checkpoint(arguments: List[str], prog: str) -> int:

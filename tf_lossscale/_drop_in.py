@@ -137,6 +137,10 @@ def uninstall() -> None:
     that was added to one of these and used stays there.
     """
     global _installed
+    for finder in list(sys.meta_path):
+        # `tf-lossscale run` installs at the first import of TensorFlow: no longer.
+        if getattr(finder, "installs_tf_lossscale", False):
+            sys.meta_path.remove(finder)
     if _installed is not None:
         _import_hook.stop()
         _installed.undo()

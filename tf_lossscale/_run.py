@@ -1,72 +1,82 @@
-"""Runs an unmodified script with the legacy paths in place, as `python SCRIPT` would run it."""
+"""Runs an unmodified script with the legacy paths in place, as `python SCRIPT` runs it.
+
+The process becomes that very command, so whatever Python sets up for a script is Python's own. The
+legacy paths are installed by the `sitecustomize` of `tf_lossscale._child`.
+"""
 
 import os
+import subprocess
 import sys
-from types import ModuleType, TracebackType
-from typing import List, Optional, Sequence
+from typing import List, Sequence
 
-from tf_lossscale import _drop_in
-from tf_lossscale._child import VARIABLE, WITH_REPLACE, WITHOUT_REPLACE
+from tf_lossscale import _child
 
-__all__ = ["run_script"]
+__all__ = ["run_python"]
 
-_CHILD_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_child")
+# Names of `sys.flags`, and the option that sets each. Python 3.7 has no `safe_path`.
+_FLAGS = (
+    ("bytes_warning", "b"),
+    ("debug", "d"),
+    ("dont_write_bytecode", "B"),
+    ("inspect", "i"),
+    ("no_user_site", "s"),
+    ("optimize", "O"),
+    ("quiet", "q"),
+    ("safe_path", "P"),
+    ("verbose", "v"),
+)
 
 
-def run_script(script: str, arguments: Sequence[str], replace: bool = False) -> int:
-    """Runs `script` as the main program of this process.
+def run_python(arguments: Sequence[str], replace: bool = False) -> int:
+    """Runs `python ARGUMENTS` in place of this process.
 
     Args:
-      script: path of a Python file.
-      arguments: its command-line arguments.
-      replace: whether ours go over what this TensorFlow still has (`install(replace=True)`).
+      arguments: what `python` is to be called with: a script and its arguments, or `-m` or `-c`.
+      replace: whether the shim's classes go over those that this TensorFlow still has
+        (`install(replace=True)`).
 
     Returns:
-      The exit status: 0 at the end of the script, 1 after an exception, whose traceback has been
-      printed. A script that cannot be read gives 2, as it does in Python.
-
-    Raises:
-      SystemExit: the script's own.
+      The exit status. POSIX systems replace the process, so nothing is returned there, except the
+      status 2 where this Python ignores the environment and would not install the legacy paths.
     """
-    try:
-        with open(script, "rb") as source:
-            text = source.read()
-    except OSError as error:
-        print(f"tf-lossscale: can't open file {script!r}: {error.strerror}", file=sys.stderr)
-        return 2
-    _tell_children(replace)
-    _drop_in.install(replace=replace)
-
-    main = ModuleType("__main__")
-    main.__file__ = script
-    main.__spec__ = None  # so a spawned worker imports the script again by its path
-    vars(main)["__builtins__"] = vars(sys.modules["__main__"])["__builtins__"]
-    sys.argv[:] = [script, *arguments]
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
-    sys.modules["__main__"] = main
-    try:
-        exec(compile(text, script, "exec"), vars(main))
-    except SystemExit:
-        raise
-    except BaseException as error:
-        shown = error.with_traceback(_without_us(error.__traceback__))
-        sys.excepthook(type(shown), shown, shown.__traceback__)
-        return 130 if isinstance(error, KeyboardInterrupt) else 1
-    return 0
-
-
-def _without_us(traceback: Optional[TracebackType]) -> Optional[TracebackType]:
-    """The traceback as the script would have it: without the frame of this module."""
-    while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
-        traceback = traceback.tb_next
-    return traceback
-
-
-def _tell_children(replace: bool) -> None:
-    """Arranges that Python processes that the script starts have the legacy paths too."""
-    os.environ[VARIABLE] = WITH_REPLACE if replace else WITHOUT_REPLACE
-    folders: List[str] = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if _CHILD_FOLDER not in folders:
-        os.environ["PYTHONPATH"] = os.pathsep.join(
-            [_CHILD_FOLDER, *[folder for folder in folders if folder]]
+    if sys.flags.ignore_environment or sys.flags.no_site:
+        print(
+            "tf-lossscale: `run` does not work under the Python options -E, -I and -S. Leave them "
+            "out, or let the script call tf_lossscale.install().",
+            file=sys.stderr,
         )
+        return 2
+    _child.announce(os.environ, replace)
+    command = [sys.executable, *_interpreter_options(), *arguments]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.name == "nt":  # there `exec` starts a second process and ends this one at once
+        return subprocess.call(command)
+    os.execv(sys.executable, command)
+
+
+def _interpreter_options() -> List[str]:
+    """Returns the options that this Python was started with."""
+    options = ["-" + letter * int(getattr(sys.flags, name, 0)) for name, letter in _FLAGS]
+    options = [option for option in options if option != "-"]
+    if getattr(sys.stdout, "write_through", False):
+        options.append("-u")
+    for name, value in sys._xoptions.items():
+        options += ["-X", name if value is True else f"{name}={value}"]
+    for warning in _warning_options():
+        options += ["-W", warning]
+    return options
+
+
+def _warning_options() -> List[str]:
+    """Returns the values of `-W`: not those that come from the environment or other options."""
+    given = list(sys.warnoptions)
+    implied = [each for each in os.environ.get("PYTHONWARNINGS", "").split(",") if each]
+    if sys.flags.dev_mode:
+        implied.append("default")
+    if sys.flags.bytes_warning:
+        implied.append(("default", "error")[sys.flags.bytes_warning > 1] + "::BytesWarning")
+    for each in implied:
+        if each in given:
+            given.remove(each)
+    return given

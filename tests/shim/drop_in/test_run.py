@@ -2,8 +2,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import zipfile
+from typing import Any, Dict, List, Optional, Sequence
 
 import pytest
 from processes import REPOSITORY
@@ -12,66 +15,159 @@ PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 BOTH = pytest.mark.parametrize("command", [["tf_lossscale"], ["tf_lossscale._command", "run"]])
 
 
-def run(command, *arguments, cwd=None):
+def environment(**more: str) -> Dict[str, str]:
+    return dict(os.environ, PYTHONPATH=REPOSITORY, TF_CPP_MIN_LOG_LEVEL="3", **more)
+
+
+def python(
+    *arguments: str,
+    cwd: Any = None,
+    stdin: Optional[str] = None,
+    env: Optional[Dict[str, str]] = None,
+) -> Any:
     return subprocess.run(
-        [sys.executable, "-m", *command, *arguments],
-        env=dict(os.environ, PYTHONPATH=REPOSITORY, TF_CPP_MIN_LOG_LEVEL="3"),
+        [sys.executable, *arguments],
+        env=env or environment(),
         capture_output=True,
+        input=stdin or "",
         text=True,
         cwd=cwd,
         check=False,
     )
 
 
+def run(command: Sequence[str], *arguments: str, **options: Any) -> Any:
+    return python("-m", *command, *arguments, **options)
+
+
+def agree(
+    arguments: Sequence[str], options: Sequence[str] = (), **others: Any
+) -> "subprocess.CompletedProcess[str]":
+    """Runs `python ARGUMENTS`, and `run` with the same, and asserts that nothing differs."""
+    theirs = python(*options, *arguments, **others)
+    ours = python(*options, "-m", "tf_lossscale", *arguments, **others)
+    assert ours.stdout == theirs.stdout
+    assert ours.stderr == theirs.stderr
+    assert ours.returncode == theirs.returncode
+    return ours
+
+
 @BOTH
-def test_an_unmodified_legacy_script_trains(command):
+def test_an_unmodified_legacy_script_trains(command: List[str]) -> None:
     done = run(command, os.path.join(PROGRAMS, "legacy_training.py"), "--steps", "3")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said == {"argv": ["--steps", "3"], "fixed": [0.0, 2], "moving": [0.0, 2]}
 
 
-def test_spawned_forked_and_started_processes_have_the_names_too():
+def test_spawned_forked_and_started_processes_have_the_names_too() -> None:
     done = run(["tf_lossscale"], os.path.join(PROGRAMS, "parent.py"))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said == dict.fromkeys(("spawn", "subprocess", "fork"), "LossScaleManager")
 
 
-def test_the_script_sees_what_python_would_show_it(tmp_path):
-    (tmp_path / "neighbour.py").write_text("VALUE = 7\n")
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import json, os, sys, neighbour\n"
-        "print(json.dumps([__name__, __file__, sys.argv, neighbour.VALUE, "
-        "sys.modules['__main__'].neighbour.VALUE, sys.path[0]]))\n"
-        "sys.exit(5)\n"
+SHOW = """\
+import json, sys
+names = ["__name__", "__file__", "__package__", "__doc__", "__cached__"]
+print(json.dumps({name: globals()[name] for name in names if name in globals()}))
+print(type(__loader__), getattr(__spec__, "name", None), sorted(globals()))
+print(json.dumps([sys.argv, sys.path, sys.warnoptions, sorted(sys._xoptions)]), sys.flags)
+print("sitecustomize" in sys.modules, "tf_lossscale" in sys.modules, sys.stdout.write_through)
+sys.exit(5)
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["-u"], ["-O", "-B", "-X", "dev", "-W", "error::UserWarning", "-X", "key=value"], ["-bb"]],
+    ids=" ".join,
+)
+def test_the_script_sees_what_python_shows_it(tmp_path: Any, options: List[str]) -> None:
+    (tmp_path / "script.py").write_text(SHOW)
+    env = environment(PYTHONWARNINGS="ignore::ImportWarning")
+    for path in (str(tmp_path / "script.py"), "script.py"):
+        done = agree([path, "-x", "--help", "--", "--replace"], options, cwd=str(tmp_path), env=env)
+        assert done.returncode == 5
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python has it from 3.11 on")
+def test_a_safe_path_stays_safe(tmp_path: Any) -> None:
+    (tmp_path / "script.py").write_text(SHOW)
+    agree(["script.py"], ["-P"], cwd=str(tmp_path))
+    agree(["script.py"], cwd=str(tmp_path), env=environment(PYTHONSAFEPATH="1"))
+
+
+def test_modules_code_folders_archives_and_standard_input_run(tmp_path: Any) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    for name in ("__main__.py", "part.py"):
+        (package / name).write_text(SHOW)
+    with zipfile.ZipFile(str(tmp_path / "archive.zip"), "w") as archive:
+        archive.writestr("__main__.py", SHOW)
+    for arguments in [
+        ["-m", "package", "-m", "x"],
+        ["-mpackage.part", "--", "x"],
+        ["-c", SHOW, "-c"],
+        ["package"],
+        ["archive.zip", "x"],
+        ["--", "archive.zip"],
+    ]:
+        assert agree(arguments, cwd=str(tmp_path)).returncode == 5, arguments
+    assert agree(["-", "x"], stdin=SHOW, cwd=str(tmp_path)).returncode == 5
+    agree(["-m", "package.none"], cwd=str(tmp_path))
+    agree(["-c"])
+    assert agree(["none.py"], cwd=str(tmp_path)).returncode == 2
+
+
+FAILURES = {
+    "exception": "def f():\n    raise ValueError('no')\nf()\n",
+    "chained": "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n"
+    "    raise KeyError('x') from error\n",
+    "in_context": "try:\n    1 / 0\nexcept ZeroDivisionError:\n    {}['x']\n",
+    "syntax": "x = (1,\n  2\ny = 3 +\n",
+    "encoding": "# coding: no-such\n",
+    "in_a_thread": "import threading\n"
+    "def f():\n    raise ValueError('no')\n"
+    "t = threading.Thread(target=f, name='t'); t.start(); t.join()\n",
+    "exit_message": "import sys\nsys.exit('a message')\n",
+    "exit_none": "import atexit\natexit.register(print, 'bye')\nraise SystemExit\n",
+    "hook": "import sys\nsys.excepthook = lambda *a: print(a[0], a[2].tb_frame.f_lineno)\n1 / 0\n",
+    "import": "import no_such_module_at_all\n",
+    "stack": "import inspect\nprint([f.filename for f in inspect.stack()])\n",
+    "warning": "import warnings\nwarnings.warn('w', stacklevel=9)\nwarnings.warn('v')\n",
+    "base_exception": "raise BaseException('bare')\n",
+}
+
+
+@pytest.mark.parametrize("name", sorted(FAILURES))
+def test_what_a_script_ends_with_reads_as_under_python(tmp_path: Any, name: str) -> None:
+    (tmp_path / "script.py").write_text(FAILURES[name])
+    done = agree(["script.py"], cwd=str(tmp_path))
+    assert done.stderr or done.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a signal of POSIX")
+def test_an_interrupt_ends_the_script_as_it_does_under_python(tmp_path: Any) -> None:
+    (tmp_path / "script.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nwhile True:\n    pass\n"
     )
-    ours = run(["tf_lossscale"], str(script), "-x", "--help")
-    theirs = subprocess.run(
-        [sys.executable, str(script), "-x", "--help"],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    assert (ours.stdout, ours.returncode) == (theirs.stdout, theirs.returncode)
-    assert ours.returncode == 5
+    theirs = python("script.py", cwd=str(tmp_path))
+    ours = run(["tf_lossscale"], "script.py", cwd=str(tmp_path))
+    assert ours.returncode == theirs.returncode
+    assert ours.returncode in (1, -signal.SIGINT)  # Python 3.7 exits with 1
+    for each in (theirs, ours):
+        assert each.stderr.rstrip().endswith("KeyboardInterrupt")
+        assert each.stderr.count("  File ") == 1
 
 
-def test_a_traceback_shows_the_script_and_not_the_runner(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text("def f():\n    raise ValueError('no')\nf()\n")
-    ours = run(["tf_lossscale"], str(script))
-    assert ours.returncode == 1
-    assert "ValueError: no" in ours.stderr
-    assert "_run.py" not in ours.stderr
-    assert ours.stderr.startswith("Traceback")
-
-
-def test_a_script_that_is_not_there_is_one_line_and_status_2(tmp_path):
-    done = run(["tf_lossscale"], str(tmp_path / "none.py"))
+@pytest.mark.parametrize("option", ["-I", "-E", "-S"])
+def test_an_option_that_would_drop_the_names_is_refused(tmp_path: Any, option: str) -> None:
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tf_lossscale._command import main"
+    done = python(option, "-c", code + "; sys.exit(main())", REPOSITORY, "run", "x.py")
     assert done.returncode == 2
-    assert "none.py" in done.stderr
+    assert "tf_lossscale.install()" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -113,4 +209,6 @@ if sys.version_info < (3, 9):  # from there on they run; tests/codemods tests th
 def test_wrong_usage_is_status_2():
     assert run(["tf_lossscale._command", "migrat"]).returncode == 2
     assert run(["tf_lossscale._command", "run"]).returncode == 2
+    assert run(["tf_lossscale._command", "run", "--"]).returncode == 2
+    assert run(["tf_lossscale._command", "run", "--no-such", "x.py"]).returncode == 2
     assert run(["tf_lossscale._command"]).returncode == 2

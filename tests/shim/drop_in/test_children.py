@@ -1,0 +1,164 @@
+"""What `tf-lossscale run` does to the Python processes that a script starts.
+
+Those of its own environment have the legacy paths. Any other is as it would be without `run`.
+"""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import Any, Dict, List
+
+import pytest
+from processes import REPOSITORY
+
+from tf_lossscale import _child
+
+SHOW = """\
+import json, os, sys
+os.environ.pop("_", None)
+print(json.dumps([sys.path, sorted(sys.modules), dict(os.environ), [str(type(f)) for f in
+    sys.meta_path], sorted(sys.path_importer_cache), len(sys.argv)]))
+"""
+CHILD_OF = """\
+import subprocess, sys
+sys.exit(subprocess.call(sys.argv[1:]))
+"""
+
+
+def output(command: List[str], **variables: str) -> str:
+    """Returns what a command prints, without the variables of this test run in its way."""
+    done = subprocess.run(
+        command,
+        env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", **variables),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "sitecustomize" not in done.stderr  # where Python tells of an error in it
+    return done.stdout
+
+
+def below_run(*command: str, **variables: str) -> str:
+    """Returns what a command prints as the child of a script under `run`."""
+    runner = (
+        f"import sys; sys.path.insert(0, {REPOSITORY!r}); from tf_lossscale._command import main; "
+        "sys.exit(main())"
+    )
+    return output([sys.executable, "-c", runner, "run", "-c", CHILD_OF, *command], **variables)
+
+
+@pytest.fixture(autouse=True)
+def no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package is then on nobody's path, as when `run` is called in a checkout."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
+@pytest.fixture(scope="module")
+def other_environment(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = str(tmp_path_factory.mktemp("other") / "env")
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", folder],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    return os.path.join(folder, "bin", "python")
+
+
+@pytest.mark.parametrize("path", ["", "/a", "/a:", ":/a:/b"])
+def test_another_environment_is_left_as_it_was(other_environment: str, path: str) -> None:
+    variables: Dict[str, str] = {"PYTHONPATH": path} if path else {}
+    alone = output([other_environment, "-c", SHOW], **variables)
+    assert below_run(other_environment, "-c", SHOW, **variables) == alone
+    # The next process is of another environment as well, and the one after that of ours.
+    again = below_run(other_environment, "-c", CHILD_OF, other_environment, "-c", SHOW, **variables)
+    assert again == alone
+
+
+def other_pythons() -> List[str]:
+    """The Pythons of other versions that start on this machine: there may be none."""
+    pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+    paths = [shutil.which(name) for name in ("python2.7", "python3.6", "python3.9", "python3.12")]
+    paths += glob.glob(os.path.join(pyenv, "versions", "[23].[67].*", "bin", "python"))
+    found = []
+    for path in filter(None, paths):
+        ask = [path, "-c", "import sys; sys.stdout.write(sys.prefix)"]
+        done = subprocess.run(ask, capture_output=True, text=True, check=False)
+        if done.returncode == 0 and done.stdout not in (sys.prefix, sys.base_prefix):
+            found.append(path)
+    return found
+
+
+def test_other_versions_of_python_are_left_as_they_were() -> None:
+    for each in other_pythons():
+        assert below_run(each, "-c", SHOW) == output([each, "-c", SHOW]), each
+
+
+def test_python_2_can_read_the_module() -> None:
+    """What is new since Python 2.7 and would be a SyntaxError there, by the tree."""
+    import ast
+
+    path = os.path.join(REPOSITORY, "tf_lossscale", "_child", "sitecustomize.py")
+    with open(path) as file:
+        text = file.read()
+    new = (ast.AnnAssign, ast.JoinedStr, ast.AsyncFunctionDef, ast.Nonlocal, ast.Starred)
+    assert text.isascii()
+    for node in ast.walk(ast.parse(text)):
+        assert not isinstance(node, new), ast.dump(node)
+        if isinstance(node, ast.FunctionDef):
+            arguments = node.args.args + node.args.kwonlyargs
+            assert node.returns is None, node.name
+            assert not [each for each in arguments if each.annotation], node.name
+            assert not node.args.kwonlyargs, node.name
+
+
+def test_a_child_of_the_same_environment_has_the_names_and_an_unchanged_path() -> None:
+    alone = json.loads(output([sys.executable, "-c", SHOW]))
+    child = json.loads(below_run(sys.executable, "-c", SHOW))
+    assert child[0] == alone[0]  # sys.path
+    assert child[1] == alone[1]  # sys.modules
+    assert len(child[3]) == len(alone[3]) + 1  # sys.meta_path: the finder that waits
+    code = "from tensorflow.contrib import tpu; print(tpu.CrossShardOptimizer.__name__)"
+    said = below_run(sys.executable, "-W", "ignore", "-c", code).strip()
+    assert said == "CrossShardOptimizer"
+
+
+def test_the_sitecustomize_of_the_user_runs(tmp_path: Any, other_environment: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.was_here = __file__\n")
+    code = "import sitecustomize, sys; print(sys.was_here, sitecustomize.__file__)"
+    for each in (sys.executable, other_environment):
+        said = below_run(each, "-c", code, PYTHONPATH=str(tmp_path)).split()
+        assert said == [str(tmp_path / "sitecustomize.py")] * 2
+
+
+def test_uninstalling_ends_it_before_tensorflow_is_imported() -> None:
+    code = (
+        "import sys, tf_lossscale; tf_lossscale.uninstall()\n"
+        "print([type(each).__name__ for each in sys.meta_path if not isinstance(each, type)])\n"
+        "import tensorflow as tf; print('tf_lossscale._supplied' in str(type(tf.contrib))"
+        " if hasattr(tf, 'contrib') else False)\n"
+    )
+    said = below_run(sys.executable, "-W", "ignore", "-c", code).splitlines()
+    assert "_InstallAtFirstImport" not in said[0]
+    assert said[1] == "False"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs os.wait4")
+def test_the_start_of_a_child_costs_less_than_10_ms() -> None:
+    """By processor time, the least of several starts, so that the load does not matter."""
+    variables = dict(os.environ)
+    _child.announce(variables, replace=False)
+    assert variables != dict(os.environ)
+    with_names = min(processor_time(variables) for _ in range(12))
+    without = min(processor_time(dict(os.environ)) for _ in range(12))
+    assert with_names - without < 0.010
+
+
+def processor_time(variables: Dict[str, str]) -> float:
+    process = os.spawnve(os.P_NOWAIT, sys.executable, [sys.executable, "-c", "pass"], variables)
+    _, status, usage = os.wait4(process, 0)
+    assert status == 0
+    return usage.ru_utime + usage.ru_stime
