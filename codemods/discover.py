@@ -247,7 +247,8 @@ class _Walk:
     def _is_internal(self, target: str) -> bool:
         """Whether `target` is of a version control system; the walk itself never comes there."""
         below = target[len(self._root_of(target) or "") :]
-        return not _VERSION_CONTROL.isdisjoint(below.split(os.sep))
+        parts = {part.lower() for part in below.split(os.sep)}  # some systems take .GIT too
+        return not parts.isdisjoint(name.lower() for name in _VERSION_CONTROL)
 
     def _warn(self, path: str, why: str) -> None:
         self._warnings.append(Warned(path, why))

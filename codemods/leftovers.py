@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import stat
+import time
 from typing import Optional
 
 from .directories import Directory
@@ -19,6 +20,7 @@ except ImportError:  # Windows
 __all__ = ["claim", "new_name", "remove_leftovers"]
 
 _NAME = re.compile(r"\.tf-lossscale-([1-9][0-9]{0,9})-[0-9a-f]{16}\.tmp")
+_TRIES = 1000
 
 
 def new_name() -> str:
@@ -32,9 +34,11 @@ def claim(descriptor: int) -> None:
     The process number in its name does not do by itself: a number is given again, and in another
     container, on the same files, other processes have these numbers.
     """
-    if fcntl is not None:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    # Another worker that looks for leftovers may hold it for a moment. It must not wait for ever.
+    for _ in range(_TRIES):
+        if _claimed(descriptor) is not False:
+            return
+        time.sleep(0.001)
 
 
 def remove_leftovers(directory: Directory) -> None:
@@ -54,26 +58,28 @@ def _remove(directory: Directory, name: str, process: int) -> None:
             return
         if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
             return
-        in_use = _is_claimed(descriptor)
-        if in_use is None or (in_use is False and status.st_size == 0):
-            in_use = _is_running(process)  # nobody can claim it, or somebody is just about to
-        if not in_use:
-            directory.unlink(name)
+        claimed = _claimed(descriptor)
+        if claimed is False:
+            return
+        # Without locks the number has to do; and an empty file may be about to be claimed.
+        if (claimed is None or status.st_size == 0) and _is_running(process):
+            return
+        directory.unlink(name)
     finally:
         os.close(descriptor)
 
 
-def _is_claimed(descriptor: int) -> Optional[bool]:
-    """Whether a process has it open and claimed; None where the file system has no locks."""
+def _claimed(descriptor: int) -> Optional[bool]:
+    """Whether it is now ours, or another's; None where the file system has no locks."""
     if fcntl is None:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
+        return False
     except OSError:
         return None
-    return False
+    return True
 
 
 def _is_running(process: int) -> bool:

@@ -80,11 +80,13 @@ def replace(path: str, old: bytes, new: bytes) -> None:
                 file.flush()  # before the mode: to a user, writing takes setuid away again
                 _give_attributes(descriptor, directory, name, status)
                 os.fsync(descriptor)
-            now = directory.status(name)
-            if _read(directory, name) != old or not os.path.samestat(now, status):
-                raise ChangedOnDiskError(0, "changed since it was read", path)
-            directory.check_place()
-            directory.rename(temporary, name)
+                if os.name == "nt":
+                    file.close()  # there no open file can be renamed; elsewhere it stays claimed
+                now = directory.status(name)
+                if _read(directory, name) != old or not os.path.samestat(now, status):
+                    raise ChangedOnDiskError(0, "changed since it was read", path)
+                directory.check_place()
+                directory.rename(temporary, name)
         except BaseException:
             with contextlib.suppress(OSError):
                 directory.unlink(temporary)

@@ -494,6 +494,36 @@ def test_a_temporary_file_in_use_is_no_leftover_whatever_its_number(tmp_path, de
     assert names(tmp_path) == []
 
 
+@pytest.mark.parametrize("moment", ["_give_attributes", "_read"])
+def test_a_worker_leaves_what_another_is_writing(tmp_path, moment, monkeypatch):
+    path = os.path.realpath(tmp_path / "a.py")
+    (tmp_path / "a.py").write_bytes(b"old")
+    step = getattr(write, moment)
+    looked = []
+
+    def with_another(*arguments):
+        remove_leftovers(tmp_path)
+        looked.append(names(tmp_path))
+        return step(*arguments)
+
+    monkeypatch.setattr(write, moment, with_another)
+    write.replace(path, b"old", b"new")
+    assert looked
+    assert all(len(one) == 2 for one in looked)
+    assert (tmp_path / "a.py").read_bytes() == b"new"
+
+
+def test_a_file_that_another_looks_at_is_claimed_a_moment_later(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    with open(path, "wb") as ours, open(path, "rb") as looking:
+        leftovers.claim(looking.fileno())
+        assert leftovers._claimed(ours.fileno()) is False
+        monkeypatch.setattr(time, "sleep", lambda seconds: looking.close())
+        leftovers.claim(ours.fileno())
+        with open(path, "rb") as later:
+            assert leftovers._claimed(later.fileno()) is False
+
+
 # Deep trees, many names, few handles
 
 
