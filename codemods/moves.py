@@ -33,9 +33,12 @@ def shim_path(reference: Reference) -> str:
     """The shim's twin of the path that the reference has now."""
     legacy = reference.legacy
     namespace = legacy.namespace
-    if legacy.family in ("v1", "cross-shard") and (
-        legacy.root == "v1" or namespace == "mixed_precision"
+    if (
+        legacy.family in ("v1", "cross-shard")
+        and (legacy.root == "v1" or namespace == "mixed_precision")
+        and not namespace.startswith("contrib.")
     ):
+        # `tf.contrib` is there under `import tensorflow.compat.v1 as tf` too, in 1.15: one module
         namespace = "compat.v1." + namespace
     if legacy.never_existed and legacy.family == "cross-shard":
         namespace = "compat.v1.tpu"

@@ -165,6 +165,21 @@ RULE = Rule(
             target=Target.SHIM,
         ),
         Example(
+            "contrib below compat.v1, as tf_upgrade_v2 leaves it",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
             "one of two, chosen at run time",
             """\
             from tensorflow.contrib.tpu import CrossShardOptimizer

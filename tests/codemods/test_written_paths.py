@@ -1,0 +1,102 @@
+"""Every path that a rule writes exists: in the shim's table of paths, or in the TensorFlow here."""
+
+import ast
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+from tf_lossscale_codemods import symbols
+from tf_lossscale_codemods.engine import transform
+from tf_lossscale_codemods.model import Options, Target
+
+from tf_lossscale import _paths
+
+ROOTS = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2", "keras", "tf_keras")
+
+
+def legacy_paths():
+    """Every spelling of every symbol that `symbols` knows, from every root it may have."""
+    for public in symbols._TABLE:
+        namespace, _, name = public.rpartition(".")
+        spellings = [namespace, *(old for old, new in symbols._PRIVATE.items() if new == namespace)]
+        for spelling in spellings:
+            for root in ROOTS:
+                below = "tensorflow" if root.startswith("tensorflow") else "keras"
+                if below == "tensorflow":
+                    yield root, f"{spelling}.{name}"
+                elif spelling.startswith("keras."):
+                    yield root, f"{spelling[len('keras.') :]}.{name}"
+
+
+def written_paths(target):
+    """The full names that each spelling is migrated to, each with one spelling that leads there."""
+    found = {}
+    for root, path in legacy_paths():
+        source = f"import {root} as lib\n\nx = lib.{path}\n"
+        result = transform(source.encode(), Options(target=target, unsafe=True))
+        assert result.error is None
+        if result.source != source.encode():
+            for written in _full_names(result.source.decode()):
+                found.setdefault(written, f"{root}.{path}")
+    return found
+
+
+def _full_names(source):
+    tree = ast.parse(source)
+    names, value = {}, None
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                names[alias.asname or alias.name] = alias.name
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Assign):
+            value = ast.unparse(node.value)
+    assert value is not None
+    first, dot, rest = value.partition(".")
+    if first in names:
+        yield names[first] + dot + rest
+
+
+def test_every_path_into_the_shim_exists():
+    written = written_paths(Target.SHIM)
+    assert len(written) > 30
+    known = {
+        f"tf_lossscale.{namespace}.{name}"
+        for namespace, members in _paths.NAMESPACES.items()
+        for name in members
+    }
+    missing = {path: origin for path, origin in written.items() if path not in known}
+    assert missing == {}
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow") is None,
+    reason="TensorFlow is in some environments of the codemods only",
+)
+def test_every_final_path_exists_in_this_tensorflow():
+    written = written_paths(Target.FINAL)
+    assert len(written) > 3
+    code = (
+        "import functools, json, sys, tensorflow\n"
+        "def there(path):\n"
+        "    parts = path.split('.')\n"
+        "    try:\n"
+        "        functools.reduce(getattr, parts[1:], tensorflow)\n"
+        "    except AttributeError:\n"
+        "        return False\n"
+        "    return True\n"
+        "print(json.dumps([p for p in json.loads(sys.argv[1]) if not there(p)]))\n"
+    )
+    paths = [path for path in written if path.startswith("tensorflow.")]
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(paths)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    missing = {path: written[path] for path in json.loads(done.stdout.splitlines()[-1])}
+    assert missing == {}
