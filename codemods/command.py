@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, Optional
 
 from .names import visible
+from .process import guarded
 from .settings import Settings, SettingsError, load
 
 __all__ = ["main"]
@@ -22,8 +23,16 @@ def main(argv: Optional[Sequence[str]] = None, prog: str = "tf-lossscale") -> in
 
     Returns:
       0 where nothing is left to do, 1 where changes are needed or findings are left, 2 for wrong
-      usage or where a file could not be processed.
+      usage, where a file could not be processed, or for whatever else went wrong, 130 where
+      somebody interrupted it.
     """
+    words = sys.argv[1:] if argv is None else argv
+    return guarded(
+        prog, lambda: _main(argv, prog), tracebacks="-vv" in words or list(words).count("-v") > 1
+    )
+
+
+def _main(argv: Optional[Sequence[str]], prog: str) -> int:
     parser = _parser(prog)
     try:
         arguments = parser.parse_args(argv)
@@ -36,12 +45,6 @@ def main(argv: Optional[Sequence[str]] = None, prog: str = "tf-lossscale") -> in
         return explain.explain(arguments.code, sys.stdout)
     except SystemExit as exit_:  # argparse has printed the help, or what is wrong
         return int(exit_.code or 0)
-    except KeyboardInterrupt:
-        print(f"{prog}: interrupted; each file is whole, old or new", file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # the reader has seen enough: `tf-lossscale migrate | head`
-        _close_stdout()
-        return 2
 
 
 def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
@@ -77,6 +80,10 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         super().error(visible(message))
 
+    def print_help(self, file: Any = None) -> None:
+        """Prints it, and lets an error through, which argparse would swallow."""
+        (file or sys.stdout).write(self.format_help())
+
 
 def _parser(prog: str) -> argparse.ArgumentParser:
     parser = _Parser(prog=prog, description="Move code off TensorFlow's loss-scale classes.")
@@ -99,8 +106,8 @@ def _add_migrate(commands: Any) -> None:
         help="rewrite files and trees; default: show a diff, write nothing",
         description="Rewrite legacy loss-scale code. Without options: show a diff, write nothing.",
         epilog="Exit status: 0 nothing is left to do; 1 changes are needed, or findings are left "
-        "after writing; 2 wrong usage, or a file could not be processed. Settings also from "
-        "[tool.tf-lossscale] in pyproject.toml; the command line wins.",
+        "after writing; 2 wrong usage, or a file could not be processed; 130 interrupted. Settings "
+        "also from [tool.tf-lossscale] in pyproject.toml; the command line wins.",
         allow_abbrev=False,
     )
     add = migrate.add_argument
@@ -146,7 +153,27 @@ def _add_migrate(commands: Any) -> None:
         help="take no settings from pyproject.toml",
     )
     add("--stdin-filename", metavar="FILE", help="the name of what comes from stdin")
-    add("-v", "--verbose", action="store_true", help="say why each file was left unchanged")
+    add(
+        "--time-limit",
+        type=_positive,
+        default=60.0,
+        metavar="SECONDS",
+        help="fail a file that takes longer (default: 60)",
+    )
+    add(
+        "--size-limit",
+        type=_positive,
+        default=32.0,
+        metavar="MB",
+        help="fail a file that is larger (default: 32)",
+    )
+    add(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="say why each file was left unchanged; -vv: show tracebacks of internal errors",
+    )
 
 
 def _jobs(text: str) -> int:
@@ -156,8 +183,8 @@ def _jobs(text: str) -> int:
     return number
 
 
-def _close_stdout() -> None:
-    import os
-
-    # Python would complain once more when it flushes what nobody reads.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError("must be more than 0")
+    return number

@@ -12,10 +12,11 @@ from typing import Any, Callable, NamedTuple, Optional, TextIO, Union
 from . import reports, write
 from .diffs import coloured
 from .discover import Candidate, Excludes, Skipped, Warned, discover, words
+from .limits import Limits
 from .model import FileError, Options, Target
 from .names import quoted, visible
 from .outcome import FileOutcome, Plan, Spool, Summary
-from .prefilter import may_concern
+from .prefilter import may_concern, may_concern_in
 from .reports import Report, files, text
 from .settings import Settings
 from .terminal import Progress, has_colours, put
@@ -45,6 +46,8 @@ class Request(NamedTuple):
       verbose: say why each file was left.
       follow_links_outside: follow symbolic links out of the named paths.
       settings_note: the line of the summary about the settings; empty without such.
+      limits: what one file may cost.
+      tracebacks: print those of defects of ours.
     """
 
     paths: Sequence[str]
@@ -59,6 +62,8 @@ class Request(NamedTuple):
     verbose: bool
     follow_links_outside: bool = False
     settings_note: str = ""
+    limits: Limits = Limits()
+    tracebacks: bool = False
 
     @classmethod
     def of(
@@ -103,9 +108,11 @@ class Request(NamedTuple):
             reports=asked,
             allow_dirty=chosen("allow_dirty", False),
             stdin_filename=arguments.stdin_filename or "<stdin>",
-            verbose=arguments.verbose,
+            verbose=arguments.verbose > 0,
             follow_links_outside=arguments.follow_links_outside,
             settings_note=settings.shown(lambda name: getattr(arguments, name) is None),
+            limits=Limits.of(arguments.time_limit, arguments.size_limit),
+            tracebacks=arguments.verbose > 1,
         )
 
 
@@ -126,7 +133,7 @@ def run(request: Request) -> int:
                 progress.clear()
                 what = "commit or stash that, or pass --allow-dirty"
                 return _refuse(f"nothing written: {why}; {what}")
-        for outcome in _outcomes(steps, plan, request.jobs, progress):
+        for outcome in _outcomes(steps, plan, request, progress):
             summary.add(outcome)
             spool.append(outcome._replace(diff=b"", note=""))
             progress.clear()
@@ -142,7 +149,7 @@ def _why_not_written(request: Request, steps: Sequence[_Step], progress: Progres
         return None
     # Which files change shows only when they are processed; nothing is written yet.
     plan = _plan(request, write=False)._replace(diff=False, excerpts=False)
-    outcomes = _outcomes(steps, plan, request.jobs, progress)
+    outcomes = _outcomes(steps, plan, request, progress)
     with contextlib.closing(outcomes):
         for step, outcome in zip(steps, outcomes):
             if outcome.changed and isinstance(step, Candidate) and step.real in reasons:
@@ -151,26 +158,30 @@ def _why_not_written(request: Request, steps: Sequence[_Step], progress: Progres
 
 
 def _run_stdin(request: Request) -> int:
-    from .jobs import with_room
-    from .one_file import rewritten, told
+    from .jobs import process_all
+    from .worker import Task
 
-    source = sys.stdin.buffer.read()
+    if sys.stdin is None:
+        return _refuse("stdin is closed")
+    source = sys.stdin.buffer.read(request.limits.size + 1)
+    if len(source) > request.limits.size:
+        return _refuse(f"{request.stdin_filename}: {request.limits.too_large}")
     name = request.stdin_filename
-    result = with_room(lambda: rewritten(name, source, request.options))
-    put(sys.stdout, result.source)
-    outcome = told(name, source, result, _plan(request, write=False))
+    tasks = [Task(name, name, source)]
+    (outcome,) = process_all(tasks, _plan(request, write=False), 1, request.limits)
+    put(sys.stdout, source if outcome.error is not None else outcome.source)
     summary = Summary(wrote=False)
     summary.files = 1
     summary.add(outcome)
     with contextlib.closing(Spool()) as spool:
-        spool.append(outcome)
+        spool.append(outcome._replace(source=b""))
         _show(outcome._replace(diff=b""), request)
         return max(_report(request, spool, summary, sys.stderr), summary.status)
 
 
 def _plan(request: Request, write: bool) -> Plan:
     pages = any(report.format == "html" for report in request.reports)
-    return Plan(request.options, write, diff=request.show_diff, excerpts=pages)
+    return Plan(request.options, write, request.show_diff, pages, request.tracebacks)
 
 
 def _search(request: Request, summary: Summary, progress: Progress) -> list[_Step]:
@@ -191,18 +202,27 @@ def _search(request: Request, summary: Summary, progress: Progress) -> list[_Ste
             if request.verbose:
                 steps.append(FileOutcome(_shown(found.path), note=found.why))
         else:
-            step = _searched(found._replace(path=_shown(found.path)), summary)
+            step = _searched(found._replace(path=_shown(found.path)), summary, request.limits)
             if step is not None and (request.verbose or not _says_nothing(step)):
                 steps.append(step)
             progress.at("Searching", summary.files)
     return steps
 
 
-def _searched(candidate: Candidate, summary: Summary) -> Optional[_Step]:
+def _searched(candidate: Candidate, summary: Summary, limits: Limits) -> Optional[_Step]:
     """The candidate where a rule could concern it, else what there is to tell of it."""
+    error = None
     try:
-        concerns = may_concern(write.read(candidate.real))
-        error = None
+        size = os.path.getsize(candidate.real)
+        if size <= limits.size:
+            concerns = may_concern(write.read(candidate.real))
+        elif size <= limits.search:
+            with open(candidate.real, "rb") as file:
+                concerns = may_concern_in(file)
+        else:
+            concerns = True
+        if concerns and size > limits.size:
+            error = FileError(candidate.path, 0, limits.too_large)
     except OSError as problem:
         concerns, error = True, FileError(candidate.path, 0, words(problem))
     if concerns and candidate.is_ignored:
@@ -220,14 +240,17 @@ def _says_nothing(step: _Step) -> bool:
 
 
 def _outcomes(
-    steps: Sequence[_Step], plan: Plan, jobs: int, progress: Progress
+    steps: Sequence[_Step], plan: Plan, request: Request, progress: Progress
 ) -> Generator[FileOutcome, None, None]:
     candidates = [step for step in steps if isinstance(step, Candidate)]
     processed: Iterator[FileOutcome] = iter(())
     if candidates:
         from .jobs import process_all  # imports LibCST, which takes longer than many a search
+        from .worker import Task
 
-        processed = process_all(candidates, plan, min(jobs, len(candidates)))
+        tasks = (Task(candidate.path, candidate.real) for candidate in candidates)
+        jobs = min(request.jobs, len(candidates))
+        processed = process_all(tasks, plan, jobs, request.limits)
     done = 0
     for step in steps:
         if isinstance(step, Candidate):

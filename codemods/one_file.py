@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import os
+import traceback
+from typing import Callable
+
 from . import engine, notebook, write
 from .diffs import excerpt, unified
 from .discover import words
+from .limits import Limits, memory_bound
 from .model import FileError, FileResult, Options
 from .outcome import FileOutcome, Plan
 
-__all__ = ["process", "rewritten"]
+__all__ = ["process", "process_given", "rewritten"]
 
 
-def process(path: str, real: str, plan: Plan) -> FileOutcome:
-    """What becomes of the file `real`, which the reports call `path`. Never raises."""
+def process(
+    path: str, real: str, plan: Plan, limits: Limits, before_writing: Callable[[], None]
+) -> FileOutcome:
+    """What becomes of the file `real`, which the reports call `path`. Never raises.
+
+    Args:
+      path: as the reports show it.
+      real: where it is.
+      plan: what to do.
+      limits: what it may cost.
+      before_writing: called before the result is put in its place.
+    """
     try:
+        if os.stat(real).st_size > limits.size:
+            return _failed(path, limits.too_large)
         source = write.read(real)
     except OSError as error:
         return _failed(path, words(error))
-    result = rewritten(path, source, plan.options)
+    result = rewritten(path, source, plan.options, plan.tracebacks)
+    outcome = _told(path, source, result, plan)
     if result.error is None and plan.write and result.source != source:
+        before_writing()
         try:
             write.replace(real, source, result.source)
         except write.ChangedOnDiskError:
@@ -28,22 +47,39 @@ def process(path: str, real: str, plan: Plan) -> FileOutcome:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             return _failed(path, f"could not be written: {reason}; it is as it was")
-    return told(path, source, result, plan)
+    return outcome
 
 
-def rewritten(path: str, source: bytes, options: Options) -> FileResult:
-    """What becomes of the bytes of a file of that name. Never raises."""
+def process_given(path: str, source: bytes, plan: Plan) -> FileOutcome:
+    """What becomes of bytes from stdin, with the result. Never raises."""
+    result = rewritten(path, source, plan.options, plan.tracebacks)
+    return _told(path, source, result, plan)._replace(source=result.source)
+
+
+def rewritten(path: str, source: bytes, options: Options, tracebacks: bool = False) -> FileResult:
+    """What becomes of the bytes of a file of that name. Never raises.
+
+    Args:
+      path: the name, whose suffix tells what it is.
+      source: the bytes.
+      options: what to do.
+      tracebacks: print that of a defect of ours to stderr.
+    """
     try:
         if path.endswith(".ipynb"):
             return notebook.transform(source, options)
         return engine.transform(source, options)
+    except MemoryError:
+        message = f"takes more than {memory_bound() / 2**30:.0f} GB of memory; --exclude it"
     except Exception as error:  # a defect of ours concerns this file only, and must be told
+        if tracebacks:
+            traceback.print_exc()
         what = f"{type(error).__name__}: {error}"
         message = f"was left: a rule failed on it ({what}); please report this, with the file"
-        return FileResult(source, error=FileError("", 0, message))
+    return FileResult(source, error=FileError("", 0, message))
 
 
-def told(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
+def _told(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
     """The outcome that the reports tell of `result`."""
     if result.error is not None:
         return FileOutcome(path, error=result.error._replace(path=path))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import pickle
 import tempfile
 from collections.abc import Iterator
-from typing import NamedTuple, Optional
+from typing import BinaryIO, NamedTuple, Optional
 
 from .model import FileError, Finding, Options, Outcome
 
@@ -23,6 +25,7 @@ class FileOutcome(NamedTuple):
       note: why it was left unchanged, for `-v`.
       diff: from the old bytes to the new; empty where nothing changes or nobody asked.
       excerpts: one for each finding, where somebody asked: its part of the diff, or its lines.
+      source: the bytes after the edits, of what came on stdin.
     """
 
     path: str
@@ -32,6 +35,7 @@ class FileOutcome(NamedTuple):
     note: str = ""
     diff: bytes = b""
     excerpts: tuple[str, ...] = ()
+    source: bytes = b""
 
 
 class Plan(NamedTuple):
@@ -42,12 +46,14 @@ class Plan(NamedTuple):
       write: put the result in its place.
       diff: somebody wants to see the diff.
       excerpts: somebody wants to see each place with its part of the diff.
+      tracebacks: print that of a defect of ours.
     """
 
     options: Options
     write: bool = False
     diff: bool = False
     excerpts: bool = False
+    tracebacks: bool = False
 
 
 class Summary:
@@ -91,23 +97,62 @@ class Summary:
 
 
 class Spool:
-    """File outcomes on disk, so that memory does not grow with the number of files."""
+    """File outcomes on disk, so that memory does not grow with the number of files.
+
+    The first few stay in memory, and so do all from where the disk does not take them: a directory
+    for temporary files that is full or missing stops no run.
+    """
+
+    _IN_MEMORY = 4 * 1024 * 1024
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._file: BinaryIO = io.BytesIO()
+        self._end = 0
+        self._may_move = True
 
     def append(self, outcome: FileOutcome) -> None:
         """Keeps one more."""
-        pickle.dump(outcome, self._file, protocol=pickle.HIGHEST_PROTOCOL)
+        data = pickle.dumps(outcome, protocol=pickle.HIGHEST_PROTOCOL)
+        if self._may_move and self._end + len(data) > self._IN_MEMORY:
+            self._may_move = False
+            with contextlib.suppress(OSError):
+                self._move(tempfile.TemporaryFile())  # noqa: SIM115 - closed by close()
+        try:
+            self._write(data)
+        except OSError:
+            self._move(io.BytesIO())
+            self._write(data)
+        self._end += len(data)
+
+    def _write(self, data: bytes) -> None:
+        self._file.seek(self._end)
+        self._file.write(data)
+        self._file.flush()
+
+    def _move(self, other: BinaryIO) -> None:
+        """Goes on in `other`, with what is there."""
+        try:
+            self._file.seek(0)
+            left = self._end
+            while left:
+                part = self._file.read(min(left, 1024 * 1024))
+                other.write(part)
+                left -= len(part)
+            other.flush()
+        except OSError:
+            with contextlib.suppress(OSError):  # which writes once more what it could not
+                other.close()
+            raise
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._file = other
 
     def __iter__(self) -> Iterator[FileOutcome]:
         self._file.seek(0)
-        while True:
-            try:
-                yield pickle.load(self._file)
-            except EOFError:
-                return
+        while self._file.tell() < self._end:
+            yield pickle.load(self._file)
 
     def close(self) -> None:
-        """Gives the disk space back."""
-        self._file.close()
+        """Gives the space back."""
+        with contextlib.suppress(OSError):
+            self._file.close()

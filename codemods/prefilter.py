@@ -6,7 +6,9 @@ Searching costs some microseconds a file, parsing costs up to a tenth of a secon
 
 from __future__ import annotations
 
-__all__ = ["WORDS", "may_concern"]
+from typing import BinaryIO
+
+__all__ = ["WORDS", "may_concern", "may_concern_in"]
 
 WORDS: tuple[bytes, ...] = (
     b"mixed_precision",
@@ -27,3 +29,19 @@ The last begins a suppression comment, which is reported when it silences nothin
 def may_concern(source: bytes) -> bool:
     """Whether any rule could have something to say about `source`."""
     return any(word in source for word in WORDS)
+
+
+_PART = 1024 * 1024
+_OVERLAP = max(map(len, WORDS)) - 1
+
+
+def may_concern_in(file: BinaryIO) -> bool:
+    """The same of a file that is too large to be held in memory."""
+    end = b""
+    while True:
+        part = file.read(_PART)
+        if may_concern(end + part):
+            return True
+        if not part:
+            return False
+        end = part[-_OVERLAP:]

@@ -1,8 +1,10 @@
 """The command `tf-lossscale`. Only what a sub-command needs is imported, TensorFlow last of all."""
 
 import argparse
+import contextlib
+import signal
 import sys
-from typing import List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from tf_lossscale._about import VERSION
 
@@ -68,9 +70,26 @@ def _codemods(arguments: List[str], prog: str) -> int:
             file=sys.stderr,
         )
         return 2
-    from tf_lossscale_codemods.command import main as codemods_main
-
+    with _quiet_interrupts():
+        from tf_lossscale_codemods.command import main as codemods_main
     return codemods_main(arguments, prog=prog)
+
+
+@contextlib.contextmanager
+def _quiet_interrupts() -> Iterator[None]:
+    """Lets Ctrl-C end the process without a traceback, until the command sees to it itself."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except ValueError:  # not in the main thread, which alone may say so
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _run(arguments: List[str], prog: str) -> int:

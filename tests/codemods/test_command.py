@@ -286,7 +286,7 @@ def test_interrupted_is_told(command_line, monkeypatch):
     monkeypatch.setattr("tf_lossscale_codemods.migrate.run", interrupted)
     ran = command_line.run("migrate")
     assert (ran.status, ran.err) == (
-        2,
+        130,
         "tf-lossscale: interrupted; each file is whole, old or new\n",
     )
 

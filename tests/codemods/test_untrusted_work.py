@@ -3,9 +3,11 @@
 import json
 import os
 import random
+import time
 
 import libcst as cst
 import pytest
+from command_line import FINAL, LEGACY
 from tf_lossscale_codemods import nesting, notebook
 from tf_lossscale_codemods.arguments import constant
 from tf_lossscale_codemods.engine import transform
@@ -239,3 +241,42 @@ def test_mutated_notebooks(seed):
 def test_a_long_line_of_a_magic_is_searched_in_linear_time():
     one = {**NOTEBOOK, "cells": [{**CELL, "source": [OLD + "\n", "!" + "a" * 1_000_000]}]}
     assert notebook.transform(json.dumps(one).encode(), Options()).error is None
+
+
+HIDDEN = "x = " + '("""\ndef f(): """ + ' * 3000 + "1" + ")" * 3000  # from the quick look
+CONSTANTS = "tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, {})"
+
+
+def hostile(rng: random.Random, number: int) -> tuple:
+    """The name and the text of a file that is made to do harm."""
+    kind = number % 5
+    if kind == 0:
+        return ".ipynb", mutated(rng, json.dumps(NOTEBOOK, indent=1))
+    if kind == 1:
+        return ".py", HEAD + CONSTANTS.format(rng.choice(["9**9**9**9", "'a'*9**9", "1<<9**9"]))
+    if kind == 2:
+        text = DEEP[rng.choice(sorted(DEEP))](100) + "\n"
+        return ".py", HEAD + text[: rng.randrange(len(text))]
+    return ".py", HEAD + DEEP[rng.choice(sorted(DEEP))](rng.choice([50, 300, 2000])) + "\n"
+
+
+def test_a_run_over_hostile_files_ends(command_line):
+    """Each has one line at most, no rule fails on any, and the good one is written."""
+    rng = random.Random(10)
+    for number in range(1000 if LONG else 200):
+        suffix, text = hostile(rng, number)
+        name = f"f{number}{suffix}"
+        command_line.path(name).write_bytes(text.encode("utf-8", "surrogatepass"))
+    command_line.write(hidden=(HEAD + HIDDEN).encode(), zzz=LEGACY)
+    begun = time.monotonic()
+    ran = command_line.run("migrate", "--write", "--time-limit", "1")
+    seconds = time.monotonic() - begun
+    assert ran.status == 2
+    told = ran.err.splitlines()
+    paths = [line.partition(":")[0] for line in told]
+    assert len(paths) == len(set(paths))
+    assert not any("a rule failed" in line or "Traceback" in line for line in told)
+    assert " nested more than " in ran.err
+    assert "hidden.py" in paths
+    assert command_line.path("zzz.py").read_bytes() == FINAL
+    assert seconds < 600

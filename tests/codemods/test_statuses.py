@@ -1,0 +1,387 @@
+"""Every failure has its status and a line: real processes, and what the system does to them."""
+
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from command_line import FINAL, LEGACY, PROGRAM
+from tf_lossscale_codemods import outcome, worker
+from tf_lossscale_codemods.model import FileError
+from tf_lossscale_codemods.outcome import FileOutcome, Spool
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="says how Linux does it")
+POSIX = pytest.mark.skipif(os.name != "posix", reason="streams and signals of POSIX")
+
+# In a worker, which is forked: `act()` for each file that holds "# bad".
+ACTS = """
+import os, sys, time
+from tf_lossscale_codemods import engine
+real = engine.transform
+def transform(source, options):
+    if b"# bad" in source:
+        with open(f"worker-{{os.getpid()}}", "w") as file:
+            file.write("busy")
+        {act}
+    return real(source, options)
+engine.transform = transform
+sys.exit(main())
+"""
+NATIVE = 'import re; re.match("(a+)+$", "a" * 60 + "b")'  # years, and never back in Python
+
+
+def program(act: str) -> str:
+    return PROGRAM.replace("sys.exit(main())", ACTS.format(act=act))
+
+
+def run(*argv, before="", code=PROGRAM, **environment):
+    """A run as a shell starts it, after `before` or with its redirections."""
+    shell = f'{before} exec "$@"' if before.endswith(";") else f'exec "$@" {before}'
+    return subprocess.run(
+        ["sh", "-c", shell, "sh", sys.executable, "-c", code, *argv],
+        capture_output=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **environment},
+    )
+
+
+def lines(ran) -> list:
+    assert b"Traceback" not in ran.stderr, ran.stderr.decode()
+    return ran.stderr.decode().splitlines()
+
+
+def busy_workers(directory) -> list:
+    """The ids of the workers that are at work on a bad file."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        found = [name for name in os.listdir(directory) if name.startswith("worker-")]
+        if found:
+            return [int(name.partition("-")[2]) for name in found]
+        time.sleep(0.02)
+    raise AssertionError("no worker has begun")
+
+
+def has_ended(pid: int) -> bool:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                state = file.read().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state in "ZX":  # ended, though nobody has asked how
+            return True
+        time.sleep(0.02)
+    return False
+
+
+class TestLimits:
+    @LINUX
+    @pytest.mark.parametrize("act", ["time.sleep(300)", NATIVE], ids=["sleeps", "native"])
+    def test_time(self, command_line, act):
+        command_line.write(a=LEGACY, bad=LEGACY + b"# bad\n", c=LEGACY)
+        ran = run("migrate", "--write", "--time-limit", "2", code=program(act))
+        assert ran.returncode == 2
+        assert lines(ran) == [
+            "bad.py: error: took more than 2 seconds; raise --time-limit, or --exclude it"
+        ]
+        found = command_line.bytes_on_disk()
+        assert (found["a.py"], found["c.py"]) == (FINAL, FINAL)
+        assert found["bad.py"] == LEGACY + b"# bad\n"
+
+    def test_time_on_stdin(self, command_line):
+        source = LEGACY + b"x = " + b"(a := " * 190 + b"1" + b")" * 190 + b"\n"
+        command_line.path("in.py").write_bytes(source)
+        ran = run("migrate", "-", "--time-limit", "1", before="< in.py")
+        assert (ran.returncode, ran.stdout) == (2, source)
+        assert lines(ran)[0] == (
+            "<stdin>: error: took more than 1 seconds; raise --time-limit, or --exclude it"
+        )
+
+    def test_size(self, command_line):
+        command_line.write(large=LEGACY + b"#" * 2_000_000, clean=b"#" * 2_000_000, b=LEGACY)
+        ran = command_line.run("migrate", "--write", "--size-limit", "1")
+        assert ran.status == 2
+        assert ran.err == (
+            "large.py: error: is larger than 1 MB; raise --size-limit, or --exclude it\n"
+        )
+        assert command_line.bytes_on_disk()["b.py"] == FINAL
+        assert command_line.run("migrate", "--size-limit", "3").status == 1
+
+    def test_size_of_what_need_not_be_searched_to_know(self, command_line):
+        path = command_line.path("sparse.py")
+        path.touch()
+        os.truncate(path, 1 << 40)
+        ran = command_line.run("migrate")
+        assert (ran.status, ran.err.count("\n")) == (2, 1)
+        assert ran.err.startswith("sparse.py: error: is larger than 32 MB; ")
+
+    def test_size_on_stdin(self, command_line):
+        ran = command_line.run("migrate", "-", "--size-limit", "0.001", stdin=LEGACY * 50)
+        assert (ran.status, ran.out) == (2, b"")
+        assert "<stdin>: is larger than 0.001 MB" in ran.err
+
+    @LINUX
+    @pytest.mark.parametrize(
+        "act", ["bytearray(1 << 45)", "[bytes(1 << 20) for _ in range(600)]"], ids=["one", "many"]
+    )
+    def test_memory(self, command_line, act):
+        command_line.write(bad=LEGACY + b"# bad\n", c=LEGACY)
+        code = program(act).replace(
+            "engine.transform = transform",
+            "engine.transform = transform\n"
+            "from tf_lossscale_codemods import worker\n"
+            "worker.memory_bound = lambda: 500 << 20\n",
+        )
+        ran = run("migrate", "--write", "--jobs", "1", code=code)
+        assert ran.returncode == 2
+        (line,) = lines(ran)
+        assert line.startswith("bad.py: error: takes more than ")
+        assert command_line.bytes_on_disk()["c.py"] == FINAL
+
+    @pytest.mark.parametrize("option", ["--time-limit", "--size-limit"])
+    @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "much"])
+    def test_values_that_are_none(self, command_line, option, value):
+        assert command_line.run("migrate", f"{option}={value}").status == 2
+
+
+class TestDefects:
+    def test_one_line_with_the_file_and_the_run_goes_on(self, command_line):
+        command_line.write(bad=LEGACY + b"# bad\n", c=LEGACY)
+        ran = run("migrate", "--write", code=program("1 / 0"))
+        assert ran.returncode == 2
+        (line,) = lines(ran)
+        assert line.startswith("bad.py: error: was left: a rule failed on it (ZeroDivisionError: ")
+        assert command_line.bytes_on_disk()["c.py"] == FINAL
+        ran = run("migrate", "-vv", code=program("1 / 0"))
+        assert ran.returncode == 2
+        assert b"Traceback" in ran.stderr
+
+    @pytest.mark.parametrize("name", ["migrate._search", "migrate._report", "settings.load"])
+    def test_outside_of_a_file(self, command_line, name):
+        command_line.write(a=LEGACY)
+        module, _, function = name.partition(".")
+        patch = (
+            f"from tf_lossscale_codemods import {module}, command\n"
+            "def fails(*arguments): raise ZeroDivisionError('by zero')\n"
+            f"{module}.{function} = command.load = fails\nsys.exit(main())"
+            if module == "settings"
+            else f"from tf_lossscale_codemods import {module}\n"
+            "def fails(*arguments): raise ZeroDivisionError('by zero')\n"
+            f"{module}.{function} = fails\nsys.exit(main())"
+        )
+        code = PROGRAM.replace("sys.exit(main())", patch)
+        ran = run("migrate", "--check", code=code)
+        assert ran.returncode == 2
+        (line,) = lines(ran)
+        assert "error: internal error (ZeroDivisionError: by zero); -vv shows where; " in line
+        assert b"Traceback" in run("migrate", "--check", "-vv", code=code).stderr
+
+
+class TestSurroundings:
+    def test_600_nested_directories(self, command_line):
+        command_line.write(**{"/".join(["d"] * 600) + "/a": LEGACY})
+        ran = run("migrate", "--write")
+        assert (ran.returncode, lines(ran)) == (0, [])
+        assert list(command_line.bytes_on_disk().values()) == [FINAL]
+
+    @POSIX
+    @pytest.mark.parametrize("encoding", ["ascii:strict", "utf-8:strict"])
+    @pytest.mark.parametrize("options", [[], ["-v"], ["--report", "json"], ["--report", "html"]])
+    def test_names_that_no_stream_can_show(self, command_line, encoding, options):
+        for name in (b"\xff.py", "ü漢.py".encode(), b"b\xfe\xff.py"):
+            with open(name, "wb") as file:
+                file.write(LEGACY if name != b"b\xfe\xff.py" else b"mixed_precision (")
+        ran = run("migrate", *options, PYTHONIOENCODING=encoding)
+        assert ran.returncode == 2
+        assert any("cannot be parsed" in line for line in lines(ran))
+        ran = run("migrate", "--write", PYTHONIOENCODING=encoding)
+        assert ran.returncode == 2
+        assert sorted(command_line.bytes_on_disk().values()) == [FINAL, FINAL, b"mixed_precision ("]
+
+    @POSIX
+    def test_few_open_files(self, command_line):
+        for number in range(40):
+            command_line.write(**{f"a{number}": LEGACY})
+        ran = run("migrate", "--write", "--jobs", "60", before="ulimit -n 64;")
+        assert (ran.returncode, lines(ran)) == (0, [])
+
+    @POSIX
+    def test_no_process_to_be_had_is_one_line(self, command_line):
+        command_line.write(a=LEGACY)
+        refuse = (
+            "import os\ndef fork(): raise OSError(11, 'Resource temporarily unavailable')\n"
+            "os.fork = fork\nsys.exit(main())"
+        )
+        ran = run("migrate", code=PROGRAM.replace("sys.exit(main())", refuse))
+        assert ran.returncode == 2
+        assert lines(ran) == ["tf-lossscale: error: resource temporarily unavailable"]
+
+    @POSIX
+    def test_no_directory_for_temporary_files(self, command_line, monkeypatch):
+        command_line.write(a=LEGACY)
+        refuse = (
+            "import tempfile\ndef none(): raise FileNotFoundError(2, 'No usable directory')\n"
+            "tempfile.TemporaryFile = none\n"
+            "from tf_lossscale_codemods import outcome\noutcome.Spool._IN_MEMORY = 0\n"
+            "sys.exit(main())"
+        )
+        ran = run("migrate", "--check", code=PROGRAM.replace("sys.exit(main())", refuse))
+        assert (ran.returncode, lines(ran)) == (1, [])
+        assert b"a.py:3:7: LS301" in ran.stdout
+
+    def test_a_directory_for_temporary_files_that_fills_up(self, monkeypatch):
+        class Full(io.BytesIO):
+            def write(self, data):
+                if len(self.getvalue()) + len(data) > 3000:
+                    raise OSError(28, "No space left on device")
+                return super().write(data)
+
+        full = Full()
+        monkeypatch.setattr(outcome.tempfile, "TemporaryFile", lambda: full)
+        monkeypatch.setattr(Spool, "_IN_MEMORY", 500)
+        spool = Spool()
+        outcomes = [FileOutcome(f"{n}.py", error=FileError("a", n, "x" * 100)) for n in range(100)]
+        for number, one in enumerate(outcomes):
+            spool.append(one)
+            assert list(spool) == outcomes[: number + 1]
+        assert full.closed  # and so was in use
+        assert list(spool) == outcomes
+        spool.close()
+
+    @LINUX
+    @pytest.mark.parametrize("argv", [["migrate"], ["rules"], ["explain", "LS301"], ["--help"]])
+    def test_a_full_disk_behind_stdout(self, command_line, argv):
+        command_line.write(a=LEGACY)
+        ran = run(*argv, before="> /dev/full")
+        assert (ran.returncode, lines(ran)) == (
+            2,
+            ["tf-lossscale: error: no space left on device"],
+        )
+
+    @POSIX
+    @pytest.mark.parametrize("argv", [["migrate", "--write"], ["rules"]])
+    def test_a_closed_stdout(self, command_line, argv):
+        command_line.write(a=LEGACY)
+        ran = run(*argv, before=">&-")
+        assert ran.returncode == 2
+        assert lines(ran) == [
+            "tf-lossscale: error: stdout is closed; to see nothing, send it to /dev/null"
+        ]
+        assert command_line.bytes_on_disk() == {"a.py": LEGACY}
+
+    @POSIX
+    def test_a_closed_stderr(self, command_line):
+        command_line.write(a=LEGACY, bad=b"mixed_precision (")
+        ran = run("migrate", "--write", before="2>&-")
+        assert (ran.returncode, ran.stderr) == (2, b"")
+        assert b"cannot be parsed" not in ran.stdout
+        assert command_line.bytes_on_disk() == {"a.py": FINAL, "bad.py": b"mixed_precision ("}
+
+    @POSIX
+    def test_all_streams_closed(self, command_line):
+        command_line.write(a=LEGACY)
+        assert run("migrate", "--write", before="<&- >&- 2>&-").returncode == 2
+        assert command_line.bytes_on_disk() == {"a.py": LEGACY}
+
+    @POSIX
+    def test_a_closed_stdin(self, command_line):
+        ran = run("migrate", "-", before="<&-")
+        assert (ran.returncode, ran.stdout) == (2, b"")
+        assert lines(ran) == ["tf-lossscale: error: stdin is closed"]
+
+
+def start(code: str, *argv: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *argv],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+@LINUX
+class TestEnds:
+    @pytest.mark.parametrize("act", ["time.sleep(300)", NATIVE], ids=["sleeps", "native"])
+    def test_the_first_interrupt_ends_the_run(self, command_line, act):
+        command_line.write(a=LEGACY, bad=LEGACY + b"# bad\n", c=LEGACY)
+        process = start(program(act), "migrate", "--jobs", "2")
+        pids = busy_workers(command_line.directory)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert err == b"tf-lossscale: interrupted; each file is whole, old or new\n"
+        assert all(has_ended(pid) for pid in pids)
+
+    @pytest.mark.parametrize("act", ["time.sleep(300)", NATIVE], ids=["sleeps", "native"])
+    def test_workers_end_with_their_parent(self, command_line, act):
+        command_line.write(bad=LEGACY + b"# bad\n", also=LEGACY + b"# bad\n")
+        process = start(program(act), "migrate", "--jobs", "2")
+        pids = busy_workers(command_line.directory)
+        process.kill()
+        process.communicate(timeout=60)
+        assert all(has_ended(pid) for pid in pids)
+
+    def test_workers_end_with_their_parent_where_only_the_pipe_says_so(self, command_line):
+        command_line.write(bad=LEGACY + b"# bad\n")
+        code = program("time.sleep(300)").replace(
+            "engine.transform = transform",
+            "engine.transform = transform\n"
+            "from tf_lossscale_codemods import worker\n"
+            "sys.platform = 'elsewhere'\n",
+        )
+        process = start(code, "migrate", "--jobs", "1")
+        pids = busy_workers(command_line.directory)
+        process.kill()
+        process.communicate(timeout=60)
+        assert all(has_ended(pid) for pid in pids)
+
+    def test_an_interrupt_in_the_first_moments(self, command_line):
+        command_line.write(a=LEGACY)
+        code = (
+            "import os, sys\nfrom tf_lossscale._command import main\n"
+            "class Here:\n"
+            "    def find_spec(self, name, *rest):\n"
+            "        if name == 'tf_lossscale_codemods.command':\n"
+            "            os.write(1, b'here')\n"
+            "sys.meta_path.insert(0, Here())\n"
+            "sys.exit(main(['migrate', '--check']))"
+        )
+        code = PROGRAM.replace("from tf_lossscale_codemods.command import main", "").replace(
+            "sys.exit(main())", code
+        )
+        choices = random.Random(3)
+        interrupted = 0
+        for _ in range(12):
+            process = start(code)
+            assert process.stdout.read(4) == b"here"
+            time.sleep(choices.uniform(0, 0.05))
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+            assert b"Traceback" not in err, err
+            assert process.returncode in (1, 130, -signal.SIGINT)  # shells show the last as 130
+            interrupted += process.returncode != 1
+        assert interrupted
+
+
+def test_a_worker_without_a_parent_does_not_begin(monkeypatch):
+    if sys.platform == "linux":
+        ran = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                PROGRAM.replace(
+                    "sys.exit(main())",
+                    "from tf_lossscale_codemods import worker\nworker._end_with(1)\nprint('on')",
+                ),
+            ],
+            capture_output=True,
+            check=False,
+        )
+        assert (ran.returncode, ran.stdout) == (1, b"")
+    assert worker.WRITES
