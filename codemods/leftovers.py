@@ -93,4 +93,13 @@ def _is_running(process: int) -> bool:
         return False
     except (OSError, OverflowError):
         return True
-    return True
+    return not _is_zombie(process)
+
+
+def _is_zombie(process: int) -> bool:
+    """Whether it has ended and nobody has waited for it; in containers often nobody does."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
+    except OSError:  # no Linux, or gone in this moment
+        return False

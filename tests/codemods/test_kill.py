@@ -72,8 +72,9 @@ def test_every_file_is_whole(tmp_path):
     # Otherwise the moments were badly chosen, and nothing has been shown.
     assert halfway >= KILLS // 5
     # What a kill leaves is taken up by the next run.
-    for kill in range(3):
+    for kill in range(10):
         process = start(tmp_path / str(kill))
         process.communicate()
         assert process.returncode == 0
         assert all(states(tmp_path / str(kill)))
+        assert len(os.listdir(tmp_path / str(kill))) == FILES, "a temporary file is left"

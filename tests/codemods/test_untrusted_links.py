@@ -459,6 +459,17 @@ def test_other_files_are_not_taken_for_leftovers(tmp_path, dead):
     assert names(tmp_path) == sorted(kept)
 
 
+def test_a_process_that_nobody_has_waited_for_is_not_running(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    try:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        (tmp_path / f".tf-lossscale-{process.pid}-0123456789abcdef.tmp").write_text("")
+        remove_leftovers(tmp_path)
+        assert names(tmp_path) == []
+    finally:
+        process.wait()
+
+
 @pytest.mark.parametrize("kind", ["directory", "link", "pipe", "hard link", "other owner"])
 def test_only_plain_files_of_the_user_are_leftovers(tmp_path, dead, kind, monkeypatch):
     name = f".tf-lossscale-{dead}-0123456789abcdef.tmp"
