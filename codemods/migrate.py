@@ -275,7 +275,9 @@ def _show(outcome: FileOutcome, request: Request) -> None:
 def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) -> int:
     """Makes the reports; 2 where one cannot be written."""
     status = 0
-    if request.settings_note:
+    # With `-`, a report on stderr is all that is there: a program may read it.
+    for_program = any(one.file is None and one.format != "text" for one in request.reports)
+    if request.settings_note and not (for_program and stream is sys.stderr):
         print(request.settings_note, file=sys.stderr)
     for report in request.reports:
         if report.file is None:
@@ -315,7 +317,8 @@ def _codes(values: Iterable[str]) -> tuple[str, ...]:
 
         unknown = unknown_prefixes(prefixes)
         if unknown:
-            raise ValueError(f"no rule has the code {', '.join(unknown)}; see `tf-lossscale rules`")
+            shown = ", ".join(unknown[:10])
+            raise ValueError(f"no rule has the code {shown}; see `tf-lossscale rules`")
     return prefixes
 
 

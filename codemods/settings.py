@@ -27,8 +27,9 @@ _MOST_BYTES = 512 * 1024
 _MOST_WORK = 5 * 10**7
 """Bound of the squared number of dots on a line: reading dotted keys takes quadratic time."""
 
-_MOST_GLOBS = 200
-_LONGEST_GLOB = 200
+_MOST_STRINGS = 200
+_LONGEST_STRING = 200
+"""A glob is matched with each path of the repository."""
 
 _SHOWN = ("allow-dirty", "unsafe", "exclude")
 """The keys that the summary shows: with them a repository could make a run do more, or see less."""
@@ -252,14 +253,9 @@ def _strings(value: object) -> list[str]:
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
         raise ValueError("must be a list of strings")
-    return values
-
-
-def _globs(value: object) -> list[str]:
-    values = _strings(value)
-    if len(values) > _MOST_GLOBS or any(len(one) > _LONGEST_GLOB for one in values):
+    if len(values) > _MOST_STRINGS or any(len(one) > _LONGEST_STRING for one in values):
         raise ValueError(
-            f"must be at most {_MOST_GLOBS} globs of at most {_LONGEST_GLOB} characters"
+            f"must be at most {_MOST_STRINGS} strings of at most {_LONGEST_STRING} characters"
         )
     return values
 
@@ -286,7 +282,7 @@ _KEYS: dict[str, Callable[[object], object]] = {
     "allow-dirty": _flag,
     "select": _strings,
     "ignore": _strings,
-    "exclude": _globs,
+    "exclude": _strings,
     "report": _formats,
     "jobs": _number,
 }

@@ -1,5 +1,7 @@
 """`[tool.tf-lossscale]` in pyproject.toml; the command line wins."""
 
+import json
+
 import pytest
 from command_line import FINAL, LEGACY
 from tf_lossscale_codemods import settings
@@ -144,3 +146,11 @@ def test_a_file_without_our_table_is_not_even_parsed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text("this is no TOML\n")
     assert settings.load(["."]).values == {}
+
+
+def test_what_is_shown_does_not_mix_with_a_report_on_stderr(command_line):
+    given(command_line, "[tool.tf-lossscale]\nunsafe = true\n")
+    ran = command_line.run("migrate", "-", "--report", "json", stdin=LEGACY)
+    assert json.loads(ran.err)["version"] == 1
+    ran = command_line.run("migrate", "-", stdin=LEGACY)
+    assert "settings of pyproject.toml: unsafe = true\n" in ran.err

@@ -208,8 +208,10 @@ def test_what_is_no_ordinary_file_ends_with_an_error(command_line, target):
         ("keras = " + "9" * 5_000, "error: pyproject.toml:"),
         ("keras = 0x" + "f" * 100_000, "keras = a number too large to show: must be one of"),
         ("to = '" + "x" * 400_000 + "'", "must be one of 'shim', 'final'"),
-        ("exclude = [" + "'*',\n" * 201 + "]", "at most 200 globs"),
-        (f"exclude = ['{'*a' * 150}']", "at most 200 globs of at most 200 characters"),
+        ("exclude = [" + "'*',\n" * 201 + "]", "at most 200 strings"),
+        ("select = [" + "'LS3',\n" * 201 + "]", "at most 200 strings"),
+        (f"ignore = ['{'LS8,' * 50}']", "no rule has the code LS8, LS8"),
+        (f"exclude = ['{'*a' * 150}']", "at most 200 strings of at most 200 characters"),
     ],
     ids=[
         "arrays",
@@ -221,6 +223,8 @@ def test_what_is_no_ordinary_file_ends_with_an_error(command_line, target):
         "hex",
         "long",
         "globs",
+        "rules",
+        "unknown rules",
         "glob",
     ],
 )
