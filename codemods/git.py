@@ -19,7 +19,7 @@ import threading
 from collections.abc import Sequence
 from typing import Optional
 
-__all__ = ["GitError", "run", "top_of"]
+__all__ = ["GitError", "LateError", "run", "top_of"]
 
 _SECONDS = 120.0
 """More than any repository needs; a pipe in the place of a file would hold git for ever."""
@@ -55,6 +55,10 @@ _ENVIRONMENT = {
 
 class GitError(Exception):
     """Git cannot be run, or does not answer; the message continues "…, but git"."""
+
+
+class LateError(GitError):
+    """Git was ended, as it took too long."""
 
 
 def top_of(path: str) -> Optional[str]:
@@ -138,7 +142,7 @@ def _answer(process: subprocess.Popen[bytes]) -> tuple[bytes, int]:
         process.stdout.close()
         process.wait()
     if late.is_set():
-        raise GitError(f"did not answer within {_SECONDS:g} seconds")
+        raise LateError(f"did not answer within {_SECONDS:g} seconds")
     return answer, status
 
 

@@ -7,6 +7,7 @@ what git has stored: in `git status`, a repository can run programs of its own (
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -40,7 +41,11 @@ def not_restorable(files: Iterable[str]) -> dict[str, str]:
         if top is not None:
             trees.setdefault(top, []).append(file)
     reasons: dict[str, str] = {}
+    late: Optional[str] = None
     for top, inside in trees.items():
+        if late is not None:  # one wait is enough, however many work trees there are
+            reasons.update(dict.fromkeys(inside, late))
+            continue
         try:
             tree = _WorkTree(top)
             why = tree.why_dirty()
@@ -48,6 +53,7 @@ def not_restorable(files: Iterable[str]) -> dict[str, str]:
         except git.GitError as error:
             why = f"{quoted(top)} is a git work tree, but git {visible(str(error))}"
             reasons.update(dict.fromkeys(inside, why))
+            late = why if isinstance(error, git.LateError) else None
     return reasons
 
 
@@ -88,6 +94,8 @@ _ENTRY = re.compile(
     rb"(?:  ctime: \d+:\d+\n  mtime: (\d+):(\d+)\n  dev: \d+\tino: \d+\n  uid: \d+\tgid: \d+\n"
     rb"  size: (\d+)\tflags: ([0-9a-f]+)\n)?"
 )
+
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 _LARGEST = 1024**3
 """Bytes of a file that are compared; a larger one without the time of the index is changed."""
@@ -184,13 +192,24 @@ class _WorkTree:
 
     def _has_content(self, real: bytes, entry: _Entry) -> bool:
         """Whether the file has the bytes that a checkout would write."""
-        with open(real, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > (_LARGEST if entry.size in (0, size % 2**32) else _LARGEST_TEXT):
+        # An index can name any path, and links can lead to files of /proc that hold a reader.
+        descriptor = os.open(real, os.O_RDONLY | _NO_WAIT)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            size = status.st_size
+            largest = _LARGEST if entry.size in (0, size % 2**32) else _LARGEST_TEXT
+            if not stat.S_ISREG(status.st_mode) or size > largest:
                 return False
             hashed = _new_hash(entry.object_id, size)
-            for block in iter(lambda: file.read(1024**2), b""):
+            left = size
+            while left:
+                block = file.read(min(left, 1024**2))
+                if not block:
+                    return False
                 hashed.update(block)
+                left -= len(block)
+            if file.read(1):  # it grows, or says of itself that it is empty
+                return False
             if hashed.hexdigest() == entry.object_id:
                 return True
             if size > _LARGEST_TEXT:
@@ -268,7 +287,8 @@ class _WorkTree:
         size = 0
         for number, (file, object_id) in enumerate(same.items(), 1):
             asked.append(object_id)
-            size += os.stat(file).st_size
+            with contextlib.suppress(OSError):  # gone since
+                size += os.stat(file).st_size
             if size >= _BATCH_BYTES or number == len(same):
                 data = "".join(one + "\n" for one in asked).encode()
                 yield from _whole(self._git("cat-file", "--batch", data=data))

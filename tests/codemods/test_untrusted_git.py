@@ -3,7 +3,10 @@
 Each tripwire is first shown to work: an ordinary git command in the same repository trips it.
 """
 
+import hashlib
 import os
+import random
+import shutil
 import stat
 import subprocess
 
@@ -471,3 +474,93 @@ def test_many_files_are_asked_for_together(command_line, monkeypatch):
     monkeypatch.setattr(guarded_git, "run", counted)
     assert command_line.run("migrate", "--write").status == 0
     assert len(asked) <= 6
+
+
+def test_one_wait_for_git_is_enough(repository, monkeypatch):
+    for number in range(4):
+        git("init", "-q", f"nested{number}")
+        repository.write(**{f"nested{number}__c": LEGACY})
+        commit_all(f"nested{number}")
+        os.unlink(f"nested{number}/.git/index")
+        os.mkfifo(f"nested{number}/.git/index")
+    waits = []
+    real = guarded_git._answer
+
+    def counted(process):
+        try:
+            return real(process)
+        except guarded_git.LateError:
+            waits.append(process)
+            raise
+
+    monkeypatch.setattr(guarded_git, "_SECONDS", 1.0)
+    monkeypatch.setattr(guarded_git, "_answer", counted)
+    ran = repository.run("migrate", "--write")
+    assert ran.status == 2
+    assert "but git did not answer within 1 seconds" in ran.err
+    assert len(waits) == 1
+
+
+@pytest.mark.parametrize("path", [b"../outside/pipe", b"link/pipe"])
+def test_an_index_that_names_what_is_elsewhere_does_no_harm(repository, wire, path):
+    os.mkfifo(wire.directory / "pipe")
+    os.symlink(wire.directory, "link")
+    with open(".git/index", "rb") as file:
+        index = file.read()
+    old = b"notes.txt"
+    # The entry of the same length, so that only its name and the checksum of the index change.
+    name = path.ljust(len(old), b"x")[: len(old)]
+    body = index[:-20].replace(old, name)
+    with open(".git/index", "wb") as file:
+        file.write(body + hashlib.sha1(body).digest())
+    before = snapshot(wire.directory)
+    ran = repository.run("migrate", "--write")
+    assert ran.status == 2
+    assert snapshot(wire.directory) == before
+    assert repository.bytes_on_disk()["a.py"] == LEGACY
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_damage_to_git_loses_nothing(repository, wire, seed, monkeypatch):
+    """Whatever is wrong in `.git`: nothing is written, or what was there is still in git."""
+    monkeypatch.setattr(guarded_git, "_SECONDS", 20.0)
+    rng = random.Random(seed)
+    set_config(core__fsmonitor=wire.program("fsmonitor"))
+    saved = "../saved"
+    shutil.copytree(".git", saved)
+    damaged = [
+        os.path.join(directory, name)
+        for directory, _, names in os.walk(".git")
+        for name in names
+        if "hooks" not in directory
+    ]
+    for _ in range(5):
+        path = rng.choice([*damaged, *[".git/index", ".git/config", ".git/HEAD"] * 5])
+        with open(path, "rb") as file:
+            data = bytearray(file.read())
+        for _ in range(rng.choice([1, 1, 5])):
+            if data:
+                data[rng.randrange(len(data))] = rng.randrange(256)
+        if path.endswith("index") and rng.random() < 0.7:  # git refuses another checksum at once
+            data[-20:] = hashlib.sha1(data[:-20]).digest()
+        os.chmod(path, 0o644)
+        with open(path, "wb") as file:
+            file.write(data)
+        ran = repository.run("migrate", "--write")
+        now = python_files(repository)
+        if ran.status == 0:
+            for object_id in (git("rev-parse", f"HEAD:{name}", where=saved) for name in now):
+                assert git("cat-file", "-p", object_id.decode().strip()) == LEGACY
+        else:
+            assert ran.status == 2, ran.err
+            assert set(now.values()) == {LEGACY}
+        assert wire.take() == []
+        for name in now:
+            repository.path(name).write_bytes(LEGACY)
+        shutil.rmtree(".git")
+        shutil.copytree(saved, ".git")
+
+
+def python_files(command_line) -> dict:
+    found = command_line.bytes_on_disk()
+    return {name: data for name, data in found.items() if name in ("a.py", "src/b.py")}
