@@ -1,17 +1,24 @@
-"""What a step needs of `tf.distribute`: gradients as the optimizer will add them up, and one flag.
+"""What a step needs of `tf.distribute`: the sums to test, and one decision for all replicas.
 
 Every replica must come to the same decision: where one replica skips a step and another applies it,
 their copies of the weights part for ever. There are two ways to agree. In a cross-replica context
-`aggregated` adds the gradients of the replicas up, so that one test sees what the optimizer will
-apply (a sum can overflow where no part of it does). In a replica context `agreed` combines the
-flags of the replicas.
+the test sees the sums over the replicas, which is what the optimizer will apply (a sum can overflow
+where no part of it does). In a replica context `agreed` combines the flags of the replicas.
 """
 
 from typing import Any, Callable, List, Sequence
 
-from tf_lossscale._versions import not_converted, tf
+from tf_lossscale._versions import map_replicas, not_converted, tf, tf1
 
-__all__ = ["aggregated", "agreed", "merge", "replica_count", "require_cross_replica_context"]
+__all__ = [
+    "agreed",
+    "all_workers_agree",
+    "copy_of",
+    "merge",
+    "replica_count",
+    "require_cross_replica_context",
+    "summed_to_test",
+]
 
 
 def replica_count() -> int:
@@ -36,10 +43,12 @@ def merge(function: Callable[..., Any], *args: Any) -> Any:
 
 
 @not_converted
-def aggregated(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
+def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
     """Returns the sums over all replicas of `gradients`, in a cross-replica context.
 
-    A value that is no longer per replica (the caller reduced it) is returned as it is.
+    The sums are for a test only: `gradients` themselves stay as they are, and are to be summed
+    again by the optimizer that applies them. A value that is no longer per replica (the caller
+    reduced it) is returned as it is.
 
     Args:
       strategy: the current strategy.
@@ -52,12 +61,55 @@ def aggregated(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
     if strategy.num_replicas_in_sync > 1:
         apart = [each for each in given if _is_apart(strategy, each)]
         together = [each for each in given if not _is_apart(strategy, each)]
+        # Copies, because TensorFlow 1.15 to 2.4 write sums over what went into them.
+        copies = [copy_of(each) for each in apart]
         # One call for all, as optimizers do it: the values travel packed.
-        sums = apart and strategy.extended.batch_reduce_to(
-            tf.distribute.ReduceOp.SUM, [(each, each) for each in apart]
-        )
+        with tf1.name_scope(None, "sums_to_test"):
+            sums = copies and strategy.extended.batch_reduce_to(
+                tf.distribute.ReduceOp.SUM,
+                [(each, _destination(strategy, each)) for each in copies],
+            )
         given = together + list(sums)
     return [value for each in given for value in strategy.experimental_local_results(each)]
+
+
+def copy_of(value: Any) -> Any:
+    """Returns an equal value in memory of its own, in a cross-replica context.
+
+    Args:
+      value: a tensor or `IndexedSlices`, or a per-replica value of these.
+    """
+
+    def copy(each: Any) -> Any:
+        if isinstance(each, tf.IndexedSlices):
+            values, indices = copy(each.values), tf.identity(each.indices)
+            return tf.IndexedSlices(values, indices, dense_shape=each.dense_shape)
+        # Grappler removes other operations that copy.
+        return each if tf.executing_eagerly() else tf.raw_ops.Snapshot(input=each)
+
+    if isinstance(value, (tf.Tensor, tf.IndexedSlices)):
+        # That of the only replica of this process. TensorFlow 1.15 sums placed tensors only.
+        with tf1.device(tf.distribute.get_strategy().extended.worker_devices[0]):
+            return copy(value)
+    return map_replicas(copy, value)
+
+
+@not_converted
+def all_workers_agree(flag: Any) -> Any:
+    """Returns a bool scalar: whether `flag` is True on every worker, in a cross-replica context.
+
+    Args:
+      flag: bool tensor of shape `[]`, this worker's own.
+    """
+    strategy = tf.distribute.get_strategy()
+    if len(strategy.extended.worker_devices) == strategy.num_replicas_in_sync:
+        return flag
+    with tf1.name_scope(None, "all_workers_agree"):
+        device = strategy.extended.worker_devices[0]
+        with tf1.device(device):
+            bad = tf.cast(tf.logical_not(flag), tf.float32)
+        (total,) = strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, [(bad, device)])
+        return tf.equal(strategy.experimental_local_results(total)[0], 0.0)
 
 
 @not_converted
@@ -92,3 +144,12 @@ def _is_apart(strategy: Any, value: Any) -> bool:
     """
     plain = isinstance(value, (tf.Tensor, tf.IndexedSlices))
     return not plain or len(strategy.extended.worker_devices) == 1
+
+
+def _destination(strategy: Any, value: Any) -> Any:
+    """Returns where the sum is to be; a plain value is that of a worker with one device.
+
+    Sparse values themselves, and tensors that are not placed yet, do not say so in 1.15 to 2.4.
+    """
+    plain = isinstance(value, (tf.Tensor, tf.IndexedSlices))
+    return strategy.extended.worker_devices[0] if plain else value

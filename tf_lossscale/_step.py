@@ -1,9 +1,9 @@
 """One step of a wrapped optimizer: the pairs read once, applied on every replica or on none."""
 
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from tf_lossscale._branch import branch
-from tf_lossscale._versions import tf
+from tf_lossscale._versions import already_summed, tf
 
 __all__ = ["apply_if", "as_pairs", "require_replica_context"]
 
@@ -42,6 +42,7 @@ def apply_if(
     pairs: Pairs,
     global_step: Optional[Any],
     name: Optional[str],
+    already_summed_for: Sequence[Any] = (),
 ) -> Any:
     """Applies the gradients on all replicas where `condition` holds, in a cross-replica context.
 
@@ -51,6 +52,7 @@ def apply_if(
       pairs: gradients and variables; under a strategy, the values of all replicas.
       global_step: variable that a step advances by one, or None.
       name: name for the operations, or None.
+      already_summed_for: optimizers that must not sum the gradients over the replicas again.
 
     Returns:
       An operation or tensor to run; None in eager mode.
@@ -60,9 +62,10 @@ def apply_if(
         if not tf.distribute.has_strategy():
             return _one_operation(apply_gradients(pairs, global_step, name))
         strategy = tf.distribute.get_strategy()
-        results = strategy.extended.call_for_each_replica(
-            apply_gradients, args=(pairs, global_step, name)
-        )
+        with already_summed(already_summed_for):
+            results = strategy.extended.call_for_each_replica(
+                apply_gradients, args=(pairs, global_step, name)
+            )
         return _one_operation(*strategy.experimental_local_results(results))
 
     if isinstance(condition, bool):

@@ -7,12 +7,22 @@ tests are programs: they print one JSON value as their last line of output, whic
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
-from typing import Any, Dict, List, Optional, Sequence
+import threading
+import time
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-__all__ = ["REPOSITORY", "free_ports", "run_program", "start_workers", "wait_for"]
+__all__ = [
+    "REPOSITORY",
+    "free_ports",
+    "run_program",
+    "start_workers",
+    "wait_for",
+    "wait_for_workers",
+]
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -33,6 +43,7 @@ def _start(
     path: str, args: Sequence[str], env: Optional[Dict[str, str]] = None
 ) -> "subprocess.Popen[str]":
     environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
+    environment["PYTHONFAULTHANDLER"] = "1"  # SIGABRT prints the stacks of all threads
     environment["PYTHONPATH"] = os.pathsep.join(
         [REPOSITORY, os.environ.get("PYTHONPATH", "")]
     ).rstrip(os.pathsep)
@@ -60,6 +71,44 @@ def wait_for(process: "subprocess.Popen[str]", timeout: float = 120) -> Any:
         f"{process.args} exited with {process.returncode}:\n{out[-2000:]}\n{err[-4000:]}"
     )
     return json.loads(out.strip().splitlines()[-1])
+
+
+def wait_for_workers(
+    workers: "Sequence[subprocess.Popen[str]]", timeout: float = 200, grace: float = 30
+) -> List[Any]:
+    """Waits for workers of one cluster and returns what each printed, in their order.
+
+    Where one fails, the others get `grace` seconds to notice. Those that take longer, or longer
+    than `timeout`, are made to print the stacks of all their threads, which the error shows.
+    """
+    outputs: Dict[int, Tuple[str, str]] = {}
+
+    def read(index: int) -> None:
+        outputs[index] = workers[index].communicate()
+
+    # Each is read by a thread of its own: one that fills its pipe would hold up the others.
+    readers = [threading.Thread(target=read, args=(index,)) for index in range(len(workers))]
+    for reader in readers:
+        reader.start()
+    deadline = time.monotonic() + timeout
+    while any(reader.is_alive() for reader in readers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+        if any(each.poll() not in (None, 0) for each in workers):
+            deadline = min(deadline, time.monotonic() + grace)
+    unfinished = [index for index, each in enumerate(workers) if each.poll() is None]
+    for index in unfinished:
+        workers[index].send_signal(signal.SIGABRT)
+    for reader in readers:
+        reader.join()
+    if any(each.returncode != 0 for each in workers):
+        shown = [
+            f"worker {index} "
+            + ("had not ended" if index in unfinished else f"exited with {each.returncode}")
+            + f":\n{outputs[index][0][-1000:]}\n{outputs[index][1][-5000:]}"
+            for index, each in enumerate(workers)
+        ]
+        raise AssertionError("\n".join(shown))
+    return [json.loads(outputs[index][0].strip().splitlines()[-1]) for index in range(len(workers))]
 
 
 def run_program(

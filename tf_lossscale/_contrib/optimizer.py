@@ -2,8 +2,8 @@
 
 from typing import Any, Optional
 
-from tf_lossscale._finite import all_finite
-from tf_lossscale._replicas import aggregated, merge
+from tf_lossscale._gradient_sums import gradients_of_step
+from tf_lossscale._replicas import merge
 from tf_lossscale._scaled_optimizer import ScaledLossOptimizer
 from tf_lossscale._step import apply_if, as_pairs, require_replica_context
 from tf_lossscale._versions import Trackable, is_keras_object, not_converted, tf, tf1
@@ -77,8 +77,16 @@ class LossScaleOptimizer(ScaledLossOptimizer):
     def _apply_together(
         self, strategy: Any, pairs: Any, global_step: Optional[Any], name: Optional[str]
     ) -> Any:
-        finite = all_finite(aggregated(strategy, [gradient for gradient, _ in pairs]))
-        applied = apply_if(finite, self._opt.apply_gradients, pairs, global_step, name)
+        gradients = gradients_of_step(strategy, self, self._opt, pairs)
+        finite = gradients.all_finite()
+        applied = apply_if(
+            finite,
+            self._opt.apply_gradients,
+            gradients.pairs,
+            global_step,
+            name,
+            gradients.already_summed_for,
+        )
         updated = self._loss_scale_manager.update_loss_scale(finite)
         return tf.group(*[each for each in (applied, updated) if each is not None])
 

@@ -7,36 +7,23 @@ the variables as the optimizer of BERT does, know nothing of replicas.
 
 import contextlib
 import functools
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Iterator, Optional, Sequence, Tuple
 
 from tf_lossscale._cross_shard.groups import group_of
 from tf_lossscale._cross_shard.shards import Shards
+from tf_lossscale._gradient_sums import chain_of
 from tf_lossscale._overriding import overridden
 from tf_lossscale._versions import (
     already_summed,
     not_converted,
     replicas_of_workers_before,
-    sum_is_off,
     tf,
     tf1,
 )
 
-__all__ = ["adds_replicas_up", "apply_summed"]
+__all__ = ["apply_summed"]
 
 _Base = tf1.train.Optimizer
-
-
-def adds_replicas_up(optimizer: Any) -> bool:
-    """Returns whether all that the step goes through leaves the gradients to TensorFlow's sum.
-
-    True for TensorFlow's own optimizers, and our loss-scale optimizers around them. Not for a class
-    that has an `apply_gradients` of its own: it is to see the sums.
-    """
-    return not sum_is_off(optimizer) and all(
-        type(each).apply_gradients is _Base.apply_gradients
-        or type(each).__module__.startswith(("tf_lossscale._contrib.", "tf_lossscale._v1."))
-        for each in _chain(optimizer)
-    )
 
 
 @not_converted
@@ -69,7 +56,7 @@ def apply_summed(
       NotImplementedError: the optimizer assigns, and the replicas of this process have several
         sums.
     """
-    chain = _chain(optimizer)
+    chain = chain_of(optimizer)
     assigning = [each for each in chain if _assigns(each)]
     if assigning:
         _check_one_sum(assigning[0], shards, groups)
@@ -126,15 +113,3 @@ def _assigns(optimizer: Any) -> bool:
         and cls._resource_apply_dense is _Base._resource_apply_dense
         and not cls.__module__.startswith("tf_lossscale.")
     )
-
-
-def _chain(optimizer: Any) -> List[Any]:
-    """Lists an optimizer and all that it holds, and they hold."""
-    found: List[Any] = []
-    waiting = [optimizer]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, _Base) and not any(each is other for other in found):
-            found.append(each)
-            waiting.extend(vars(each).values())
-    return found

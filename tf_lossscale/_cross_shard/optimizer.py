@@ -2,12 +2,13 @@
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._cross_shard.applying import adds_replicas_up, apply_summed
+from tf_lossscale._cross_shard.applying import apply_summed
 from tf_lossscale._cross_shard.groups import all_shards, checked_groups, subgroup_size
 from tf_lossscale._cross_shard.packing import sum_packed
 from tf_lossscale._cross_shard.shards import Shards, current_shards
 from tf_lossscale._cross_shard.sums import replica_sum
 from tf_lossscale._cross_shard.tpu import tpu_sum
+from tf_lossscale._gradient_sums import leaves_sum_to_tensorflow
 from tf_lossscale._step import as_pairs
 from tf_lossscale._versions import (
     asked_by_checkpoint,
@@ -133,7 +134,7 @@ class CrossShardOptimizer(tf1.train.Optimizer):
             for gradient, variable in pairs
         ]
         left_to_tensorflow = (
-            len(groups) == 1 and adds_replicas_up(self._opt) and _sums_in_one_call(dense)
+            len(groups) == 1 and leaves_sum_to_tensorflow(self._opt) and _sums_in_one_call(dense)
         )
         if shards.number == 1 or left_to_tensorflow:
             return self._opt.apply_gradients(dense, global_step, name)

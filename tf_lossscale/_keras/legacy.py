@@ -2,7 +2,8 @@
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple, cast
 
-from tf_lossscale._keras.steps import Hidden, summed
+from tf_lossscale._gradient_sums import sums_for_replica
+from tf_lossscale._keras.steps import Hidden
 from tf_lossscale._keras.wrapper import Keras2Wrapper, forwards
 from tf_lossscale._replicas import replica_count
 from tf_lossscale._versions import (
@@ -12,7 +13,9 @@ from tf_lossscale._versions import (
     KerasFamily,
     TrackableReference,
     aggregate_gradients,
+    already_summed,
     asked_by_checkpoint,
+    has_own_sum,
     not_converted,
     show_to_keras_session,
     tf,
@@ -120,7 +123,9 @@ class Behaviour(Keras2Wrapper):
         if not experimental_aggregate_gradients:
             return self._step(gradients, self._apply, gradients, rest, agreed=False)
         if LEGACY_AGGREGATES_ALWAYS:
-            return self._step(summed(gradients), self._apply, gradients, rest)
+            rest.aggregate = has_own_sum(self._optimizer, cast(Any, self)._family.base)
+            sums = sums_for_replica(pairs, only_tested=rest.aggregate)
+            return self._step(sums, self._apply, gradients if rest.aggregate else sums, rest)
         rest.aggregate = False
         sums = [gradient for gradient, _ in aggregate_gradients(self._optimizer, pairs)]
         return self._step(sums, self._apply, sums, rest)
@@ -143,7 +148,8 @@ class Behaviour(Keras2Wrapper):
     def _apply(self, gradients: Sequence[Any], rest: "Hidden") -> Any:
         pairs = list(zip(gradients, rest.variables))
         if LEGACY_AGGREGATES_ALWAYS:
-            return self._optimizer.apply_gradients(self._clipped(pairs), name=rest.name)
+            with already_summed([] if rest.aggregate else [self._optimizer]):
+                return self._optimizer.apply_gradients(self._clipped(pairs), name=rest.name)
         if not LEGACY_CLIPS_WHEN_APPLIED:
             pairs = self._clipped(pairs)
         return self._optimizer.apply_gradients(

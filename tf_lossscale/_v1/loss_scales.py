@@ -4,12 +4,12 @@ import abc
 from typing import Any, Dict, List, Optional, Tuple
 
 from tf_lossscale._finite import all_finite
-from tf_lossscale._replicas import aggregated, require_cross_replica_context
+from tf_lossscale._replicas import require_cross_replica_context, summed_to_test
 from tf_lossscale._tracking import HoldsState
 from tf_lossscale._update_rules import dynamic_update
 from tf_lossscale._versions import not_converted, original, tf, tf1
 
-__all__ = ["DynamicLossScale", "FixedLossScale", "LossScale"]
+__all__ = ["DynamicLossScale", "FixedLossScale", "LossScale", "updates_itself"]
 
 DEFAULT_INITIAL_SCALE = 2**15
 
@@ -193,7 +193,11 @@ class DynamicLossScale(LossScale):
         """
         require_cross_replica_context("DynamicLossScale.update()")
         strategy = tf.distribute.get_strategy()
-        finite = all_finite(aggregated(strategy, _flat(grads)))
+        finite = all_finite(summed_to_test(strategy, _flat(grads)))
+        return self._update_after(finite), finite
+
+    def _update_after(self, finite: Any) -> Any:
+        """Counts a step that was finite or not; returns what to wait for, None in eager mode."""
         # "cond" although it has no branches: the original's conditional took this name, and with
         # control flow v1 the names of optimizers' variables (`cond_1/beta1_power`) come from
         # counting them.
@@ -206,9 +210,9 @@ class DynamicLossScale(LossScale):
                 self._multiplier,
             )
             if update is None:
-                return None, finite
+                return None
             with tf.control_dependencies([update]):
-                return tf.identity(finite, name="updated"), finite
+                return tf.identity(finite, name="updated")
 
     def __repr__(self) -> str:
         scale, steps = self._current_loss_scale, self._num_good_steps
@@ -226,6 +230,12 @@ class DynamicLossScale(LossScale):
             "increment_period": self.increment_period,
             "multiplier": self.multiplier,
         }
+
+
+def updates_itself(loss_scale: Any) -> bool:
+    """Returns whether `update()` is that of `DynamicLossScale`, which only tests the gradients."""
+    update = getattr(loss_scale.update, "__func__", None)
+    return isinstance(loss_scale, DynamicLossScale) and update is DynamicLossScale.update
 
 
 def _flat(grads: Any) -> List[Any]:

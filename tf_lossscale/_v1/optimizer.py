@@ -2,10 +2,12 @@
 
 from typing import Any, List, Optional
 
+from tf_lossscale._gradient_sums import StepGradients, gradients_of_step
 from tf_lossscale._replicas import merge
 from tf_lossscale._scaled_optimizer import ScaledLossOptimizer
 from tf_lossscale._step import apply_if, as_pairs, require_replica_context
 from tf_lossscale._v1.identifiers import as_loss_scale, is_fixed
+from tf_lossscale._v1.loss_scales import updates_itself
 from tf_lossscale._versions import not_converted, tf1
 
 __all__ = ["MixedPrecisionLossScaleOptimizer"]
@@ -90,9 +92,21 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
         self, strategy: Any, pairs: Any, global_step: Optional[Any], name: Optional[str]
     ) -> Any:
         name = name or self.get_name()
-        update, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
+        if updates_itself(self._loss_scale):
+            gradients = gradients_of_step(strategy, self, self._optimizer, pairs)
+            should_apply = gradients.all_finite()
+            update = self._loss_scale._update_after(should_apply)
+        else:
+            # One of the user's own sees the gradients of each replica.
+            gradients = StepGradients(pairs, ())
+            update, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
         applied = apply_if(
-            should_apply, self._optimizer.apply_gradients, pairs, global_step, name + "-wrapped"
+            should_apply,
+            self._optimizer.apply_gradients,
+            gradients.pairs,
+            global_step,
+            name + "-wrapped",
+            gradients.already_summed_for,
         )
         return tf1.group(*[each for each in (update, applied) if each is not None], name=name)
 

@@ -12,7 +12,9 @@ __all__ = [
     "already_summed",
     "estimator_scales_loss",
     "graph_of_all_replicas",
+    "has_own_sum",
     "local_replica_started_eagerly",
+    "map_replicas",
     "per_replica",
     "replica_id",
     "replicas_of_workers_before",
@@ -125,6 +127,21 @@ def sum_is_off(optimizer: Any) -> bool:
     return is_overridden(optimizer, "_distributed_apply")
 
 
+def has_own_sum(optimizer: Any, base: Any) -> bool:
+    """Returns whether an optimizer does not leave the sum over the replicas to its base class.
+
+    Args:
+      optimizer: a v1 optimizer, or a Keras optimizer of TensorFlow 1.15.
+      base: the class `Optimizer` of its kind.
+    """
+    own = type(optimizer)
+    return (
+        own.apply_gradients is not base.apply_gradients
+        or own._distributed_apply is not base._distributed_apply
+        or "apply_gradients" in vars(optimizer)
+    )
+
+
 def _apply_without_sum(
     distributed_apply: Any, optimizer: Any, strategy: Any, *args: Any, **kwargs: Any
 ) -> Any:
@@ -166,6 +183,22 @@ def _as_mirrored(value: Any, variable: Any) -> Any:
     if TF_VERSION < (2, 2):
         return _values.Mirrored(value.device_map, tuple(copies))
     return _values.Mirrored(tuple(copies))
+
+
+def map_replicas(function: Any, value: Any) -> Any:
+    """Returns `function` of the value of each replica of this process, in a value of the same kind.
+
+    Args:
+      function: takes and returns a tensor or `IndexedSlices`.
+      value: one of these, or a value that holds one for each replica.
+    """
+    if not isinstance(value, _values.DistributedValues):
+        return function(value)
+    copies = []
+    for copy in value.values:
+        with tf1.device(copy.device):
+            copies.append(function(copy))
+    return per_replica(value, copies)
 
 
 def per_replica(like: Any, copies: Sequence[Any]) -> Any:

@@ -1,0 +1,237 @@
+"""One worker of a cluster: `train.py CASE...`, prints JSON.
+
+A case is `FAMILY OPTIMIZER GRADIENTS MODE`, joined by colons: what wraps the optimizer (see
+`FAMILIES`), sgd, momentum or adam; dense, sparse or half; function or eager. Each case trains on
+this worker's part of a batch; in step `OVERFLOW` the gradients of the last worker are infinite. The
+same optimizer, without a wrapper or a strategy, then trains on whole batches, without that step.
+
+For each case: `weights` after the last step, `whole`, those of the whole batches, `scale`, the loss
+scale after it, and `steps`, the global step.
+"""
+
+import json
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHIM = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [SHIM, os.path.join(SHIM, "keras"), os.path.join(SHIM, "tf1")]
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+tf1 = tf.compat.v1
+tf1.enable_v2_behavior()
+
+import recorded  # noqa: E402
+import support  # noqa: E402
+
+import tf_lossscale as tfls  # noqa: E402
+
+TASK = json.loads(os.environ["TF_CONFIG"])
+WORKERS, INDEX = len(TASK["cluster"]["worker"]), TASK["task"]["index"]
+STEPS, OVERFLOW, BATCH, ROWS = 5, 2, 4, 12
+INF = float("inf")
+
+Strategy = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
+STRATEGY = (Strategy or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
+CrossShardOptimizer = tfls.compat.v1.tpu.CrossShardOptimizer
+SUM = tf1.losses.Reduction.SUM
+
+random = np.random.RandomState(11)
+WORDS = random.randint(0, ROWS, size=[STEPS, WORKERS * BATCH, 3]).astype(np.int32)
+LABELS = random.normal(size=[STEPS, WORKERS * BATCH, 2]).astype(np.float32)
+# Small whole numbers, whose sums float16 holds exactly.
+FACTORS = random.randint(-4, 5, size=[STEPS, WORKERS * BATCH]).astype(np.float32)
+START = [random.normal(size=shape).astype(np.float32) for shape in ([ROWS, 3], [3, 2], [2], [])]
+
+
+class Passing(tf1.train.GradientDescentOptimizer):
+    """Has an `apply_gradients` of its own, which is to see the gradients of each replica."""
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        return super().apply_gradients(list(grads_and_vars), global_step, name)
+
+
+def contrib(whose, inner, fixed=False):
+    namespace = support.contrib_namespaces()[whose]
+    if fixed:
+        manager = namespace.FixedLossScaleManager(8.0)
+    else:
+        manager = namespace.ExponentialUpdateLossScaleManager(8.0, 2, 1, 2, 0.5)
+    return namespace.LossScaleOptimizer(inner, manager), manager.get_loss_scale
+
+
+def v1(whose, inner, fixed=False):
+    namespace = support.v1_namespaces()[whose]
+    scale = namespace.FixedLossScale(8.0) if fixed else namespace.DynamicLossScale(8.0, 2)
+    return namespace.MixedPrecisionLossScaleOptimizer(inner, scale), scale
+
+
+def cross(inner, scale=None):
+    return CrossShardOptimizer(inner, SUM), scale
+
+
+FAMILIES = {
+    "bare": lambda inner: (inner, None),
+    "contrib": lambda inner: contrib("ours", inner),
+    "contrib-fixed": lambda inner: contrib("ours", inner, True),
+    "v1": lambda inner: v1("ours", inner),
+    "v1-fixed": lambda inner: v1("ours", inner, True),
+    "v1-original": lambda inner: v1("original", inner),
+    "cross": cross,
+    "cross-v1": lambda inner: cross(*v1("ours", inner)),
+    "v1-cross": lambda inner: v1("ours", cross(inner)[0]),
+    "contrib-cross": lambda inner: contrib("ours", cross(inner)[0]),
+}
+SKIP_NOTHING = ("bare", "v1-fixed", "cross")
+OPTIMIZERS = {
+    "sgd": lambda: tf1.train.GradientDescentOptimizer(0.25),
+    "momentum": lambda: tf1.train.MomentumOptimizer(0.25, 0.5),
+    "adam": lambda: tf1.train.AdamOptimizer(0.25),
+    "passing": lambda: Passing(0.25),
+}
+KERAS = {
+    "sgd": lambda kind: kind.optimizers.SGD(0.25),
+    "momentum": lambda kind: kind.optimizers.SGD(0.25, momentum=0.5),
+    "adam": lambda kind: kind.optimizers.Adam(0.25),
+}
+
+
+def loss_of(weights, gradients, words, labels, factors):
+    """The loss of some examples, of which there are `WORKERS * BATCH` in all."""
+    table, kernel, bias, gain = weights
+    if gradients == "half":
+        total = sum(tf.reduce_sum(tf.cast(each, tf.float32)) for each in weights)
+        return total * tf.reduce_sum(factors) / 16.0
+    if gradients == "sparse":
+        hidden = tf.reduce_mean(tf.nn.embedding_lookup(table, words), axis=1)
+    else:
+        hidden = tf.reduce_mean(tf.one_hot(words, ROWS), axis=1) @ tf.convert_to_tensor(table)
+    out = (hidden @ tf.convert_to_tensor(kernel) + bias) * gain
+    # Through the factor of an example, an infinity reaches the gradients of one worker.
+    errors = tf.reduce_sum((out - labels) ** 2, axis=1) * tf.abs(factors)
+    return tf.reduce_sum(errors) / (WORKERS * BATCH)
+
+
+def batches(first, last):
+    """The examples `first` to `last` of every step."""
+    for step in range(STEPS):
+        yield [tf.constant(each[step, first:last]) for each in (WORDS, LABELS, FACTORS)]
+
+
+def make_weights(kind, gradients):
+    dtype = "float16" if gradients == "half" else "float32"
+    if kind is None:
+        return [tf.Variable(each.astype(dtype)) for each in START]
+    return [recorded.make_variable(kind, each.astype(dtype), "v", dtype) for each in START]
+
+
+def compiled(function, mode):
+    return tf.function(function, autograph=False) if mode == "function" else function
+
+
+def step_of_v1(optimizer, weights, gradients, counter):
+    def step(*examples):
+        optimizer.minimize(lambda: loss_of(weights, gradients, *examples), counter, weights)
+
+    return step
+
+
+def step_of_keras(optimizer, weights, gradients):
+    scales = hasattr(optimizer, "get_scaled_loss")
+
+    def step(*examples):
+        with tf.GradientTape() as tape:
+            loss = loss_of(weights, gradients, *examples)
+            loss = optimizer.get_scaled_loss(loss) if scales else loss
+        # Keras 3 keeps TensorFlow's variable inside.
+        found = tape.gradient(loss, [getattr(each, "_value", each) for each in weights])
+        found = optimizer.get_unscaled_gradients(found) if scales else found
+        optimizer.apply_gradients(zip(found, weights))
+
+    return step
+
+
+def values(variables):
+    found = []
+    for variable in variables:
+        variable = getattr(variable, "_value", variable)  # of Keras 3, within
+        local = STRATEGY.experimental_local_results(variable)[0]
+        found.append(np.asarray(local.numpy(), np.float64).ravel().tolist())
+    return found
+
+
+def train(case):
+    family, name, gradients, mode = case.split(":")
+    run = getattr(STRATEGY, "run", None) or STRATEGY.experimental_run_v2
+    kind = next((each for each in recorded.kinds() if "keras-" + each.name == family), None)
+    with STRATEGY.scope():
+        weights = make_weights(kind, gradients)
+        counter = tf.Variable(
+            0,
+            dtype=tf.int64,
+            trainable=False,
+            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+        )
+        if kind is not None:
+            subject = recorded.Subject(kind, "final", "ours")
+            optimizer = subject.dynamic(KERAS[name](kind), 8.0, 2)
+            if kind.name == "keras3":
+                optimizer.build(weights)
+            step, read = step_of_keras(optimizer, weights, gradients), lambda: optimizer.loss_scale
+        else:
+            optimizer, read = FAMILIES[family](OPTIMIZERS[name]())
+            step = step_of_v1(optimizer, weights, gradients, counter)
+
+    def everywhere(*examples):
+        run(step, args=examples)
+
+    everywhere = compiled(everywhere, mode)
+    overflows = family not in SKIP_NOTHING
+    for number, examples in enumerate(batches(INDEX * BATCH, (INDEX + 1) * BATCH)):
+        if number == OVERFLOW:
+            if not overflows:
+                continue
+            if INDEX == WORKERS - 1:
+                examples[2] = tf.fill([BATCH], INF)
+        everywhere(*examples)
+    return {
+        "weights": values(weights),
+        "whole": whole(kind, name, seen_by_inner(family, gradients)),
+        "scale": None if read is None else float(tf.convert_to_tensor(read()).numpy()),
+        "steps": None if kind is not None else int(values([counter])[0][0]),
+    }
+
+
+def seen_by_inner(family, gradients):
+    """The kind of gradients: the cross-shard optimizer makes sparse ones dense, as its original."""
+    return "dense" if gradients == "sparse" and "cross" in family else gradients
+
+
+WHOLE = {}
+
+
+def whole(kind, name, gradients):
+    """The weights after training on whole batches, without a wrapper."""
+    key = (kind and kind.name, name, gradients)
+    if key not in WHOLE:
+        weights = make_weights(kind, gradients)
+        if kind is None:
+            step = step_of_v1(OPTIMIZERS[name](), weights, gradients, None)
+        else:
+            step = step_of_keras(KERAS[name](kind), weights, gradients)
+        for number, examples in enumerate(batches(0, WORKERS * BATCH)):
+            if number != OVERFLOW:
+                step(*examples)
+        WHOLE[key] = values(weights)
+    return WHOLE[key]
+
+
+results = {}
+for case in sys.argv[1:]:
+    try:
+        results[case] = train(case)
+    except Exception as error:
+        raise RuntimeError(case) from error
+print(json.dumps(results))

@@ -1,0 +1,162 @@
+"""The gradients of one step, summed over the replicas once: the sums are tested and applied.
+
+A v1 optimizer sums the gradients of the replicas itself when it applies them. A second sum for the
+finite test doubles the traffic, and is not even harmless: with several workers, TensorFlow 1.15 to
+2.4 write some sums over the tensors that went into them (Grappler's scoped allocator), so the sum
+that is made last adds up what is summed already.
+"""
+
+from typing import Any, List, Sequence, Tuple
+
+from tf_lossscale._finite import all_finite
+from tf_lossscale._replicas import all_workers_agree, copy_of, summed_to_test
+from tf_lossscale._versions import (
+    has_own_sum,
+    not_converted,
+    sum_is_off,
+    tf,
+    tf1,
+)
+
+__all__ = [
+    "StepGradients",
+    "chain_of",
+    "gradients_of_step",
+    "leaves_sum_to_tensorflow",
+    "sums_for_replica",
+]
+
+Pairs = List[Tuple[Any, Any]]
+
+
+class StepGradients:
+    """What a step tests, and what it passes to the inner optimizer.
+
+    Attributes:
+      pairs: gradients, or None, and variables, as values of all replicas.
+      tested: the tensors and `IndexedSlices` that decide whether the step is applied.
+      already_summed_for: the optimizers that must not sum the gradients of `pairs` again.
+      workers_may_differ: whether other workers test other values.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        tested: Sequence[Any],
+        already_summed_for: Sequence[Any] = (),
+        workers_may_differ: bool = False,
+    ) -> None:
+        self.pairs = pairs
+        self.tested = list(tested)
+        self.already_summed_for = already_summed_for
+        self.workers_may_differ = workers_may_differ
+
+    @not_converted
+    def all_finite(self) -> Any:
+        """Returns a bool tensor of shape `[]`, equal on all workers: whether all are finite."""
+        finite = all_finite(self.tested)
+        return all_workers_agree(finite) if self.workers_may_differ else finite
+
+
+@not_converted
+def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs) -> StepGradients:
+    """Sums the gradients of a step over all replicas, in a cross-replica context.
+
+    Args:
+      strategy: the current strategy.
+      wrapper: the loss-scale optimizer.
+      optimizer: the optimizer that it wraps.
+      pairs: gradients, or None, and variables, as values of all replicas.
+    """
+    gradients = [gradient for gradient, _ in pairs if gradient is not None]
+    if strategy.num_replicas_in_sync == 1:
+        return StepGradients(pairs, _local(strategy, gradients))
+    if sum_is_off(wrapper):
+        # The caller, a cross-shard optimizer, has summed them; subgroups have different sums.
+        return StepGradients(pairs, _local(strategy, gradients), workers_may_differ=True)
+    if not leaves_sum_to_tensorflow(optimizer):
+        # It is to see the gradients of each replica.
+        return StepGradients(pairs, summed_to_test(strategy, gradients))
+    pairs = _sum(strategy, pairs)
+    tested = _local(strategy, [gradient for gradient, _ in pairs if gradient is not None])
+    return StepGradients(pairs, tested, chain_of(optimizer))
+
+
+@not_converted
+def sums_for_replica(pairs: Pairs, only_tested: bool = False) -> List[Any]:
+    """Returns the gradients of `pairs` summed over all replicas, in a replica context.
+
+    Args:
+      pairs: gradients and variables.
+      only_tested: whether the gradients themselves are to be summed again.
+    """
+
+    def sum_all(strategy: Any, pairs: Any) -> List[Any]:
+        if only_tested:
+            pairs = [(copy_of(gradient), variable) for gradient, variable in pairs]
+        return [gradient for gradient, _ in _sum(strategy, pairs)]
+
+    return list(tf.distribute.get_replica_context().merge_call(sum_all, args=(pairs,)))
+
+
+def leaves_sum_to_tensorflow(optimizer: Any) -> bool:
+    """Returns whether a step of `optimizer` begins with TensorFlow's own sum over the replicas.
+
+    True for TensorFlow's own optimizers, and our loss-scale optimizers around them. Not for a class
+    that has an `apply_gradients` of its own, which may do anything with the gradients before.
+    """
+    chain = chain_of(optimizer)
+    return (
+        bool(chain)
+        and not sum_is_off(optimizer)
+        and all(_is_wrapper(each) or not has_own_sum(each, tf1.train.Optimizer) for each in chain)
+    )
+
+
+def chain_of(optimizer: Any) -> List[Any]:
+    """Lists a v1 optimizer and all that it holds, and they hold; nothing for other objects."""
+    found: List[Any] = []
+    waiting = [optimizer]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, tf1.train.Optimizer) and not any(each is other for other in found):
+            found.append(each)
+            waiting.extend(vars(each).values())
+    return found
+
+
+def _is_wrapper(optimizer: Any) -> bool:
+    defined_by = next(base for base in type(optimizer).__mro__ if "apply_gradients" in vars(base))
+    return "apply_gradients" not in vars(optimizer) and defined_by.__module__.startswith(
+        ("tf_lossscale._contrib.", "tf_lossscale._v1.")
+    )
+
+
+def _sum(strategy: Any, pairs: Pairs) -> Pairs:
+    """Returns the pairs with summed gradients, just as the optimizers themselves would sum them."""
+    alike: List[List[int]] = []
+    dtypes: List[Any] = []
+    for index, (gradient, _) in enumerate(pairs):
+        if gradient is None:
+            continue
+        dtype = strategy.experimental_local_results(gradient)[0].dtype
+        if dtype not in dtypes:
+            dtypes.append(dtype)
+            alike.append([])
+        alike[dtypes.index(dtype)].append(index)
+    result = list(pairs)
+    for indices in alike:
+        # A scope of its own: collectives of one scope can be merged into one by TensorFlow, and
+        # these must not be merged with those that wait for them. One call for all of a dtype, as
+        # the values travel packed; not all versions take several dtypes in one call.
+        with tf1.name_scope(None, "gradient_sums"):
+            sums = strategy.extended.batch_reduce_to(
+                tf.distribute.ReduceOp.SUM, [pairs[index] for index in indices]
+            )
+        for index, total in zip(indices, sums):
+            result[index] = (total, pairs[index][1])
+    return result
+
+
+def _local(strategy: Any, values: Sequence[Any]) -> List[Any]:
+    return [each for value in values for each in strategy.experimental_local_results(value)]
