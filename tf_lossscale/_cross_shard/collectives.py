@@ -71,9 +71,11 @@ def _reduce(value: Any, strategy: Any, index: int, groups: Sequence[Sequence[int
     }
 
     def reduce(x: Any) -> Any:
-        # A device of its own for each member, whatever the code around it says: two on one would
-        # wait.
-        with tf1.device(None), tf1.device(devices[index % len(devices)]):
+        # A scope of its own: collectives of one scope can be merged into one by TensorFlow, and up
+        # to 2.4 that writes the sums over what went into them. A device of its own for each member,
+        # whatever the code around it says: two on one would wait.
+        place = devices[index % len(devices)]
+        with tf1.name_scope(None, "replica_sum"), tf1.device(None), tf1.device(place):
             return tf.raw_ops.CollectiveReduce(
                 input=x,
                 group_size=len(members),
