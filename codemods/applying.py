@@ -95,7 +95,7 @@ def _held_together(
         if id(one) in silenced:
             continue
         holder = holding.get(one.group) if one.group else None
-        if one.outcome is Outcome.MANUAL:
+        if one.outcome is Outcome.MANUAL or one.stays:
             decided.append((one, False))
         elif holder is not None and holder is not one:
             line = where[holder.node].line

@@ -56,7 +56,7 @@ class Finding(NamedTuple):
     """One place that a rule speaks of. Lines and columns count from 1, as editors do.
 
     `path` is empty until the command fills it in. `end_line` is the last line of the place, which
-    suppression comments and annotations need.
+    suppression comments and annotations need. A `safe` finding that is not applied needs no edit.
     """
 
     path: str
@@ -68,6 +68,18 @@ class Finding(NamedTuple):
     applied: bool
     message: str
     end_line: int = 0
+
+    @property
+    def is_left(self) -> bool:
+        """Whether a person, or `--unsafe`, has something to do there."""
+        return not self.applied and self.outcome is not Outcome.SAFE
+
+    @property
+    def remark(self) -> str:
+        """Why the outcome of the rule is not that of an edit here; empty where it is."""
+        if self.applied or self.outcome is Outcome.MANUAL:
+            return ""
+        return "not applied" if self.is_left else "unchanged"
 
 
 class FileError(NamedTuple):

@@ -64,7 +64,7 @@ class Summary:
       changed: that the edits change.
       failed: that could not be processed.
       safe, unsafe, manual: findings by outcome.
-      left: findings that were not applied.
+      left: findings that leave something to do.
       wrote: whether the changes were written.
     """
 
@@ -81,7 +81,7 @@ class Summary:
             self.safe += finding.outcome is Outcome.SAFE
             self.unsafe += finding.outcome is Outcome.UNSAFE
             self.manual += finding.outcome is Outcome.MANUAL
-            self.left += not finding.applied
+            self.left += finding.is_left
 
     @property
     def status(self) -> int:

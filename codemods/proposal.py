@@ -27,6 +27,7 @@ class Proposal(NamedTuple):
       edits: further edits, each at a node; its children are already edited.
       group: proposals of one group are applied together or not at all.
       blocks: as this place must stay, so must the rest of its group.
+      stays: the place needs no edit; a `safe` finding only says what to know about it.
     """
 
     node: cst.CSTNode
@@ -39,3 +40,4 @@ class Proposal(NamedTuple):
     edits: tuple[tuple[cst.CSTNode, Edit], ...] = ()
     group: str = ""
     blocks: bool = False
+    stays: bool = False

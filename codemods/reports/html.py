@@ -85,7 +85,7 @@ def _file(outcome: FileOutcome) -> Iterator[str]:
 
 def _place(finding: Finding, excerpt: str) -> Iterator[str]:
     outcome = finding.outcome.value
-    said = outcome if finding.applied or outcome == "manual" else f"{outcome}, not applied"
+    said = f"{outcome}, {finding.remark}" if finding.remark else outcome
     yield f'<details class="place" data-outcome="{outcome}" data-code="{escape(finding.code)}">\n'
     yield f'<summary><span class="at">{finding.line}:{finding.column}</span> '
     yield f'<span class="tag {outcome}">{escape(finding.code)} {said}</span> '

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TextIO
 
-from ..model import FileError, Finding, Outcome
+from ..model import FileError, Finding
 from ..names import quoted, visible
 from ..outcome import FileOutcome, Summary
 
@@ -25,8 +25,8 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
 def line_of(finding: Finding) -> str:
     """`path:line:column: CODE outcome symbol: message`."""
     outcome = finding.outcome.value
-    if finding.outcome is not Outcome.MANUAL and not finding.applied:
-        outcome += " (not applied)"
+    if finding.remark:
+        outcome += f" ({finding.remark})"
     place = f"{quoted(finding.path)}:{finding.line}:{finding.column}"
     return f"{place}: {finding.code} {outcome} {visible(f'{finding.symbol}: {finding.message}')}"
 

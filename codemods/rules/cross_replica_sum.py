@@ -40,12 +40,15 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not where it is at its last path",
+            "not where it is at its last path, but that it needs a TPU is reported",
             """\
             import tensorflow.compat.v1 as tf
 
             y = tf.tpu.cross_replica_sum(x, groups)
             """,
+            None,
+            Outcome.SAFE,
+            says="--to shim",
         ),
         Example(
             "from the module of its operation",

@@ -1,8 +1,9 @@
 """Moves `CrossShardOptimizer` from any legacy path to `tf.compat.v1.tpu` (or to the shim).
 
 `tf.contrib.tpu` and `tf.tpu` went with TensorFlow 2.0; `tf.compat.v1.tpu.CrossShardOptimizer` is
-the same class, from 1.14 to today. It needs a TPU: on GPUs and CPUs its collective has no kernel.
-The shim's class (`--to shim`) averages there too. Gradients from `tf.gradients` are summed, not
+the same class, from 1.14 to today. It needs a TPU: on GPUs and CPUs its collective has no kernel
+(`No OpKernel ... CrossReplicaSum`), which is reported also where the path needs no change. The
+shim's class (`--to shim`) averages there too. Gradients from `tf.gradients` are summed, not
 averaged, by both, as they always were.
 """
 
@@ -31,7 +32,7 @@ RULE = Rule(
     check=check,
     examples=(
         Example(
-            "not where it is at its last path",
+            "not where it is at its last path, but that it needs a TPU is reported",
             """\
             import tensorflow as tf
             import tensorflow.compat.v1 as tf1
@@ -39,6 +40,9 @@ RULE = Rule(
             opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
             opt = tf1.tpu.CrossShardOptimizer(opt)
             """,
+            None,
+            Outcome.SAFE,
+            says="--to shim",
         ),
         Example(
             "not a local module of that name",

@@ -86,6 +86,9 @@ RULE = Rule(
                 gradients = tf.gradients(loss, variables)
                 return opt.apply_gradients(zip(gradients, variables))
             """,
+            None,
+            Outcome.SAFE,
+            says="needs a TPU",
         ),
         Example(
             "not in another function",

@@ -37,16 +37,16 @@ RULE = Rule(
             except ImportError:
                 import tensorflow as tf
 
-            opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
+            scale = tf.compat.v1.mixed_precision.DynamicLossScale()
             """,
         ),
         Example(
             "not where a parameter hides the name",
             """\
-            from tensorflow.compat.v1.tpu import CrossShardOptimizer
+            from tensorflow.compat.v1.mixed_precision import DynamicLossScale
 
-            def wrap(CrossShardOptimizer, opt):
-                return CrossShardOptimizer(opt)
+            def scale(DynamicLossScale):
+                return DynamicLossScale()
             """,
         ),
         Example(

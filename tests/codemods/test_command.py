@@ -53,6 +53,30 @@ def test_nothing_to_do_is_status_0(command_line):
     assert ran.out == b"1 file looked at: 0 to change, 0 failed, 0 safe, 0 unsafe, 0 manual\n"
 
 
+def test_what_needs_a_tpu_is_told_each_time_and_leaves_nothing_to_do(command_line):
+    source = b"import tensorflow as tf\n\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
+    command_line.write(a=source)
+    ran = command_line.run("migrate", "--write", "--mark")
+    assert ran.status == 0
+    assert b"a.py:3:7: LS501 safe CrossShardOptimizer: " in ran.out
+    assert b"needs a TPU" in ran.out
+    written = source.replace(b"contrib", b"compat.v1")
+    for options in ([], ["--check"], ["--write"], ["--write", "--unsafe", "--mark"]):
+        again = command_line.run("migrate", *options)
+        assert again.status == 0
+        assert b"a.py:3:7: LS501 safe (unchanged) CrossShardOptimizer: " in again.out
+        assert b"--to shim" in again.out
+        assert b": 0 change" in again.out or b": 0 to change" in again.out
+        assert command_line.bytes_on_disk() == {"a.py": written}
+    silenced = written.replace(b"(opt)\n", b"(opt)  # lossscale: ignore[LS501] on TPUs only\n")
+    command_line.write(a=silenced)
+    assert b"LS" not in command_line.run("migrate").out
+    (finding,) = json.loads(
+        command_line.run("migrate", "--to", "shim", "--report", "json", "-", stdin=written).err
+    )["findings"]
+    assert (finding["outcome"], finding["applied"]) == ("safe", True)
+
+
 @pytest.mark.parametrize("options", [[], ["--check"], ["--write"]], ids=["diff", "check", "write"])
 def test_a_manual_finding_alone_is_status_1(command_line, options):
     command_line.write(a=MANUAL)

@@ -46,11 +46,11 @@ NO_OPS = [
     Example(
         "a name that a class shadows",
         """\
-        from tensorflow.compat.v1.tpu import CrossShardOptimizer
+        from tensorflow.compat.v1.mixed_precision import DynamicLossScale
 
         class Holder:
-            CrossShardOptimizer = None
-            opt = CrossShardOptimizer
+            DynamicLossScale = None
+            scale = DynamicLossScale
         """,
     ),
     Example(

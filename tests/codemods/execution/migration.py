@@ -56,11 +56,12 @@ def complaints(program: Program, stage: str, result: Migrated) -> list[str]:
     """What is wrong with a migration before anything is run; empty when all is well."""
     expected = program.expects[stage]
     wrong = []
-    left = [finding for finding in result.findings if not finding.applied]
+    left = [finding for finding in result.findings if finding.is_left]
     again = _migrated(result.source, stage)
     if again.source != result.source:
         wrong.append("a second run changes it again")
-    new = {one.code for one in again.findings} - {one.code for one in left}
+    new = {one.code for one in again.findings if one.is_left} - {one.code for one in left}
+    new |= {one.code for one in again.findings if one.applied}
     wrong += [f"a second run adds {code}" for code in sorted(new)]
     if expected == REWRITTEN:
         # An unsafe rewrite that this stage does not apply is an offer, not something left.
