@@ -12,6 +12,7 @@ from typing import NamedTuple, Optional, Union
 from .directories import Directory, Entry, SwappedError
 from .gitignore import IgnoreFiles
 from .model import FileError
+from .repository import Repositories
 
 __all__ = ["SUFFIXES", "Candidate", "Excludes", "Skipped", "Warned", "discover", "words"]
 
@@ -116,12 +117,14 @@ class _Walk:
         self._files: set[str] = set()  # those that were named, or that a link led to
         self._links: collections.deque[Candidate] = collections.deque()
         self._warnings: list[Warned] = []
+        self._repositories = Repositories(self._warn, SUFFIXES)
 
     def all(self) -> Iterator[_Found]:
         for path in self._paths:
             yield from self._named(path)
         while self._links:
             yield from self._linked(self._links.popleft())
+        yield from self._warned()
 
     def _named(self, path: str) -> Iterator[_Found]:
         real = os.path.realpath(path)
@@ -153,11 +156,7 @@ class _Walk:
                 yield FileError(path, 0, words(error))
                 entries = []
             if entries:
-                ignores = (
-                    IgnoreFiles.around(real, self._warn)
-                    if above is None
-                    else above.below(real, self._warn)
-                )
+                ignores = self._ignores(real, entries, above)
                 yield from self._warned()
                 stack.append(_Level(path, real, ignores, iter(entries)))
             below: Optional[Candidate] = None
@@ -184,6 +183,16 @@ class _Walk:
             if below is None:
                 return
             path, real, above = below
+
+    def _ignores(
+        self, real: str, entries: Sequence[Entry], above: Optional[IgnoreFiles]
+    ) -> IgnoreFiles:
+        """The ignore files that concern a directory, `above` being those of the one above it."""
+        if above is None:
+            return IgnoreFiles.around(real, self._warn, self._repositories)
+        if any(entry.name == ".git" for entry in entries):
+            return above.nested(real, self._warn, self._repositories)
+        return above.below(real, self._warn)
 
     def _entries(self, real: str) -> list[Entry]:
         """What is in a directory; nothing where the walk has been there."""

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Sequence
 from typing import Optional
 
-__all__ = ["GitError", "LateError", "run", "top_of"]
+__all__ = ["GitError", "LateError", "run", "top_of", "user_path"]
 
 _SECONDS = 120.0
 """More than any repository needs; a pipe in the place of a file would hold git for ever."""
@@ -76,7 +76,13 @@ def top_of(path: str) -> Optional[str]:
     return above
 
 
-def run(top: str, *arguments: str, data: bytes = b"", statuses: Sequence[int] = (0,)) -> bytes:
+def run(
+    top: str,
+    *arguments: str,
+    data: bytes = b"",
+    statuses: Sequence[int] = (0,),
+    seconds: Optional[float] = None,
+) -> bytes:
     """What the plumbing command prints about the work tree `top`.
 
     Args:
@@ -84,38 +90,78 @@ def run(top: str, *arguments: str, data: bytes = b"", statuses: Sequence[int] = 
       arguments: the command and its arguments.
       data: its input.
       statuses: the exit statuses that are an answer.
+      seconds: that it may take, where that is less than usual.
 
     Raises:
       GitError: there is no git, it ends with another status, or takes too long.
     """
-    # Optional locks would let git write the index anew; --work-tree wins over `core.worktree`.
-    command = [_program(), "--no-pager", "--no-optional-locks", "--literal-pathspecs"]
-    command += [f"--work-tree={top}"]
-    for key, value in _OFF.items():
-        command += ["-c", f"{key}={value}"]
+    # --work-tree wins over `core.worktree`.
+    command = [f"--work-tree={top}", *_switched_off(), *arguments]
+    limit = _SECONDS if seconds is None else min(seconds, _SECONDS)
+    answer, status, said = _run(command, top, _environment(top), limit, data)
+    if status not in statuses:
+        raise GitError(f"does not tell its state ({said})")
+    return answer
+
+
+def user_path(key: str) -> Optional[str]:
+    """The path that `key` has in the configuration of the user or the system; None: not set.
+
+    No repository is looked at, so none can set it; nor does a condition on it (`includeIf
+    "gitdir:…"`) hold.
+
+    Raises:
+      GitError: there is no git, or it cannot read its configuration.
+    """
+    environment = _environment(os.sep)
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):  # where these files are
+        if os.path.isabs(os.environ.get(name, "")):
+            environment[name] = os.environ[name]
+    if "GIT_CONFIG_NOSYSTEM" in os.environ:
+        environment["GIT_CONFIG_NOSYSTEM"] = os.environ["GIT_CONFIG_NOSYSTEM"]
+    environment["GIT_DIR"] = os.devnull  # which is none, and keeps git from searching for one
+    command = ["config", "-z", "--path", "--get", key]
+    answer, status, said = _run(command, os.sep, environment, _SECONDS)
+    if status not in (0, 1):
+        raise GitError(f"does not tell its configuration ({said})")
+    return os.fsdecode(answer.rstrip(b"\0")) if status == 0 else None
+
+
+def _switched_off() -> list[str]:
+    return [argument for key, value in _OFF.items() for argument in ("-c", f"{key}={value}")]
+
+
+def _run(
+    arguments: Sequence[str],
+    directory: str,
+    environment: dict[str, str],
+    seconds: float,
+    data: bytes = b"",
+) -> tuple[bytes, int, str]:
+    """What git prints, its exit status, and the first line of its errors."""
+    # Optional locks would let git write the index anew.
+    command = [_program(), "--no-pager", "--no-optional-locks", "--literal-pathspecs", *arguments]
     try:
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
             given.write(data)
             given.seek(0)
             process = subprocess.Popen(
-                [*command, *arguments],
-                cwd=top,
-                env=_environment(top),
+                command,
+                cwd=directory,
+                env=environment,
                 stdin=given if data else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
             )
-            answer, status = _answer(process)
+            answer, status = _answer(process, seconds)
             errors.seek(0)
             said = errors.read(1000).decode("utf-8", "replace").strip().splitlines()
     except OSError as error:
         raise GitError(f"cannot be run ({error.strerror})") from None
-    if status not in statuses:
-        raise GitError(f"does not tell its state ({' '.join(said[:1])})")
-    return answer
+    return answer, status, " ".join(said[:1])
 
 
-def _answer(process: subprocess.Popen[bytes]) -> tuple[bytes, int]:
+def _answer(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, int]:
     """What the process prints, and its exit status.
 
     Raises:
@@ -128,7 +174,7 @@ def _answer(process: subprocess.Popen[bytes]) -> tuple[bytes, int]:
         late.set()
         process.kill()
 
-    timer = threading.Timer(_SECONDS, end)
+    timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
     try:
@@ -142,7 +188,7 @@ def _answer(process: subprocess.Popen[bytes]) -> tuple[bytes, int]:
         process.stdout.close()
         process.wait()
     if late.is_set():
-        raise LateError(f"did not answer within {_SECONDS:g} seconds")
+        raise LateError(f"did not answer within {seconds:g} seconds")
     return answer, status
 
 

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Iterator
-from typing import Callable, NamedTuple, Optional
+from typing import NamedTuple, Optional, Union
 
+from . import ignore_file
+from .ignore_file import LARGEST
 from .patterns import Patterns
+from .repository import Repositories, Repository, UserExcludes, Warn
 
 __all__ = ["LARGEST", "IgnoreFiles", "Warn"]
-
-LARGEST = 1 << 20
-"""Bytes that the ignore files from the top of the work tree down to one directory have together."""
-
-Warn = Callable[[str, str], None]
-"""Takes the path of an ignore file that cannot be used, and why."""
 
 
 class IgnoreFiles(NamedTuple):
@@ -31,15 +27,30 @@ class IgnoreFiles(NamedTuple):
       patterns: its patterns.
       above: what the directories above say.
       size: bytes of all these files.
+      repository: the work tree that holds the directory; None outside git.
+      ignores_all: the directory is ignored itself, so all in it is, but for what git tracks.
     """
 
     base: str
-    patterns: Optional[Patterns] = None
+    patterns: Union[Patterns, UserExcludes, None] = None
     above: Optional[IgnoreFiles] = None
     size: int = 0
+    repository: Optional[Repository] = None
+    ignores_all: bool = False
 
     def ignores(self, path: str, is_directory: bool) -> bool:
-        """Whether the entry `path` itself is ignored; the last pattern that matches decides."""
+        """Whether git ignores the entry `path` itself: a pattern does, and git does not track it.
+
+        A directory counts as tracked where something in it is.
+        """
+        if not self._matches(path, is_directory):
+            return False
+        return self.repository is None or not self.repository.tracks(path)
+
+    def _matches(self, path: str, is_directory: bool) -> bool:
+        """Whether patterns ignore `path`; the last one that matches decides."""
+        if self.ignores_all:
+            return True
         level: Optional[IgnoreFiles] = self
         while level is not None:
             if level.patterns is not None:
@@ -52,11 +63,20 @@ class IgnoreFiles(NamedTuple):
 
     def below(self, directory: str, warn: Warn) -> IgnoreFiles:
         """What concerns the entries of `directory`, which lies below this one."""
+        if self._matches(directory, is_directory=True):  # git reads no ignore file in there either
+            return self._replace(ignores_all=True)
+        return self._into(directory, warn)
+
+    def nested(self, top: str, warn: Warn, repositories: Repositories) -> IgnoreFiles:
+        """What concerns the entries of `top`, the top of another work tree below this directory."""
+        return self._of_top(top, warn, repositories, self.size)._into(top, warn)
+
+    def _into(self, directory: str, warn: Warn) -> IgnoreFiles:
         return self._with(directory, os.path.join(directory, ".gitignore"), warn)
 
     def _with(self, directory: str, path: str, warn: Warn) -> IgnoreFiles:
         try:
-            data = _read(path, LARGEST - self.size)
+            data = ignore_file.read(path, LARGEST - self.size)
         except (FileNotFoundError, NotADirectoryError):
             return self
         except OSError as error:
@@ -64,36 +84,49 @@ class IgnoreFiles(NamedTuple):
                 return self
             warn(path, f"is ignored: {(error.strerror or str(error)).lower()}")
             return self
-        patterns = Patterns(_lines(data))
-        return IgnoreFiles(directory, patterns, self, self.size + len(data)) if patterns else self
+        patterns = Patterns(ignore_file.lines(data))
+        if not patterns:
+            return self
+        return IgnoreFiles(directory, patterns, self, self.size + len(data), self.repository)
 
     @classmethod
-    def around(cls, directory: str, warn: Warn) -> IgnoreFiles:
+    def _of_top(
+        cls, top: str, warn: Warn, repositories: Repositories, size: int = 0
+    ) -> IgnoreFiles:
+        """What holds in the whole work tree."""
+        repository = repositories.at(top)
+        files = cls(top, repository.user_excludes, None, size, repository)
+        return files._with(top, os.path.join(top, ".git", "info", "exclude"), warn)
+
+    @classmethod
+    def around(cls, directory: str, warn: Warn, repositories: Repositories) -> IgnoreFiles:
         """What concerns the entries of `directory`, from the top of its git work tree down.
 
         Where that says that `directory` is itself ignored, the files above it do not count: someone
         who names it wants to see into it.
         """
         top = _work_tree(directory)
-        files = cls(top)._with(top, os.path.join(top, ".git", "info", "exclude"), warn)
+        if top is None:
+            return cls(directory)._into(directory, warn)
+        files = cls._of_top(top, warn, repositories)
         for between in _steps(top, directory):
-            if between != top and files.ignores(between, is_directory=True):
-                files = cls(directory)
+            if between != top and files._matches(between, is_directory=True):
+                files = cls(directory, repository=files.repository)
                 break
-            files = files.below(between, warn)
+            files = files._into(between, warn)
         else:
             return files
-        return files.below(directory, warn)
+        return files._into(directory, warn)
 
 
-def _work_tree(directory: str) -> str:
+def _work_tree(directory: str) -> Optional[str]:
     above = directory
     while True:
         if os.path.exists(os.path.join(above, ".git")):
             return above
         parent = os.path.dirname(above)
         if parent == above:
-            return directory
+            return None
         above = parent
 
 
@@ -104,36 +137,3 @@ def _steps(top: str, directory: str) -> Iterator[str]:
         for part in relative.split(os.sep):
             top = os.path.join(top, part)
             yield top
-
-
-def _read(path: str, most: int) -> bytes:
-    """The bytes of a regular file; whoever wrote the repository chose what stands at `path`.
-
-    Raises:
-      OSError: it is a link, pipe or device, has more than `most` bytes, or cannot be read.
-    """
-    # Opening must not wait for the other end of a pipe, and must not follow a link out.
-    flags = os.O_RDONLY
-    for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_NOCTTY", "O_BINARY"):
-        flags |= getattr(os, name, 0)
-    try:
-        descriptor = os.open(path, flags)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
-            raise OSError(errno.EINVAL, "it is not a regular file", path) from None
-        raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a regular file", path)
-    with open(descriptor, "rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        much = f"with those of the directories above it, it has more than {LARGEST:,} bytes"
-        raise OSError(errno.EFBIG, much, path)
-    return data
-
-
-def _lines(data: bytes) -> Iterator[bytes]:
-    """The lines as git cuts them: without a byte order mark, a CR at the end, all behind a NUL."""
-    for line in (data[3:] if data.startswith(b"\xef\xbb\xbf") else data).split(b"\n"):
-        yield (line[:-1] if line.endswith(b"\r") else line).partition(b"\0")[0]

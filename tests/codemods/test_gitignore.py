@@ -8,6 +8,7 @@ import time
 import pytest
 from tf_lossscale_codemods.gitignore import LARGEST, IgnoreFiles
 from tf_lossscale_codemods.patterns import Patterns
+from tf_lossscale_codemods.repository import Repositories
 
 PATTERNS = [
     "*.py", "a", "a/", "/a", "a/b", "**/b", "a/**", "**/a/b", "a/**/b", "!*.py", "!a", "!a/",
@@ -33,6 +34,22 @@ def unwarned(path: str, why: str) -> None:
     raise AssertionError(f"{path}: {why}")
 
 
+def around(directory: str) -> IgnoreFiles:
+    every_name = ("",)
+    return IgnoreFiles.around(directory, unwarned, Repositories(unwarned, every_name))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory, monkeypatch):
+    """The home directory of a user without settings of git."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    return home
+
+
 def ours(top: str) -> set:
     """The paths that a walk comes by and finds ignored, and those below them that it never sees."""
     ignored = set()
@@ -46,7 +63,7 @@ def ours(top: str) -> set:
             elif entry.is_dir():
                 walk(entry.path, files.below(entry.path, unwarned))
 
-    walk(top, IgnoreFiles.around(top, unwarned))
+    walk(top, around(top))
     return ignored
 
 
@@ -86,6 +103,153 @@ def test_the_same_as_git(tmp_path):
         assert not checked, (number, written)
 
 
+def ignored_by_git(top: str, paths: list) -> set:
+    """Those of `paths` that git ignores by all its settings, its index taken into account."""
+    ran = subprocess.run(
+        ["git", "check-ignore", "-z", "--stdin"],
+        cwd=top, input="\0".join(paths), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode in (0, 1), ran.stderr
+    return {path for path in ran.stdout.split("\0") if path}
+
+
+def test_the_same_as_git_with_the_file_of_the_user_and_tracked_files(tmp_path, home):
+    choices = random.Random(30)
+    top = str(tmp_path)
+    git("init", "-q", cwd=top)
+    for folder in (".", "a", "b", "a/b", "b/a", "a/b/ab"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for name in FILES[:6] + FILES[8:]:
+            (tmp_path / folder / name).write_text("")
+    (home / ".config" / "git").mkdir(parents=True)
+    paths = all_paths(top)
+    tracked_and_matching = 0
+    for number in range(60):
+        for where in (".gitignore", "a/.gitignore", ".git/info/exclude"):
+            lines = choices.sample(PATTERNS, choices.randint(0, 2))
+            (tmp_path / where).write_text("\n".join(lines) + "\n")
+        lines = choices.sample(PATTERNS, choices.randint(1, 4))
+        (home / ".config" / "git" / "ignore").write_text("\n".join(lines) + "\n")
+        git("read-tree", "--empty", cwd=top)
+        before = ignored_by_git(top, paths)
+        tracked = choices.sample(paths, choices.randint(0, 4))
+        git("update-index", "--add", "-z", "--stdin", cwd=top, stdin="\0".join(tracked))
+        tracked_and_matching += len(before.intersection(tracked))
+        found = ours(top)
+        mine = {path for path in paths if any(is_at_or_below(path, one) for one in found)}
+        assert mine == ignored_by_git(top, paths), (number, lines, tracked)
+    assert tracked_and_matching > 20
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    git("init", "-q", cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return os.path.realpath(str(tmp_path))
+
+
+def write(path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        ({}, ".config/git/ignore"),
+        ({".gitconfig": "[core]\nexcludesFile = ~/mine"}, "mine"),
+        ({".gitconfig": "[core]\nexcludesFile = {home}/mine"}, "mine"),
+        ({".config/git/config": "[core]\nexcludesFile = ~/mine"}, "mine"),
+        ({".gitconfig": "[include]\npath = more", "more": "[core]\nexcludesFile = ~/me"}, "me"),
+        (
+            {
+                ".gitconfig": "[user]\nname = A",
+                ".config/git/config": "[core]\nexcludesFile = ~/mine",
+            },
+            "mine",
+        ),
+    ],
+)
+def test_the_ignore_file_of_the_user_is_found_where_git_finds_it(repository, home, settings, where):
+    for name, text in settings.items():
+        write(home / name, text.format(home=home) + "\n")
+    for name in (".config/git/ignore", "mine", "me"):
+        write(home / name, "x.py\n" if name == where else "other.py\n")
+    assert ignored_by_git(repository, ["x.py", "other.py"]) == {"x.py"}
+    files = around(repository)
+    assert files.ignores(os.path.join(repository, "x.py"), is_directory=False)
+    assert not files.ignores(os.path.join(repository, "other.py"), is_directory=False)
+
+
+@pytest.mark.parametrize("how", ["XDG_CONFIG_HOME", "link", "GIT_CONFIG_GLOBAL", "relative"])
+def test_less_common_places_of_the_ignore_file_of_the_user(repository, home, monkeypatch, how):
+    write(home / "elsewhere" / "git" / "ignore", "x.py\n")
+    if how == "XDG_CONFIG_HOME":
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "elsewhere"))
+    elif how == "link":
+        os.symlink("elsewhere", home / ".config")
+    elif how == "GIT_CONFIG_GLOBAL":
+        write(home / "config", "[core]\nexcludesFile = ~/elsewhere/git/ignore\n")
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "config"))
+    else:
+        write(home / ".gitconfig", "[core]\nexcludesFile = local\n")
+        with open("local", "w", encoding="utf-8") as file:
+            file.write("x.py\n")
+    assert ignored_by_git(repository, ["x.py"]) == {"x.py"}
+    assert around(repository).ignores(os.path.join(repository, "x.py"), is_directory=False)
+
+
+@pytest.mark.parametrize("value", ["", "/dev/null"])
+def test_the_ignore_file_of_the_user_can_be_switched_off(repository, home, value):
+    write(home / ".config/git/ignore", "x.py\n")
+    write(home / ".gitconfig", f"[core]\nexcludesFile = {value}\n")
+    assert ignored_by_git(repository, ["x.py"]) == set()
+    assert not around(repository).ignores(os.path.join(repository, "x.py"), is_directory=False)
+
+
+@pytest.mark.parametrize("key", ["core.excludesFile", "include.path"])
+def test_a_repository_cannot_name_the_ignore_file_of_the_user(repository, home, key):
+    write(home / "hostile", "*.py\n[core]\n")
+    write(home / "hostile-config", f"[core]\nexcludesFile = {home}/hostile\n")
+    value = "hostile" if key == "core.excludesFile" else "hostile-config"
+    git("config", key, str(home / value), cwd=repository)
+    write(home / ".config/git/ignore", "mine.py\n")
+    files = around(repository)
+    assert not files.ignores(os.path.join(repository, "x.py"), is_directory=False)
+    assert files.ignores(os.path.join(repository, "mine.py"), is_directory=False)
+
+
+def test_without_git_the_usual_ignore_file_of_the_user_counts(repository, home, monkeypatch):
+    write(home / ".config/git/ignore", "mine.py\n")
+    monkeypatch.setenv("PATH", str(home))
+    assert around(repository).ignores(os.path.join(repository, "mine.py"), is_directory=False)
+
+
+def test_the_ignore_file_of_the_user_counts_in_git_work_trees_only(tmp_path, home):
+    write(home / ".config/git/ignore", "x.py\n")
+    path = os.path.realpath(str(tmp_path / "x.py"))
+    assert not around(os.path.dirname(path)).ignores(path, is_directory=False)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "large", "directory"])
+def test_an_ignore_file_of_the_user_that_cannot_be_used_gives_one_warning(repository, home, kind):
+    path = home / ".config" / "git" / "ignore"
+    path.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        path.write_bytes(b"x\n" * (LARGEST // 2 + 1))
+    warnings = []
+    repositories = Repositories(lambda *told: warnings.append(told), (".py",))
+    files = IgnoreFiles.around(repository, unwarned, repositories)
+    for name in ("x.py", "y.py"):
+        assert not files.ignores(os.path.join(repository, name), is_directory=False)
+    why = "it has more than 1,048,576 bytes" if kind == "large" else "it is not a regular file"
+    assert warnings == [(str(path), f"is ignored: {why}")]
+
+
 def all_paths(top: str) -> list:
     paths = []
     for directory, directories, files in os.walk(top):
@@ -106,14 +270,14 @@ def test_a_directory_that_is_named_is_looked_into_though_it_is_ignored(tmp_path,
     git("init", "-q", cwd=tmp_path)
     (tmp_path / ".gitignore").write_text("build/\n*.log\n")
     (tmp_path / "build" / "deep").mkdir(parents=True)
-    files = IgnoreFiles.around(os.path.realpath(str(tmp_path / named)), unwarned)
+    files = around(os.path.realpath(str(tmp_path / named)))
     path = os.path.realpath(str(tmp_path / named / "x.py"))
     assert not files.ignores(path, is_directory=False)
 
 
 def test_a_file_without_a_git_directory_counts_too(tmp_path):
     (tmp_path / ".gitignore").write_text("out\n")
-    files = IgnoreFiles.around(str(tmp_path), unwarned)
+    files = around(str(tmp_path))
     assert files.ignores(str(tmp_path / "out"), is_directory=True)
 
 
@@ -177,7 +341,7 @@ def test_no_pattern_takes_exponential_time(pattern):
 def test_a_megabyte_of_patterns_is_matched_in_milliseconds(tmp_path):
     (tmp_path / ".gitignore").write_bytes(b"*a*\n!b\n" * (LARGEST // 7))
     started = time.process_time()
-    files = IgnoreFiles.around(str(tmp_path), unwarned)
+    files = around(str(tmp_path))
     for number in range(100):
         assert not files.ignores(str(tmp_path / f"x{number}"), is_directory=True)
     assert files.ignores(str(tmp_path / "xay"), is_directory=True)

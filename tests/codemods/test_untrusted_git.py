@@ -486,9 +486,9 @@ def test_one_wait_for_git_is_enough(repository, monkeypatch):
     waits = []
     real = guarded_git._answer
 
-    def counted(process):
+    def counted(process, seconds):
         try:
-            return real(process)
+            return real(process, seconds)
         except guarded_git.LateError:
             waits.append(process)
             raise

@@ -1,0 +1,142 @@
+"""What a search asks git: where the user's own ignore file is, and which files git tracks.
+
+Both are asked late and once, as most searches need neither. Where git does not answer, the ignore
+files alone decide.
+"""
+
+from __future__ import annotations
+
+import bisect
+import os
+import re
+import time
+from typing import Callable, Optional
+
+from . import git, ignore_file
+from .patterns import LONGEST, Patterns
+
+__all__ = ["Repositories", "Repository", "UserExcludes", "Warn"]
+
+Warn = Callable[[str, str], None]
+"""Takes the path of an ignore file that cannot be used, and why."""
+
+_SECONDS = 60.0
+"""For the indexes of all work trees of a search together: a hostile tree may hold many."""
+
+_ENTRY = re.compile(rb"(\d{6}) [0-9a-f]+ [0-3]\t([^\0]+)\0")
+_LINK = b"120000"
+_SUBMODULE = b"160000"
+
+
+class Repositories:
+    """The git work trees that a search comes through.
+
+    Args:
+      warn: called where the user's ignore file cannot be used.
+      suffixes: of the files that are searched; of others, it does not matter whether git tracks
+        them.
+    """
+
+    def __init__(self, warn: Warn, suffixes: tuple[str, ...]) -> None:
+        self._warn = warn
+        self._suffixes = tuple(os.fsencode(suffix) for suffix in suffixes)
+        self._known: dict[str, Repository] = {}
+        self._user_file: Optional[str] = None
+        self._read: dict[str, Optional[Patterns]] = {}
+        self._seconds_left = _SECONDS
+
+    def at(self, top: str) -> Repository:
+        """The work tree with this top directory."""
+        if top not in self._known:
+            self._known[top] = Repository(top, self)
+        return self._known[top]
+
+    def user_patterns(self, top: str) -> Optional[Patterns]:
+        """Those of the user's ignore file, for the work tree at `top`."""
+        if self._user_file is None:
+            self._user_file = _user_file()
+        if self._user_file in ("", os.devnull):  # the ways to say that there is none
+            return None
+        path = os.path.join(top, self._user_file)  # git takes a relative one from there
+        if path not in self._read:
+            self._read[path] = self._patterns(path, is_users=os.path.isabs(self._user_file))
+        return self._read[path]
+
+    def _patterns(self, path: str, is_users: bool) -> Optional[Patterns]:
+        try:
+            return Patterns(ignore_file.lines(ignore_file.read(path, follow=is_users)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self._warn(path, f"is ignored: {(error.strerror or str(error)).lower()}")
+            return None
+
+    def tracked(self, top: str) -> list[bytes]:
+        """The files that can matter, all links and all submodules in the index, sorted."""
+        if self._seconds_left <= 0:
+            return []
+        started = time.monotonic()
+        try:
+            listed = git.run(top, "ls-files", "--stage", "-z", seconds=self._seconds_left)
+        except git.GitError:
+            return []
+        finally:
+            self._seconds_left -= time.monotonic() - started
+        return sorted(
+            path
+            for mode, path in _ENTRY.findall(listed)
+            if len(path) <= LONGEST
+            and (mode in (_LINK, _SUBMODULE) or path.endswith(self._suffixes))
+        )
+
+
+class Repository:
+    """One git work tree."""
+
+    def __init__(self, top: str, all_of_them: Repositories) -> None:
+        self._top = top
+        self._all = all_of_them
+        self._tracked: Optional[list[bytes]] = None
+
+    @property
+    def user_excludes(self) -> UserExcludes:
+        """What the user's ignore file says of the paths in this work tree."""
+        return UserExcludes(self._top, self._all)
+
+    def tracks(self, path: str) -> bool:
+        """Whether git tracks the file `path`, or something below the directory `path`."""
+        if self._tracked is None:
+            self._tracked = self._all.tracked(self._top)
+        relative = path[len(self._top.rstrip(os.sep)) + 1 :].replace(os.sep, "/")
+        name = os.fsencode(relative)
+        return self._next_from(name) == name or self._next_from(name + b"/").startswith(name + b"/")
+
+    def _next_from(self, path: bytes) -> bytes:
+        assert self._tracked is not None
+        at = bisect.bisect_left(self._tracked, path)
+        return self._tracked[at] if at < len(self._tracked) else b""
+
+
+class UserExcludes:
+    """The patterns of the user's ignore file, read when they are first matched."""
+
+    def __init__(self, top: str, repositories: Repositories) -> None:
+        self._top = top
+        self._repositories = repositories
+
+    def match(self, path: bytes, is_directory: bool) -> Optional[bool]:
+        """As `Patterns.match`."""
+        patterns = self._repositories.user_patterns(self._top)
+        return None if patterns is None else patterns.match(path, is_directory)
+
+
+def _user_file() -> str:
+    """The ignore file that holds for all repositories of the user."""
+    try:
+        named = git.user_path("core.excludesFile")
+    except git.GitError:
+        named = None
+    if named is not None:
+        return named
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "git", "ignore")
