@@ -1,0 +1,254 @@
+"""Both orders of `tf_upgrade_v2` and `migrate`, with the tool of the TensorFlow that is here."""
+
+import ast
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from tf_lossscale_codemods.engine import transform
+from tf_lossscale_codemods.model import Options, Target
+from tf_lossscale_codemods.symbols import legacy_of
+
+from tf_lossscale import _paths
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow") is None,
+    reason="TensorFlow is in some environments of the codemods only",
+)
+
+MODES = ("DEFAULT", "SAFETY")
+ORDERS = ("upgrade, migrate", "migrate, upgrade")
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TARGETS = {
+    "shim": Options(target=Target.SHIM),
+    "final2": Options(keras=2),
+    "final3": Options(keras=3),
+}
+PROGRAMS = {
+    "contrib": """\
+import tensorflow as tf
+
+manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(2.0**15, 2000)
+optimizer = tf.contrib.mixed_precision.LossScaleOptimizer(tf.train.AdamOptimizer(1e-3), manager)
+""",
+    "contrib_names": """\
+import tensorflow as tf
+from tensorflow.contrib.mixed_precision import FixedLossScaleManager, LossScaleOptimizer
+
+optimizer = LossScaleOptimizer(tf.train.AdamOptimizer(1e-3), FixedLossScaleManager(128.0))
+""",
+    "contrib_tpu": """\
+import tensorflow as tf
+
+optimizer = tf.contrib.tpu.CrossShardOptimizer(tf.train.AdamOptimizer(1e-3))
+""",
+    "tpu": """\
+import tensorflow as tf
+
+optimizer = tf.tpu.CrossShardOptimizer(tf.train.AdamOptimizer(1e-3))
+total = tf.tpu.cross_replica_sum(tf.ones([]))
+""",
+    "train_experimental": """\
+import tensorflow as tf
+
+scale = tf.train.experimental.DynamicLossScale(initial_loss_scale=1024.0)
+optimizer = tf.train.experimental.MixedPrecisionLossScaleOptimizer(
+    tf.train.AdamOptimizer(1e-3), scale
+)
+""",
+    "graph_rewrite": """\
+import tensorflow as tf
+
+optimizer = tf.train.AdamOptimizer(1e-3)
+optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+""",
+    "keras_experimental": """\
+import tensorflow as tf
+
+tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+optimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+    tf.keras.optimizers.SGD(1e-3), "dynamic"
+)
+scale = optimizer.loss_scale()
+""",
+}
+V1 = "tensorflow.compat.v1.mixed_precision"
+CONTRIB = "tf_lossscale.contrib.mixed_precision"
+CHAINS = {
+    "compat.v1.compat.v1": "compat.v1.",
+    "compat.v1.compat.v2": "",
+    "compat.v1.keras": "keras.",
+}
+"""What `import tensorflow.compat.v1 as tf` makes of a path; the same objects."""
+
+KERAS = {"final2": "tensorflow", "final3": "tf_lossscale"}
+CROSS = {
+    "contrib_tpu": ["CrossShardOptimizer"],
+    "tpu": ["CrossShardOptimizer", "cross_replica_sum"],
+}
+
+
+def expected(name, target):
+    """The symbols of the loss scale that the program must have in the end, for the final API."""
+    if name in CROSS:
+        return {f"tensorflow.compat.v1.tpu.{each}" for each in CROSS[name]}
+    return {
+        "contrib": {
+            f"{CONTRIB}.ExponentialUpdateLossScaleManager",
+            f"{CONTRIB}.LossScaleOptimizer",
+        },
+        "contrib_names": {f"{CONTRIB}.FixedLossScaleManager", f"{CONTRIB}.LossScaleOptimizer"},
+        "train_experimental": {
+            f"{V1}.DynamicLossScale",
+            f"{V1}.MixedPrecisionLossScaleOptimizer",
+        },
+        "graph_rewrite": {f"{V1}.enable_mixed_precision_graph_rewrite"},
+        "keras_experimental": {
+            "tensorflow.keras.mixed_precision.set_global_policy",
+            f"{KERAS[target]}.keras.mixed_precision.LossScaleOptimizer",
+        },
+    }[name]
+
+
+def migrated(source, target):
+    result = transform(source.encode(), TARGETS[target])
+    assert result.error is None, result.error
+    return result.source.decode(), result.findings
+
+
+def used(source):
+    """The full names of the shim's symbols that the program uses, and of TensorFlow's."""
+    tree = ast.parse(source)
+    names, found = {}, set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            names.update((one.asname or one.name, module + one.name) for one in node.names)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Attribute, ast.Name)):
+            first, dot, rest = ast.unparse(node).partition(".")
+            path = names.get(first, first) + dot + rest
+            for chain, meant in CHAINS.items():
+                path = path.replace(f"tensorflow.{chain}.", f"tensorflow.{meant}")
+            if legacy_of(path) or _is_in_shim(path) or path.endswith(".set_global_policy"):
+                found.add(path)
+    return found
+
+
+def _is_in_shim(path):
+    namespace, _, name = path.partition(".")[2].rpartition(".")
+    return path.startswith("tf_lossscale.") and name in _paths.NAMESPACES.get(namespace, ())
+
+
+@pytest.fixture(scope="module")
+def upgraded(tmp_path_factory):
+    """`upgraded[mode][name]` and `[mode][f"{target}-{name}"]`: one start of the tool for all."""
+    folder = tmp_path_factory.mktemp("upgrade")
+    (folder / "in").mkdir()
+    for name, source in PROGRAMS.items():
+        (folder / "in" / f"{name}.py").write_text(source)
+        for target in TARGETS:
+            (folder / "in" / f"{target}-{name}.py").write_text(migrated(source, target)[0])
+    code = (
+        "import sys\n"
+        "from tensorflow.tools.compatibility import tf_upgrade_v2_main as tool\n"
+        "for mode in sys.argv[1:]:\n"
+        "    sys.argv = ['tf_upgrade_v2', '--intree', 'in', '--outtree', mode,\n"
+        "                '--reportfile', mode + '.txt', '--mode', mode]\n"
+        "    tool.main()\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *MODES],
+        cwd=folder,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return {
+        mode: {path.stem: path.read_text() for path in (folder / mode).glob("*.py")}
+        for mode in MODES
+    }
+
+
+def test_the_tool_does_what_these_tests_are_about(upgraded):
+    assert "tf.compat.v1.tpu.CrossShardOptimizer(" in upgraded["DEFAULT"]["contrib_tpu"]
+    assert "import tensorflow.compat.v1 as tf\n" in upgraded["SAFETY"]["contrib_tpu"]
+    assert "tf.contrib.tpu.CrossShardOptimizer(" in upgraded["SAFETY"]["contrib_tpu"]
+
+
+def test_the_results_run_and_only_the_final_sum_needs_a_tpu(upgraded):
+    """All but the Keras program: the tool writes `optimizers.legacy`, which Keras 3 refuses."""
+    sources = {
+        f"{target}, {order}, {mode}, {name}": in_order(upgraded, target, order, mode, name)[0]
+        for target in TARGETS
+        for order in ORDERS
+        for mode in MODES
+        for name in PROGRAMS
+        if name != "keras_experimental"
+    }
+    code = (
+        "import json, sys\n"
+        "errors = {}\n"
+        "for name, source in json.load(sys.stdin).items():\n"
+        "    try:\n"
+        "        exec(compile(source, name, 'exec'), {})\n"
+        "    except Exception as error:\n"
+        "        errors[name] = f'{type(error).__name__}: {error}'\n"
+        "print(json.dumps(errors))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+        input=json.dumps(sources),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    errors = json.loads(ran.stdout.splitlines()[-1])
+    tpu_only = {each for each in sources if each.startswith("final") and each.endswith(", tpu")}
+    assert set(errors) == tpu_only, errors
+    assert all("CrossReplicaSum" in error for error in errors.values()), errors
+
+
+def in_order(upgraded, target, order, mode, name):
+    """The program after both tools, and what `migrate` found."""
+    if order == "upgrade, migrate":
+        return migrated(upgraded[mode][name], target)
+    return upgraded[mode][f"{target}-{name}"], migrated(PROGRAMS[name], target)[1]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_both_orders_end_at_the_same_symbols(upgraded, target, order, mode, name):
+    result, findings = in_order(upgraded, target, order, mode, name)
+    assert findings
+    assert not [finding for finding in findings if finding.is_left]
+    if target == "shim":
+        alone = used(migrated(PROGRAMS[name], target)[0])
+        assert alone
+        assert {_object(path) for path in used(result)} == {_object(path) for path in alone}
+    else:
+        assert used(result) == expected(name, target)
+    if name in CROSS:
+        word = "CPUs" if target == "shim" else "needs a TPU"
+        assert [one.symbol for one in findings if word in one.message] == CROSS[name]
+    again, later = migrated(result, target)
+    assert again == result
+    assert not [finding for finding in later if finding.applied or finding.is_left]
+
+
+def _object(path):
+    """The symbol behind one of the shim's paths."""
+    first, _, rest = path.partition(".")
+    namespace, _, name = rest.rpartition(".")
+    assert first == "tf_lossscale", path
+    return _paths.NAMESPACES[namespace][name]
