@@ -232,9 +232,14 @@ class Behaviour:
         if pairs:
             pairs = as_pairs(pairs, type(self).__name__)
         gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
-        unscaled = self._unscaled(gradients) if scaled else gradients
-        self._apply_all(unscaled, variables, summed_by_caller)
         own: Any = self
+        if scaled and not summed_by_caller and all(each is not None for each in gradients):
+            # As Keras 3 itself does, so that an override of `apply` is what `fit` calls.
+            self._calls.note("scale_loss")
+            own.apply(gradients, variables)
+        else:
+            unscaled = self._unscaled(gradients) if scaled else gradients
+            self._apply_all(unscaled, variables, summed_by_caller)
         return own.iterations
 
     @not_converted

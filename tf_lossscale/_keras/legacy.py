@@ -1,22 +1,29 @@
 """The wrapper of Keras 2 `OptimizerV2` optimizers."""
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple, cast
+import functools
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._gradient_sums import sums_for_replica
 from tf_lossscale._keras.steps import Hidden
+from tf_lossscale._keras.transformed import check_transformed
 from tf_lossscale._keras.wrapper import Keras2Wrapper, forwards
 from tf_lossscale._replicas import replica_count
 from tf_lossscale._versions import (
     LEGACY_AGGREGATES_ALWAYS,
+    LEGACY_AGGREGATES_FIRST,
     LEGACY_CLIPS_WHEN_APPLIED,
+    LEGACY_COMPUTES_WITH_TAPE,
     LEGACY_KEEPS_INNER_APART,
     KerasFamily,
     TrackableReference,
     aggregate_gradients,
     already_summed,
     asked_by_checkpoint,
+    has_own_aggregation,
     has_own_sum,
+    has_own_transformation,
     not_converted,
+    overrides,
     show_to_keras_session,
     tf,
     tf1,
@@ -29,12 +36,13 @@ class Behaviour(Keras2Wrapper):
     """Steps of an `OptimizerV2`, eager and in graphs."""
 
     _HAS_AGGREGATE_GRAD = True
+    _family: KerasFamily
 
     def _set_up(self, inner: Any, loss_scale: Any) -> None:
         super()._set_up(inner, loss_scale)
         state = self._loss_scale
         if state.dynamic:
-            show_to_keras_session(cast(Any, self)._family, [state.scale, state.counter])
+            show_to_keras_session(self._family, [state.scale, state.counter])
 
     @not_converted
     def minimize(
@@ -64,7 +72,30 @@ class Behaviour(Keras2Wrapper):
     def _compute_gradients(
         self, loss: Any, var_list: Any, grad_loss: Optional[Any] = None, tape: Optional[Any] = None
     ) -> List[Tuple[Any, Any]]:
-        return self._unscaled_gradients_of(loss, var_list, tape, grad_loss)
+        scaled, tape = self._scaled_on_tape(loss, tape)
+        inner = self._optimizer
+        if LEGACY_COMPUTES_WITH_TAPE:
+            return self._unscaled_pairs(
+                inner._compute_gradients(scaled, var_list, grad_loss, tape=tape)
+            )
+        if callable(loss) and not self._clips_when_computing():
+            return self._unscaled_pairs(inner._compute_gradients(scaled, var_list, grad_loss))
+        with tape:
+            if callable(scaled):
+                if not callable(var_list):
+                    tape.watch(var_list)
+                scaled = scaled()
+            variables = tf.nest.flatten(var_list() if callable(var_list) else var_list)
+        with tf1.name_scope(self.name + "/gradients"):
+            gradients = tape.gradient(scaled, variables, grad_loss)
+        return list(zip(self.get_unscaled_gradients(gradients), variables))
+
+    def _clips_when_computing(self) -> bool:
+        """Whether the inner optimizer would clip scaled gradients, as it did up to 2.3."""
+        clips = ("clipnorm", "clipvalue")
+        return not LEGACY_CLIPS_WHEN_APPLIED and any(
+            getattr(self._optimizer, name, None) is not None for name in clips
+        )
 
     @not_converted
     def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
@@ -77,7 +108,10 @@ class Behaviour(Keras2Wrapper):
         Raises:
           ValueError: the loss does not depend on one of the variables.
         """
-        gradients = tf1.gradients(self.get_scaled_loss(loss), list(params))
+        scaled = self.get_scaled_loss(loss)
+        if not self._clips_when_computing():
+            return self.get_unscaled_gradients(self._optimizer.get_gradients(scaled, params))
+        gradients = tf1.gradients(scaled, list(params))
         for gradient, variable in zip(gradients, params):
             if gradient is None:
                 raise ValueError(
@@ -115,35 +149,40 @@ class Behaviour(Keras2Wrapper):
           ValueError: no gradient is there, or it is not called in a replica context.
         """
         pairs = self._given(grads_and_vars)
+        inner, aggregate = self._optimizer, experimental_aggregate_gradients
+        agreed, late_check = replica_count() == 1, None
+        if not pairs:
+            agreed = True
+        elif LEGACY_AGGREGATES_FIRST:
+            if aggregate and (not agreed or has_own_aggregation(self._family, inner)):
+                pairs, agreed = aggregate_gradients(inner, pairs), True
+            aggregate = False
+            if has_own_transformation(self._family, inner):
+                late_check = functools.partial(check_transformed, inner)
+        elif LEGACY_AGGREGATES_ALWAYS and aggregate and not agreed:
+            own_sum = has_own_sum(inner, self._family.base)
+            sums = sums_for_replica(pairs, only_tested=own_sum)
+            gradients = [gradient for gradient, _ in pairs] if own_sum else sums
+            rest = Hidden([variable for _, variable in pairs], name, own_sum)
+            return self._step(sums, self._apply, gradients, rest)
+        elif self._has_own_steps():
+            # Here the inner optimizer adds up within its `apply_gradients`, in its own way.
+            late_check = functools.partial(check_transformed, inner)
+        elif not agreed and aggregate:
+            pairs, agreed, aggregate = aggregate_gradients(inner, pairs), True, False
         gradients = [gradient for gradient, _ in pairs]
-        rest = Hidden([variable for _, variable in pairs], name, experimental_aggregate_gradients)
-        self._create_inner_weights(rest.variables)
-        if not pairs or (replica_count() == 1 and not self._sums_beyond_replicas()):
-            return self._step(gradients, self._apply, gradients, rest)
-        if not experimental_aggregate_gradients:
-            return self._step(gradients, self._apply, gradients, rest, agreed=False)
-        if LEGACY_AGGREGATES_ALWAYS:
-            rest.aggregate = has_own_sum(self._optimizer, cast(Any, self)._family.base)
-            sums = sums_for_replica(pairs, only_tested=rest.aggregate)
-            return self._step(sums, self._apply, gradients if rest.aggregate else sums, rest)
-        rest.aggregate = False
-        sums = [gradient for gradient, _ in aggregate_gradients(self._optimizer, pairs)]
-        return self._step(sums, self._apply, sums, rest)
+        rest = Hidden([variable for _, variable in pairs], name, aggregate)
+        return self._step(
+            gradients, self._apply, gradients, rest, agreed=agreed, late_check=late_check
+        )
 
-    def _sums_beyond_replicas(self) -> bool:
-        """Whether the inner optimizer adds gradients up in a way of its own, as Horovod's do."""
-        inner: Any = type(self._optimizer)
-        family: Any = cast(Any, self)._family
-        method = getattr(inner, "_aggregate_gradients", None)
-        return method is not getattr(family.base, "_aggregate_gradients", None)
-
-    def _create_inner_weights(self, variables: Sequence[Any]) -> None:
-        # Under a strategy the step is made in threads that cannot make variables.
-        if tf.distribute.has_strategy():
-            with tf.init_scope():
-                self._optimizer.iterations  # noqa: B018
-                self._optimizer._create_hypers()
-                self._optimizer._create_slots(variables)
+    def _has_own_steps(self) -> bool:
+        """Whether the inner optimizer changes or adds gradients up itself when it applies them."""
+        return (
+            has_own_aggregation(self._family, self._optimizer)
+            or has_own_transformation(self._family, self._optimizer)
+            or overrides(self._family, self._optimizer, "apply_gradients")
+        )
 
     def _apply(self, gradients: Sequence[Any], rest: "Hidden") -> Any:
         pairs = list(zip(gradients, rest.variables))

@@ -1,11 +1,11 @@
 """The wrapper of Keras 2's newer optimizers, TensorFlow 2.11 and later."""
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple, cast
 
-from tf_lossscale._keras.steps import Hidden, summed
+from tf_lossscale._keras.steps import Hidden
 from tf_lossscale._keras.wrapper import Keras2Wrapper, forwards
 from tf_lossscale._replicas import replica_count
-from tf_lossscale._versions import KerasFamily, not_converted, tf
+from tf_lossscale._versions import KerasFamily, not_converted, overrides, tf
 
 __all__ = ["Behaviour", "class_names", "namespace"]
 
@@ -27,7 +27,8 @@ class Behaviour(Keras2Wrapper):
         Returns:
           Pairs of the unscaled gradient, or None, and the variable.
         """
-        return self._unscaled_gradients_of(loss, var_list, tape)
+        scaled, tape = self._scaled_on_tape(loss, tape)
+        return self._unscaled_pairs(self._optimizer.compute_gradients(scaled, var_list, tape=tape))
 
     @not_converted
     def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> None:
@@ -52,7 +53,7 @@ class Behaviour(Keras2Wrapper):
 
         Args:
           grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
-          name: name for the operation.
+          name: accepted, as the original does, and not used.
           skip_gradients_aggregation: whether the gradients of the replicas are added up already.
           **kwargs: `experimental_aggregate_gradients`, the opposite of that.
 
@@ -63,23 +64,29 @@ class Behaviour(Keras2Wrapper):
         aggregate = aggregate and not skip_gradients_aggregation
         if kwargs:
             raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
-        pairs = self._given(grads_and_vars)
+        pairs = list(grads_and_vars)
+        variables = [variable for _, variable in pairs]
+        pairs = self._given(pairs)
+        inner = self._optimizer
+        if variables:
+            with tf.init_scope():
+                # The variables of the inner optimizer cannot be made in a conditional.
+                inner.build(variables)
+        if pairs and aggregate and (replica_count() > 1 or self._has_own_aggregation()):
+            pairs = list(inner.aggregate_gradients(pairs))
         gradients = [gradient for gradient, _ in pairs]
-        rest = Hidden([variable for _, variable in pairs], name, False)
-        with tf.init_scope():
-            # The variables of the inner optimizer cannot be made in a conditional.
-            if rest.variables:
-                self._optimizer.build(rest.variables)
-        if replica_count() > 1 and aggregate:
-            gradients = summed(gradients)
+        rest = Hidden([variable for _, variable in pairs], None, False)
         self._step(gradients, self._apply, gradients, rest, agreed=aggregate)
+
+    def _has_own_aggregation(self) -> bool:
+        """Whether the inner optimizer adds gradients up in a way of its own."""
+        family: Any = cast(Any, self)._family
+        return overrides(family, self._optimizer, "aggregate_gradients")
 
     def _apply(self, gradients: Sequence[Any], rest: Hidden) -> Any:
         if gradients:
             self._optimizer.apply_gradients(
-                list(zip(gradients, rest.variables)),
-                name=rest.name,
-                skip_gradients_aggregation=True,
+                list(zip(gradients, rest.variables)), skip_gradients_aggregation=True
             )
 
 

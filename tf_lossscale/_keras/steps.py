@@ -1,6 +1,7 @@
 """One step of a wrapped Keras optimizer: applied by all replicas, or by none."""
 
-from typing import Any, Callable, List, Optional, Sequence
+import functools
+from typing import Any, Callable, ContextManager, List, Optional, Sequence
 
 from tf_lossscale._branch import branch
 from tf_lossscale._finite import all_finite
@@ -41,6 +42,7 @@ def step(
     apply: Callable[..., Any],
     args: Sequence[Any],
     agreed: bool = True,
+    late_check: "Optional[Callable[[], ContextManager[Callable[[], Any]]]]" = None,
 ) -> Any:
     """Applies unscaled gradients if they are finite, and moves the loss scale.
 
@@ -51,6 +53,9 @@ def step(
       apply: `apply(*args)` applies them, in a replica context.
       args: the arguments.
       agreed: whether all replicas have the same gradients here, and so find the same.
+      late_check: makes a context in which `apply` tests what becomes of the gradients, and leaves
+        the weights alone if that is not finite. The context gives a function that returns a bool
+        tensor of shape `[]`: whether it was finite.
 
     Returns:
       An operation in a graph; None in eager mode.
@@ -62,10 +67,14 @@ def step(
         finite = agreed_by_replicas(finite)
 
     def everywhere(run: Callable[..., Any]) -> Any:
-        applied = branch(finite, run)
-        counted = _count_skipped(iterations, finite)
+        if late_check is None:
+            applied, really = branch(finite, run), finite
+        else:
+            applied = branch(finite, functools.partial(_tested_again, late_check, run))
+            really = tf.logical_and(finite, applied)
+        counted = _count_skipped(iterations, really)
         with tf1.control_dependencies([each for each in [applied] if _is_in_graph(each)]):
-            updated = state.update(finite)
+            updated = state.update(really)
         return _group(applied, counted, updated)
 
     if not tf.distribute.has_strategy() or not supports_merge_call():
@@ -83,6 +92,13 @@ def step(
 
     context = tf.distribute.get_replica_context()
     return context.merge_call(in_cross_replica, args=(finite, *args))
+
+
+def _tested_again(late_check: Callable[..., Any], run: Callable[..., Any]) -> Any:
+    with late_check() as was_finite:
+        done = run()
+    with tf1.control_dependencies([done] if _is_in_graph(done) else []):
+        return tf.identity(was_finite())
 
 
 def _count_skipped(iterations: Callable[[], Any], finite: Any) -> Any:

@@ -13,7 +13,6 @@ from tf_lossscale._versions import (
     asked_by_compile,
     not_converted,
     tf,
-    tf1,
 )
 
 __all__ = ["Forward", "Keras2Wrapper", "forwards"]
@@ -180,29 +179,25 @@ class Keras2Wrapper:
         """
         return unscale_gradients(list(grads), self._loss_scale())
 
-    def _unscaled_gradients_of(
-        self, loss: Any, var_list: Any, tape: Optional[Any], grad_loss: Optional[Any] = None
-    ) -> List[Tuple[Any, Any]]:
-        """Returns pairs of the unscaled gradient, or None, and the variable.
+    def _scaled_on_tape(self, loss: Any, tape: Optional[Any]) -> Tuple[Any, Any]:
+        """Returns the scaled loss, and the tape that records it; a callable for a callable.
 
         Args:
           loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
-          var_list: the variables, or a callable that returns them.
           tape: the tape, or None.
-          grad_loss: gradient of the loss, or None.
         """
         if not callable(loss) and tape is None:
             raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
         tape = tf.GradientTape() if tape is None else tape
         with tape:
-            if callable(loss):
-                if not callable(var_list):
-                    tape.watch(var_list)
-                loss = loss()
-            scaled = self.get_scaled_loss(loss)
-            variables = tf.nest.flatten(var_list() if callable(var_list) else var_list)
-        with tf1.name_scope(self.name + "/gradients"):
-            gradients = tape.gradient(scaled, variables, grad_loss)
+            return self.get_scaled_loss(loss), tape
+
+    def _unscaled_pairs(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
+        """Returns pairs of the unscaled gradient, or None, and the variable."""
+        pairs = list(grads_and_vars)
+        variables = [variable for _, variable in pairs]
+        gradients = [gradient for gradient, _ in pairs]
+        del pairs, grads_and_vars  # so that each scaled gradient is freed when it is unscaled
         return list(zip(self.get_unscaled_gradients(gradients), variables))
 
     def _given(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
@@ -218,9 +213,16 @@ class Keras2Wrapper:
         return [pair for pair in as_pairs(pairs, type(self).__name__) if pair[0] is not None]
 
     def _step(
-        self, gradients: Sequence[Any], apply: Callable[..., Any], *args: Any, agreed: bool = True
+        self,
+        gradients: Sequence[Any],
+        apply: Callable[..., Any],
+        *args: Any,
+        agreed: bool = True,
+        late_check: Optional[Callable[..., Any]] = None,
     ) -> Any:
-        return step(self._loss_scale, lambda: self.iterations, gradients, apply, args, agreed)
+        return step(
+            self._loss_scale, lambda: self.iterations, gradients, apply, args, agreed, late_check
+        )
 
     def get_config(self) -> Dict[str, Any]:
         """Returns the arguments of the final class, the inner optimizer serialized."""

@@ -48,9 +48,14 @@ from tf_lossscale._versions.keras import (
 )
 from tf_lossscale._versions.keras_2 import (
     LEGACY_AGGREGATES_ALWAYS,
+    LEGACY_AGGREGATES_FIRST,
     LEGACY_CLIPS_WHEN_APPLIED,
+    LEGACY_COMPUTES_WITH_TAPE,
     aggregate_gradients,
     asked_by_compile,
+    has_own_aggregation,
+    has_own_transformation,
+    overrides,
     show_to_keras_session,
 )
 from tf_lossscale._versions.keras_3 import (
@@ -76,7 +81,9 @@ from tf_lossscale._versions.tpu import in_tpu_replication, tpu_shards
 __all__ = [
     "KERAS_PACKAGES",
     "LEGACY_AGGREGATES_ALWAYS",
+    "LEGACY_AGGREGATES_FIRST",
     "LEGACY_CLIPS_WHEN_APPLIED",
+    "LEGACY_COMPUTES_WITH_TAPE",
     "LEGACY_KEEPS_INNER_APART",
     "TF_VERSION",
     "KerasFamily",
@@ -93,7 +100,9 @@ __all__ = [
     "estimator_scales_loss",
     "graph_of_all_replicas",
     "graph_rewrite_is_on",
+    "has_own_aggregation",
     "has_own_sum",
+    "has_own_transformation",
     "in_control_flow",
     "in_loop_of_session",
     "in_tpu_replication",
@@ -113,6 +122,7 @@ __all__ = [
     "module_dicts",
     "not_converted",
     "original",
+    "overrides",
     "per_replica",
     "plain_session_exists",
     "policy_of_layer",

@@ -8,9 +8,14 @@ from tf_lossscale._versions.keras import KerasFamily
 
 __all__ = [
     "LEGACY_AGGREGATES_ALWAYS",
+    "LEGACY_AGGREGATES_FIRST",
     "LEGACY_CLIPS_WHEN_APPLIED",
+    "LEGACY_COMPUTES_WITH_TAPE",
     "aggregate_gradients",
     "asked_by_compile",
+    "has_own_aggregation",
+    "has_own_transformation",
+    "overrides",
     "show_to_keras_session",
 ]
 
@@ -20,6 +25,55 @@ LEGACY_CLIPS_WHEN_APPLIED: bool = TF_VERSION >= (2, 4)
 
 # It takes gradients that the caller has added up over the replicas from TensorFlow 2.2 on.
 LEGACY_AGGREGATES_ALWAYS: bool = TF_VERSION < (2, 2)
+
+
+# The loss-scale optimizer adds gradients up before it tests them from TensorFlow 2.5 on, and passes
+# `experimental_aggregate_gradients=False` to the inner optimizer from then on.
+LEGACY_AGGREGATES_FIRST: bool = TF_VERSION >= (2, 5)
+
+
+# `OptimizerV2._compute_gradients` takes a tape from TensorFlow 2.4 on.
+LEGACY_COMPUTES_WITH_TAPE: bool = TF_VERSION >= (2, 4)
+
+
+def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
+    """Returns whether the class of an optimizer has one of `methods` of its own.
+
+    Args:
+      family: the optimizer's.
+      optimizer: the optimizer.
+      *methods: names of methods of the base class, or of later versions of it.
+    """
+    cls = type(optimizer)
+    return any(
+        getattr(cls, name, None) is not getattr(family.base, name, None) or name in vars(optimizer)
+        for name in methods
+    )
+
+
+def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
+    """Returns whether an `OptimizerV2` adds gradients up in a way of its own, as Horovod's do.
+
+    Args:
+      family: the optimizer's.
+      optimizer: the optimizer.
+    """
+    given = getattr(optimizer, "gradient_aggregator", None)
+    package = family.base.__module__.split(".")[0]
+    if given is not None and (getattr(given, "__module__", None) or "").split(".")[0] != package:
+        return True
+    return overrides(family, optimizer, "_aggregate_gradients", "_transform_unaggregated_gradients")
+
+
+def has_own_transformation(family: KerasFamily, optimizer: Any) -> bool:
+    """Returns whether an `OptimizerV2` changes gradients in a way of its own when it applies them.
+
+    Args:
+      family: the optimizer's.
+      optimizer: the optimizer.
+    """
+    given = getattr(optimizer, "gradient_transformers", None)
+    return bool(given) or overrides(family, optimizer, "_transform_gradients")
 
 
 def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:

@@ -1,0 +1,247 @@
+"""Logs which methods of an inner optimizer each step calls: `hooks.py SUBJECT...`, prints JSON.
+
+The recording class is made from the optimizer's class, not written method by method: every public
+method and every protected one that has a docstring, whatever class defines it, is logged and then
+called. So a method that a later TensorFlow adds is logged, too. Steps are taken by one replica, and
+by two on logical CPU devices.
+"""
+
+import importlib
+import inspect
+import json
+import os
+import sys
+from typing import Any, Callable, Dict, List
+
+sys.path[:0] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+sys.path[:0] = [os.path.dirname(sys.path[0])]
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+REPLICAS = 2
+
+
+config = tf.config.experimental
+config.set_virtual_device_configuration(
+    config.list_physical_devices("CPU")[0],
+    [config.VirtualDeviceConfiguration() for _ in range(REPLICAS)],
+)
+tf.compat.v1.enable_v2_behavior()
+recorded: Any = importlib.import_module("recorded")
+replica_id: Callable[[], int] = importlib.import_module("tf_lossscale._versions").replica_id
+TWO = tf.compat.v2.distribute.MirroredStrategy([f"/cpu:{number}" for number in range(REPLICAS)])
+
+X = np.ones((2, 1), "float32")
+Y = np.zeros((2, 1), "float32")
+LOSS_SCALE = 8.0
+
+
+class Log:
+    """The calls, one list for each replica, in the order in which they begin."""
+
+    def __init__(self) -> None:
+        self.calls: Dict[str, List[str]] = {}
+
+    def add(self, call: str) -> None:
+        who = "all"
+        if tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context():
+            who = f"replica {replica_id()}"
+        self.calls.setdefault(who, []).append(call)
+
+
+def probed(cls: Any) -> List[str]:
+    """The methods to record."""
+    found = []
+    for name in dir(cls):
+        if name.startswith("__"):
+            continue
+        method = inspect.getattr_static(cls, name)
+        if not inspect.isfunction(method):
+            continue
+        if name.startswith("_") and not any(
+            name in vars(base) and inspect.getdoc(vars(base)[name])
+            for base in cls.__mro__
+            if base.__module__.split(".")[0] in ("keras", "tf_keras")
+            or ".keras." in base.__module__
+        ):
+            continue
+        found.append(name)
+    return found
+
+
+def recording(cls: Any, log: Log) -> Any:
+    """A subclass of `cls` that logs its calls."""
+
+    def recorder(name: str) -> Callable[..., Any]:
+        signature = inspect.signature(getattr(cls, name))
+
+        @tf.autograph.experimental.do_not_convert
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            log.add(describe(name, signature, (self, *args), kwargs))
+            return getattr(super(Recording, self), name)(*args, **kwargs)
+
+        return method
+
+    Recording = type(cls.__name__, (cls,), {name: recorder(name) for name in probed(cls)})
+    return Recording
+
+
+def describe(name: str, signature: Any, args: Any, kwargs: Dict[str, Any]) -> str:
+    """`method(argument, flag=True, pairs[2])`: names of arguments, values of flags, pairs."""
+    try:
+        bound = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return f"{name}(cannot be called like this: {sorted(kwargs)})"
+    shown = []
+    for argument, value in list(bound.items())[1:]:
+        if isinstance(value, dict) and argument == "kwargs":
+            shown += [f"{each}={value[each]!r}" for each in sorted(value)]
+        elif value is None or isinstance(value, (bool, str)):
+            shown.append(f"{argument}={value!r}")
+        elif isinstance(value, (list, tuple)):
+            shown.append(f"{argument}[{len(value)}]")
+        else:
+            shown.append(argument)
+    return f"{name}({', '.join(shown)})"
+
+
+def make(subject: Any, log: Log, inner: str) -> Any:
+    cls = recording(getattr(subject.kind.optimizers, inner), log)
+    return subject.dynamic(cls(0.5), LOSS_SCALE, 100)
+
+
+def replicated(strategy: Any, function: Callable[[], Any]) -> None:
+    run = getattr(strategy, "run", None) or strategy.experimental_run_v2
+    run(function)
+
+
+def scaled_ones(subject: Any, optimizer: Any, count: int) -> List[Any]:
+    if subject.kind.name != "keras3":
+        return [no_constant(1.0)] * count
+    optimizer.scale_loss(tf.constant(1.0))
+    return [no_constant(LOSS_SCALE)] * count
+
+
+def no_constant(value: float) -> Any:
+    """A conditional on a constant would be decided when the graph is built."""
+    return tf.random.uniform([], value, value, seed=1)
+
+
+def apply_gradients(subject: Any, optimizer: Any, variables: Any, **arguments: Any) -> None:
+    gradients = scaled_ones(subject, optimizer, len(variables))
+    optimizer.apply_gradients(list(zip(gradients, variables)), **arguments)
+
+
+def minimize(subject: Any, optimizer: Any, variables: Any, with_tape: bool) -> None:
+    def loss() -> Any:
+        return sum(tf.square(each) for each in variables)
+
+    if with_tape:
+        with tf.GradientTape() as tape:
+            value = loss()
+        optimizer.minimize(value, variables, tape=tape)
+    else:
+        optimizer.minimize(loss, variables)
+
+
+STEPS: Dict[str, Callable[..., None]] = {
+    "apply_gradients": apply_gradients,
+    "apply_gradients, name": lambda *a: apply_gradients(*a, name="step"),
+    "apply_gradients, not aggregated": lambda *a: apply_gradients(
+        *a, experimental_aggregate_gradients=False
+    ),
+    "apply_gradients, skip_gradients_aggregation": lambda *a: apply_gradients(
+        *a, skip_gradients_aggregation=True
+    ),
+    "apply_gradients, bad": lambda s, o, v: o.apply_gradients(
+        [(no_constant(1.0) * float("nan"), v[0]), (None, v[1])]
+    ),
+    "apply_gradients, None": lambda s, o, v: o.apply_gradients(
+        [(no_constant(1.0), v[0]), (None, v[1])]
+    ),
+    "minimize, callable": lambda *a: minimize(*a, with_tape=False),
+    "minimize, tensor": lambda *a: minimize(*a, with_tape=True),
+    "apply": lambda s, o, v: o.apply(scaled_ones(s, o, len(v)), v),
+}
+
+
+def steps_of(subject: Any) -> List[str]:
+    kind = subject.kind.name
+    if kind == "keras3":
+        return ["apply_gradients", "apply"]
+    left_out = {"apply"}
+    if kind == "legacy":
+        left_out.add("apply_gradients, skip_gradients_aggregation")
+    if recorded.TF < (2, 4):
+        left_out.add("minimize, tensor")
+    if recorded.TF < (2, 2):
+        left_out.add("apply_gradients, not aggregated")
+    return [name for name in STEPS if name not in left_out]
+
+
+def run_step(subject: Any, step: str, mode: str, inner: str) -> Dict[str, Any]:
+    log = Log()
+    strategy = TWO if mode.startswith("two") else tf.distribute.get_strategy()
+    with strategy.scope():
+        optimizer = make(subject, log, inner)
+        variables = [recorded.make_variable(subject.kind, 1.0, name) for name in "vw"]
+        if subject.kind.name == "keras3":
+            # The original makes variables at its first step, and so a function is traced twice.
+            optimizer.build(variables)
+
+    def one() -> None:
+        STEPS[step](subject, optimizer, variables)
+
+    def everywhere() -> None:
+        replicated(strategy, one) if mode.startswith("two") else one()
+
+    log.calls.clear()
+    if mode.endswith("function"):
+        tf.function(everywhere, autograph=False)()
+    else:
+        everywhere()
+        everywhere()
+    values = [float(recorded.gradient_source(each).numpy()) for each in variables]
+    log.calls["weights"] = [str(value) for value in values]
+    return log.calls
+
+
+def run_fit(subject: Any, mode: str, inner: str) -> Dict[str, Any]:
+    keras = subject.kind.keras
+    log = Log()
+    keras.backend.clear_session()
+    strategy = TWO if mode.startswith("two") else tf.distribute.get_strategy()
+    with strategy.scope():
+        inputs = keras.layers.Input((1,))
+        layer = keras.layers.Dense(1, kernel_initializer="ones")
+        model = keras.Model(inputs, layer(inputs))
+        optimizer = make(subject, log, inner)
+        model.compile(optimizer, "mse", run_eagerly=mode.endswith("eager"))
+    log.calls.clear()
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(2)
+    model.fit(data, epochs=1, verbose=0)
+    log.calls["weights"] = [str(value) for each in model.get_weights() for value in each.ravel()]
+    return log.calls
+
+
+def run(subject: Any) -> Dict[str, Any]:
+    found: Dict[str, Any] = {}
+    for step in steps_of(subject):
+        for mode in ("eager", "function", "two, function"):
+            found[f"{step}; {mode}"] = run_step(subject, step, mode, "SGD")
+    found["apply_gradients; two, eager"] = run_step(
+        subject, "apply_gradients", "two, eager", "Adam"
+    )
+    for mode in ("graph", "eager", "two, graph"):
+        found[f"fit; {mode}"] = run_fit(subject, mode, "Adam")
+    return found
+
+
+def main() -> None:
+    subjects = {str(each): each for each in recorded.ours() + recorded.originals()}
+    print(json.dumps({name: run(subjects[name]) for name in sys.argv[1:]}))
+
+
+if __name__ == "__main__":
+    main()
