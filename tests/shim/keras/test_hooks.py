@@ -25,7 +25,7 @@ class Difference(NamedTuple):
       reason: why it is there.
       subjects: in which logs of the original.
       steps: in which steps.
-      rewrite: makes the log of the original what ours is to be.
+      rewrite: what is left of a log to be compared.
     """
 
     reason: str
@@ -44,7 +44,20 @@ def pairs_with_gradient(calls: Calls) -> Calls:
     }
 
 
+def without_build(calls: Calls) -> Calls:
+    building = ("build(", "_build_index_dict(", "_var_key(", "add_variable_from_reference(")
+    return {
+        who: [each for each in made if not each.startswith(building)] for who, made in calls.items()
+    }
+
+
 DIFFERENCES: List[Difference] = [
+    Difference(
+        "2.11 does not build the inner optimizer before its step; later versions do",
+        lambda subject: subject.endswith("-new") and recorded.TF < (2, 12),
+        lambda step: True,
+        without_build,
+    ),
     Difference(
         "up to 2.4 pairs without a gradient reach apply_gradients of the inner optimizer",
         lambda subject: recorded.TF < (2, 5),
@@ -60,29 +73,37 @@ def pairs() -> List[Tuple[str, str]]:
     for each in recorded.originals():
         if each.api == "experimental" and recorded.TF >= (2, 4):
             continue  # the same steps as the final one
+        if recorded.TF < (2, 2):
+            continue  # that original cannot take a step in a function, nor is it given flags
         api = "final" if each.api == "keras3" else each.api
         found.append((str(each), f"ours-{api}-{each.kind.name}"))
     return found
 
 
+PAIRS = pairs()
+
+
 @pytest.fixture(scope="module")
 def logs() -> Dict[str, Any]:
-    subjects = [each for pair in pairs() for each in pair]
+    subjects = [each for pair in PAIRS for each in pair]
     return processes.run_program(PROGRAM, *subjects, timeout=500)
 
 
-@pytest.mark.parametrize("pair", pairs(), ids=lambda pair: pair[0])
+@pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
 def test_the_inner_optimizers_methods_are_called(logs: Dict[str, Any], pair: Any) -> None:
     original, ours = (logs[each] for each in pair)
     assert set(original) == set(ours)
-    assert len(original) >= 8
-    for step, calls in original.items():
+    works = {step: calls for step, calls in original.items() if "raises" not in calls}
+    assert len(works) >= 8
+    for step, calls in works.items():
+        own = ours[step]
         for difference in DIFFERENCES:
             if difference.subjects(pair[0]) and difference.steps(step):
-                calls = difference.rewrite(calls)
-        assert ours[step] == calls, step
+                calls, own = difference.rewrite(calls), difference.rewrite(own)
+        assert own == calls, step
 
 
+@pytest.mark.skipif(not PAIRS, reason="there is no original here to be compared with")
 def test_the_log_is_made_from_the_class(logs: Dict[str, Any]) -> None:
     """Among what is recorded are the methods that others override."""
     hooks = {
@@ -91,12 +112,12 @@ def test_the_log_is_made_from_the_class(logs: Dict[str, Any]) -> None:
         "new": {"compute_gradients", "aggregate_gradients", "apply_gradients", "build"},
         "keras3": {"apply", "build", "update_step"},
     }
-    for original, _ in pairs():
+    for original, _ in PAIRS:
         seen = {
             call.partition("(")[0]
             for calls in logs[original].values()
             for who, made in calls.items()
-            if who != "weights"
+            if who not in ("weights", "raises")
             for call in made
         }
         assert seen >= hooks[original.rpartition("-")[2]], seen
@@ -158,8 +179,10 @@ def hooked() -> List[Tuple[Any, Any, str]]:
     return found
 
 
-@pytest.mark.skipif(not hooked(), reason="these methods are of Keras 2, from TensorFlow 2.2 on")
-@pytest.mark.parametrize("how", hooked(), ids=lambda how: f"{how[0].name}-{how[2]}")
+HOOKED = hooked()  # none on 1.15, whose optimizers have no such methods
+
+
+@pytest.mark.parametrize("how", HOOKED, ids=[f"{kind.name}-{where}" for kind, _, where in HOOKED])
 @pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
 def test_what_is_applied_is_tested(how: Any, in_function: bool) -> None:
     """A hook that makes finite gradients infinite cannot reach the weights."""

@@ -197,11 +197,14 @@ def run_step(subject: Any, step: str, mode: str, inner: str) -> Dict[str, Any]:
         replicated(strategy, one) if mode.startswith("two") else one()
 
     log.calls.clear()
-    if mode.endswith("function"):
-        tf.function(everywhere, autograph=False)()
-    else:
-        everywhere()
-        everywhere()
+    try:
+        if mode.endswith("function"):
+            tf.function(everywhere, autograph=False)()
+        else:
+            everywhere()
+            everywhere()
+    except Exception as error:
+        return {"raises": [type(error).__name__]}
     values = [float(recorded.gradient_source(each).numpy()) for each in variables]
     log.calls["weights"] = [str(value) for value in values]
     return log.calls
