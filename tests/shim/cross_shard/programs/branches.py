@@ -1,0 +1,98 @@
+"""Optimizers' steps and branches, on two logical CPU devices; prints JSON.
+
+For each place of the branch and each optimizer: the weights after one step, or the error.
+"""
+
+import json
+
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+tf1 = tf.compat.v1
+tf1.enable_eager_execution()
+tf.config.experimental.set_virtual_device_configuration(
+    tf.config.experimental.list_physical_devices("CPU")[0],
+    [tf.config.experimental.VirtualDeviceConfiguration()] * 2,
+)
+STRATEGY = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
+v1 = tfls.compat.v1.train.experimental
+contrib = tfls.contrib.mixed_precision
+WRAPPERS = {
+    "bare": lambda opt: opt,
+    "cross": tfls.compat.v1.tpu.CrossShardOptimizer,
+    "v1": lambda opt: v1.MixedPrecisionLossScaleOptimizer(opt, v1.DynamicLossScale(8.0)),
+    "contrib": lambda opt: contrib.LossScaleOptimizer(opt, contrib.FixedLossScaleManager(8.0)),
+}
+
+
+class Case:
+    """One optimizer and one variable under the strategy."""
+
+    run = staticmethod(getattr(STRATEGY, "run", None) or STRATEGY.experimental_run_v2)
+
+    def __init__(self, wrap):
+        with STRATEGY.scope():
+            self.weight = tf.Variable(1.0)
+            self.optimizer = wrap(tf1.train.GradientDescentOptimizer(1.0))
+
+    def copies(self):
+        return STRATEGY.experimental_local_results(self.weight)
+
+    def step(self):
+        self.optimizer.minimize(lambda: self.weight * self.weight / 2, var_list=[self.weight])
+        return tf.constant(0)
+
+    def around(self, condition):
+        def taken():
+            self.run(self.step)
+            return tf.constant(0)
+
+        return tf.cond(condition, taken, lambda: tf.constant(0))
+
+    def inside(self, condition):
+        self.run(lambda: tf.cond(condition, self.step, lambda: tf.constant(0)))
+        return tf.constant(0)
+
+    def chosen(self, condition):
+        def step():
+            gradient = tf.cond(condition, lambda: self.weight * 1.0, lambda: tf.constant(0.0))
+            self.optimizer.apply_gradients([(gradient, self.weight)])
+            return tf.constant(0)
+
+        self.run(step)
+        return tf.constant(0)
+
+    def sums(self, condition):
+        def total():
+            return tfls.tpu.cross_replica_sum(tf.constant(2.0))
+
+        def branch():
+            return tf.cond(condition, total, lambda: tf.constant(0.0))
+
+        return STRATEGY.experimental_local_results(self.run(branch))
+
+
+def main():
+    found = {}
+    for name, wrap in WRAPPERS.items():
+        for place in ("around", "inside", "chosen"):
+            for traced in (True, False):
+                case = Case(wrap)
+                call = getattr(case, place)
+                if traced:
+                    call = tf.function(call, autograph=False)
+                try:
+                    call(tf.constant(True))
+                    told = [float(one.numpy()) for one in case.copies()]
+                except RuntimeError as error:
+                    told = str(error)
+                how = "traced" if traced else "eager"
+                found[f"{name} {place} {how}"] = told
+    case = Case(WRAPPERS["bare"])
+    sums = tf.function(case.sums, autograph=False)(tf.constant(True))
+    found["sums"] = [float(one) for one in sums]
+    print(json.dumps(found))
+
+
+main()
