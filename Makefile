@@ -3,6 +3,7 @@
 #   make demo       migrate two legacy training scripts and train them beside their recorded traces
 #   make test       lint, types, tests, doctests, documentation, wheel and sdist
 #   make test-long  the property tests at full size, thousands of programs
+#   make clients    trains with the code of real packages, on TensorFlow's classes and on ours
 #   make gpu        what only a GPU shows, as one table; says so where there is none
 #   make bench      ours beside the originals; results in out/benchmarks
 #   make programs   write the random programs anew after a rule changed, and record the originals
@@ -24,7 +25,7 @@ DEMO = .venv-demo
 TEST = .venv-test
 GPU = .venv-gpu
 
-.PHONY: programs demo test test-long lint types unit doctest docs package gpu bench clean
+.PHONY: programs demo test test-long lint types unit doctest docs package clients gpu bench clean
 
 demo: $(DEMO)/.ready
 	$(DEMO)/bin/pip install --quiet --no-deps --force-reinstall .
@@ -64,6 +65,10 @@ programs: $(TEST)/.ready
 	PYTHONPATH=tests/codemods $(TEST)/bin/python -m execution $(PROGRAMS)
 	for each in tf1.15-py37 tf2.3-py38 tf2.4-py38; do \
 	  tox exec -e $$each -- python tests/shim/programs/record.py || exit 1; done
+
+# Python 3.7 and 3.11, cmake and a C++ compiler: Horovod is built from its sources, in some minutes.
+clients:
+	$(PYTHON) tests/clients
 
 gpu: $(GPU)/.ready
 	@$(GPU)/bin/python -W ignore tests/gpu

@@ -1,0 +1,164 @@
+"""Trains with Horovod's optimizers inside and outside a loss-scale optimizer; prints the weights.
+
+horovodrun -np 2 --gloo python horovod_steps.py original|ours
+
+Each process has gradients of its own. The result of a case are the weights on every process.
+"""
+
+from results import run_cases, use_ours  # first: it finds the shim and quiets TensorFlow
+
+# isort: split
+import horovod.tensorflow as hvd
+import horovod.tensorflow.keras as hvd_keras
+import numpy as np
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+tf1 = tf.compat.v1
+tf1.logging.set_verbosity("ERROR")
+OURS = use_ours()
+SHAPES = ((), (3,), (2, 4))
+OVERFLOW = float("inf")
+
+
+def v1(inner):
+    namespace = tfls.compat.v1.mixed_precision if OURS else tf1.mixed_precision
+    return namespace.MixedPrecisionLossScaleOptimizer(inner, namespace.DynamicLossScale(8.0, 2))
+
+
+def contrib(inner):
+    if not OURS:  # no original in TensorFlow 2: what it must agree with is the v1 class's step
+        return v1(inner)
+    manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8.0, 2, 1)
+    return tfls.contrib.mixed_precision.LossScaleOptimizer(inner, manager)
+
+
+def final(inner):
+    namespace = tfls.keras.mixed_precision if OURS else tf.keras.mixed_precision
+    return namespace.LossScaleOptimizer(inner, initial_scale=8.0, dynamic_growth_steps=2)
+
+
+def weights(variables):
+    return [np.asarray(each).ravel().tolist() for each in variables]
+
+
+def factor_of(step, overflow):
+    rank = hvd.rank()
+    return OVERFLOW if overflow and step == 1 and rank == 1 else 1.0 + step + 10.0 * rank
+
+
+def train_v1(optimizer, compiled, overflow):
+    variables = [tf.Variable(np.ones(each, np.float32)) for each in SHAPES]
+
+    def step(factor):
+        def loss():
+            return factor * tf.add_n([tf.reduce_sum(each * each) for each in variables])
+
+        optimizer.minimize(loss, var_list=variables)
+        return tf.constant(0)
+
+    run = tf.function(step) if compiled else step
+    for number in range(4):
+        run(tf.constant(factor_of(number, overflow)))
+    return weights(variables)
+
+
+def train_session(make, overflow):
+    with tf.Graph().as_default():
+        variables = [tf1.Variable(np.ones(each, np.float32), use_resource=True) for each in SHAPES]
+        factor = tf1.placeholder(tf.float32, [])
+        loss = factor * tf.add_n([tf.reduce_sum(each * each) for each in variables])
+        step = make().minimize(loss, var_list=variables)
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            for number in range(4):
+                session.run(step, {factor: factor_of(number, overflow)})
+            return weights(session.run(variables))
+
+
+def train_keras(optimizer, compiled, overflow):
+    variables = [tf.Variable(np.ones(each, np.float32)) for each in SHAPES]
+
+    def step(factor):
+        with tf.GradientTape() as tape:
+            loss = factor * tf.add_n([tf.reduce_sum(each * each) for each in variables])
+            if hasattr(optimizer, "get_scaled_loss"):
+                loss = optimizer.get_scaled_loss(loss)
+        gradients = tape.gradient(loss, variables)
+        if hasattr(optimizer, "get_unscaled_gradients"):
+            gradients = optimizer.get_unscaled_gradients(gradients)
+        optimizer.apply_gradients(zip(gradients, variables))
+        return tf.constant(0)
+
+    if hasattr(optimizer, "build"):
+        optimizer.build(variables)
+    run = tf.function(step) if compiled else step
+    for number in range(4):
+        run(tf.constant(factor_of(number, overflow)))
+    return weights(variables)
+
+
+def train_fit(optimizer, overflow):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2, kernel_initializer="ones")])
+    model.build((None, 3))
+    model.compile(optimizer, "mse")
+    for number in range(4):
+        inputs = np.full((4, 3), min(factor_of(number, overflow), 1e30), np.float32) / 16
+        model.fit(inputs, np.ones((4, 2), np.float32), verbose=0)
+    return weights(model.get_weights())
+
+
+def inside_and_outside(distributed, wrap, inner):
+    return {
+        "inside": lambda: wrap(distributed(inner())),
+        "outside": lambda: distributed(wrap(inner())),
+    }
+
+
+def cases():
+    v1_inner = {
+        "SGD": lambda: tf1.train.GradientDescentOptimizer(0.125),
+        "Momentum": lambda: tf1.train.MomentumOptimizer(0.125, 0.5),
+    }
+    for family, wrap in (("v1", v1), ("contrib", contrib)):
+        for name, inner in v1_inner.items():
+            for place, make in inside_and_outside(hvd.DistributedOptimizer, wrap, inner).items():
+                for overflow in (False, True):
+                    end = f"{family} {name} {place}{' overflow' if overflow else ''}"
+                    yield f"session {end}", lambda m=make, o=overflow: train_session(m, o)
+                    for compiled in (False, True):
+                        yield (
+                            f"{'function' if compiled else 'eager'} {end}",
+                            lambda m=make, c=compiled, o=overflow: train_v1(m(), c, o),
+                        )
+    for kind, keras in (
+        ("legacy", tf.keras.optimizers.legacy),
+        ("new-style", tf.keras.optimizers),
+    ):
+        for name, momentum in (("SGD", 0.0), ("Momentum", 0.5)):
+
+            def inner(k=keras, m=momentum):
+                return k.SGD(0.125, momentum=m)
+
+            for place, make in inside_and_outside(
+                hvd_keras.DistributedOptimizer, final, inner
+            ).items():
+                for overflow in (False, True):
+                    end = f"{kind} {name} {place}{' overflow' if overflow else ''}"
+                    for compiled in (False, True):
+                        yield (
+                            f"{'function' if compiled else 'eager'} {end}",
+                            lambda m=make, c=compiled, o=overflow: train_keras(m(), c, o),
+                        )
+                    yield f"fit {end}", lambda m=make, o=overflow: train_fit(m(), o)
+
+
+def main():
+    hvd.init()
+    # Every process has the same error, or none.
+    run_cases(cases(), hvd.allgather_object, report=hvd.rank() == 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Trains a small BERT of transformers with its `create_optimizer` and a loss scale.
+
+python transformers_steps.py original|ours
+"""
+
+from results import run_cases, use_ours  # first: it finds the shim and quiets TensorFlow
+
+# isort: split
+import os
+
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import numpy as np
+import tensorflow as tf
+import transformers
+
+import tf_lossscale as tfls
+
+tf.compat.v1.logging.set_verbosity("ERROR")
+CONFIG = {
+    "vocab_size": 30,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 8,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+IDS = np.arange(32).reshape(4, 8) % 30
+LABELS = np.array([0, 1, 0, 1])
+
+
+def scaled(inner, **options):
+    namespace = tfls.keras.mixed_precision if use_ours() else tf.keras.mixed_precision
+    return namespace.LossScaleOptimizer(inner, initial_scale=8.0, **options)
+
+
+def create(**options):
+    return transformers.create_optimizer(0.01, num_train_steps=10, num_warmup_steps=2, **options)[0]
+
+
+def model():
+    tf.keras.utils.set_random_seed(1)
+    made = transformers.TFBertForSequenceClassification(transformers.BertConfig(**CONFIG))
+    made(IDS)
+    return made
+
+
+def numbers(trained):
+    return [np.asarray(each, np.float64).ravel().tolist() for each in trained.get_weights()]
+
+
+def fit(optimizer):
+    trained = model()
+    trained.compile(optimizer)
+    trained.fit({"input_ids": IDS, "labels": LABELS}, batch_size=2, epochs=2, verbose=0)
+    return numbers(trained)
+
+
+def loop(optimizer, compiled):
+    trained = model()
+
+    def step(factor):
+        with tf.GradientTape() as tape:
+            loss = factor * tf.reduce_mean(trained(IDS, labels=LABELS, training=True).loss)
+            loss = optimizer.get_scaled_loss(loss)
+        gradients = tape.gradient(loss, trained.trainable_variables)
+        gradients = optimizer.get_unscaled_gradients(gradients)
+        optimizer.apply_gradients(zip(gradients, trained.trainable_variables))
+        return tf.constant(0)
+
+    if hasattr(optimizer, "build"):
+        optimizer.build(trained.trainable_variables)
+    run = tf.function(step) if compiled else step
+    for each in (1.0, float("inf"), 2.0):
+        run(tf.constant(each))
+    return numbers(trained)
+
+
+def cases():
+    for name, options in {
+        "weight decay": {"weight_decay_rate": 0.01},
+        "no weight decay": {},
+        "clipped": {"weight_decay_rate": 0.01, "adam_clipnorm": 0.5},
+    }.items():
+        for scale, settings in {"dynamic": {}, "fixed": {"dynamic": False}}.items():
+
+            def make(o=options, s=settings):
+                return scaled(create(**o), **s)
+
+            yield f"fit {name} {scale}", lambda m=make: fit(m())
+            yield f"eager {name} {scale}", lambda m=make: loop(m(), False)
+            yield f"function {name} {scale}", lambda m=make: loop(m(), True)
+
+
+if __name__ == "__main__":
+    run_cases(cases())
