@@ -10,6 +10,7 @@ altogether, as `tf.contrib`, becomes a module of ours (`SuppliedNamespace`).
 """
 
 import sys
+import threading
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
@@ -49,6 +50,8 @@ class _Installation:
         self.modules: Dict[str, Any] = {}
         self.seen: Set[int] = set()
         self.theirs: Set[Tuple[int, str]] = set()
+        self.tensorflow_is_there = False
+        self.early: Dict[str, Any] = {}
 
     def note(self, module: Any, names: Iterable[str]) -> None:
         """Remembers which names a module had when it was first seen.
@@ -102,6 +105,7 @@ class _Installation:
 
 
 _installed: Optional[_Installation] = None
+_lock = threading.RLock()  # not held by the import hook, which runs under the locks of imports
 
 
 def install(replace: bool = False) -> None:
@@ -119,15 +123,16 @@ def install(replace: bool = False) -> None:
         runs on GPUs and CPUs.
     """
     global _installed
-    if _installed is not None and (_installed.replace or not replace):
-        return
-    if _installed is None:
-        _installed = _Installation()
-        _import_hook.start(_wanted, _imported, _supplied_spec, _refusal)
-    _installed.replace = replace
-    # TensorFlow's own modules are half made while it is being imported; the hook has them then.
-    if _import_hook.is_loaded("tensorflow"):
-        _fill_all()
+    with _lock:
+        if _installed is not None and (_installed.replace or not replace):
+            return
+        if _installed is None:
+            _installed = _Installation()
+            _import_hook.start(_wanted, _imported, _supplied_spec, _refusal)
+        _installed.replace = replace
+        # TensorFlow's own modules are half made while it is being imported; the hook has them then.
+        if _import_hook.is_loaded("tensorflow"):
+            _fill_all()
 
 
 def uninstall() -> None:
@@ -137,14 +142,15 @@ def uninstall() -> None:
     that was added to one of these and used stays there.
     """
     global _installed
-    for finder in list(sys.meta_path):
-        # `tf-lossscale run` installs at the first import of TensorFlow: no longer.
-        if getattr(finder, "installs_tf_lossscale", False):
-            sys.meta_path.remove(finder)
-    if _installed is not None:
-        _import_hook.stop()
-        _installed.undo()
-        _installed = None
+    with _lock:
+        for finder in list(sys.meta_path):
+            # `tf-lossscale run` installs at the first import of TensorFlow: no longer.
+            if getattr(finder, "installs_tf_lossscale", False):
+                sys.meta_path.remove(finder)
+        if _installed is not None:
+            _import_hook.stop()
+            _installed.undo()
+            _installed = None
 
 
 def replaced(owner: Any, name: str) -> Optional[Any]:
@@ -198,14 +204,27 @@ def _wanted(module_name: str) -> bool:
 
 def _imported(module_name: str, module: Any) -> None:
     """Called by the import hook with each module of interest."""
+    installation = _installed
+    if installation is None:
+        return
     if module_name == "tensorflow":
         _fill_all()
-    elif _import_hook.is_loaded("tensorflow"):
+        return
+    # `import tensorflow` writes into its modules until its end: they wait for it. Noted first and
+    # looked up then, because it may end in another thread meanwhile.
+    installation.early[module_name] = module
+    if installation.tensorflow_is_there:
+        installation.early.pop(module_name, None)
         _fill(module_name, module)
-    # else: `import tensorflow` is under way, and writes into its modules until its end.
 
 
 def _fill_all() -> None:
+    assert _installed is not None
+    _installed.tensorflow_is_there = True
+    # They have run, though in another thread their import may not have ended yet.
+    for name, module in list(_installed.early.items()):
+        _fill(name, module)
+    _installed.early.clear()
     for name, module in list(sys.modules.items()):
         # What is still being imported comes back through the hook.
         complete = name == "tensorflow" or _import_hook.is_loaded(name)

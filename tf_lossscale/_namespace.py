@@ -26,6 +26,9 @@ Attached = Tuple[List[str], Callable[[str], Any], Callable[[], List[str]]]
 
 def load(symbol: _paths.Symbol) -> Any:
     """Imports the implementation of `symbol`; TensorFlow comes with it."""
+    # First, so that all threads lock TensorFlow before our modules. In two orders they would wait
+    # for each other, and Python then hands out modules that are not complete.
+    importlib.import_module("tensorflow")
     module, _, attribute = symbol.implementation.partition(":")
     return getattr(importlib.import_module(ROOT + "." + module), attribute)
 

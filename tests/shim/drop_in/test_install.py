@@ -85,3 +85,7 @@ def test_supplied_namespaces_are_found_star_imported_and_reloaded():
         ],
         "reloaded": True,
     }
+
+
+def test_first_imports_from_several_threads_all_work():
+    assert run_program(os.path.join(PROGRAMS, "threads.py")) == {}
