@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from tf_lossscale import _import_hook, _namespace, _paths
-from tf_lossscale._supplied import SuppliedNamespace, namespaces_below
+from tf_lossscale._supplied import SuppliedNamespace, awaiting_spec, namespaces_below
 
 __all__ = ["install", "namespace_of", "replaced", "uninstall"]
 
@@ -128,7 +128,7 @@ def install(replace: bool = False) -> None:
             return
         if _installed is None:
             _installed = _Installation()
-            _import_hook.start(_wanted, _imported, _supplied_spec, _refusal)
+            _import_hook.start(_wanted, _imported, _supplied_spec, _refusal, _awaited_spec)
         _installed.replace = replace
         # TensorFlow's own modules are half made while it is being imported; the hook has them then.
         if _import_hook.is_loaded("tensorflow"):
@@ -294,6 +294,16 @@ def _supplied_spec(module_name: str) -> Optional[ModuleSpec]:
     """Returns the spec of a namespace that we supply, for those who look for it again."""
     module = None if _installed is None else _installed.modules.get(module_name)
     return module.__spec__ if isinstance(module, SuppliedNamespace) else None
+
+
+def _awaited_spec(module_name: str) -> Optional[ModuleSpec]:
+    """Returns a spec for what we may supply once another thread has imported TensorFlow, or None.
+
+    `import tensorflow.contrib` does not wait for a TensorFlow that is in `sys.modules` already.
+    """
+    if _installed is None or _installed.tensorflow_is_there or "tensorflow" not in sys.modules:
+        return None
+    return awaiting_spec(module_name) if module_name.startswith("tensorflow.") else None
 
 
 def _refusal(module_name: str) -> Optional[str]:

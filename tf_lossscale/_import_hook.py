@@ -18,11 +18,13 @@ class _Finder(importlib.abc.MetaPathFinder):
         imported: Callable[[str, Any], None],
         supplied: Callable[[str], Optional[importlib.machinery.ModuleSpec]],
         refusal: Callable[[str], Optional[str]],
+        missing: Callable[[str], Optional[importlib.machinery.ModuleSpec]],
     ) -> None:
         self.wanted = wanted
         self.imported = imported
         self.supplied = supplied
         self.refusal = refusal
+        self.missing = missing
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
@@ -38,7 +40,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             raise ImportError(message, name=name)
         if not self.wanted(name):
             return None
-        for finder in sys.meta_path:
+        for finder in list(sys.meta_path):
             if finder is self or not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(name, path, target)
@@ -46,7 +48,7 @@ class _Finder(importlib.abc.MetaPathFinder):
                 if spec.loader is not None:
                     spec.loader = _Loader(spec.loader, self.imported)
                 return spec
-        return None
+        return self.missing(name)
 
 
 class _Loader(importlib.abc.Loader):
@@ -78,6 +80,7 @@ def start(
     imported: Callable[[str, Any], None],
     supplied: Callable[[str], Optional[importlib.machinery.ModuleSpec]],
     refusal: Callable[[str], Optional[str]],
+    missing: Callable[[str], Optional[importlib.machinery.ModuleSpec]],
 ) -> None:
     """Starts to watch imports.
 
@@ -86,10 +89,11 @@ def start(
       imported: called with the name and the module, once its code has run.
       supplied: returns the spec of a module that is ours, or None.
       refusal: returns the message of the ImportError for a module that must not be looked for.
+      missing: returns the spec of a module of interest that no other finder has, or None.
     """
     global _finder
     stop()
-    _finder = _Finder(wanted, imported, supplied, refusal)
+    _finder = _Finder(wanted, imported, supplied, refusal, missing)
     sys.meta_path.insert(0, _finder)
 
 

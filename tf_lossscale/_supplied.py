@@ -1,5 +1,6 @@
 """The modules that stand in for namespaces that TensorFlow no longer has, such as `tf.contrib`."""
 
+import importlib
 import importlib.abc
 import sys
 from importlib.machinery import ModuleSpec
@@ -8,7 +9,7 @@ from typing import Any, List, Optional
 
 from tf_lossscale import _namespace, _paths
 
-__all__ = ["SuppliedNamespace", "namespaces_below"]
+__all__ = ["SuppliedNamespace", "awaiting_spec", "namespaces_below"]
 
 
 def namespaces_below(namespace: str) -> List[str]:
@@ -81,3 +82,27 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         pass
+
+
+def awaiting_spec(name: str) -> ModuleSpec:
+    """Returns a spec of a namespace that is supplied when `import tensorflow` has ended.
+
+    Args:
+      name: the full name that programs import it by.
+    """
+    return ModuleSpec(name, _AwaitingLoader(), is_package=True)
+
+
+class _AwaitingLoader(importlib.abc.Loader):
+    """Waits for the thread that imports TensorFlow, and takes the namespace that it supplied."""
+
+    def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
+        importlib.import_module("tensorflow")
+        module = sys.modules.get(spec.name)
+        if not isinstance(module, SuppliedNamespace):  # or this is the thread that imports it
+            raise ModuleNotFoundError(f"No module named {spec.name!r}", name=spec.name)
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._own_spec  # Python has put the one of this loader there

@@ -24,7 +24,7 @@ LEGACY_ROOTS = ("tensorflow", "tensorflow_core", "keras", "tf_keras")
 
 
 class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
-    """Finds this package, and installs the legacy paths before the first module that has them.
+    """Finds this package, and lets the first module that has legacy paths install them.
 
     It stays on `sys.meta_path` afterwards and finds nothing: if it went away while another thread
     searches that list, the other thread would miss a finder.
@@ -39,33 +39,89 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
 
     def find_spec(self, name, path=None, target=None):
         # type: (str, Any, Optional[ModuleType]) -> Any
-        """Returns the spec of this package, and what the finders of `install()` find."""
+        """Returns the spec of this package, and those of modules that have legacy paths.
+
+        Python holds a lock of all imports meanwhile, so nothing may be imported here: another
+        thread could be importing it, and need that lock to go on.
+        """
         if name == PACKAGE:
             return self._own_spec()
         if self._installed or name not in LEGACY_ROOTS:
             return None
+        finders = list(sys.meta_path)
+        if self not in finders:
+            return None
+        spec = _first_spec(finders[finders.index(self) + 1 :], name, path, target)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _InstallingLoader(self, spec.loader)
+        return spec
+
+    def install(self, name):
+        # type: (str) -> Any
+        """Installs the legacy paths; returns the loader with which `install()` loads `name`."""
         import tf_lossscale
 
         tf_lossscale.install(replace=self._replace)
         self._installed = True
-        # The search has passed the place where `install()` put its finder.
-        for finder in list(sys.meta_path):
-            if finder is self:
-                break
-            spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
-            if spec is not None:
-                return spec
-        return None
+        # The search for this module has passed the place where `install()` put its finder.
+        finders = list(sys.meta_path)
+        if self in finders:
+            finders = finders[: finders.index(self)]
+        spec = _first_spec(finders, name, None, None)
+        return None if spec is None else spec.loader
 
     def _own_spec(self):
         # type: () -> Any
         """The package that `run` belongs to, which may be a checkout that is on no path."""
-        from importlib.util import spec_from_file_location
+        # `importlib.util` may be the module that another thread is importing; this one is built in.
+        from _frozen_importlib_external import spec_from_file_location
 
         folder = os.path.dirname(HERE)
         return spec_from_file_location(
             PACKAGE, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
         )
+
+
+class _InstallingLoader(object):  # noqa: UP004  for Python 2
+    """Loads a module as its own loader does, once the legacy paths are installed."""
+
+    def __init__(self, finder, loader):
+        # type: (_InstallAtFirstImport, Any) -> None
+        self._finder = finder
+        self._loader = loader
+
+    def __getattr__(self, name):
+        # type: (str) -> Any
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        # type: (Any) -> Any
+        """Installs the legacy paths and makes the module as its own loader does.
+
+        Later would be too late: another thread that imports a module below this one does not wait
+        once this one is in `sys.modules`.
+        """
+        loader = self._finder.install(spec.name)
+        if loader is not None:
+            self._loader = loader
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        # type: (ModuleType) -> None
+        """Runs the module."""
+        spec = module.__spec__
+        assert spec is not None
+        module.__loader__ = spec.loader = self._loader
+        self._loader.exec_module(module)
+
+
+def _first_spec(finders, name, path, target):
+    # type: (List[Any], str, Any, Optional[ModuleType]) -> Any
+    for finder in finders:
+        spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
+        if spec is not None:
+            return spec
+    return None
 
 
 def _identity():

@@ -146,6 +146,13 @@ def test_uninstalling_ends_it_before_tensorflow_is_imported() -> None:
     assert said[1] == "False"
 
 
+@pytest.mark.parametrize("seed", ["2", "3", "4"])
+def test_first_imports_from_several_threads_do_not_wait_for_ever(seed: str) -> None:
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "threads.py")
+    said = below_run(sys.executable, "-W", "ignore", program, "run", seed)
+    assert json.loads(said.splitlines()[-1]) == {}
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs os.wait4")
 def test_the_start_of_a_child_costs_less_than_10_ms() -> None:
     """By processor time, the least of several starts, so that the load does not matter."""

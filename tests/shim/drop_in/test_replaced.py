@@ -3,9 +3,12 @@
 import os
 
 import pytest
+import tensorflow as tf
 from processes import run_program
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "replaced.py")
+PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+PROGRAM = os.path.join(PROGRAMS, "replaced.py")
+TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -19,3 +22,15 @@ def test_originals_under_replaced_paths_are_found(when):
         # The installed class is a base.
         assert packages & {"keras", "tf_keras", "tensorflow", "tensorflow_core"}, name
     assert "experimental" in found
+
+
+@pytest.mark.skipif(TF < (2, 4), reason="the final class came with TensorFlow 2.4")
+def test_the_final_class_is_ours_where_it_is_first_named_after_training():
+    ours = "tf_lossscale._keras.final"
+    assert run_program(os.path.join(PROGRAMS, "named_late.py")) == {
+        "fitted by ours": False,  # `compile` wraps in the class of its Keras, whatever is installed
+        "tf.keras": ours,
+        "from tensorflow.keras": ours,
+        "tf.compat.v2.keras": ours,
+        "instance": True,
+    }

@@ -1,13 +1,22 @@
-"""Imports TensorFlow for the first time from several threads at once, each by another name."""
+"""Imports TensorFlow for the first time from several threads at once, each by another name.
 
+`threads.py installed|run SEED`: `install()` is called first, or this is run by `tf-lossscale run`.
+Prints what failed as JSON; ends with the stack of every thread where they wait for each other.
+"""
+
+import faulthandler
 import json
+import random
+import sys
 import threading
-
-import tf_lossscale
+import time
 
 FIRST_IMPORTS = [
     "import tensorflow as tf; tf.contrib.mixed_precision.LossScaleManager",
     "import tensorflow as tf; tf.contrib.tpu.CrossShardOptimizer",
+    "import tensorflow.contrib.mixed_precision as m; m.LossScaleManager",
+    "from tensorflow.contrib.tpu import CrossShardOptimizer",
+    "import tf_lossscale",
     "import tf_lossscale as tfls; tfls.install(); tfls.contrib.mixed_precision.LossScaleOptimizer",
     "import tf_lossscale as tfls; tfls.train.experimental.DynamicLossScale(4.0)",
     "import tensorflow as tf; tf.compat.v1.train.experimental.FixedLossScale(2.0)",
@@ -17,18 +26,29 @@ failures = {}
 start = threading.Barrier(len(FIRST_IMPORTS))
 
 
-def first_import(code):
+def first_import(code, delay):
     start.wait()
+    time.sleep(delay)
     try:
         exec(code, {})
     except BaseException as error:
         failures[code] = repr(error)
 
 
-tf_lossscale.install()
-threads = [threading.Thread(target=first_import, args=(code,)) for code in FIRST_IMPORTS]
+faulthandler.dump_traceback_later(100, exit=True)
+chance = random.Random(int(sys.argv[2]))
+if sys.argv[1] == "installed":
+    import tf_lossscale
+
+    tf_lossscale.install()
+chance.shuffle(FIRST_IMPORTS)
+threads = [
+    threading.Thread(target=first_import, args=(code, chance.choice([0, 0, 0.0001, 0.001, 0.01])))
+    for code in FIRST_IMPORTS
+]
 for each in threads:
     each.start()
 for each in threads:
     each.join()
+faulthandler.cancel_dump_traceback_later()
 print(json.dumps(failures))
