@@ -6,6 +6,7 @@ attributes arrive by `__getattr__` (PEP 562), `import tf_lossscale` and even
 `tfls.tpu` never loads Keras.
 """
 
+import contextlib
 import importlib
 import os
 import sys
@@ -27,8 +28,10 @@ Attached = Tuple[List[str], Callable[[str], Any], Callable[[], List[str]]]
 def load(symbol: _paths.Symbol) -> Any:
     """Imports the implementation of `symbol`; TensorFlow comes with it."""
     # First, so that all threads lock TensorFlow before our modules. In two orders they would wait
-    # for each other, and Python then hands out modules that are not complete.
-    importlib.import_module("tensorflow")
+    # for each other, and Python then hands out modules that are not complete. What our modules say
+    # where it is missing is better than this error.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("tensorflow")
     module, _, attribute = symbol.implementation.partition(":")
     return getattr(importlib.import_module(ROOT + "." + module), attribute)
 

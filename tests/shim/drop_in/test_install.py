@@ -88,4 +88,4 @@ def test_supplied_namespaces_are_found_star_imported_and_reloaded():
 
 
 def test_first_imports_from_several_threads_all_work():
-    assert run_program(os.path.join(PROGRAMS, "threads.py"), "installed", "1") == {}
+    assert run_program(os.path.join(PROGRAMS, "threads.py"), "installed", "1", timeout=420) == {}

@@ -24,10 +24,10 @@ def train():
     model = tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float32")])
     model.compile(tf.keras.optimizers.SGD(0.1), "mse")
     model.fit(np.zeros((4, 3), "float32"), np.zeros((4, 1), "float32"), verbose=0)
-    return model.optimizer
 
 
-found = {"fitted by ours": type(train()).__module__.startswith("tf_lossscale")}
+train()
+found = {}
 for path, module in (
     ("tf.keras", tf.keras.mixed_precision),
     ("from tensorflow.keras", importlib.import_module("tensorflow.keras.mixed_precision")),

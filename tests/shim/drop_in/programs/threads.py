@@ -22,6 +22,10 @@ FIRST_IMPORTS = [
     "import tensorflow as tf; tf.compat.v1.train.experimental.FixedLossScale(2.0)",
     "import tensorflow as tf; tf.keras.mixed_precision.experimental.Policy('float32')",
 ]
+# In 1.15 that is TensorFlow's own module, and below a TensorFlow that is half imported Python does
+# not find it, with or without us.
+if sys.version_info < (3, 8):
+    FIRST_IMPORTS = [each for each in FIRST_IMPORTS if "tensorflow.contrib" not in each]
 failures = {}
 start = threading.Barrier(len(FIRST_IMPORTS))
 
@@ -35,7 +39,7 @@ def first_import(code, delay):
         failures[code] = repr(error)
 
 
-faulthandler.dump_traceback_later(100, exit=True)
+faulthandler.dump_traceback_later(400, exit=True)
 chance = random.Random(int(sys.argv[2]))
 if sys.argv[1] == "installed":
     import tf_lossscale
