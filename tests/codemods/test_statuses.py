@@ -299,8 +299,10 @@ class TestSurroundings:
 
 
 def start(code: str, *argv: str) -> subprocess.Popen:
+    # Where the tests themselves are a background job of a shell, interrupts are ignored at first.
+    heed = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     return subprocess.Popen(
-        [sys.executable, "-c", code, *argv],
+        [sys.executable, "-c", heed + code, *argv],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,

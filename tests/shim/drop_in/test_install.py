@@ -89,3 +89,12 @@ def test_supplied_namespaces_are_found_star_imported_and_reloaded():
 
 def test_first_imports_from_several_threads_all_work():
     assert run_program(os.path.join(PROGRAMS, "threads.py"), "installed", "1", timeout=420) == {}
+
+
+@pytest.mark.parametrize("mode", ["keep", "replace"])
+def test_uninstall_leaves_imports_as_they_were(mode):
+    found = run_program(os.path.join(PROGRAMS, "traces.py"), mode)
+    for turn, traces in found.items():
+        assert traces["finders are as before"], turn
+        assert not traces["gone"] + traces["changed"] + traces["supplied"], turn
+    assert set(found["unused"]["new"]) <= {"tf_lossscale"}  # what `install()` itself imports

@@ -151,7 +151,11 @@ def test_what_a_script_ends_with_reads_as_under_python(tmp_path: Any, name: str)
 @pytest.mark.skipif(os.name == "nt", reason="a signal of POSIX")
 def test_an_interrupt_ends_the_script_as_it_does_under_python(tmp_path: Any) -> None:
     (tmp_path / "script.py").write_text(
-        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nwhile True:\n    pass\n"
+        "import os, signal, time\n"
+        # A job that a shell starts in the background ignores it otherwise.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "time.sleep(60)\n"
     )
     theirs = python("script.py", cwd=str(tmp_path))
     ours = run(["tf_lossscale"], "script.py", cwd=str(tmp_path))
