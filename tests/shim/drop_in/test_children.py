@@ -20,7 +20,7 @@ SHOW = """\
 import json, os, sys
 os.environ.pop("_", None)
 print(json.dumps([sys.path, sorted(sys.modules), dict(os.environ), [str(type(f)) for f in
-    sys.meta_path], sorted(sys.path_importer_cache), len(sys.argv)]))
+    sys.meta_path], sorted(sys.path_importer_cache), len(sys.argv)], sort_keys=True))
 """
 CHILD_OF = """\
 import subprocess, sys
