@@ -1,7 +1,7 @@
 """Directories held by a handle, so that nobody can lead a path elsewhere between two steps.
 
-A path is a question that the file system answers anew each time: a directory in it may have become
-a link by then. A handle stays with the directory that was opened.
+A path is looked up again each time it is used, and a directory in it may have become a link by
+then. A handle stays with the directory that was opened.
 """
 
 from __future__ import annotations

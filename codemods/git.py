@@ -139,7 +139,7 @@ def _run(
     data: bytes = b"",
 ) -> tuple[bytes, int, str]:
     """What git prints, its exit status, and the first line of its errors."""
-    # Optional locks would let git write the index anew.
+    # With optional locks git could rewrite the index.
     command = [_program(), "--no-pager", "--no-optional-locks", "--literal-pathspecs", *arguments]
     try:
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:

@@ -84,7 +84,7 @@ def _claimed(descriptor: int) -> Optional[bool]:
 
 def _is_running(process: int) -> bool:
     if process == os.getpid():
-        return False  # we have none open when this is asked: it was another's with our number
+        return False  # an earlier process with the same id has left it
     if os.name == "nt":
         return True  # there a signal of 0 would end the process; whoever finds it may delete it
     try:

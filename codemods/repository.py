@@ -1,7 +1,7 @@
 """What a search asks git: where the user's own ignore file is, and which files git tracks.
 
-Both are asked late and once, as most searches need neither. Where git does not answer, the ignore
-files alone decide.
+Both are looked up on first use and once, as most searches need neither. Where git does not answer,
+the ignore files alone decide.
 """
 
 from __future__ import annotations
