@@ -158,8 +158,8 @@ def test_the_start_of_a_child_costs_less_than_10_ms() -> None:
     variables = dict(os.environ)
     _child.announce(variables, replace=False)
     assert variables != dict(os.environ)
-    with_names = min(processor_time(variables) for _ in range(12))
-    without = min(processor_time(dict(os.environ)) for _ in range(12))
+    pairs = [(processor_time(variables), processor_time(dict(os.environ))) for _ in range(12)]
+    with_names, without = map(min, zip(*pairs))
     assert with_names - without < 0.010
 
 
