@@ -12,8 +12,9 @@ def damages(contents, size, seed):
     lengths, places = set(range(len(contents))), list(range(len(contents)))
     if size != "long":
         seeded = random.Random(seed)
-        lengths = {0, 1, len(contents) - 1, *seeded.sample(range(len(contents)), CASES[size] // 3)}
-        places = seeded.sample(range(len(contents)), min(len(contents), CASES[size]))
+        count = min(len(contents), CASES[size])
+        lengths = {0, 1, len(contents) - 1, *seeded.sample(range(len(contents)), count // 3)}
+        places = seeded.sample(range(len(contents)), count)
     for length in sorted(lengths):
         yield f"cut to {length}", contents[:length]
     flips = random.Random(seed)
