@@ -13,10 +13,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(os.path.dirname(HERE)), os.path.dirname(HERE)]
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import tensorflow as tf  # noqa: E402 (after the settings above)
+import tensorflow as tf  # noqa: E402 - after the settings above
 
-from gpu.checks import CHECKS  # noqa: E402
-from gpu.table import print_table, run_checks  # noqa: E402
+from gpu.checks import CHECKS  # noqa: E402 - after the settings above
+from gpu.table import print_table, run_checks  # noqa: E402 - after the settings above
 
 
 def main() -> int:

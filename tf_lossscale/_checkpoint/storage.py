@@ -50,6 +50,6 @@ def size(path: str) -> int:
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
     """Opens a file for reading."""
-    file: Any = _gfile().GFile(path, "rb") if _is_remote(path) else open(path, "rb")  # noqa: SIM115
+    file: Any = _gfile().GFile(path, "rb") if _is_remote(path) else open(path, "rb")  # noqa: SIM115 - closed below
     with file:
         yield file

@@ -11,8 +11,8 @@ import tf_lossscale
 
 tf_lossscale.install(replace=True)
 
-import numpy as np  # noqa: E402  after the installation, as all that follows
-import tensorflow as tf  # noqa: E402
+import numpy as np  # noqa: E402 - after the installation
+import tensorflow as tf  # noqa: E402 - after the installation
 
 NAME = "LossScaleOptimizer"
 

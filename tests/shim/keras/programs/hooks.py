@@ -16,8 +16,8 @@ from typing import Any, Callable, Dict, List
 sys.path[:0] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 sys.path[:0] = [os.path.dirname(sys.path[0])]
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import numpy as np  # noqa: E402 - after the path is set
+import tensorflow as tf  # noqa: E402 - after the path is set
 
 REPLICAS = 2
 

@@ -17,16 +17,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SHIM = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [SHIM, os.path.join(SHIM, "keras"), os.path.join(SHIM, "tf1")]
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import numpy as np  # noqa: E402 - after the path is set
+import tensorflow as tf  # noqa: E402 - after the path is set
 
 tf1 = tf.compat.v1
 tf1.enable_v2_behavior()
 
-import recorded  # noqa: E402
-import support  # noqa: E402
+import recorded  # noqa: E402 - after the path is set
+import support  # noqa: E402 - after the path is set
 
-import tf_lossscale as tfls  # noqa: E402
+import tf_lossscale as tfls  # noqa: E402 - after the path is set
 
 TASK = json.loads(os.environ["TF_CONFIG"])
 WORKERS, INDEX = len(TASK["cluster"]["worker"]), TASK["task"]["index"]
