@@ -9,6 +9,7 @@ from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.keras3_options import OPTIONS, InnerOption
 from tf_lossscale._keras.state import Keras3State
 from tf_lossscale._keras.steps import Hidden, step, summed
+from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._replicas import replica_count
 from tf_lossscale._scaling import scale_loss, unscale_gradients
 from tf_lossscale._step import as_pairs
@@ -300,6 +301,7 @@ class Behaviour:
                 "apply() must be called in a replica context. Call it in the function that "
                 "`strategy.run` runs."
             )
+        refuse_unsupported()
         own: Any = self
         if variables and not own.built:
             with tf.init_scope():

@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import step
+from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._scaling import scale_loss, unscale_gradients
 from tf_lossscale._step import as_pairs, require_replica_context
 from tf_lossscale._versions import (
@@ -204,9 +205,11 @@ class Keras2Wrapper:
         """Reads the pairs, once, and leaves out those without a gradient; there may be no pairs.
 
         Raises:
-          ValueError: no pair has a gradient, or it is not called in a replica context.
+          ValueError: no pair has a gradient, it is not called in a replica context, or the
+            current strategy is not supported.
         """
         require_replica_context()
+        refuse_unsupported()
         pairs = list(grads_and_vars)
         if not pairs:
             return []

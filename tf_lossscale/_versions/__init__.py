@@ -47,6 +47,7 @@ from tf_lossscale._versions.keras import (
     register_loss_scale_optimizer,
 )
 from tf_lossscale._versions.keras_2 import (
+    KERAS_REFUSES_STRATEGIES,
     LEGACY_AGGREGATES_ALWAYS,
     LEGACY_AGGREGATES_FIRST,
     LEGACY_CLIPS_WHEN_APPLIED,
@@ -80,6 +81,7 @@ from tf_lossscale._versions.tpu import in_tpu_replication, tpu_shards
 
 __all__ = [
     "KERAS_PACKAGES",
+    "KERAS_REFUSES_STRATEGIES",
     "LEGACY_AGGREGATES_ALWAYS",
     "LEGACY_AGGREGATES_FIRST",
     "LEGACY_CLIPS_WHEN_APPLIED",

@@ -7,6 +7,7 @@ from tf_lossscale._versions.base import TF_VERSION, tf
 from tf_lossscale._versions.keras import KerasFamily
 
 __all__ = [
+    "KERAS_REFUSES_STRATEGIES",
     "LEGACY_AGGREGATES_ALWAYS",
     "LEGACY_AGGREGATES_FIRST",
     "LEGACY_CLIPS_WHEN_APPLIED",
@@ -18,6 +19,10 @@ __all__ = [
     "overrides",
     "show_to_keras_session",
 ]
+
+# The loss-scale optimizer refuses some strategies from TensorFlow 2.2 on.
+KERAS_REFUSES_STRATEGIES: bool = TF_VERSION >= (2, 2)
+
 
 # `OptimizerV2.apply_gradients` clips from TensorFlow 2.4 on; before, only `minimize` did.
 LEGACY_CLIPS_WHEN_APPLIED: bool = TF_VERSION >= (2, 4)

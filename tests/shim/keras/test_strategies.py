@@ -1,0 +1,94 @@
+"""Which strategies are accepted: when an optimizer is made, and in each step.
+
+The originals of TensorFlow 1.15 and of Keras 3 accept every strategy, those between refuse some.
+"""
+
+from typing import Any, Callable, Dict
+
+import pytest
+import recorded
+import tensorflow as tf
+
+REFUSAL = "Loss scaling is not supported with the tf.distribute.Strategy: CentralStorageStrategy"
+SUBJECTS = recorded.ours() + recorded.originals()
+DISTRIBUTE = tf.compat.v2.distribute
+
+
+def refuses(subject: Any) -> bool:
+    if subject.who == "original" and subject.kind.name == "keras3":
+        return False
+    return recorded.TF >= (2, 2)
+
+
+def central_storage(distribute: Any = DISTRIBUTE) -> Any:
+    return distribute.experimental.CentralStorageStrategy(["/cpu:0"], "/cpu:0")
+
+
+def run(strategy: Any, function: Any) -> None:
+    (getattr(strategy, "run", None) or strategy.experimental_run_v2)(function)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+def test_a_strategy_is_refused_when_the_optimizer_is_made(subject: Any) -> None:
+    with recorded.eagerly(), central_storage().scope():
+        inner = subject.inner("SGD", learning_rate=0.5)
+        if refuses(subject):
+            with pytest.raises(ValueError, match=REFUSAL):
+                subject.dynamic(inner, 8.0, 100)
+        else:
+            assert isinstance(subject.dynamic(inner, 8.0, 100), subject.cls)
+
+
+@pytest.mark.parametrize("fixed", [False, True], ids=["dynamic", "fixed"])
+@pytest.mark.parametrize("step", ["apply_gradients", "minimize"])
+@pytest.mark.parametrize("subject", [each for each in SUBJECTS if refuses(each)], ids=str)
+def test_a_strategy_is_refused_in_a_step(subject: Any, step: str, fixed: bool) -> None:
+    with recorded.eagerly():
+        inner = subject.inner("SGD", learning_rate=0.5)
+        optimizer = subject.fixed(inner, 8.0) if fixed else subject.dynamic(inner, 8.0, 100)
+        strategy = central_storage()
+        with strategy.scope():
+            variable = recorded.make_variable(subject.kind, 1.0, "v")
+
+            def take_step() -> None:
+                if step == "minimize":
+                    optimizer.minimize(
+                        lambda: tf.square(recorded.gradient_source(variable)), [variable]
+                    )
+                else:
+                    optimizer.get_scaled_loss(tf.constant(1.0))
+                    optimizer.get_unscaled_gradients([tf.constant(8.0)])
+                    optimizer.apply_gradients([(tf.constant(1.0), variable)])
+
+            with pytest.raises(ValueError, match=REFUSAL):
+                run(strategy, take_step)
+            assert recorded.number(variable) == 1.0
+
+
+STRATEGIES_OF_1_15: Dict[str, Callable[[Any], Any]] = {
+    "one": lambda distribute: distribute.OneDeviceStrategy("/cpu:0"),
+    "mirrored": lambda distribute: distribute.MirroredStrategy(["/cpu:0"]),
+    "workers": lambda distribute: distribute.experimental.MultiWorkerMirroredStrategy(),
+    "central": central_storage,
+}
+
+
+@pytest.mark.skipif(recorded.TF >= (2, 2), reason="later classes refuse some strategies")
+@pytest.mark.parametrize("api", ["v1", "v2"])
+@pytest.mark.parametrize("name", sorted(STRATEGIES_OF_1_15))
+@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+def test_1_15_accepts_every_strategy(subject: Any, name: str, api: str) -> None:
+    with recorded.eagerly():
+        strategy = STRATEGIES_OF_1_15[name](getattr(tf.compat, api).distribute)
+        with strategy.scope():
+            optimizer = subject.dynamic(subject.inner("SGD", learning_rate=0.5), 8.0, 100)
+            variable = recorded.make_variable(subject.kind, 1.0, "v")
+            gradient = tf.compat.v2.Variable(1.0)
+            for value, after in ((1.0, 0.5), (float("nan"), 0.5), (1.0, 0.0)):
+                gradient.assign(value)
+                run(
+                    strategy,
+                    lambda: optimizer.apply_gradients([(gradient.read_value(), variable)]),
+                )
+                assert float(getattr(variable, "primary", variable).numpy()) == after
+            assert float(subject.scale_and_counter(optimizer)[0].numpy()) == 4.0
