@@ -20,11 +20,11 @@ __all__ = [
     "free_ports",
     "run_program",
     "start_workers",
-    "wait_for",
     "wait_for_workers",
 ]
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker_process.py")
 
 
 def free_ports(count: int) -> List[int]:
@@ -40,7 +40,10 @@ def free_ports(count: int) -> List[int]:
 
 
 def _start(
-    path: str, args: Sequence[str], env: Optional[Dict[str, str]] = None
+    path: str,
+    args: Sequence[str],
+    env: Optional[Dict[str, str]] = None,
+    pass_fds: Sequence[int] = (),
 ) -> "subprocess.Popen[str]":
     environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
     environment["PYTHONFAULTHANDLER"] = "1"  # SIGABRT prints the stacks of all threads
@@ -54,10 +57,11 @@ def _start(
         stderr=subprocess.PIPE,
         universal_newlines=True,
         env=environment,
+        pass_fds=tuple(pass_fds),
     )
 
 
-def wait_for(process: "subprocess.Popen[str]", timeout: float = 120) -> Any:
+def _wait_for(process: "subprocess.Popen[str]", timeout: float = 120) -> Any:
     """Waits for a program and returns the JSON value on its last line; fails with its errors."""
     try:
         out, err = process.communicate(timeout=timeout)
@@ -115,24 +119,37 @@ def run_program(
     path: str, *args: str, timeout: float = 120, env: Optional[Dict[str, str]] = None
 ) -> Any:
     """Runs the Python program at `path` under this interpreter and returns what it printed."""
-    return wait_for(_start(path, args, env), timeout)
+    return _wait_for(_start(path, args, env), timeout)
 
 
 def start_workers(
     path: str, count: int, *args: str, env: Optional[Dict[str, str]] = None
 ) -> "List[subprocess.Popen[str]]":
-    """Starts `count` workers of one cluster (gRPC on loopback), each with its `TF_CONFIG`."""
-    workers = [f"127.0.0.1:{port}" for port in free_ports(count)]
-    return [
-        _start(
-            path,
-            args,
-            dict(
-                env or {},
-                TF_CONFIG=json.dumps(
-                    {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
+    """Starts `count` workers of one cluster (gRPC on loopback), each with its `TF_CONFIG`.
+
+    None of them ends before all have run to their end, or one has failed (`worker_process`).
+    """
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
+    barrier = os.pipe()
+    try:
+        return [
+            _start(
+                WORKER,
+                [path, *args],
+                dict(
+                    env or {},
+                    TF_CONFIG=json.dumps(
+                        {
+                            "cluster": {"worker": addresses},
+                            "task": {"type": "worker", "index": index},
+                        }
+                    ),
+                    TFLS_TEST_BARRIER="{},{}".format(*barrier),
                 ),
-            ),
-        )
-        for index in range(count)
-    ]
+                barrier,
+            )
+            for index in range(count)
+        ]
+    finally:
+        for end in barrier:
+            os.close(end)

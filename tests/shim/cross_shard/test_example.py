@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from processes import REPOSITORY, run_program, start_workers, wait_for
+from processes import REPOSITORY, run_program, start_workers, wait_for_workers
 
 EXAMPLE = os.path.join(REPOSITORY, "examples", "bert_style.py")
 
@@ -30,6 +30,6 @@ def test_four_devices(alone):
 
 
 def test_two_workers(alone):
-    first, second = [wait_for(each) for each in start_workers(EXAMPLE, 2, "--use_tpu")]
+    first, second = wait_for_workers(start_workers(EXAMPLE, 2, "--use_tpu"))
     assert first == second
     check(first, alone)

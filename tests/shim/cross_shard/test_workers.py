@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from processes import start_workers, wait_for
+from processes import start_workers, wait_for_workers
 
 PROGRAM = os.path.join(os.path.dirname(__file__), "programs", "worker.py")
 GRAPH_PROGRAM = os.path.join(os.path.dirname(__file__), "programs", "graph_worker.py")
@@ -16,8 +16,7 @@ NOTICED = 150
 
 
 def run(count, directory, *args):
-    workers = start_workers(PROGRAM, count, str(STEPS), str(directory), *args)
-    return [wait_for(worker) for worker in workers]
+    return wait_for_workers(start_workers(PROGRAM, count, str(STEPS), str(directory), *args))
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +55,7 @@ def test_subgroups_of_four_workers(tmp_path):
 
 
 def test_two_workers_with_sessions(unbroken):
-    workers = start_workers(GRAPH_PROGRAM, 2, str(STEPS))
-    results = [wait_for(worker) for worker in workers]
+    results = wait_for_workers(start_workers(GRAPH_PROGRAM, 2, str(STEPS)))
     check_sums(results)
     assert results[0]["trained"] == results[1]["trained"]
     np.testing.assert_allclose(results[0]["trained"], unbroken[0]["trained"], rtol=1e-6)

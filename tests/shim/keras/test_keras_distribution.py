@@ -110,7 +110,7 @@ def test_the_originals_apply_a_sum_that_overflows(mirrored: Dict[str, Any]) -> N
 def test_two_workers() -> None:
     subjects = [f"ours-final-{kind.name}:function" for kind in recorded.kinds()]
     workers = processes.start_workers(PROGRAM, 2, "2", *subjects)
-    results = [processes.wait_for(worker, timeout=200) for worker in workers]
+    results = processes.wait_for_workers(workers)
     assert len(results) == 2
     for result in results:
         assert sorted(result) == sorted(subjects)

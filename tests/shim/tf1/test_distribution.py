@@ -50,11 +50,7 @@ def test_c9_the_contrib_original_cannot_be_used_under_a_strategy():
 
 def test_two_workers_agree():
     workers = processes.start_workers(WORKERS, 2, "contrib,v1")
-    try:
-        first, second = [processes.wait_for(worker) for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
+    first, second = processes.wait_for_workers(workers)
     assert first == second
     for rows in first.values():
         assert [row[1][0] for row in rows] == [-3.0] * 5 + [-9.0]
