@@ -42,7 +42,7 @@ def keras_optimizer_{number}(optimizer):
 OURS = [
     sys.executable,
     "-c",
-    "import sys; from tf_lossscale_codemods.command import main; sys.exit(main())",
+    "import sys; from tf_lossscale_codemods.cli.command import main; sys.exit(main())",
 ]
 
 

@@ -71,7 +71,7 @@ def _codemods(arguments: List[str], prog: str) -> int:
         )
         return 2
     with _quiet_interrupts():
-        from tf_lossscale_codemods.command import main as codemods_main
+        from tf_lossscale_codemods.cli.command import main as codemods_main
     return codemods_main(arguments, prog=prog)
 
 

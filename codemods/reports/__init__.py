@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterable
 from typing import NamedTuple, Optional, TextIO
 
-from ..outcome import FileOutcome, Summary
+from ..workers.results import FileOutcome, Summary
 
 __all__ = ["FORMATS", "Report", "parse", "write"]
 

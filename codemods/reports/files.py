@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from typing import Optional, TextIO
 
-from ..leftovers import claim, new_name
+from ..files.leftovers import claim, new_name
 
 __all__ = ["replacing"]
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import TextIO
 
+from ..files.printable import quoted, visible
 from ..model import Outcome
-from ..names import quoted, visible
-from ..outcome import FileOutcome, Summary
+from ..workers.results import FileOutcome, Summary
 from .text import summary_line
 
 __all__ = ["write"]

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import TextIO
 
-from ..codes import codes
+from ..files.printable import quoted, visible
 from ..model import Finding
-from ..names import quoted, visible
-from ..outcome import FileOutcome, Summary
+from ..rules.codes import codes
+from ..workers.results import FileOutcome, Summary
 
 __all__ = ["write"]
 

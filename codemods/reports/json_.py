@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from ..names import is_utf8, quoted
-from ..outcome import FileOutcome, Summary
+from ..files.printable import is_utf8, quoted
+from ..workers.results import FileOutcome, Summary
 
 __all__ = ["write"]
 

@@ -8,9 +8,9 @@ import urllib.parse
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from ..codes import Code, codes
 from ..model import Finding, Outcome
-from ..outcome import FileOutcome, Summary
+from ..rules.codes import Code, codes
+from ..workers.results import FileOutcome, Summary
 
 __all__ = ["write"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TextIO
 
+from ..files.printable import quoted, visible
 from ..model import FileError, Finding
-from ..names import quoted, visible
-from ..outcome import FileOutcome, Summary
+from ..workers.results import FileOutcome, Summary
 
 __all__ = ["error_line", "line_of", "summary_line", "write"]
 

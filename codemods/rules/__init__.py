@@ -1,3 +1,3 @@
-"""One rule per file; the file's name is the rule's slug. `registry` discovers them."""
+"""One folder for each family, one file for each rule; the file's name is the rule's slug."""
 
 __all__: "list[str]" = []

@@ -6,7 +6,7 @@ import sys
 from typing import NamedTuple
 
 import pytest
-from tf_lossscale_codemods.command import main
+from tf_lossscale_codemods.cli.command import main
 
 LEGACY = b"""\
 import tensorflow as tf
@@ -36,7 +36,7 @@ if importlib.util.find_spec("tf_lossscale_codemods") is None:
     )
     sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     sys.path.insert(0, {_ROOT!r})
-from tf_lossscale_codemods.command import main
+from tf_lossscale_codemods.cli.command import main
 sys.exit(main())
 """
 """The command as a program of its own, from the source folder where it is not installed."""

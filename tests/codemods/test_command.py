@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from command_line import CLEAN, FINAL, LEGACY, MANUAL, PROGRAM
-from tf_lossscale_codemods import command
+from tf_lossscale_codemods.cli import command
 
 
 def test_shows_a_diff_and_writes_nothing(command_line):
@@ -107,16 +107,16 @@ def test_a_path_that_does_not_exist_is_status_2_and_the_others_are_written(comma
 
 
 def test_a_defect_of_a_rule_is_told_and_costs_one_file(command_line, monkeypatch):
-    from tf_lossscale_codemods import engine
+    from tf_lossscale_codemods.workers import process_file
 
-    real = engine.transform
+    real = process_file.transform
 
     def transform(source, options):
         if b"# bad" in source:
             raise ZeroDivisionError("by zero")
         return real(source, options)
 
-    monkeypatch.setattr(engine, "transform", transform)
+    monkeypatch.setattr(process_file, "transform", transform)
     command_line.write(a=LEGACY + b"# bad\n", b=LEGACY)
     ran = command_line.run("migrate", "--write", "--jobs", "1")
     assert ran.status == 2
@@ -125,16 +125,16 @@ def test_a_defect_of_a_rule_is_told_and_costs_one_file(command_line, monkeypatch
 
 
 def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
-    from tf_lossscale_codemods import engine
+    from tf_lossscale_codemods.workers import process_file
 
-    real = engine.transform
+    real = process_file.transform
 
     def transform(source, options):
         if b"# bad" in source:
             os.kill(os.getpid(), 11)
         return real(source, options)
 
-    monkeypatch.setattr(engine, "transform", transform)
+    monkeypatch.setattr(process_file, "transform", transform)
     command_line.write(a=LEGACY + b"# bad\n", b=LEGACY, c=LEGACY)
     ran = command_line.run("migrate", "--write", "--jobs", "1")
     assert ran.status == 2
@@ -307,7 +307,7 @@ def test_interrupted_is_told(command_line, monkeypatch):
     def interrupted(request):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tf_lossscale_codemods.migrate.run", interrupted)
+    monkeypatch.setattr("tf_lossscale_codemods.cli.migrate.run", interrupted)
     ran = command_line.run("migrate")
     assert (ran.status, ran.err) == (
         130,

@@ -3,8 +3,8 @@
 import os
 
 import pytest
-from tf_lossscale_codemods.directories import Directory
-from tf_lossscale_codemods.discover import Candidate, Excludes, Skipped, discover
+from tf_lossscale_codemods.files.directories import Directory
+from tf_lossscale_codemods.files.discover import Candidate, Excludes, Skipped, discover
 from tf_lossscale_codemods.model import FileError
 
 

@@ -3,10 +3,10 @@
 import codecs
 
 import pytest
-from tf_lossscale_codemods.engine import transform, transform_sources
+from tf_lossscale_codemods.engine.prefilter import may_concern
+from tf_lossscale_codemods.engine.transform import transform, transform_sources
 from tf_lossscale_codemods.model import Options, Outcome, Target
-from tf_lossscale_codemods.prefilter import may_concern
-from tf_lossscale_codemods.registry import rules
+from tf_lossscale_codemods.rules.registry import rules
 
 BEFORE = "import tensorflow as tf\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
 AFTER = "import tensorflow as tf\nopt = tf.compat.v1.tpu.CrossShardOptimizer(opt)\n"

@@ -13,10 +13,10 @@ import re
 import textwrap
 
 import pytest
-from tf_lossscale_codemods.engine import transform
+from tf_lossscale_codemods.engine.parse import syntax_error
+from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
-from tf_lossscale_codemods.parsing import syntax_error
-from tf_lossscale_codemods.registry import rules
+from tf_lossscale_codemods.rules.registry import rules
 
 SOURCES = sorted({textwrap.dedent(example.before) for rule in rules() for example in rule.examples})
 OPTIONS = [

@@ -6,9 +6,9 @@ import subprocess
 import time
 
 import pytest
-from tf_lossscale_codemods.gitignore import LARGEST, IgnoreFiles
-from tf_lossscale_codemods.patterns import Patterns
-from tf_lossscale_codemods.repository import Repositories
+from tf_lossscale_codemods.files.gitignore import LARGEST, IgnoreFiles
+from tf_lossscale_codemods.files.patterns import Patterns
+from tf_lossscale_codemods.files.repository import Repositories
 
 PATTERNS = [
     "*.py", "a", "a/", "/a", "a/b", "**/b", "a/**", "**/a/b", "a/**/b", "!*.py", "!a", "!a/",

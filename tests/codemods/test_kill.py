@@ -15,7 +15,7 @@ FILES = 60
 # The workers share the group of their parent: the whole group dies at once, as in a power cut.
 SAYS_WHEN = PROGRAM.replace(
     "sys.exit(main())",
-    "import tf_lossscale_codemods.jobs\nprint('ready', flush=True)\nsys.exit(main())",
+    "import tf_lossscale_codemods.workers.pool\nprint('ready', flush=True)\nsys.exit(main())",
 )
 
 

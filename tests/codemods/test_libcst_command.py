@@ -7,7 +7,7 @@ import sys
 import libcst as cst
 import pytest
 from libcst.codemod import CodemodContext, SkipFile
-from tf_lossscale_codemods.libcst_command import MigrateCommand
+from tf_lossscale_codemods.cli.libcst_command import MigrateCommand
 
 BEFORE = "import tensorflow as tf\n\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
 
@@ -41,7 +41,7 @@ def test_the_tool_runs_it(tmp_path):
     program = (
         "import sys, runpy; sys.path[:0] = sys.argv[1:3]; import conftest; "
         "sys.argv = ['libcst.tool', 'codemod', '-x', "
-        "'tf_lossscale_codemods.libcst_command.MigrateCommand', '--no-format', sys.argv[3]]; "
+        "'tf_lossscale_codemods.cli.libcst_command.MigrateCommand', '--no-format', sys.argv[3]]; "
         "runpy.run_module('libcst.tool', run_name='__main__')"
     )
     tests = str(root / "tests" / "codemods")

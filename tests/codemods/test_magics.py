@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from tf_lossscale_codemods.magics import hide
+from tf_lossscale_codemods.notebooks.magics import hide
 
 UNTOUCHED = [
     pytest.param("x = 1\n", id="plain Python"),

@@ -5,8 +5,8 @@ import re
 import subprocess
 import sys
 
-from tf_lossscale_codemods.codes import codes
-from tf_lossscale_codemods.pages import main, pages
+from tf_lossscale_codemods.cli.rule_pages import main, pages
+from tf_lossscale_codemods.rules.codes import codes
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDER = os.path.join(ROOT, "docs", "rules")
@@ -17,7 +17,7 @@ def test_the_committed_pages_are_current():
     for name in os.listdir(FOLDER):
         with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
             found[name] = file.read()
-    assert found == pages(), "write them: python -m tf_lossscale_codemods.pages docs/rules"
+    assert found == pages(), "write them: python -m tf_lossscale_codemods.cli.rule_pages docs/rules"
 
 
 def test_every_code_is_in_the_index_with_its_page():

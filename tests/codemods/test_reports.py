@@ -10,10 +10,10 @@ import sqlite3
 import jsonschema
 import pytest
 from command_line import LEGACY, MANUAL
-from tf_lossscale_codemods.diffs import excerpt, unified
+from tf_lossscale_codemods.files.diffs import excerpt, unified
 from tf_lossscale_codemods.model import FileError, Finding, Outcome
-from tf_lossscale_codemods.outcome import FileOutcome, Spool, Summary
 from tf_lossscale_codemods.reports.text import line_of
+from tf_lossscale_codemods.workers.results import FileOutcome, Spool, Summary
 
 BROKEN = b"import mixed_precision\ndef f(:\n"
 UNSAFE = b"""\

@@ -1,7 +1,7 @@
 """The examples on each rule, run with all rules together, as the command runs them."""
 
 import pytest
-from tf_lossscale_codemods.registry import rule_of, rules
+from tf_lossscale_codemods.rules.registry import rule_of, rules
 from verbs import check_noop, check_rewritten
 
 EXAMPLES = [

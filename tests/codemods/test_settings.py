@@ -4,7 +4,7 @@ import json
 
 import pytest
 from command_line import FINAL, LEGACY
-from tf_lossscale_codemods import settings
+from tf_lossscale_codemods.cli import settings
 
 
 def given(command_line, text: str, where: str = "pyproject.toml") -> None:

@@ -10,9 +10,9 @@ import time
 
 import pytest
 from command_line import FINAL, LEGACY, PROGRAM
-from tf_lossscale_codemods import outcome, worker
 from tf_lossscale_codemods.model import FileError
-from tf_lossscale_codemods.outcome import FileOutcome, Spool
+from tf_lossscale_codemods.workers import results, worker
+from tf_lossscale_codemods.workers.results import FileOutcome, Spool
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="says how Linux does it")
 POSIX = pytest.mark.skipif(os.name != "posix", reason="streams and signals of POSIX")
@@ -20,15 +20,15 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="streams and signals of PO
 # In a worker, which is forked: `act()` for each file that holds "# bad".
 ACTS = """
 import os, sys, time
-from tf_lossscale_codemods import engine
-real = engine.transform
+from tf_lossscale_codemods.workers import process_file
+real = process_file.transform
 def transform(source, options):
     if b"# bad" in source:
         with open(f"worker-{{os.getpid()}}", "w") as file:
             file.write("busy")
         {act}
     return real(source, options)
-engine.transform = transform
+process_file.transform = transform
 sys.exit(main())
 """
 NATIVE = 'import re; re.match("(a+)+$", "a" * 60 + "b")'  # years, and never back in Python
@@ -135,9 +135,9 @@ class TestLimits:
     def test_memory(self, command_line, act):
         command_line.write(bad=LEGACY + b"# bad\n", c=LEGACY)
         code = program(act).replace(
-            "engine.transform = transform",
-            "engine.transform = transform\n"
-            "from tf_lossscale_codemods import worker\n"
+            "process_file.transform = transform",
+            "process_file.transform = transform\n"
+            "from tf_lossscale_codemods.workers import worker\n"
             "worker.memory_bound = lambda: 500 << 20\n",
         )
         ran = run("migrate", "--write", "--jobs", "1", code=code)
@@ -169,11 +169,11 @@ class TestDefects:
         command_line.write(a=LEGACY)
         module, _, function = name.partition(".")
         patch = (
-            f"from tf_lossscale_codemods import {module}, command\n"
+            f"from tf_lossscale_codemods.cli import {module}, command\n"
             "def fails(*arguments): raise ZeroDivisionError('by zero')\n"
             f"{module}.{function} = command.load = fails\nsys.exit(main())"
             if module == "settings"
-            else f"from tf_lossscale_codemods import {module}\n"
+            else f"from tf_lossscale_codemods.cli import {module}\n"
             "def fails(*arguments): raise ZeroDivisionError('by zero')\n"
             f"{module}.{function} = fails\nsys.exit(main())"
         )
@@ -230,7 +230,7 @@ class TestSurroundings:
         refuse = (
             "import tempfile\ndef none(): raise FileNotFoundError(2, 'No usable directory')\n"
             "tempfile.TemporaryFile = none\n"
-            "from tf_lossscale_codemods import outcome\noutcome.Spool._IN_MEMORY = 0\n"
+            "from tf_lossscale_codemods.workers import results\nresults.Spool._IN_MEMORY = 0\n"
             "sys.exit(main())"
         )
         ran = run("migrate", "--check", code=PROGRAM.replace("sys.exit(main())", refuse))
@@ -245,7 +245,7 @@ class TestSurroundings:
                 return super().write(data)
 
         full = Full()
-        monkeypatch.setattr(outcome.tempfile, "TemporaryFile", lambda: full)
+        monkeypatch.setattr(results.tempfile, "TemporaryFile", lambda: full)
         monkeypatch.setattr(Spool, "_IN_MEMORY", 500)
         spool = Spool()
         outcomes = [FileOutcome(f"{n}.py", error=FileError("a", n, "x" * 100)) for n in range(100)]
@@ -334,9 +334,9 @@ class TestEnds:
     def test_workers_end_with_their_parent_where_only_the_pipe_says_so(self, command_line):
         command_line.write(bad=LEGACY + b"# bad\n")
         code = program("time.sleep(300)").replace(
-            "engine.transform = transform",
-            "engine.transform = transform\n"
-            "from tf_lossscale_codemods import worker\n"
+            "process_file.transform = transform",
+            "process_file.transform = transform\n"
+            "from tf_lossscale_codemods.workers import worker\n"
             "sys.platform = 'elsewhere'\n",
         )
         process = start(code, "migrate", "--jobs", "1")
@@ -351,12 +351,12 @@ class TestEnds:
             "import os, sys\nfrom tf_lossscale._command import main\n"
             "class Here:\n"
             "    def find_spec(self, name, *rest):\n"
-            "        if name == 'tf_lossscale_codemods.command':\n"
+            "        if name == 'tf_lossscale_codemods.cli.command':\n"
             "            os.write(1, b'here')\n"
             "sys.meta_path.insert(0, Here())\n"
             "sys.exit(main(['migrate', '--check']))"
         )
-        code = PROGRAM.replace("from tf_lossscale_codemods.command import main", "").replace(
+        code = PROGRAM.replace("from tf_lossscale_codemods.cli.command import main", "").replace(
             "sys.exit(main())", code
         )
         choices = random.Random(3)
@@ -381,7 +381,8 @@ def test_a_worker_without_a_parent_does_not_begin(monkeypatch):
                 "-c",
                 PROGRAM.replace(
                     "sys.exit(main())",
-                    "from tf_lossscale_codemods import worker\nworker._end_with(1)\nprint('on')",
+                    "from tf_lossscale_codemods.workers import worker\n"
+                    "worker._end_with(1)\nprint('on')",
                 ),
             ],
             capture_output=True,

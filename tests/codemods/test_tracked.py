@@ -6,8 +6,8 @@ import subprocess
 import pytest
 from command_line import FINAL, LEGACY
 from file_system import snapshot
-from tf_lossscale_codemods import git as guarded_git
-from tf_lossscale_codemods.discover import Candidate, Excludes, discover
+from tf_lossscale_codemods.files import git as guarded_git
+from tf_lossscale_codemods.files.discover import Candidate, Excludes, discover
 
 
 def git(*arguments: str, where: str = ".", stdin: bytes = b"") -> bytes:
@@ -136,7 +136,7 @@ def test_work_trees_at_which_git_hangs_cost_one_time_limit_together(repository, 
         git("init", "-q", where=f"d{number}")
         os.mkfifo(f"d{number}/.git/index")
         ignore("a.py\n", f"d{number}")
-    monkeypatch.setattr("tf_lossscale_codemods.repository._SECONDS", 2.0)
+    monkeypatch.setattr("tf_lossscale_codemods.files.repository._SECONDS", 2.0)
     asked = []
     real = guarded_git.run
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from tf_lossscale_codemods.model import Outcome, Target
-from tf_lossscale_codemods.rule import Example
+from tf_lossscale_codemods.rules.rule import Example
 from verbs import check_noop, check_rewritten
 
 SAFE, MANUAL = Outcome.SAFE, Outcome.MANUAL

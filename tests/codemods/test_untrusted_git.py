@@ -13,7 +13,7 @@ import subprocess
 import pytest
 from command_line import FINAL, LEGACY
 from file_system import snapshot
-from tf_lossscale_codemods import git as guarded_git
+from tf_lossscale_codemods.files import git as guarded_git
 
 WHO = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
 

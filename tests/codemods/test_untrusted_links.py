@@ -17,9 +17,9 @@ import time
 
 import pytest
 from command_line import FINAL, LEGACY, PROGRAM
-from tf_lossscale_codemods import discover as discovery, leftovers, write
-from tf_lossscale_codemods.directories import Directory
-from tf_lossscale_codemods.discover import Candidate, Excludes, discover
+from tf_lossscale_codemods.files import atomic_write, discover as discovery, leftovers
+from tf_lossscale_codemods.files.directories import Directory
+from tf_lossscale_codemods.files.discover import Candidate, Excludes, discover
 from tf_lossscale_codemods.model import FileError
 
 OUTSIDE = "a symbolic link out of the paths that were named; see --follow-links-outside"
@@ -223,10 +223,10 @@ def test_ignore_files_one_below_the_other_are_bounded_together(command_line):
 
 
 def test_a_directory_that_becomes_a_link_is_not_written_through(command_line, outside, monkeypatch):
-    from tf_lossscale_codemods import engine
+    from tf_lossscale_codemods.workers import process_file
 
     command_line.write(a=LEGACY, sub__site=LEGACY)
-    transform = engine.transform
+    transform = process_file.transform
 
     def swapping(source, options):
         if os.path.isdir("sub") and not os.path.islink("sub"):
@@ -234,7 +234,7 @@ def test_a_directory_that_becomes_a_link_is_not_written_through(command_line, ou
             os.symlink(outside / "deep", "sub")
         return transform(source, options)
 
-    monkeypatch.setattr(engine, "transform", swapping)
+    monkeypatch.setattr(process_file, "transform", swapping)
     before = snapshot(outside)
     ran = command_line.run("migrate", "--write", "--jobs", "1", "sub")
     assert ran.status == 2
@@ -254,8 +254,8 @@ def test_a_directory_that_becomes_a_link_is_not_read_through(command_line, outsi
         if found.path == "sub/site.py":
             os.rename("sub", "moved")
             os.symlink(outside / "deep", "sub")
-            with pytest.raises(write.SwappedError) as caught:
-                write.read(found.real)
+            with pytest.raises(atomic_write.SwappedError) as caught:
+                atomic_write.read(found.real)
             words.append(discovery.words(caught.value))
     assert words == ["was left: a link has come into its path since it was found; run again"]
 
@@ -277,10 +277,10 @@ def test_a_file_that_becomes_a_link_is_left(command_line, outside):
     path = os.path.realpath("a.py")
     os.unlink(path)
     os.symlink(outside / "home.py", path)
-    with pytest.raises(write.SwappedError):
-        write.read(path)
+    with pytest.raises(atomic_write.SwappedError):
+        atomic_write.read(path)
     with pytest.raises(OSError, match="link"):
-        write.replace(path, LEGACY, FINAL)
+        atomic_write.replace(path, LEGACY, FINAL)
     assert snapshot(outside) == before
     assert names(".") == ["a.py"]
 
@@ -289,7 +289,7 @@ def test_a_file_that_becomes_a_link_is_left(command_line, outside):
 def test_a_swap_while_the_file_is_written_is_seen(command_line, outside, monkeypatch, moment):
     command_line.write(sub__site=LEGACY)
     path = os.path.realpath("sub/site.py")
-    step = getattr(write, moment)
+    step = getattr(atomic_write, moment)
 
     def swapping(*arguments):
         if not os.path.islink("sub"):
@@ -298,9 +298,9 @@ def test_a_swap_while_the_file_is_written_is_seen(command_line, outside, monkeyp
         return step(*arguments)
 
     before = snapshot(outside)
-    monkeypatch.setattr(write, moment, swapping)
-    with pytest.raises(write.SwappedError):
-        write.replace(path, LEGACY, FINAL)
+    monkeypatch.setattr(atomic_write, moment, swapping)
+    with pytest.raises(atomic_write.SwappedError):
+        atomic_write.replace(path, LEGACY, FINAL)
     assert snapshot(outside) == before
     assert command_line.path("moved/site.py").read_bytes() == LEGACY
     assert names("moved") == ["site.py"]
@@ -334,7 +334,7 @@ def test_swaps_at_any_moment_write_nothing_outside(command_line, outside):
         while tried < 300 or (not refused and time.monotonic() < end):
             tried += 1
             try:
-                write.replace(path, b"old", b"old")
+                atomic_write.replace(path, b"old", b"old")
             except OSError:
                 refused += 1
     finally:
@@ -346,14 +346,14 @@ def test_swaps_at_any_moment_write_nothing_outside(command_line, outside):
 
 
 def test_where_there_are_no_handles_each_step_checks_the_path(command_line, outside, monkeypatch):
-    from tf_lossscale_codemods import directories
+    from tf_lossscale_codemods.files import directories
 
     monkeypatch.setattr(directories, "_HAS_HANDLES", False)
     command_line.write(a=LEGACY, sub__site=LEGACY)
     assert command_line.run("migrate", "--write", "a.py").status == 0
     assert command_line.path("a.py").read_bytes() == FINAL
     path = os.path.realpath("sub/site.py")
-    step = write._give_attributes
+    step = atomic_write._give_attributes
 
     def swapping(*arguments):
         os.rename("sub", "moved")
@@ -361,9 +361,9 @@ def test_where_there_are_no_handles_each_step_checks_the_path(command_line, outs
         return step(*arguments)
 
     before = snapshot(outside)
-    monkeypatch.setattr(write, "_give_attributes", swapping)
-    with pytest.raises(write.SwappedError):
-        write.replace(path, LEGACY, FINAL)
+    monkeypatch.setattr(atomic_write, "_give_attributes", swapping)
+    with pytest.raises(atomic_write.SwappedError):
+        atomic_write.replace(path, LEGACY, FINAL)
     assert snapshot(outside) == before
     assert command_line.path("moved/site.py").read_bytes() == LEGACY
 
@@ -509,7 +509,7 @@ def test_a_temporary_file_in_use_is_no_leftover_whatever_its_number(tmp_path, de
 def test_a_worker_leaves_what_another_is_writing(tmp_path, moment, monkeypatch):
     path = os.path.realpath(tmp_path / "a.py")
     (tmp_path / "a.py").write_bytes(b"old")
-    step = getattr(write, moment)
+    step = getattr(atomic_write, moment)
     looked = []
 
     def with_another(*arguments):
@@ -517,8 +517,8 @@ def test_a_worker_leaves_what_another_is_writing(tmp_path, moment, monkeypatch):
         looked.append(names(tmp_path))
         return step(*arguments)
 
-    monkeypatch.setattr(write, moment, with_another)
-    write.replace(path, b"old", b"new")
+    monkeypatch.setattr(atomic_write, moment, with_another)
+    atomic_write.replace(path, b"old", b"new")
     assert looked
     assert all(len(one) == 2 for one in looked)
     assert (tmp_path / "a.py").read_bytes() == b"new"

@@ -11,12 +11,12 @@ import time
 import pytest
 from command_line import LEGACY, MANUAL
 from file_system import snapshot
-from tf_lossscale_codemods import migrate, settings
-from tf_lossscale_codemods.diffs import unified
+from tf_lossscale_codemods.cli import migrate, settings
+from tf_lossscale_codemods.files.diffs import unified
+from tf_lossscale_codemods.files.printable import quoted, visible
 from tf_lossscale_codemods.model import FileError, Finding, Outcome
-from tf_lossscale_codemods.names import quoted, visible
-from tf_lossscale_codemods.outcome import FileOutcome, Summary
 from tf_lossscale_codemods.reports import FORMATS, text
+from tf_lossscale_codemods.workers.results import FileOutcome, Summary
 
 MODES = ([], ["--check"], ["--write", "--allow-dirty"])
 

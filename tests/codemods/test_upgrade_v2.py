@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 import pytest
-from tf_lossscale_codemods.engine import transform
+from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
-from tf_lossscale_codemods.symbols import legacy_of
+from tf_lossscale_codemods.resolve.legacy_symbols import legacy_of
 
 from tf_lossscale import _paths
 

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 from command_line import FINAL, LEGACY
-from tf_lossscale_codemods import write
+from tf_lossscale_codemods.files import atomic_write
 
 
 def names(directory) -> list:
@@ -16,7 +16,7 @@ def names(directory) -> list:
 def test_replaces_the_bytes_and_leaves_nothing_behind(tmp_path):
     path = tmp_path / "a.py"
     path.write_bytes(b"old")
-    write.replace(str(path), b"old", b"new\r\n\x00")
+    atomic_write.replace(str(path), b"old", b"new\r\n\x00")
     assert path.read_bytes() == b"new\r\n\x00"
     assert names(tmp_path) == ["a.py"]
 
@@ -26,7 +26,7 @@ def test_keeps_the_mode(tmp_path, mode):
     path = tmp_path / "a.py"
     path.write_bytes(b"old")
     path.chmod(mode)
-    write.replace(str(path), b"old", b"new")
+    atomic_write.replace(str(path), b"old", b"new")
     assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
@@ -35,7 +35,7 @@ def test_keeps_the_owner(tmp_path):
     path = tmp_path / "a.py"
     path.write_bytes(b"old")
     os.chown(path, 1234, 2345)
-    write.replace(str(path), b"old", b"new")
+    atomic_write.replace(str(path), b"old", b"new")
     assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345)
 
 
@@ -55,7 +55,7 @@ def test_a_file_whose_owner_cannot_be_kept_is_left(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fstat", fstat)
     monkeypatch.setattr(os, "fchown", fchown)
     with pytest.raises(PermissionError):
-        write.replace(str(path), b"old", b"new")
+        atomic_write.replace(str(path), b"old", b"new")
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["a.py"]
 
@@ -67,7 +67,7 @@ def test_keeps_extended_attributes(tmp_path):
         os.setxattr(path, "user.note", b"kept")
     except OSError:
         pytest.skip("this file system has no extended attributes")
-    write.replace(str(path), b"old", b"new")
+    atomic_write.replace(str(path), b"old", b"new")
     assert os.getxattr(path, "user.note") == b"kept"
 
 
@@ -76,7 +76,7 @@ def test_writes_through_links_and_leaves_them_links(tmp_path):
     (tmp_path / "real" / "a.py").write_bytes(b"old")
     os.symlink("real/a.py", tmp_path / "one.py")
     os.symlink("one.py", tmp_path / "two.py")
-    write.replace(os.path.realpath(tmp_path / "two.py"), b"old", b"new")
+    atomic_write.replace(os.path.realpath(tmp_path / "two.py"), b"old", b"new")
     assert (tmp_path / "real" / "a.py").read_bytes() == b"new"
     assert os.readlink(tmp_path / "two.py") == "one.py"
     assert os.readlink(tmp_path / "one.py") == "real/a.py"
@@ -86,8 +86,8 @@ def test_writes_through_links_and_leaves_them_links(tmp_path):
 def test_a_file_that_has_changed_is_left(tmp_path):
     path = tmp_path / "a.py"
     path.write_bytes(b"of somebody else")
-    with pytest.raises(write.ChangedOnDiskError):
-        write.replace(str(path), b"old", b"new")
+    with pytest.raises(atomic_write.ChangedOnDiskError):
+        atomic_write.replace(str(path), b"old", b"new")
     assert path.read_bytes() == b"of somebody else"
     assert names(tmp_path) == ["a.py"]
 
@@ -96,8 +96,8 @@ def test_a_read_only_file_is_left(tmp_path):
     path = tmp_path / "a.py"
     path.write_bytes(b"old")
     path.chmod(0o444)
-    with pytest.raises(write.ReadOnlyFileError):
-        write.replace(str(path), b"old", b"new")
+    with pytest.raises(atomic_write.ReadOnlyFileError):
+        atomic_write.replace(str(path), b"old", b"new")
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["a.py"]
 
@@ -112,7 +112,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, fun
 
     monkeypatch.setattr(os, function, full)
     with pytest.raises(OSError, match="No space left"):
-        write.replace(str(path), b"old", b"new")
+        atomic_write.replace(str(path), b"old", b"new")
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["a.py"]
 
@@ -124,14 +124,14 @@ def test_the_rename_comes_after_the_bytes_are_on_the_disk(tmp_path, monkeypatch)
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda fd: (done.append("sync"), fsync(fd))[1])
     monkeypatch.setattr(os, "replace", lambda *a, **k: (done.append("rename"), replace(*a, **k))[1])
-    write.replace(str(path), b"old", b"new")
+    atomic_write.replace(str(path), b"old", b"new")
     assert done[:2] == ["sync", "rename"]
 
 
 def test_reading_a_pipe_is_an_error_and_does_not_wait(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="not a regular file"):
-        write.read(str(tmp_path / "pipe"))
+        atomic_write.read(str(tmp_path / "pipe"))
 
 
 def test_the_command_tells_of_a_read_only_file(command_line):
@@ -146,17 +146,17 @@ def test_the_command_tells_of_a_read_only_file(command_line):
 
 
 def test_the_command_tells_of_a_file_that_changes_while_it_is_looked_at(command_line, monkeypatch):
-    from tf_lossscale_codemods import engine
+    from tf_lossscale_codemods.workers import process_file
 
     command_line.write(a=LEGACY, b=LEGACY)
-    real = engine.transform
+    real = process_file.transform
 
     def transform(source, options):
         with open("a.py", "ab") as file:
             file.write(b"# saved by an editor\n")
         return real(source, options)
 
-    monkeypatch.setattr(engine, "transform", transform)
+    monkeypatch.setattr(process_file, "transform", transform)
     ran = command_line.run("migrate", "--write", "a.py")
     assert ran.status == 2
     assert ran.err == "a.py: error: changed while it was looked at, so it was left; run again\n"
@@ -165,14 +165,14 @@ def test_the_command_tells_of_a_file_that_changes_while_it_is_looked_at(command_
 
 def test_the_command_tells_of_a_file_that_cannot_be_read(command_line, monkeypatch):
     command_line.write(a=LEGACY, b=LEGACY)
-    real = write.read
+    real = atomic_write.read
 
     def read(path):
         if path.endswith("a.py"):
             raise PermissionError(errno.EACCES, "Permission denied", path)
         return real(path)
 
-    monkeypatch.setattr(write, "read", read)
+    monkeypatch.setattr(atomic_write, "read", read)
     ran = command_line.run("migrate", "--write")
     assert ran.status == 2
     assert ran.err == (

@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from tf_lossscale_codemods import symbols
-from tf_lossscale_codemods.engine import transform
+from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
+from tf_lossscale_codemods.resolve import legacy_symbols
 
 from tf_lossscale import _paths
 
@@ -18,9 +18,12 @@ ROOTS = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2", "keras", 
 
 def legacy_paths():
     """Every spelling of every symbol that `symbols` knows, from every root it may have."""
-    for public in symbols._TABLE:
+    for public in legacy_symbols._TABLE:
         namespace, _, name = public.rpartition(".")
-        spellings = [namespace, *(old for old, new in symbols._PRIVATE.items() if new == namespace)]
+        spellings = [
+            namespace,
+            *(old for old, new in legacy_symbols._PRIVATE.items() if new == namespace),
+        ]
         for spelling in spellings:
             for root in ROOTS:
                 below = "tensorflow" if root.startswith("tensorflow") else "keras"

@@ -4,9 +4,9 @@ import ast
 import textwrap
 from typing import Optional
 
-from tf_lossscale_codemods.engine import transform_sources
+from tf_lossscale_codemods.engine.transform import transform_sources
 from tf_lossscale_codemods.model import FileResult, Options
-from tf_lossscale_codemods.rule import Example, Rule
+from tf_lossscale_codemods.rules.rule import Example, Rule
 
 
 def transformed(source: str, options: Options, only: Optional[Rule] = None) -> FileResult:

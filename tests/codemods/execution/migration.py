@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tf_lossscale_codemods.engine import transform
+from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Finding, Options, Outcome, Target
 
 from .leftovers import leftovers

@@ -1,0 +1,3 @@
+"""The command: its options, settings, help and exit status."""
+
+__all__: "list[str]" = []

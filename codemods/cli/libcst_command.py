@@ -1,0 +1,53 @@
+r"""The rules as a codemod of LibCST itself.
+
+    python -m libcst.tool codemod \
+      tf_lossscale_codemods.cli.libcst_command.MigrateCommand --to shim FILE
+
+LibCST's tool reads and writes the files then, with its own promises about them; `tf-lossscale
+migrate` keeps bytes and file modes, reports, and resolves names across the cells of notebooks.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import libcst as cst
+from libcst.codemod import CodemodCommand, CodemodContext, SkipFile
+
+from ..engine.transform import transform
+from ..model import Options, Target
+
+__all__ = ["MigrateCommand"]
+
+
+class MigrateCommand(CodemodCommand):
+    """Moves one module off TensorFlow's retired loss-scale classes."""
+
+    DESCRIPTION = "Moves code off TensorFlow's retired loss-scale and cross-shard optimizers."
+
+    def __init__(
+        self, context: CodemodContext, to: str = "final", keras: int = 2, unsafe: bool = False
+    ) -> None:
+        super().__init__(context)
+        self._options = Options(target=Target(to), keras=keras, unsafe=unsafe)
+
+    @staticmethod
+    def add_args(parser: argparse.ArgumentParser) -> None:
+        """Adds the options that decide how a module is rewritten."""
+        parser.add_argument("--to", choices=[target.value for target in Target], default="final")
+        parser.add_argument("--keras", type=int, choices=[2, 3], default=2)
+        parser.add_argument("--unsafe", action="store_true")
+
+    def transform_module_impl(self, tree: cst.Module) -> cst.Module:
+        """The migrated module; findings that are not edits become warnings.
+
+        Raises:
+          SkipFile: the module cannot be migrated; it says why.
+        """
+        result = transform(tree.bytes, self._options)
+        if result.error is not None:
+            raise SkipFile(f"line {result.error.line}: {result.error.message}")
+        for finding in result.findings:
+            if not finding.applied:
+                self.warn(f"line {finding.line}: {finding.code} {finding.message}")
+        return cst.parse_module(result.source)

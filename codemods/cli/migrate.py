@@ -1,0 +1,330 @@
+"""One run of `tf-lossscale migrate`: find, search, process, report, exit status."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Any, Callable, NamedTuple, Optional, TextIO, Union
+
+from .. import reports
+from ..engine.prefilter import may_concern, may_concern_in
+from ..files import atomic_write
+from ..files.diffs import coloured
+from ..files.discover import Candidate, Excludes, Skipped, Warned, discover, words
+from ..files.git_status import not_restorable
+from ..files.printable import quoted, visible
+from ..model import FileError, Options, Target
+from ..reports import Report, files, text
+from ..workers.limits import Limits
+from ..workers.results import FileOutcome, Plan, Spool, Summary
+from .settings import Settings
+from .terminal import Progress, has_colours, put
+
+__all__ = ["Request", "run"]
+
+_JOBS_PER_CORE = 4
+"""More processes than that only take memory, whoever asks for them."""
+
+_Step = Union[Candidate, FileOutcome]
+
+
+class Request(NamedTuple):
+    """What was asked for, the settings taken into account.
+
+    Attributes:
+      paths: as they were named; `["-"]` is stdin.
+      options: what decides how each file is rewritten.
+      write: write the files.
+      show_diff: print the diff.
+      excludes: the paths to leave out.
+      jobs: the number of worker processes.
+      reports: those to make.
+      allow_dirty: write in spite of uncommitted changes.
+      stdin_filename: the name of what comes from stdin.
+      verbose: say why each file was left.
+      follow_links_outside: follow symbolic links out of the named paths.
+      settings_note: the line of the summary about the settings; empty without such.
+      limits: what one file may cost.
+      tracebacks: print those of defects of ours.
+    """
+
+    paths: Sequence[str]
+    options: Options
+    write: bool
+    show_diff: bool
+    excludes: Excludes
+    jobs: int
+    reports: tuple[Report, ...]
+    allow_dirty: bool
+    stdin_filename: str
+    verbose: bool
+    follow_links_outside: bool = False
+    settings_note: str = ""
+    limits: Limits = Limits()
+    tracebacks: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        paths: Sequence[str],
+        arguments: argparse.Namespace,
+        chosen: Callable[[str, Any], Any],
+        settings: Settings,
+    ) -> Request:
+        """From the command line and the settings.
+
+        Args:
+          paths: what was named.
+          arguments: the command line.
+          chosen: option and default to the value that the command line or the settings give.
+          settings: of the project.
+
+        Raises:
+          ValueError: a value cannot be used.
+        """
+        select, ignore = _codes(chosen("select", [])), _codes(chosen("ignore", []))
+        options = Options(
+            target=Target(chosen("to", "final")),
+            keras=chosen("keras", 2),
+            unsafe=chosen("unsafe", False),
+            select=select,
+            ignore=ignore,
+            mark=chosen("mark", False),
+        )
+        base = settings.directory if arguments.exclude is None else os.getcwd()
+        asked = tuple(reports.parse(one) for one in chosen("report", ["text"]))
+        if sum(report.file is None for report in asked) > 1:
+            raise ValueError("only one --report can go to stdout; write FORMAT:FILE for the others")
+        to_stdout = any(report.file is None and report.format != "text" for report in asked)
+        return cls(
+            paths=paths,
+            options=options,
+            write=arguments.write,
+            show_diff=not (arguments.write or arguments.check or to_stdout),
+            excludes=Excludes(tuple((glob, base) for glob in chosen("exclude", []))),
+            jobs=min(chosen("jobs", None) or _cores(), _JOBS_PER_CORE * _cores()),
+            reports=asked,
+            allow_dirty=chosen("allow_dirty", False),
+            stdin_filename=arguments.stdin_filename or "<stdin>",
+            verbose=arguments.verbose > 0,
+            follow_links_outside=arguments.follow_links_outside,
+            settings_note=settings.shown(lambda name: getattr(arguments, name) is None),
+            limits=Limits.of(arguments.time_limit, arguments.size_limit),
+            tracebacks=arguments.verbose > 1,
+        )
+
+
+def run(request: Request) -> int:
+    """Does it, and returns the exit status."""
+    for report in request.reports:
+        if report.file and not os.path.isdir(os.path.dirname(os.path.abspath(report.file))):
+            return _refuse(f"--report {report.format}:{report.file}: its directory does not exist")
+    if list(request.paths) == ["-"]:
+        return _run_stdin(request)
+    plan = _plan(request, write=request.write)
+    summary = Summary(wrote=request.write)
+    with contextlib.closing(Spool()) as spool, contextlib.closing(Progress()) as progress:
+        steps = _search(request, summary, progress)
+        if request.write and not request.allow_dirty:
+            why = _why_not_written(request, steps, progress)
+            if why is not None:
+                progress.clear()
+                what = "commit or stash that, or pass --allow-dirty"
+                return _refuse(f"nothing written: {why}; {what}")
+        for outcome in _outcomes(steps, plan, request, progress):
+            summary.add(outcome)
+            spool.append(outcome._replace(diff=b"", note=""))
+            progress.clear()
+            _show(outcome, request)
+        progress.clear()
+        return max(_report(request, spool, summary, sys.stdout), summary.status)
+
+
+def _why_not_written(request: Request, steps: Sequence[_Step], progress: Progress) -> Optional[str]:
+    """Why the first file that would change must not be overwritten; None where all may be."""
+    reasons = not_restorable(step.real for step in steps if isinstance(step, Candidate))
+    if not reasons:
+        return None
+    # Which files change shows only when they are processed; nothing is written yet.
+    plan = _plan(request, write=False)._replace(diff=False, excerpts=False)
+    outcomes = _outcomes(steps, plan, request, progress)
+    with contextlib.closing(outcomes):
+        for step, outcome in zip(steps, outcomes):
+            if outcome.changed and isinstance(step, Candidate) and step.real in reasons:
+                return reasons[step.real]
+    return None
+
+
+def _run_stdin(request: Request) -> int:
+    from ..workers.pool import process_all
+    from ..workers.worker import Task
+
+    if sys.stdin is None:
+        return _refuse("stdin is closed")
+    source = sys.stdin.buffer.read(request.limits.size + 1)
+    if len(source) > request.limits.size:
+        return _refuse(f"{request.stdin_filename}: {request.limits.too_large}")
+    name = request.stdin_filename
+    tasks = [Task(name, name, source)]
+    (outcome,) = process_all(tasks, _plan(request, write=False), 1, request.limits)
+    put(sys.stdout, source if outcome.error is not None else outcome.source)
+    summary = Summary(wrote=False)
+    summary.files = 1
+    summary.add(outcome)
+    with contextlib.closing(Spool()) as spool:
+        spool.append(outcome._replace(source=b""))
+        _show(outcome._replace(diff=b""), request)
+        return max(_report(request, spool, summary, sys.stderr), summary.status)
+
+
+def _plan(request: Request, write: bool) -> Plan:
+    pages = any(report.format == "html" for report in request.reports)
+    return Plan(request.options, write, request.show_diff, pages, request.tracebacks)
+
+
+def _search(request: Request, summary: Summary, progress: Progress) -> list[_Step]:
+    """What to process and, in its place among that, what can be told at once.
+
+    Of the files that have nothing for us, which are nearly all, none is kept.
+    """
+    steps: list[_Step] = []
+    for found in discover(request.paths, request.excludes, request.follow_links_outside):
+        if isinstance(found, FileError):
+            error = found._replace(path=_shown(found.path))
+            steps.append(FileOutcome(error.path, error=error))
+        elif isinstance(found, Warned):
+            progress.clear()
+            why = visible(found.why)
+            print(f"{quoted(_shown(found.path))}: warning: {why}", file=sys.stderr)
+        elif isinstance(found, Skipped):
+            if request.verbose:
+                steps.append(FileOutcome(_shown(found.path), note=found.why))
+        else:
+            step = _searched(found._replace(path=_shown(found.path)), summary, request.limits)
+            if step is not None and (request.verbose or not _says_nothing(step)):
+                steps.append(step)
+            progress.at("Searching", summary.files)
+    return steps
+
+
+def _searched(candidate: Candidate, summary: Summary, limits: Limits) -> Optional[_Step]:
+    """The candidate where a rule could concern it, else what there is to tell of it."""
+    error = None
+    try:
+        size = os.path.getsize(candidate.real)
+        if size <= limits.size:
+            concerns = may_concern(atomic_write.read(candidate.real))
+        elif size <= limits.search:
+            with open(candidate.real, "rb") as file:
+                concerns = may_concern_in(file)
+        else:
+            concerns = True
+        if concerns and size > limits.size:
+            error = FileError(candidate.path, 0, limits.too_large)
+    except OSError as problem:
+        concerns, error = True, FileError(candidate.path, 0, words(problem))
+    if concerns and candidate.is_ignored:
+        return FileOutcome(candidate.path, note="is ignored by git")
+    summary.files += 1
+    if error is not None:
+        return FileOutcome(candidate.path, error=error)
+    if concerns:  # without what the ignore files say, which may be much
+        return candidate._replace(ignores=None)
+    return FileOutcome(candidate.path, note="no legacy name in it")
+
+
+def _says_nothing(step: _Step) -> bool:
+    return isinstance(step, FileOutcome) and step.error is None
+
+
+def _outcomes(
+    steps: Sequence[_Step], plan: Plan, request: Request, progress: Progress
+) -> Generator[FileOutcome, None, None]:
+    candidates = [step for step in steps if isinstance(step, Candidate)]
+    processed: Iterator[FileOutcome] = iter(())
+    if candidates:
+        # Imports LibCST, which takes longer than many a search.
+        from ..workers.pool import process_all
+        from ..workers.worker import Task
+
+        tasks = (Task(candidate.path, candidate.real) for candidate in candidates)
+        jobs = min(request.jobs, len(candidates))
+        processed = process_all(tasks, plan, jobs, request.limits)
+    done = 0
+    for step in steps:
+        if isinstance(step, Candidate):
+            yield next(processed)
+            done += 1
+            progress.at("Processing", done, len(candidates))
+        else:
+            yield step
+
+
+def _show(outcome: FileOutcome, request: Request) -> None:
+    """What is told of a file at once: its error, its diff, why it was left."""
+    if outcome.error is not None:
+        print(text.error_line(outcome.error), file=sys.stderr)
+    elif request.show_diff and outcome.diff:
+        diff = coloured(outcome.diff) if has_colours(sys.stdout) else outcome.diff
+        put(sys.stdout, diff)
+    elif request.verbose and not outcome.changed:
+        print(f"{quoted(outcome.path)}: left: {visible(outcome.note)}", file=sys.stderr)
+
+
+def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) -> int:
+    """Makes the reports; 2 where one cannot be written."""
+    status = 0
+    # With `-`, a report on stderr is all that is there: a program may read it.
+    for_program = any(one.file is None and one.format != "text" for one in request.reports)
+    if request.settings_note and not (for_program and stream is sys.stderr):
+        print(request.settings_note, file=sys.stderr)
+    for report in request.reports:
+        if report.file is None:
+            # What went wrong has its line on stderr already.
+            quiet = (one._replace(error=None) for one in spool)
+            told = quiet if report.format == "text" else spool
+            reports.write(report.format, told, summary, stream)
+            continue
+        try:
+            with files.replacing(report.file) as file:
+                reports.write(report.format, spool, summary, file)
+        except OSError as error:
+            status = _refuse(f"--report {report.format}:{report.file}: {error.strerror}")
+    return status
+
+
+def _refuse(message: str) -> int:
+    print(f"tf-lossscale: error: {visible(message)}", file=sys.stderr)
+    return 2
+
+
+def _shown(path: str) -> str:
+    """The path relative to the working directory, where there is a way."""
+    try:
+        return os.path.relpath(path)
+    except ValueError:  # on another drive
+        return path
+
+
+def _codes(values: Iterable[str]) -> tuple[str, ...]:
+    """The code prefixes of `--select` and `--ignore`, several to a value."""
+    prefixes = tuple(
+        one.strip().upper() for value in values for one in value.split(",") if one.strip()
+    )
+    if prefixes:
+        from ..rules.codes import unknown_prefixes
+
+        unknown = unknown_prefixes(prefixes)
+        if unknown:
+            shown = ", ".join(unknown[:10])
+            raise ValueError(f"no rule has the code {shown}; see `tf-lossscale rules`")
+    return prefixes
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,123 @@
+"""Writes the pages on the rules: `python -m tf_lossscale_codemods.cli.rule_pages FOLDER`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Iterator
+
+from ..rules.codes import codes
+from ..rules.registry import rules
+from ..rules.rule import Example, Rule
+from .explain import options_of
+
+__all__ = ["main", "pages"]
+
+_FAMILIES = {
+    "LS1": "`tf.contrib.mixed_precision`",
+    "LS2": "Loss scales of `tf.train.experimental` and the graph rewrite",
+    "LS3": "`tf.keras.mixed_precision.experimental`: optimizers",
+    "LS4": "Keras 2 to Keras 3",
+    "LS5": "Cross-shard optimizer and sums",
+    "LS6": "Policies",
+    "LS9": "What the source alone does not decide",
+}
+
+
+def pages() -> dict[str, str]:
+    """File name to text: `index.md` and a page for each rule."""
+    written = {f"{rule.slug}.md": _page(rule) for rule in rules()}
+    written["index.md"] = _index()
+    return written
+
+
+def main() -> int:
+    """Writes the pages to the folder that is named, and removes those of old rules."""
+    if len(sys.argv) != 2:
+        print(f"usage: {sys.argv[0]} FOLDER", file=sys.stderr)
+        return 2
+    folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
+    written = pages()
+    for name in set(os.listdir(folder)) - set(written):
+        os.unlink(os.path.join(folder, name))
+    for name, text in written.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    return 0
+
+
+def _index() -> str:
+    lines = [
+        "# The rules",
+        "",
+        "`tf-lossscale rules` prints this list, `tf-lossscale explain CODE` a rule's page. A code",
+        "never changes its meaning. [What safe, unsafe and manual mean](../migrate.md#outcomes).",
+    ]
+    family = ""
+    for code in codes():
+        if code.code[:3] != family:
+            family = code.code[:3]
+            lines += [
+                "",
+                f"## {family}xx: {_FAMILIES[family]}",
+                "",
+                "| code | what | rule |",
+                "|---|---|---|",
+            ]
+        lines.append(
+            f"| [{code.code}]({code.rule.slug}.md) | {_cell(code.words)} | {_cell(code.summary)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _page(rule: Rule) -> str:
+    title = ", ".join(sorted(rule.codes))
+    parts = [f"# {title}: {rule.summary}\n"]
+    parts.append("".join(f"- **{code}**: {words}\n" for code, words in sorted(rule.codes.items())))
+    parts.append(rule.docstring + "\n")
+    parts.append(f"Upstream: {_linked(rule.upstream)}\n")
+    rewritten = [example for example in rule.examples if example.after is not None]
+    left = [example for example in rule.examples if example.after is None]
+    if rewritten:
+        parts.append("## Before and after\n")
+        parts += [part for example in rewritten for part in _example(example)]
+    if left:
+        parts.append("## Left as it is\n")
+        parts += [part for example in left for part in _example(example)]
+    return "\n".join(parts)
+
+
+def _linked(text: str) -> str:
+    return " ".join(
+        f"<{word}>" if word.startswith(("http://", "https://")) else word
+        for word in text.split(" ")
+    )
+
+
+def _example(example: Example) -> Iterator[str]:
+    yield f"### {example.id[:1].upper()}{example.id[1:]}\n"
+    yield (
+        f"`{options_of(example)}`\n"
+        if example.outcome
+        else f"`{options_of(example)}`, no finding\n"
+    )
+    yield _block(example.before)
+    if example.after is not None:
+        yield "becomes\n"
+        yield _block(example.after)
+    if example.says:
+        yield f"The finding says: “… {example.says} …”\n"
+
+
+def _block(source: str) -> str:
+    return f"```python\n{textwrap.dedent(source).strip(chr(10))}\n```\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""Proposals become edits and findings: all or none per group, applied in one pass, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Optional
+
+import libcst as cst
+
+from ..model import FileError, FileResult, Finding, Outcome
+from ..resolve.program import Program
+from ..resolve.tree import Edit, rebuilt
+from ..rewrite.proposal import Proposal
+from ..rewrite.respell import spelled
+from ..rules.groups import KERAS_OPTIMIZERS
+from .parse import syntax_error
+from .render import Place, Rendered, text_of
+from .suppressions import Suppressions
+from .todo_comments import mark_edits
+
+__all__ = ["applied"]
+
+
+def applied(
+    program: Program,
+    sources: Sequence[bytes],
+    errors: Sequence[Optional[FileError]],
+    texts: Sequence[Optional[Rendered]],
+    proposals: Sequence[Proposal],
+) -> list[FileResult]:
+    """What becomes of each source when all that can be had of `proposals` is done."""
+    where: dict[cst.CSTNode, Place] = {}
+    for text in texts:
+        if text is not None:
+            where.update(text.places)
+    suppressions = Suppressions(texts)
+    silenced = {id(one) for one in proposals if suppressions.silence(one.code, where[one.node])}
+    decided = _held_together(proposals, silenced, program.options.unsafe, where)
+    edits = _edits(program, [one for one, is_done in decided if is_done])
+    if program.options.mark:
+        manual = [one for one, is_done in decided if not is_done]
+        for node, more in mark_edits(program, manual).items():
+            edits.setdefault(node, []).extend(more)
+    findings = [_finding(one, is_done, where[one.node]) for one, is_done in decided]
+    findings += suppressions.unused(program.options)
+    results = []
+    for index, (source, error) in enumerate(zip(sources, errors)):
+        module, text = program.modules[index], texts[index]
+        if module is None or text is None:
+            results.append(FileResult(source, error=error))
+            continue
+        mine = sorted((one for at, one in findings if at == index), key=_place_of)
+        edited = rebuilt(module, edits, program.parents)
+        results.append(_result(source, edited, text, mine))
+    return results
+
+
+def _result(
+    source: bytes, module: Optional[cst.Module], text: Rendered, findings: list[Finding]
+) -> FileResult:
+    if module is None:
+        note = "nothing can be edited; see its findings" if findings else "nothing legacy in it"
+        return FileResult(source, tuple(findings), None, note)
+    new_source = text_of(module, text.statements).encode(module.encoding)
+    problem = syntax_error(new_source)
+    if problem is not None:
+        message = f"was left: the edited text would not parse ({problem.message})"
+        return FileResult(source, error=problem._replace(message=message))
+    return FileResult(new_source, tuple(findings))
+
+
+def _place_of(finding: Finding) -> tuple[int, int, str]:
+    return finding.line, finding.column, finding.code
+
+
+def _held_together(
+    proposals: Sequence[Proposal],
+    silenced: Container[int],
+    unsafe: bool,
+    where: dict[cst.CSTNode, Place],
+) -> list[tuple[Proposal, bool]]:
+    """Each proposal that is not silenced, and whether it is applied.
+
+    Those that another holds back become manual. So do those of the Keras optimizers where one is
+    silenced (by its `id`): an isinstance check must name the class that is constructed.
+    """
+    holding: dict[str, Proposal] = {}
+    for one in proposals:
+        waits = one.outcome is Outcome.UNSAFE and not unsafe
+        waits = waits or (id(one) in silenced and one.group == KERAS_OPTIMIZERS)
+        if one.group and (one.blocks or waits):
+            holding.setdefault(one.group, one)
+    decided = []
+    for one in proposals:
+        if id(one) in silenced:
+            continue
+        holder = holding.get(one.group) if one.group else None
+        if one.outcome is Outcome.MANUAL or one.stays:
+            decided.append((one, False))
+        elif holder is not None and holder is not one:
+            line = where[holder.node].line
+            message = f"left, as line {line} ({holder.symbol}) must be decided first: {one.message}"
+            held = one._replace(outcome=Outcome.MANUAL, message=message)
+            decided.append((one if one.outcome is Outcome.UNSAFE else held, False))
+        else:
+            decided.append((one, one.outcome is Outcome.SAFE or unsafe))
+    return decided
+
+
+def _edits(program: Program, done: Sequence[Proposal]) -> dict[cst.CSTNode, list[Edit]]:
+    moves = {reference: path for one in done for reference, path in one.moves}
+    gone = {reference for one in done for reference in one.gone}
+    edits = spelled(program, moves, gone) if moves or gone else {}
+    for one in done:
+        for node, edit in one.edits:
+            edits.setdefault(node, []).append(edit)
+    return edits
+
+
+def _finding(one: Proposal, is_done: bool, place: Place) -> tuple[int, Finding]:
+    finding = Finding(
+        path="",
+        line=place.line,
+        column=place.column,
+        code=one.code,
+        symbol=one.symbol,
+        outcome=one.outcome,
+        applied=is_done,
+        message=one.message,
+        end_line=place.end_line,
+    )
+    return place.source, finding

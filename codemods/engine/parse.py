@@ -1,0 +1,133 @@
+"""Bytes to a syntax tree, or the reason why not; and whether a tree or a result can be trusted."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Optional, Union
+
+import libcst as cst
+
+from ..model import FileError
+from .nesting import too_deep
+
+__all__ = ["parsed", "round_trip_error", "syntax_error"]
+
+_PYTHON_2 = re.compile(
+    rb"""^[ \t]*(?:print[ \t]+["'\w]|exec[ \t]+["'\w]"""
+    rb"""|raise[ \t]+\w+[ \t]*,|except[ \t].*,\s*\w+:)""",
+    re.MULTILINE,
+)
+_SPLIT_IT = "split the deepest expression"
+_ENCODING_HINT = (
+    "save it as UTF-8 or declare its encoding in the first line (# -*- coding: ... -*-)"
+)
+
+
+def parsed(source: bytes) -> Union[cst.Module, FileError]:
+    """The tree of `source`, or the error with its line and a hint.
+
+    Raises:
+      MemoryError: there is not enough for it; nothing else.
+    """
+    deep = too_deep(source)
+    if deep is not None:
+        return FileError("", deep[0], f"{deep[1]}; {_SPLIT_IT}, or --exclude the file")
+    try:
+        with _unvalidated():
+            return cst.parse_module(source)
+    except cst.ParserSyntaxError as error:
+        line, what = _place(source, error)
+        return FileError("", line, f"cannot be parsed: {what}; {_hint(source)}")
+    except (UnicodeDecodeError, LookupError, SyntaxError) as error:
+        line = _line_of(source, error)
+        return FileError("", line, f"cannot be decoded: {error}; {_ENCODING_HINT}")
+    except RecursionError:
+        return FileError("", 0, f"is nested too deeply to be parsed; {_SPLIT_IT}")
+    except MemoryError:
+        raise
+    except Exception as error:  # the parser is native code: whatever it raises concerns one file
+        return FileError("", 0, f"cannot be parsed: {type(error).__name__}: {error}")
+
+
+def round_trip_error(module: cst.Module, text: str, source: bytes) -> Optional[FileError]:
+    """Why `module`, rendered as `text`, must not be edited: the parser has lost text.
+
+    LibCST 1.9 drops comments that are indented less than the block that they end.
+    """
+    given_back = text.encode(module.encoding)
+    if given_back == source:
+        return None
+    lines = zip(source.split(b"\n"), given_back.split(b"\n"))
+    same = (number for number, (ours, theirs) in enumerate(lines, 1) if ours != theirs)
+    return FileError(
+        "",
+        next(same, min(source.count(b"\n"), given_back.count(b"\n")) + 1),
+        "is not given back unchanged by the parser, so it is left as it is; often for comments "
+        "after the last statement that are indented less than it (indent them fully or not at "
+        "all), or for blank lines at the end that hold spaces (remove them)",
+    )
+
+
+def syntax_error(source: bytes) -> Optional[FileError]:
+    """Why `source` is no Python; None where it is.
+
+    Python's own parser is asked first, being many times faster; what it refuses may be of a newer
+    Python than this one.
+    """
+    if not _refused_by_python(source):
+        return None
+    result = parsed(source)
+    return result if isinstance(result, FileError) else None
+
+
+def _refused_by_python(source: bytes) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source)
+        return False
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+
+
+@contextlib.contextmanager
+def _unvalidated() -> Iterator[None]:
+    """Spares the parser the checks of nodes made by hand: a sixth of its time.
+
+    What it makes is compared with the source before anything is edited.
+    """
+    validate = cst.CSTNode.__post_init__
+    cst.CSTNode.__post_init__ = lambda node: None  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        cst.CSTNode.__post_init__ = validate  # type: ignore[method-assign]
+
+
+def _place(source: bytes, error: cst.ParserSyntaxError) -> tuple[int, str]:
+    """Where the syntax error is and what it is, as Python says: LibCST names the place after it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(source)
+        except SyntaxError as theirs:
+            return theirs.lineno or 0, theirs.msg
+        except (ValueError, RecursionError, MemoryError):
+            pass
+    return error.raw_line, (error.message.strip() or "syntax error").splitlines()[0]
+
+
+def _hint(source: bytes) -> str:
+    if _PYTHON_2.search(source):
+        return "it looks like Python 2: convert it first (2to3, futurize)"
+    return "mend the syntax error or exclude the file"
+
+
+def _line_of(source: bytes, error: Exception) -> int:
+    if isinstance(error, UnicodeDecodeError):
+        return source.count(b"\n", 0, error.start) + 1
+    return 1

@@ -1,0 +1,131 @@
+"""`# lossscale: ignore[CODE,...] reason`: comments that silence findings on their line."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Sequence
+from typing import NamedTuple, Optional
+
+from ..model import Finding, Options, Outcome
+from .render import Place, Rendered
+
+__all__ = ["UNUSED_CODE", "Suppressions", "may_suppress"]
+
+UNUSED_CODE = "LS900"
+_WORD = "lossscale:"
+_COMMENT = re.compile(r"#\s*lossscale:\s*ignore(?P<list>\s*\[(?P<codes>[^\]]*)(?P<end>\])?)?", re.I)
+_CODE = re.compile(r"LS[0-9]*\Z")
+
+
+def may_suppress(source: bytes) -> bool:
+    """Whether `source` can hold such a comment."""
+    return _WORD.encode() in source.lower()
+
+
+class _Suppression(NamedTuple):
+    """One comment.
+
+    Attributes:
+      line: its line, from 1.
+      column: its column, from 1.
+      codes: the prefixes that it silences: `("",)`, which is all, where it names none.
+      problem: why it cannot be read; then it silences nothing.
+    """
+
+    line: int
+    column: int
+    codes: tuple[str, ...]
+    problem: str = ""
+
+
+class Suppressions:
+    """The suppression comments of one program, and which of their codes were of use."""
+
+    def __init__(self, texts: Sequence[Optional[Rendered]]) -> None:
+        self._found: dict[tuple[int, int], _Suppression] = {}
+        self._used: set[tuple[int, int, str]] = set()
+        for index, text in enumerate(texts):
+            if text is not None and _WORD in text.text.lower():
+                for suppression in _suppressions(text.text):
+                    self._found[index, suppression.line] = suppression
+
+    def silence(self, code: str, place: Place) -> bool:
+        """Whether a comment on a line of `place` silences `code`; such a comment is of use."""
+        silenced = False
+        for line in range(place.line, place.end_line + 1):
+            found = self._found.get((place.source, line))
+            for prefix in found.codes if found is not None else ():
+                if code.startswith(prefix):
+                    self._used.add((place.source, line, prefix))
+                    silenced = True
+        return silenced
+
+    def unused(self, options: Options) -> list[tuple[int, Finding]]:
+        """A finding for each comment that cannot be read or has a code that silenced nothing.
+
+        Nothing is said of codes that `--select` and `--ignore` kept from being looked for.
+        """
+        if not options.selects(UNUSED_CODE):
+            return []
+        findings = []
+        for (source, line), found in self._found.items():
+            idle = [
+                prefix
+                for prefix in found.codes
+                if (source, line, prefix) not in self._used and _looked_for(prefix, options)
+            ]
+            if found.problem:
+                findings.append((source, _finding(found, found.problem)))
+            elif idle:
+                named = "" if idle == [""] else f" with {', '.join(idle)}"
+                message = f"this comment silences nothing{named}: remove it, or mend its codes"
+                findings.append((source, _finding(found, message)))
+        return findings
+
+
+def _looked_for(prefix: str, options: Options) -> bool:
+    """Whether findings of all codes that begin so would have been made."""
+    if options.select and not prefix.startswith(options.select):
+        return False
+    return not any(prefix.startswith(one) or one.startswith(prefix) for one in options.ignore)
+
+
+def _finding(found: _Suppression, message: str) -> Finding:
+    return Finding(
+        path="",
+        line=found.line,
+        column=found.column,
+        code=UNUSED_CODE,
+        symbol="lossscale: ignore",
+        outcome=Outcome.MANUAL,
+        applied=False,
+        message=message,
+        end_line=found.line,
+    )
+
+
+def _suppressions(code: str) -> list[_Suppression]:
+    found = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(code).readline):
+            match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
+            if match is not None:
+                line, column = token.start
+                found.append(_read(match, line, column + match.start() + 1))
+    except (tokenize.TokenError, SyntaxError):
+        pass  # LibCST accepts some sources that the tokenizer does not; they silence nothing
+    return found
+
+
+def _read(match: re.Match[str], line: int, column: int) -> _Suppression:
+    if match["list"] is None:
+        return _Suppression(line, column, ("",))
+    codes = tuple(part.strip().upper() for part in match["codes"].split(",") if part.strip())
+    wrong = [code for code in codes if not _CODE.match(code)]
+    if match["end"] and codes and not wrong:
+        return _Suppression(line, column, codes)
+    what = f"{', '.join(wrong)} is no code" if wrong else "its brackets hold no codes"
+    hint = "write `# lossscale: ignore[LS301] reason`"
+    return _Suppression(line, column, (), f"this comment silences nothing, as {what}: {hint}")

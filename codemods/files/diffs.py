@@ -1,0 +1,86 @@
+"""Unified diffs of bytes: the whole of a file, and the part that belongs to one finding."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import os
+from collections.abc import Iterable, Iterator
+
+from .printable import quoted
+
+__all__ = ["coloured", "excerpt", "unified"]
+
+_AROUND = 2
+_NO_NEWLINE = b"\\ No newline at end of file\n"
+
+
+def unified(path: str, old: bytes, new: bytes) -> bytes:
+    """The diff from `old` to `new`, as `git apply` and `patch -p1` take it; line ends stay."""
+    name = path.replace("\\", "/") if os.sep == "\\" else path
+    before, after = (quoted(side + name).encode("utf-8") for side in ("a/", "b/"))
+    lines = difflib.diff_bytes(
+        difflib.unified_diff, _lines(old), _lines(new), before, after, lineterm=b"\n"
+    )
+    return b"".join(line if line.endswith(b"\n") else line + b"\n" + _NO_NEWLINE for line in lines)
+
+
+def _lines(source: bytes) -> list[bytes]:
+    # Not splitlines(): form feeds and lone carriage returns end no line of a diff.
+    lines = source.split(b"\n")
+    last = lines.pop()
+    return [line + b"\n" for line in lines] + ([last] if last else [])
+
+
+def excerpt(diff: bytes, source: bytes, first: int, last: int) -> str:
+    """The changes of `diff` that touch the lines `first` to `last` of `source`, else those lines.
+
+    Each line keeps its mark: `-`, `+` or a space. Unchanged lines stand around, where they are.
+    """
+    last = max(first, last)
+    touching = [lines for start, end, lines in _changes(diff) if start <= last and end >= first]
+    if touching:
+        return b"".join(line + b"\n" for lines in touching for line in lines).decode(
+            "utf-8", "replace"
+        )
+    lines = _lines(source)[max(first - 1 - _AROUND, 0) : last + _AROUND]
+    return b"".join(b" " + line.rstrip(b"\r\n") + b"\n" for line in lines).decode(
+        "utf-8", "replace"
+    )
+
+
+def _changes(diff: bytes) -> Iterator[tuple[int, int, list[bytes]]]:
+    """First and last line of the old text, and the text with its surroundings, of each change."""
+    for hunk in diff.split(b"\n@@ ")[1:]:
+        header, _, body = hunk.partition(b"\n")
+        number = int(header.split(b" ")[0][1:].split(b",")[0])
+        lines = [line for line in body.split(b"\n") if line[:1] in (b" ", b"-", b"+")]
+        at = 0
+        for is_same, group in itertools.groupby(lines, lambda line: line.startswith(b" ")):
+            changed = list(group)
+            old = sum(not line.startswith(b"+") for line in changed)
+            end = at + len(changed)
+            if not is_same:
+                before = _same(reversed(lines[max(at - _AROUND, 0) : at]))[::-1]
+                after = _same(lines[end : end + _AROUND])
+                # What is only added stands behind the line before it.
+                yield number - (old == 0), number + max(old - 1, 0), before + changed + after
+            number += old
+            at = end
+
+
+def _same(lines: Iterable[bytes]) -> list[bytes]:
+    return list(itertools.takewhile(lambda line: line.startswith(b" "), lines))
+
+
+def coloured(diff: bytes) -> bytes:
+    """The diff for a terminal: headers bold, old lines red, new lines green."""
+    colours = {b"---": b"1", b"+++": b"1", b"@@": b"36", b"-": b"31", b"+": b"32"}
+    out = []
+    for line in diff.split(b"\n"):
+        for start, colour in colours.items():
+            if line.startswith(start):
+                line = b"\x1b[" + colour + b"m" + line + b"\x1b[0m"
+                break
+        out.append(line)
+    return b"\n".join(out)

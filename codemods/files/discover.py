@@ -1,0 +1,306 @@
+"""From the paths that were named to the files to look at: each file once, in a stable order."""
+
+from __future__ import annotations
+
+import collections
+import fnmatch
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Optional, Union
+
+from ..model import FileError
+from .directories import Directory, Entry, SwappedError
+from .gitignore import IgnoreFiles
+from .repository import Repositories
+
+__all__ = ["SUFFIXES", "Candidate", "Excludes", "Skipped", "Warned", "discover", "words"]
+
+SUFFIXES = (".py", ".pyi", ".pyw", ".ipynb")
+
+_ENVIRONMENTS = frozenset({".venv", "venv", "env", ".tox", ".nox"})
+_CACHES = frozenset(
+    [
+        "__pycache__",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".hypothesis",
+        ".pytype",
+        ".eggs",
+        ".ipynb_checkpoints",
+        "node_modules",
+    ]
+)
+_VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", "CVS"})
+
+
+class Candidate(NamedTuple):
+    """A file to look at.
+
+    Attributes:
+      path: as it was named, or below the directory that was named.
+      real: its absolute path without symbolic links.
+      ignores: the ignore files to ask before anything is done with it; None where it was named.
+    """
+
+    path: str
+    real: str
+    ignores: Optional[IgnoreFiles]
+
+    @property
+    def is_ignored(self) -> bool:
+        """Whether git ignores it; asked late, as most files have nothing for us anyway."""
+        return self.ignores is not None and self.ignores.ignores(self.real, is_directory=False)
+
+
+class Skipped(NamedTuple):
+    """A path that is left out, and why."""
+
+    path: str
+    why: str
+
+
+class Excludes(NamedTuple):
+    """The globs of `--exclude`, each with the directory that it is relative to."""
+
+    globs: tuple[tuple[str, str], ...] = ()
+
+    def match(self, real: str) -> bool:
+        """Whether a glob matches the path, a directory above it, or a single name in it."""
+        for glob, base in self.globs:
+            parts = os.path.relpath(real, base).replace(os.sep, "/").split("/")
+            prefixes = ["/".join(parts[: end + 1]) for end in range(len(parts))]
+            if any(fnmatch.fnmatchcase(one, glob.rstrip("/")) for one in prefixes + parts):
+                return True
+        return False
+
+
+class Warned(NamedTuple):
+    """What the user should hear of though nothing failed: a path, and why."""
+
+    path: str
+    why: str
+
+
+_Found = Union[Candidate, Skipped, Warned, FileError]
+
+
+def discover(
+    paths: Sequence[str], excludes: Excludes, follow_outside: bool = False
+) -> Iterator[_Found]:
+    """The files below `paths`: in the order named, inside a directory by name, links last.
+
+    A file that several names lead to is given once, if possible under a name that is no link. A
+    link that is found, not named, is followed only to what one of `paths` holds, unless
+    `follow_outside`: what it is called is for the owner of the tree to choose, not for the user.
+    """
+    return _Walk(paths, excludes, follow_outside).all()
+
+
+class _Level(NamedTuple):
+    """A directory that the walk is in, and what it has not yet come to."""
+
+    path: str
+    real: str
+    ignores: IgnoreFiles
+    entries: Iterator[Entry]
+
+
+class _Walk:
+    def __init__(self, paths: Sequence[str], excludes: Excludes, follow_outside: bool) -> None:
+        self._paths = paths
+        self._roots = frozenset(os.path.realpath(path) for path in paths)
+        self._excludes = excludes
+        self._follow_outside = follow_outside
+        self._directories: set[tuple[int, int]] = set()
+        self._files: set[str] = set()  # those that were named, or that a link led to
+        self._links: collections.deque[Candidate] = collections.deque()
+        self._warnings: list[Warned] = []
+        self._repositories = Repositories(self._warn, SUFFIXES)
+
+    def all(self) -> Iterator[_Found]:
+        for path in self._paths:
+            yield from self._named(path)
+        while self._links:
+            yield from self._linked(self._links.popleft())
+        yield from self._warned()
+
+    def _named(self, path: str) -> Iterator[_Found]:
+        real = os.path.realpath(path)
+        try:
+            mode = os.stat(path).st_mode
+        except OSError as error:
+            yield FileError(path, 0, words(error))
+            return
+        if self._excludes.match(real):
+            yield Skipped(path, _EXCLUDED)
+        elif stat.S_ISDIR(mode):
+            yield from self._tree(path, real)
+        elif not stat.S_ISREG(mode):
+            yield FileError(path, 0, "is neither a file nor a directory; name one of them")
+        elif os.path.islink(path):
+            self._links.append(Candidate(path, real, None))
+        elif real not in self._files and not self._walked(real):
+            self._files.add(real)
+            yield Candidate(path, real, None)
+
+    def _tree(self, path: str, real: str) -> Iterator[_Found]:
+        """All below a directory; with a stack of its own, as a tree may be deeper than Python's."""
+        stack: list[_Level] = []
+        above: Optional[IgnoreFiles] = None
+        while True:
+            try:
+                entries = self._entries(real)
+            except OSError as error:
+                yield FileError(path, 0, words(error))
+                entries = []
+            if entries:
+                ignores = self._ignores(real, entries, above)
+                yield from self._warned()
+                stack.append(_Level(path, real, ignores, iter(entries)))
+            below: Optional[Candidate] = None
+            while stack and below is None:
+                level = stack[-1]
+                entry = next(level.entries, None)
+                if entry is None:
+                    stack.pop()
+                    continue
+                shown = (
+                    entry.name if level.path == os.curdir else os.path.join(level.path, entry.name)
+                )
+                found = Candidate(shown, os.path.join(level.real, entry.name), level.ignores)
+                if entry.kind == "link":
+                    self._links.append(found)
+                elif entry.kind == "directory":
+                    why = self._why_not_into(found)
+                    if why:
+                        yield Skipped(found.path, why)
+                    else:
+                        below = found
+                elif entry.kind == "file" and entry.name.endswith(SUFFIXES):
+                    yield from self._file(found)
+            if below is None:
+                return
+            path, real, above = below
+
+    def _ignores(
+        self, real: str, entries: Sequence[Entry], above: Optional[IgnoreFiles]
+    ) -> IgnoreFiles:
+        """The ignore files that concern a directory, `above` being those of the one above it."""
+        if above is None:
+            return IgnoreFiles.around(real, self._warn, self._repositories)
+        if any(entry.name == ".git" for entry in entries):
+            return above.nested(real, self._warn, self._repositories)
+        return above.below(real, self._warn)
+
+    def _entries(self, real: str) -> list[Entry]:
+        """What is in a directory; nothing where the walk has been there."""
+        with Directory(real) as directory:
+            status = directory.status()
+            if (status.st_dev, status.st_ino) in self._directories:
+                return []
+            self._directories.add((status.st_dev, status.st_ino))
+            return directory.entries()
+
+    def _why_not_into(self, found: Candidate) -> str:
+        why = self._why_skipped(found.real)
+        if not why and found.ignores and found.ignores.ignores(found.real, is_directory=True):
+            why = _IGNORED
+        return why
+
+    def _file(self, found: Candidate) -> Iterator[_Found]:
+        if self._excludes.match(found.real):
+            yield Skipped(found.path, _EXCLUDED)
+        elif found.real not in self._files:
+            yield found
+
+    def _linked(self, link: Candidate) -> Iterator[_Found]:
+        target = os.path.realpath(link.real)
+        if link.ignores is not None and not self._may_follow(target):
+            yield Skipped(link.path, _OUTSIDE)
+        elif link.ignores is not None and self._is_internal(target):
+            yield Skipped(link.path, _INTERNAL)
+        elif os.path.isdir(target):
+            if link.ignores is not None and link.is_ignored:
+                yield Skipped(link.path, _IGNORED)
+                return
+            why = self._why_skipped(link.real) or self._why_skipped(target)
+            if why:
+                yield Skipped(link.path, why)
+            else:
+                yield from self._tree(link.path, target)
+        elif link.ignores is None or link.path.endswith(SUFFIXES):
+            if self._excludes.match(link.real) or self._excludes.match(target):
+                yield Skipped(link.path, _EXCLUDED)
+            elif link.is_ignored:
+                yield Skipped(link.path, _IGNORED)
+            elif not os.path.exists(target):
+                yield Skipped(link.path, f"a symbolic link to nothing ({target})")
+            elif os.path.isfile(target) and target not in self._files and not self._walked(target):
+                self._files.add(target)
+                yield Candidate(link.path, target, None)
+
+    def _may_follow(self, target: str) -> bool:
+        return self._follow_outside or self._root_of(target) is not None
+
+    def _root_of(self, target: str) -> Optional[str]:
+        """The named path that is or holds `target`."""
+        while target not in self._roots:
+            above = os.path.dirname(target)
+            if above == target:
+                return None
+            target = above
+        return target
+
+    def _is_internal(self, target: str) -> bool:
+        """Whether `target` is of a version control system; the walk itself never comes there."""
+        below = target[len(self._root_of(target) or "") :]
+        parts = {part.lower() for part in below.split(os.sep)}  # some systems take .GIT too
+        return not parts.isdisjoint(name.lower() for name in _VERSION_CONTROL)
+
+    def _warn(self, path: str, why: str) -> None:
+        self._warnings.append(Warned(path, why))
+
+    def _warned(self) -> Iterator[Warned]:
+        while self._warnings:
+            yield self._warnings.pop(0)
+
+    def _walked(self, real: str) -> bool:
+        """Whether the walk has been through the directory of this file, and so has given it."""
+        try:
+            status = os.stat(os.path.dirname(real))
+        except OSError:
+            return False
+        identity = (status.st_dev, status.st_ino)
+        return identity in self._directories and real.endswith(SUFFIXES)
+
+    def _why_skipped(self, real: str) -> str:
+        name = os.path.basename(real)
+        if name in _VERSION_CONTROL:
+            return _INTERNAL
+        if name in _CACHES:
+            return "is a cache"
+        if name in _ENVIRONMENTS:
+            return "is a virtual environment, by its name"
+        if os.path.isfile(os.path.join(real, "pyvenv.cfg")):
+            return "is a virtual environment: it has a pyvenv.cfg"
+        return _EXCLUDED if self._excludes.match(real) else ""
+
+
+def words(error: OSError) -> str:
+    """What is wrong with a path and what to do about it."""
+    if isinstance(error, FileNotFoundError):
+        return "does not exist; check the spelling and the working directory"
+    if isinstance(error, SwappedError):
+        return "was left: a link has come into its path since it was found; run again"
+    if isinstance(error, PermissionError):
+        return "cannot be read: permission denied; change its mode, or --exclude it"
+    reason = (error.strerror or str(error)).lower()
+    return f"cannot be read: {reason}; --exclude it to go without it"
+
+
+_EXCLUDED = "is excluded by --exclude"
+_IGNORED = "is ignored by git"
+_INTERNAL = "holds the data of a version control system"
+_OUTSIDE = "a symbolic link out of the paths that were named; see --follow-links-outside"

@@ -1,0 +1,206 @@
+"""Notebooks: the code cells as one program; only the `source` of edited cells changes on disk."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from typing import NamedTuple, Optional, Union
+
+from ..engine.prefilter import may_concern
+from ..engine.transform import transform_sources
+from ..model import FileError, FileResult, Finding, Options, Outcome
+from .json_spans import Array, NestingError, Object, Scalar, Value, spans
+from .magics import Hidden, hide
+
+__all__ = ["transform"]
+
+_NOT_PYTHON = "LS910"
+_LEGACY = re.compile(
+    r"(?<!\w)\w*LossScale(?:Optimizer|Manager)?\b|CrossShardOptimizer|cross_replica_sum|"
+    r"get_(?:scaled_loss|unscaled_gradients)|(?:contrib\.mixed_precision|mixed_precision\.experimental)"
+)
+_JSON_LINE = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n|\Z)", re.DOTALL)
+"""Up to an escaped line end, in the text of a JSON string."""
+
+
+class _Cell(NamedTuple):
+    """One code cell.
+
+    Attributes:
+      number: among all cells, from 1.
+      value: its `source` in the JSON text: a string, or an array of them.
+      lines: its lines as JSON writes them, without the quotes; joined and decoded, its source.
+      starts: where in the JSON text each line starts.
+    """
+
+    number: int
+    value: Union[Scalar, Array]
+    lines: list[str]
+    starts: list[int]
+
+    @property
+    def source(self) -> str:
+        text: str = json.loads('"' + "".join(self.lines) + '"', strict=False)
+        return text
+
+
+def transform(source: bytes, options: Options) -> FileResult:
+    """What becomes of a notebook. Never raises: what is wrong with it is in the result."""
+    if not may_concern(source):
+        return FileResult(source, note="no legacy name in it")
+    try:
+        text = source.decode("utf-8")
+        body = text[1:] if text.startswith("\ufeff") else text
+        document = spans(body)
+    except json.JSONDecodeError as error:
+        return _failed(
+            source, error.lineno, f"is not JSON, as a notebook is: {error.msg}; save it anew"
+        )
+    except UnicodeDecodeError as error:
+        line = source.count(b"\n", 0, error.start) + 1
+        return _failed(source, line, "is not UTF-8, as a notebook is; save it anew")
+    except NestingError as error:
+        line = body.count("\n", 0, error.at) + 1
+        return _failed(source, line, f"is {error}; --exclude it")
+    if not isinstance(document, Object):
+        return _failed(source, 1, "is JSON but no notebook: there is no object in it")
+    language = _language(document)
+    if language not in ("", "python", "ipython"):
+        return FileResult(source, note=f"a notebook in {language}")
+    return _transform_cells(source, body, _cells(body, document), options)
+
+
+def _transform_cells(source: bytes, body: str, cells: list[_Cell], options: Options) -> FileResult:
+    hidden = [hide(cell.source) for cell in cells]
+    sources = [(one.source or "").encode("utf-8", "surrogatepass") for one in hidden]
+    results = transform_sources(sources, options)
+    findings: list[Finding] = []
+    edits: list[tuple[int, int, str]] = []
+    for cell, one, before, result in zip(cells, hidden, sources, results):
+        findings += _not_python(body, cell, one, options)
+        if result.error is not None:
+            line = _line(body, cell, result.error.line)
+            where = f"cell {cell.number}, line {result.error.line}"
+            return _failed(source, line, f"{where}: {result.error.message}")
+        findings += [_placed(body, cell, finding) for finding in result.findings]
+        if result.source != before:
+            try:
+                new = one.restore(result.source.decode("utf-8", "surrogatepass"))
+            except ValueError as error:
+                return _failed(source, _line(body, cell, 1), f"cell {cell.number}: {error}; left")
+            edits.append((cell.value.start, cell.value.end, _encoded(body, cell, new)))
+    edited = body
+    for start, end, new in reversed(edits):
+        edited = edited[:start] + new + edited[end:]
+    start_mark = source[: len(source) - len(body.encode("utf-8"))]
+    note = "" if edits else next((r.note for r in results if r.note), "no code cell in it")
+    return FileResult(start_mark + edited.encode("utf-8"), tuple(findings), None, note)
+
+
+def _not_python(body: str, cell: _Cell, hidden: Hidden, options: Options) -> list[Finding]:
+    """A finding for each line that only IPython understands and that holds a legacy name."""
+    if not options.selects(_NOT_PYTHON):
+        return []
+    found = []
+    for number, line in hidden.lines.items():
+        name = _LEGACY.search(line)
+        if name is not None:
+            message = "only IPython knows what becomes of this line: migrate it by hand"
+            at = name.start() + 1
+            finding = Finding(
+                "", number, at, _NOT_PYTHON, name[0], Outcome.MANUAL, False, message, number
+            )
+            found.append(_placed(body, cell, finding))
+    return found
+
+
+def _failed(source: bytes, line: int, message: str) -> FileResult:
+    return FileResult(source, error=FileError("", line, message))
+
+
+def _language(document: Object) -> str:
+    metadata = document.object("metadata")
+    named = metadata.object("kernelspec").text("language")
+    return (named or metadata.object("language_info").text("name")).lower()
+
+
+def _cells(body: str, document: Object) -> list[_Cell]:
+    groups: list[list[Value]] = [document.array("cells")]
+    for sheet in document.array("worksheets"):  # nbformat 3
+        groups.append(sheet.array("cells") if isinstance(sheet, Object) else [])
+    found = []
+    for number, cell in enumerate((cell for group in groups for cell in group), 1):
+        if isinstance(cell, Object) and cell.text("cell_type") == "code":
+            value = cell.members.get("source", cell.members.get("input"))
+            lines = None if value is None else _lines(body, value)
+            if lines is not None and isinstance(value, (Scalar, Array)):
+                found.append(
+                    _Cell(number, value, [line for line, _ in lines], [at for _, at in lines])
+                )
+    return found
+
+
+def _lines(body: str, value: Value) -> Optional[list[tuple[str, int]]]:
+    """The lines of a cell's source as JSON writes them, and where each starts."""
+    strings = value.items if isinstance(value, Array) else [value]
+    lines: list[tuple[str, int]] = []
+    open_line = False
+    for string in strings:
+        if not isinstance(string, Scalar) or not isinstance(string.value, str):
+            return None
+        raw = body[string.start + 1 : string.end - 1]
+        at = 0
+        for part in _JSON_LINE.findall(raw):
+            if not part:
+                continue
+            if open_line:
+                lines[-1] = (lines[-1][0] + part, lines[-1][1])
+            else:
+                lines.append((part, string.start + 1 + at))
+            open_line = not part.endswith("\\n")
+            at += len(part)
+    return lines
+
+
+def _encoded(body: str, cell: _Cell, new: str) -> str:
+    """The JSON of the new source, in the form of the old; lines that stay keep their spelling."""
+    old_lines = [json.loads(f'"{line}"', strict=False) for line in cell.lines]
+    new_lines = new.split("\n")
+    new_lines = [line + "\n" for line in new_lines[:-1]] + (
+        [new_lines[-1]] if new_lines[-1] else []
+    )
+    ascii_only = body.isascii()
+    raw: list[str] = []
+    matcher = difflib.SequenceMatcher(None, old_lines, new_lines, autojunk=False)
+    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        if tag == "equal":
+            raw += cell.lines[old_start:old_end]
+        else:
+            raw += [
+                json.dumps(one, ensure_ascii=ascii_only)[1:-1]
+                for one in new_lines[new_start:new_end]
+            ]
+    if isinstance(cell.value, Scalar):
+        return '"' + "".join(raw) + '"'
+    items = cell.value.items
+    first = body[cell.value.start + 1 : items[0].start]
+    between = body[items[0].end : items[1].start] if len(items) > 1 else "," + (first or " ")
+    last = body[items[-1].end : cell.value.end - 1]
+    return "[" + first + between.join(f'"{line}"' for line in raw) + last + "]"
+
+
+def _line(body: str, cell: _Cell, line: int) -> int:
+    """The line of the file that holds line `line` of the cell."""
+    if not cell.starts:
+        return body.count("\n", 0, cell.value.start) + 1
+    at = cell.starts[min(max(line, 1), len(cell.starts)) - 1]
+    return body.count("\n", 0, at) + 1
+
+
+def _placed(body: str, cell: _Cell, finding: Finding) -> Finding:
+    return finding._replace(
+        line=_line(body, cell, finding.line),
+        end_line=_line(body, cell, finding.end_line or finding.line),
+        message=f"cell {cell.number}, line {finding.line}: {finding.message}",
+    )

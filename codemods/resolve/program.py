@@ -1,0 +1,324 @@
+"""Everything that the rules may ask about one program: a file, or the cells of a notebook."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Callable, NamedTuple, Optional, TypeVar
+
+import libcst as cst
+
+from ..model import Options
+from .legacy_symbols import DISTINCTIVE, Legacy, is_namespace, legacy_of, root_of
+from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
+from .scopes import Binding, Scope, ScopeBuilder
+from .tree import ancestors
+
+__all__ = ["NamespaceUse", "Program", "Reference", "Unclear"]
+
+LOOK_ALIKES = frozenset(
+    [
+        "apex",
+        "deepspeed",
+        "fairseq",
+        "flax",
+        "horovod",
+        "jmp",
+        "mindspore",
+        "mxnet",
+        "npu_bridge",
+        "npu_device",
+        "optax",
+        "paddle",
+        "smdistributed",
+        "tensorlayer",
+        "tf_lossscale",
+        "torch",
+        "transformers",
+        "xformers",
+    ]
+)
+"""Libraries that have classes of the same names; what comes from them is not to be migrated.
+
+The shim is one of them: what names it has been migrated.
+"""
+
+_T = TypeVar("_T")
+
+
+class Reference(NamedTuple):
+    """A place that means one legacy symbol, whatever it is called there.
+
+    Attributes:
+      node: the name, the attribute chain, or the import alias.
+      scope: the scope that it stands in.
+      legacy: the symbol.
+      root: the first name of the chain; None of an import.
+    """
+
+    node: cst.CSTNode
+    scope: Scope
+    legacy: Legacy
+    root: Optional[cst.Name] = None
+
+
+class NamespaceUse(NamedTuple):
+    """A chain that ends at a module of legacy symbols: `mp = tf.contrib.mixed_precision`."""
+
+    node: cst.CSTNode
+    scope: Scope
+    root: cst.Name
+    path: str
+
+
+class Unclear(NamedTuple):
+    """A place whose name is a legacy symbol's and whose origin the source does not tell.
+
+    Attributes:
+      why: `star`, `call`, `re-export`, `several` or `namespace`.
+      through: what it comes through, in words.
+      legacy: the symbol that it means on one path, where it means something else on another.
+    """
+
+    node: cst.CSTNode
+    scope: Scope
+    name: str
+    why: str
+    through: str
+    legacy: Optional[Legacy] = None
+
+
+class Program:
+    """The trees, resolved once.
+
+    Attributes:
+      options: what decides how it is rewritten.
+      modules: one tree per source; None where a source could not be parsed.
+      scopes: the names and where they are bound and read.
+      origins: what expressions mean.
+      references: every place that means a legacy symbol.
+      namespaces: every chain that ends at a module of legacy symbols.
+      guarded: places that mean the experimental or the final symbol, by version, and the imports
+        of the experimental one that they see.
+      unclear: places that might mean a legacy symbol.
+      migrated: places that mean a symbol of the shim, with its name.
+    """
+
+    def __init__(self, modules: Sequence[Optional[cst.Module]], options: Options) -> None:
+        self.options = options
+        self.modules = modules
+        self.scopes = ScopeBuilder()
+        for module in modules:
+            if module is not None:
+                self.scopes.add(module)
+        self.parents = self.scopes.parents
+        self.origins = Origins()
+        self.references: list[Reference] = []
+        self.namespaces: list[NamespaceUse] = []
+        self.guarded: list[Reference] = []
+        self.unclear: list[Unclear] = []
+        self.migrated: list[tuple[cst.CSTNode, str]] = []
+        self._memo: dict[object, object] = {}
+        self._held: dict[tuple[Scope, str], bool] = {}
+        suspects = self._named_like_ours()
+        for name, scope in self.scopes.loads.items():
+            meanings = self.origins.of_name(name.value, scope)
+            if name in suspects or any(map(_leads_to_us, meanings)):
+                self._resolve(name, scope, meanings)
+        for binding in self.imports():
+            self._resolve_import(binding)
+        for scope in self.all_scopes():
+            for statement, path in scope.stars:
+                if is_namespace(path):
+                    self.unclear.append(Unclear(statement, scope, "*", "star", path))
+        self.by_node = {reference.node: reference for reference in self.references}
+
+    def shared(self, compute: Callable[[Program], _T]) -> _T:
+        """`compute(self)`, computed once for all rules."""
+        if compute not in self._memo:
+            self._memo[compute] = compute(self)
+        return self._memo[compute]  # type: ignore[return-value]
+
+    def imports(self) -> Iterator[Binding]:
+        """Every binding by an import."""
+        for scope in self.all_scopes():
+            for bindings in scope.bindings.values():
+                for binding in bindings:
+                    if binding.kind == "import":
+                        yield binding
+
+    def all_scopes(self) -> list[Scope]:
+        """The module's scope and every scope in which something is read or bound."""
+        return self.scopes.all
+
+    def attributes(self, name: str) -> list[cst.Attribute]:
+        """Every `something.name`."""
+        return self.scopes.attributes.get(name, [])
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes around `node`, from the nearest."""
+        return ancestors(node, self.parents)
+
+    def call_of(self, node: cst.CSTNode) -> Optional[cst.Call]:
+        """The call whose function `node` is."""
+        parent = self.parents.get(node)
+        return parent if isinstance(parent, cst.Call) and parent.func is node else None
+
+    def _named_like_ours(self) -> set[cst.Name]:
+        """The loads that are called as one of our symbols, or that a chain to such a name is on."""
+        found = {name for name in self.scopes.loads if name.value in DISTINCTIVE}
+        for symbol in DISTINCTIVE:
+            for attribute in self.attributes(symbol):
+                node: cst.CSTNode = attribute
+                while not isinstance(node, cst.Name):
+                    if isinstance(node, cst.Attribute):
+                        node = node.value
+                    elif isinstance(node, cst.Call):
+                        node = node.func
+                    else:
+                        break
+                else:
+                    found.add(node)
+        return found
+
+    def _resolve(self, name: cst.Name, scope: Scope, meanings: frozenset[str]) -> None:
+        if not meanings:
+            return
+        node: cst.CSTNode = name
+        last = name.value
+        space: Optional[NamespaceUse] = None
+        while True:
+            symbols = {meaning: legacy_of(meaning) for meaning in meanings if is_path(meaning)}
+            if any(symbols.values()):
+                self._symbol(name, node, scope, symbols, meanings)
+                return
+            if last in DISTINCTIVE and self._maybe_ours(node, meanings, scope, name, last):
+                return
+            paths = [meaning for meaning in meanings if is_path(meaning) and is_namespace(meaning)]
+            if paths:
+                space = NamespaceUse(node, scope, name, paths[0])
+            parent = self.parents.get(node)
+            if isinstance(parent, cst.Attribute) and parent.value is node:
+                last = parent.attr.value
+                meanings = frozenset(
+                    f"{part}.{last}" if is_path(part) else part for part in meanings
+                )
+                node = parent
+                continue
+            break
+        if any(meaning.startswith("tf_lossscale.") for meaning in meanings):
+            self.migrated.append((node, last))
+            return
+        if space is not None:
+            self.namespaces.append(space)
+            return
+        call = self.parents.get(node)
+        if isinstance(call, cst.Call) and call.func is node:
+            above = self.parents.get(call)
+            if (
+                isinstance(above, cst.Attribute)
+                and above.attr.value in DISTINCTIVE
+                and not _foreign(meanings)
+            ):
+                through = self.code(node) + "()"
+                self.unclear.append(Unclear(above, scope, above.attr.value, "call", through))
+
+    def _symbol(
+        self,
+        name: cst.Name,
+        node: cst.CSTNode,
+        scope: Scope,
+        symbols: dict[str, Optional[Legacy]],
+        meanings: frozenset[str],
+    ) -> None:
+        found = [legacy for legacy in symbols.values() if legacy is not None]
+        kinds = {(legacy.name, legacy.family) for legacy in found}
+        others = [meaning for meaning in meanings if not symbols.get(meaning)]
+        reference = Reference(node, scope, found[0], name)
+        if others and any(found_one.family != "final" for found_one in found):
+            self.unclear.append(
+                Unclear(node, scope, found[0].name, "several", self._words(meanings), found[0])
+            )
+            self._hold(name, scope)
+        elif others:
+            return
+        elif len(kinds) == 1:
+            self.references.append(reference)
+        elif "final" in {family for _, family in kinds}:
+            self.guarded.append(reference)
+            self._hold(name, scope, guarded=True)
+        else:
+            self.unclear.append(
+                Unclear(node, scope, found[0].name, "several", self._words(meanings))
+            )
+            self._hold(name, scope)
+
+    def _hold(self, name: cst.Name, scope: Scope, guarded: bool = False) -> None:
+        """Keeps the imports of a name as they are; `guarded`: because a version guard binds it."""
+        owner = scope.owner(name.value)
+        if owner is not None:
+            self._held[owner, name.value] = guarded
+
+    def _words(self, meanings: frozenset[str]) -> str:
+        return ", ".join(sorted(meaning.strip("<>") for meaning in meanings))
+
+    def _maybe_ours(
+        self,
+        node: cst.CSTNode,
+        meanings: frozenset[str],
+        scope: Scope,
+        name: cst.Name,
+        last: str,
+    ) -> bool:
+        if _foreign(meanings):
+            return False
+        if node is name:
+            if STAR not in meanings:
+                return False  # a name of this program, or an import that is reported itself
+            sources = [path for around in scope.chain() for _, path in around.stars]
+            if any(path.split(".")[0] in LOOK_ALIKES for path in sources):
+                return False
+            self.unclear.append(Unclear(node, scope, last, "star", ", ".join(sources)))
+            return True
+        paths = [meaning for meaning in meanings if is_path(meaning)]
+        if paths and root_of(paths[0]) is None:
+            module = paths[0].rpartition(".")[0]
+            self.unclear.append(Unclear(node, scope, last, "re-export", module))
+            return True
+        if CALL in meanings or (PARAMETER in meanings and name.value not in ("self", "cls")):
+            through = self.code(node).rpartition(".")[0]
+            self.unclear.append(Unclear(node, scope, last, "call", through))
+            return True
+        return False
+
+    def _resolve_import(self, binding: Binding) -> None:
+        legacy = legacy_of(binding.path)
+        held = self._held.get((binding.scope, binding.name))
+        if held is not None:
+            if held and legacy is not None and legacy.family != "final":
+                self.guarded.append(Reference(binding.node, binding.scope, legacy))
+            return
+        if legacy is not None:
+            self.references.append(Reference(binding.node, binding.scope, legacy))
+            return
+        module, _, name = binding.path.rpartition(".")
+        known = root_of(binding.path) is not None or _foreign(frozenset([binding.path]))
+        if name in DISTINCTIVE and not known:
+            self.unclear.append(
+                Unclear(binding.node, binding.scope, name, "re-export", module or ".")
+            )
+
+    @staticmethod
+    def code(node: cst.CSTNode) -> str:
+        """The source of `node`."""
+        return cst.Module([]).code_for_node(node)
+
+
+@functools.lru_cache(maxsize=4096)
+def _leads_to_us(meaning: str) -> bool:
+    """Whether a chain that begins with `meaning` can end at a symbol of TensorFlow or the shim."""
+    return root_of(meaning) is not None or meaning.partition(".")[0] == "tf_lossscale"
+
+
+def _foreign(meanings: frozenset[str]) -> bool:
+    return any(is_path(part) and part.split(".")[0] in LOOK_ALIKES for part in meanings)

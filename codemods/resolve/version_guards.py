@@ -1,0 +1,100 @@
+"""Version guards: two arms of a decision, one with the legacy API, one with the final one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Optional
+
+import libcst as cst
+
+from .legacy_symbols import Legacy
+from .program import Program, Reference
+
+__all__ = ["removable_arms", "version_arms"]
+
+_VERSION = re.compile(r"version|VERSION|hasattr|parse_version|tf2|TF2|is_tf|_tf_")
+
+
+def removable_arms(program: Program) -> frozenset[Reference]:
+    """The legacy references in an arm whose other arm is already final."""
+    found: set[Reference] = set()
+    for reference in program.references:
+        if reference.legacy.family == "final" or _is_v1_path(reference.legacy):
+            continue
+        for arm, others in version_arms(program, reference.node):
+            del arm
+            if any(_final_twin(program, reference, other) for other in others):
+                found.add(reference)
+                break
+    return frozenset([*found, *_behind(program, found)])
+
+
+def _behind(program: Program, references: Iterable[Reference]) -> set[Reference]:
+    """The references that names used in `references` were assigned: `LSO = tf.keras...`."""
+    behind: set[Reference] = set()
+    left = list(references)
+    while left:
+        reference = left.pop()
+        root = reference.root
+        for binding in reference.scope.bindings_of(root.value) if root is not None else ():
+            assigned = program.by_node.get(binding.value) if binding.value is not None else None
+            if assigned is not None and assigned not in behind:
+                behind.add(assigned)
+                left.append(assigned)
+    return behind
+
+
+def version_arms(
+    program: Program, node: cst.CSTNode
+) -> Iterator[tuple[cst.CSTNode, Sequence[cst.CSTNode]]]:
+    """The arms of version guards that `node` is in, each with the arms beside it."""
+    below = node
+    for above in program.ancestors(node):
+        arms: list[Optional[cst.CSTNode]] = []
+        if isinstance(above, (cst.If, cst.IfExp)):
+            if _VERSION.search(program.code(above.test)):
+                arms = [above.body, above.orelse]
+        elif isinstance(above, cst.Try) and any(
+            _catches_absence(program, handler) for handler in above.handlers
+        ):
+            arms = [above.body, *above.handlers]
+        if below in arms:
+            yield below, [arm for arm in arms if arm is not None and arm is not below]
+        below = above
+
+
+def _catches_absence(program: Program, handler: cst.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    names = program.code(handler.type)
+    return any(name in names for name in ("ImportError", "ModuleNotFound", "AttributeError"))
+
+
+def _is_v1_path(legacy: Legacy) -> bool:
+    return legacy.root == "v1" and legacy.family in ("v1", "cross-shard")
+
+
+def _final_twin(program: Program, reference: Reference, arm: cst.CSTNode) -> bool:
+    """Whether `arm` reaches what `reference` would be moved to."""
+    legacy = reference.legacy
+    for other in program.references:
+        if other is reference or not _inside(program, other.node, arm):
+            continue
+        if legacy.family == "experimental":
+            if other.legacy.family == "final" and _same_use(legacy.name, other.legacy.name):
+                return True
+        elif other.legacy.name == legacy.name and _is_v1_path(other.legacy):
+            return True
+    return any(
+        _same_use(legacy.name, name) and _inside(program, node, arm)
+        for node, name in program.migrated
+    )
+
+
+def _same_use(old: str, new: str) -> bool:
+    return new == ("set_global_policy" if old == "set_policy" else old)
+
+
+def _inside(program: Program, node: cst.CSTNode, arm: cst.CSTNode) -> bool:
+    return node is arm or any(above is arm for above in program.ancestors(node))

@@ -1,0 +1,261 @@
+"""How a line of import statements is written after some of its names changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Optional, Union
+
+import libcst as cst
+
+from ..resolve.tree import REMOVED, Edit, Parents
+
+__all__ = ["Change", "Line", "Lines"]
+
+Line = Union[cst.SimpleStatementLine, cst.SimpleStatementSuite]
+"""What small statements, imports among them, stand on."""
+
+_Small = cst.BaseSmallStatement
+_Changed = tuple[Optional[_Small], list[_Small]]
+"""A statement afterwards (None: gone), and the statements that it leaves behind it."""
+
+
+class Change(NamedTuple):
+    """What becomes of one import alias: a new path and local name, or None to go."""
+
+    path: Optional[str] = None
+    local: str = ""
+
+
+class Lines:
+    """Writes changes of imports as edits of the lines that they stand on."""
+
+    def __init__(
+        self,
+        parents: Parents,
+        changes: Mapping[cst.ImportAlias, Change],
+        found: dict[cst.CSTNode, list[Edit]],
+    ) -> None:
+        self._parents = parents
+        self._changes = changes
+        self._found = found
+        self._gone: dict[cst.SimpleStatementLine, None] = {}
+
+    def write(self, line: Line, behind: Mapping[cst.CSTNode, Sequence[str]]) -> None:
+        """Adds the edits of one line, with imports to put behind some of its statements."""
+        if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+            self._write_alone(line, behind.get(line.body[0], ()))
+        else:
+            self._write_joined(line, behind)
+
+    def put_before(self, compound: cst.CSTNode, statements: Sequence[str]) -> None:
+        """Puts imports before a compound statement."""
+        self._found.setdefault(compound, []).append(_putting_before(statements))
+
+    def close_up(self, modules: Sequence[Optional[cst.Module]]) -> None:
+        """Finishes when all lines are written: comments and blank lines above those that went."""
+        for line in reversed(list(self._gone)):
+            self._hand_on(line)
+        for module in modules:
+            if module is None or module.header:
+                continue
+            left = [statement for statement in module.body if statement not in self._gone]
+            if left and left[0] is not module.body[0]:
+                self._found.setdefault(left[0], []).append(_without_blank_lines)
+
+    def _hand_on(self, line: cst.SimpleStatementLine) -> None:
+        """Gives the comments above a line that goes to the next line that stays."""
+        leading = line.leading_lines
+        if not any(empty.comment for empty in leading):
+            return
+        block = self._parents[line]
+        assert isinstance(block, (cst.Module, cst.IndentedBlock))
+        index = next(i for i, statement in enumerate(block.body) if statement is line)
+        below = [one for one in block.body[index + 1 :] if one not in self._gone]
+        if below:
+            self._found.setdefault(below[0], []).append(_leading_with(leading))
+        else:
+            self._found.setdefault(block, []).append(_footer_with(leading))
+
+    def _write_alone(self, line: cst.SimpleStatementLine, after: Sequence[str]) -> None:
+        original = line.body[0]
+        kept, more = self._changed(original)
+        added = [*more, *_parsed(after)]
+        if kept is None and not added:
+            self._take_out(line)
+            return
+
+        def edit(old: cst.CSTNode) -> object:
+            assert isinstance(old, cst.SimpleStatementLine)
+            now = old.body[0] if kept is original else kept
+            first, *others = [*([now] if now is not None else []), *added]
+            head = old.with_changes(body=[_bare(first)])
+            return [head, *[cst.SimpleStatementLine([_bare(other)]) for other in others]]
+
+        self._found.setdefault(line, []).append(edit)
+
+    def _write_joined(
+        self,
+        line: Line,
+        behind: Mapping[cst.CSTNode, Sequence[str]],
+    ) -> None:
+        originals = list(line.body)
+        changed = [self._changed(statement) for statement in originals]
+        added = [_parsed(behind.get(statement, ())) for statement in originals]
+
+        def edit(old: cst.CSTNode) -> object:
+            assert isinstance(old, (cst.SimpleStatementLine, cst.SimpleStatementSuite))
+            body: list[_Small] = []
+            for index, now in enumerate(old.body):
+                kept, more = changed[index]
+                if kept is originals[index]:
+                    body.append(now)
+                elif kept is not None:
+                    body.append(kept.with_changes(semicolon=now.semicolon))
+                body.extend([*more, *added[index]])
+            return old.with_changes(body=_joined(body or [cst.Pass()]))
+
+        self._found.setdefault(line, []).append(edit)
+
+    def _take_out(self, line: cst.SimpleStatementLine) -> None:
+        block = self._parents[line]
+        assert isinstance(block, (cst.Module, cst.IndentedBlock))
+        left = [statement for statement in block.body if statement not in self._gone]
+        if isinstance(block, cst.IndentedBlock) and len(left) == 1:
+            self._found.setdefault(line, []).append(_passing)
+            return
+        self._gone[line] = None
+        self._found.setdefault(line, []).append(lambda old: REMOVED)
+
+    def _changed(self, statement: _Small) -> _Changed:
+        if isinstance(statement, cst.Import):
+            return _import_changed(statement, self._changes)
+        if isinstance(statement, cst.ImportFrom):
+            return _import_from_changed(statement, self._changes)
+        return statement, []
+
+
+def _import_changed(statement: cst.Import, changes: Mapping[cst.ImportAlias, Change]) -> _Changed:
+    if not any(alias in changes for alias in statement.names):
+        return statement, []
+    aliases = []
+    for alias in statement.names:
+        change = changes.get(alias)
+        if change is None:
+            aliases.append(alias)
+        elif change.path is not None:
+            aliases.append(alias.with_changes(name=_module(change.path)))
+    if not aliases:
+        return None, []
+    aliases[-1] = aliases[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return statement.with_changes(names=aliases), []
+
+
+def _import_from_changed(
+    statement: cst.ImportFrom, changes: Mapping[cst.ImportAlias, Change]
+) -> _Changed:
+    if isinstance(statement.names, cst.ImportStar):
+        return statement, []
+    if not any(alias in changes for alias in statement.names):
+        return statement, []
+    stay: list[cst.ImportAlias] = []
+    move: dict[str, list[cst.ImportAlias]] = {}
+    for alias in statement.names:
+        change = changes.get(alias)
+        if change is None:
+            stay.append(alias)
+        elif change.path is not None:
+            module, _, name = change.path.rpartition(".")
+            move.setdefault(module, []).append(_renamed(alias, name, change.local))
+    modules = list(move)
+    if stay or not modules:
+        kept = _with_aliases(statement, stay) if stay else None
+        return kept, [_from(module, move[module]) for module in modules]
+    first = _with_aliases(statement, move[modules[0]])
+    first = first.with_changes(module=_module(modules[0]), relative=[])
+    return first, [_from(module, move[module]) for module in modules[1:]]
+
+
+def _renamed(alias: cst.ImportAlias, name: str, local: str) -> cst.ImportAlias:
+    asname: Optional[cst.AsName] = None
+    if name != local:
+        asname = alias.asname or cst.AsName(cst.Name(local))
+        asname = asname.with_changes(name=cst.Name(local))
+    return alias.with_changes(name=cst.Name(name), asname=asname)
+
+
+def _with_aliases(statement: cst.ImportFrom, aliases: list[cst.ImportAlias]) -> cst.ImportFrom:
+    assert not isinstance(statement.names, cst.ImportStar)
+    last = aliases[-1].with_changes(comma=statement.names[-1].comma)
+    return statement.with_changes(names=[*aliases[:-1], last])
+
+
+def _from(module: str, aliases: list[cst.ImportAlias]) -> cst.ImportFrom:
+    plain = [alias.with_changes(comma=cst.MaybeSentinel.DEFAULT) for alias in aliases]
+    return cst.ImportFrom(module=_module(module), names=plain)
+
+
+def _module(path: str) -> Union[cst.Name, cst.Attribute]:
+    module = cst.parse_expression(path)
+    assert isinstance(module, (cst.Name, cst.Attribute))
+    return module
+
+
+def _parsed(statements: Sequence[str]) -> list[_Small]:
+    found: list[_Small] = []
+    for statement in statements:
+        line = cst.parse_statement(statement)
+        assert isinstance(line, cst.SimpleStatementLine)
+        found.extend(line.body)
+    return found
+
+
+def _joined(body: list[_Small]) -> list[_Small]:
+    """Statements on one line: a semicolon after each but the last."""
+    between = cst.Semicolon(whitespace_after=cst.SimpleWhitespace(" "))
+    most = [
+        part if isinstance(part.semicolon, cst.Semicolon) else part.with_changes(semicolon=between)
+        for part in body[:-1]
+    ]
+    return [*most, _bare(body[-1])]
+
+
+def _bare(statement: _Small) -> _Small:
+    return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+
+
+def _putting_before(statements: Sequence[str]) -> Edit:
+    def edit(old: cst.CSTNode) -> object:
+        assert isinstance(old, cst.BaseCompoundStatement)
+        first, *others = [cst.SimpleStatementLine([part]) for part in _parsed(statements)]
+        first = first.with_changes(leading_lines=old.leading_lines)
+        return [first, *others, old.with_changes(leading_lines=[])]
+
+    return edit
+
+
+def _passing(old: cst.CSTNode) -> object:
+    return old.with_changes(body=[cst.Pass()])
+
+
+def _leading_with(lines: Sequence[cst.EmptyLine]) -> Edit:
+    def edit(old: cst.CSTNode) -> object:
+        assert isinstance(old, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+        return old.with_changes(leading_lines=[*lines, *old.leading_lines])
+
+    return edit
+
+
+def _footer_with(lines: Sequence[cst.EmptyLine]) -> Edit:
+    def edit(old: cst.CSTNode) -> object:
+        assert isinstance(old, (cst.Module, cst.IndentedBlock))
+        return old.with_changes(footer=[*lines, *old.footer])
+
+    return edit
+
+
+def _without_blank_lines(old: cst.CSTNode) -> object:
+    assert isinstance(old, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    lines = list(old.leading_lines)
+    while lines and lines[0].comment is None:
+        del lines[0]
+    return old.with_changes(leading_lines=lines)

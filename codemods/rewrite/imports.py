@@ -1,0 +1,284 @@
+"""Import statements: sent elsewhere, taken out when nothing uses them, added where needed."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Optional
+
+import libcst as cst
+
+from ..resolve.attribute_path import way_from
+from ..resolve.legacy_symbols import is_namespace, legacy_of, root_of
+from ..resolve.program import Program
+from ..resolve.scopes import Binding, Scope, dotted
+from ..resolve.tree import Edit, walk
+from .import_lines import Change, Line, Lines
+
+__all__ = ["ImportEdits"]
+
+Variable = tuple[Scope, str]
+
+_SHIM = "tf_lossscale"
+_SHIM_NAMES = ("tfls", "tf_lossscale")
+_TENSORFLOW_NAMES = ("tf", "tensorflow")
+
+
+class _Anchor(NamedTuple):
+    """Where an import can go.
+
+    Attributes:
+      node: the import statement that it goes behind, or the compound statement that it precedes.
+      scope: where it is seen.
+    """
+
+    node: cst.CSTNode
+    scope: Scope
+
+
+class _Added(NamedTuple):
+    """An import that the edit brings: its text, the path, the name that it has here, the place."""
+
+    statement: str
+    path: str
+    local: str
+    anchor: _Anchor
+
+
+class ImportEdits:
+    """Collects what shall become of the imports of one program, then writes it as edits."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._changes: dict[cst.ImportAlias, Change] = {}
+        self._added: list[_Added] = []
+        self._needed: set[Variable] = set()
+        self._given: dict[str, str] = {}  # what the names that imports got mean
+        self._loads: dict[str, list[Scope]] = {}
+        for name, scope in program.scopes.loads.items():
+            self._loads.setdefault(name.value, []).append(scope)
+
+    def retarget(self, variable: Variable, path: str, uses: list[cst.Name]) -> str:
+        """Makes the imports of `variable` bring `path`; returns the name that it now has."""
+        owner, name = variable
+        wanted = path.rpartition(".")[2]
+        local = name
+        aliases = [one.node for one in owner.bindings[name] if one.kind == "import"]
+        plain = len(aliases) == len(owner.bindings[name]) and all(
+            isinstance(alias, cst.ImportAlias)
+            and alias.asname is None
+            and isinstance(self.program.parents[alias], cst.ImportFrom)
+            for alias in aliases
+        )
+        if (
+            plain
+            and wanted != name
+            and self._free(wanted, path, owner, [self._scope(use) for use in uses])
+        ):
+            local = wanted
+            self._given[local] = path
+        for alias in aliases:
+            assert isinstance(alias, cst.ImportAlias)
+            self._changes[alias] = Change(path, local)
+        self._needed.add(variable)
+        return local
+
+    def drop(self, variable: Variable) -> None:
+        """Takes out the imports of a name that nothing uses any more."""
+        owner, name = variable
+        if variable in self._needed or self._named_in_strings(name):
+            return
+        bindings = owner.bindings[name]
+        for binding in bindings:
+            if binding.kind != "import" or (len(bindings) > 1 and self._only_in_block(binding)):
+                return
+        for binding in bindings:
+            assert isinstance(binding.node, cst.ImportAlias)
+            self._changes.setdefault(binding.node, Change())
+
+    def drop_dotted(self, variable: Variable, left: set[str]) -> None:
+        """Takes out `import tensorflow.contrib...` where no remaining use goes through it."""
+        owner, name = variable
+        aliases = [
+            binding.node
+            for binding in owner.bindings[name]
+            if isinstance(binding.node, cst.ImportAlias) and binding.node.asname is None
+        ]
+        dotted_ones = [
+            alias
+            for alias in aliases
+            if isinstance(alias.name, cst.Attribute)
+            and isinstance(self.program.parents[alias], cst.Import)
+            and (is_namespace(dotted(alias.name)) or _contrib(dotted(alias.name)))
+        ]
+        going = [
+            alias
+            for alias in dotted_ones
+            if not any(f"{use}.".startswith(dotted(alias.name) + ".") for use in left)
+        ]
+        for index, alias in enumerate(going):
+            last_one = not index and len(going) == len(aliases)
+            self._changes[alias] = Change(name, name) if last_one else Change()
+
+    def name_for(self, target: str, scope: Scope, variable: Variable, by_name: bool) -> str:
+        """An expression for `target` in `scope`; adds an import beside that of `variable`."""
+        anchor = self._anchor(variable)
+        if by_name:
+            known = self._visible(target, scope)
+            if known is not None:
+                return known
+            module, _, name = target.rpartition(".")
+            if self._free(name, target, anchor.scope, [scope]):
+                self._add(anchor, f"from {module} import {name}", target, name)
+                return name
+        if target.startswith(_SHIM + "."):
+            package, names = _SHIM, _SHIM_NAMES
+        else:
+            through = self._through_tensorflow(target, scope)
+            if through is not None:
+                return through
+            package, names = "tensorflow", _TENSORFLOW_NAMES
+        local = self._visible(package, scope)
+        if local is None:
+            free = (name for name in names if self._free(name, package, anchor.scope, [scope]))
+            local = next(free, names[-1])
+            alias = "" if local == package else f" as {local}"
+            self._add(anchor, f"import {package}{alias}", package, local)
+        return f"{local}.{target[len(package) + 1 :]}"
+
+    def write(self, found: dict[cst.CSTNode, list[Edit]]) -> None:
+        """Adds the edits to `found`."""
+        self._merge()
+        changed_lines = Lines(self.program.parents, self._changes, found)
+        behind: dict[cst.CSTNode, list[str]] = {}
+        before: dict[cst.CSTNode, list[str]] = {}
+        for added in self._added:
+            node = added.anchor.node
+            is_import = isinstance(node, (cst.Import, cst.ImportFrom))
+            (behind if is_import else before).setdefault(node, []).append(added.statement)
+        for node, statements in before.items():
+            changed_lines.put_before(node, statements)
+        lines = {self._line(node): None for node in [*self._changes, *behind]}
+        for line in lines:
+            changed_lines.write(line, behind)
+        changed_lines.close_up(self.program.modules)
+
+    def _merge(self) -> None:
+        """Takes out imports that have become equal to an earlier one of the same block."""
+        seen: set[tuple[cst.CSTNode, Change]] = set()
+        for alias in [node for node in self.program.parents if isinstance(node, cst.ImportAlias)]:
+            change = self._changes.get(alias, Change())
+            if change.path is not None:
+                block = self.program.parents[self._line(alias)]
+                if (block, change) in seen:
+                    self._changes[alias] = Change()
+                seen.add((block, change))
+
+    # Where names are bound.
+
+    def _scope(self, name: cst.Name) -> Scope:
+        return self.program.scopes.loads[name]
+
+    def _free(self, name: str, path: str, owner: Scope, uses: list[Scope]) -> bool:
+        """Whether `name` for `path` in `owner` hides nothing else and is hidden from no use."""
+        if self._given.get(name, path) != path:
+            return False
+        if any(added.local == name and added.anchor.scope is owner for added in self._added):
+            return False
+        for use in [owner, *uses]:
+            for scope in use.chain():
+                if name in scope.bindings:
+                    return False
+                if scope is owner:
+                    break
+        return name not in self._loads
+
+    def _visible(self, path: str, scope: Scope) -> Optional[str]:
+        """The name under which exactly `path` is imported and seen from `scope`."""
+        around = list(scope.chain())
+        for added in self._added:
+            if added.path == path and added.anchor.scope in around:
+                return added.local
+        for place in around:
+            for name, bindings in place.bindings.items():
+                if (
+                    all(bind.kind == "import" and bind.path == path for bind in bindings)
+                    and scope.owner(name) is place
+                    and not any(bind.node in self._changes for bind in bindings)
+                ):
+                    self._needed.add((place, name))
+                    return name
+        return None
+
+    def _through_tensorflow(self, target: str, scope: Scope) -> Optional[str]:
+        candidates: list[tuple[int, str, str, Scope]] = []
+        for place in scope.chain():
+            for name, bindings in place.bindings.items():
+                if scope.owner(name) is not place:
+                    continue
+                if any(bind.kind != "import" or bind.node in self._changes for bind in bindings):
+                    continue
+                ways = {
+                    way_from(one.path, target) if _is_root(one.path) else None for one in bindings
+                }
+                way = ways.pop() if len(ways) == 1 else None
+                if way:
+                    candidates.append((way.count("."), name, way, place))
+        if not candidates:
+            return None
+        _, name, way, place = min(candidates, key=lambda candidate: candidate[:2])
+        self._needed.add((place, name))
+        return f"{name}.{way}"
+
+    def _anchor(self, variable: Variable) -> _Anchor:
+        owner, name = variable
+        bindings = owner.bindings[name]
+        imports = [binding for binding in bindings if binding.kind == "import"]
+        if not imports:
+            # Of `A if a else B`, too, the name that is imported.
+            for node in walk(bindings[0].value) if bindings[0].value is not None else ():
+                below = isinstance(node, cst.Name) and bindings[0].scope.owner(node.value)
+                if isinstance(node, cst.Name) and below and below.bindings.get(node.value):
+                    return self._anchor((below, node.value))
+            raise AssertionError("a path that rests on no import")
+        statement = self.program.parents[imports[0].node]
+        if len(imports) > 1:
+            for above in self.program.ancestors(statement):
+                if above is owner.node or isinstance(above, cst.Module):
+                    break
+                if isinstance(above, cst.BaseCompoundStatement):
+                    statement = above
+        return _Anchor(statement, owner)
+
+    def _add(self, anchor: _Anchor, statement: str, path: str, local: str) -> None:
+        self._added.append(_Added(statement, path, local, anchor))
+
+    def _line(self, node: cst.CSTNode) -> Line:
+        for above in self.program.ancestors(node):
+            if isinstance(above, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+                return above
+        raise AssertionError("an import outside a statement")
+
+    def _only_in_block(self, binding: Binding) -> bool:
+        line = self._line(binding.node)
+        block = self.program.parents.get(line)
+        return isinstance(block, cst.IndentedBlock) and len(block.body) == 1
+
+    def _named_in_strings(self, name: str) -> bool:
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        for string in self.program.scopes.strings:
+            if string.value.strip("\"'bruBRU") == name:
+                return True
+            if word.search(string.value) and any(
+                isinstance(above, cst.Annotation) for above in self.program.ancestors(string)
+            ):
+                return True
+        return False
+
+
+def _is_root(path: str) -> bool:
+    root = root_of(path)
+    return root is not None and not root.rest
+
+
+def _contrib(path: str) -> bool:
+    return legacy_of(path) is not None or path.startswith("tensorflow.contrib.")

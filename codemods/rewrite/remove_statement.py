@@ -1,0 +1,65 @@
+"""Statements that an edit leaves without a use, taken out without losing a comment."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import libcst as cst
+
+from ..resolve.program import Program
+from ..resolve.reaching_values import body_of, loads_of
+from ..resolve.scopes import Binding
+from ..resolve.tree import REMOVED, Edit
+from .comments import comments_in
+
+__all__ = ["taken_out", "without_statement"]
+
+
+def without_statement(
+    program: Program, binding: Binding
+) -> Optional[tuple[tuple[cst.CSTNode, Edit], ...]]:
+    """The edits that take out the assignment of a name that is read once; None if it must stay."""
+    if len(loads_of(program, binding.scope, binding.name)) > 1:
+        return None
+    return taken_out(program, binding)
+
+
+def taken_out(program: Program, binding: Binding) -> Optional[tuple[tuple[cst.CSTNode, Edit], ...]]:
+    """The edits that take out a plain assignment; None of others, and where a comment would go."""
+    line = next(
+        (
+            one
+            for one in program.ancestors(binding.node)
+            if isinstance(one, cst.SimpleStatementLine)
+        ),
+        None,
+    )
+    if line is None or len(line.body) != 1:
+        return None
+    statement = line.body[0]
+    plain = (isinstance(statement, cst.Assign) and len(statement.targets) == 1) or isinstance(
+        statement, cst.AnnAssign
+    )
+    value = statement.value if isinstance(statement, (cst.Assign, cst.AnnAssign)) else None
+    if not plain or value is not binding.value or comments_in(statement):
+        return None
+    if line.trailing_whitespace.comment is not None:
+        return None
+    body = body_of(program, line)
+    if body is None:
+        return None
+    index = next(i for i, one in enumerate(body) if one is line)
+    if len(body) == 1:
+        return ((line, lambda old: old.with_changes(body=[cst.Pass()])),)
+    if not any(empty.comment for empty in line.leading_lines):
+        return ((line, lambda old: REMOVED),)
+    if index + 1 == len(body):
+        return None
+    leading = line.leading_lines
+    return (
+        (line, lambda old: REMOVED),
+        (
+            body[index + 1],
+            lambda old: old.with_changes(leading_lines=[*leading, *old.leading_lines]),
+        ),
+    )

@@ -1,0 +1,88 @@
+"""Proposals that give a symbol another path and leave everything else as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Optional
+
+import libcst as cst
+
+from ..model import Outcome
+from ..resolve.program import Program, Reference
+from ..resolve.version_guards import removable_arms
+from .proposal import Proposal
+
+__all__ = ["FINAL", "SHIM", "V1", "is_at", "move", "references", "shim_path"]
+
+SHIM = "tf_lossscale"
+V1 = "tensorflow.compat.v1"
+FINAL = "tensorflow.keras.mixed_precision"
+
+
+def references(program: Program, rule: str, family: str = "") -> Iterator[Reference]:
+    """The references that `rule` moves; those in a removable arm of a version guard stay."""
+    stay = program.shared(removable_arms)
+    for reference in program.references:
+        legacy = reference.legacy
+        wanted = legacy.rule == rule and family in ("", legacy.family)
+        if wanted and reference not in stay:
+            yield reference
+
+
+def shim_path(reference: Reference) -> str:
+    """The shim's twin of the path that the reference has now."""
+    legacy = reference.legacy
+    namespace = legacy.namespace
+    if (
+        legacy.family in ("v1", "cross-shard")
+        and (legacy.root == "v1" or namespace == "mixed_precision")
+        and not namespace.startswith("contrib.")
+    ):
+        # `tf.contrib` is there under `import tensorflow.compat.v1 as tf` too, in 1.15: one module
+        namespace = "compat.v1." + namespace
+    if legacy.never_existed and legacy.family == "cross-shard":
+        namespace = "compat.v1.tpu"
+    if legacy.family == "experimental":
+        namespace = "keras.mixed_precision.experimental"
+    return f"{SHIM}.{namespace}.{legacy.name}"
+
+
+def is_at(program: Program, reference: Reference, path: str) -> bool:
+    """Whether the reference already means exactly `path` by its own spelling."""
+    if isinstance(reference.node, cst.ImportAlias):
+        paths = {
+            binding.path
+            for binding in reference.scope.bindings.get(_local(reference.node), [])
+            if binding.node is reference.node
+        }
+    else:
+        paths = set(program.origins.of_expression(reference.node, reference.scope))
+    return paths == {path}
+
+
+def _local(alias: cst.ImportAlias) -> str:
+    name = alias.asname.name if alias.asname is not None else alias.name
+    assert isinstance(name, cst.Name)
+    return name.value
+
+
+def move(
+    program: Program,
+    reference: Reference,
+    path: str,
+    message: str,
+    outcome: Outcome = Outcome.SAFE,
+    group: Optional[str] = None,
+    code: str = "",
+) -> Proposal:
+    """Proposes that `reference` shall mean `path`."""
+    legacy = reference.legacy
+    return Proposal(
+        node=reference.node,
+        code=code or legacy.rule,
+        symbol=legacy.name,
+        outcome=outcome,
+        message=message,
+        moves=((reference, path),),
+        group=f"{legacy.family}.{legacy.name}" if group is None else group,
+    )

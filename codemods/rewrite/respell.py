@@ -1,0 +1,357 @@
+"""How a symbol's new path is written at each place, in the file's own style of imports.
+
+A name that was imported (or assigned) and whose uses all move to the same module is imported from
+there instead, and the uses stay as they are. Otherwise each use is written through a name that is
+already bound to TensorFlow, or through an import that is added beside the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Optional, Union
+
+import libcst as cst
+
+from ..resolve.attribute_path import way_from
+from ..resolve.legacy_symbols import root_of
+from ..resolve.program import NamespaceUse, Program, Reference
+from ..resolve.qualified_names import is_path
+from ..resolve.scopes import Binding, Scope
+from ..resolve.tree import Edit
+from .comments import keeping_comments
+from .imports import ImportEdits
+from .remove_statement import taken_out
+
+__all__ = ["spelled"]
+
+Variable = tuple[Scope, str]
+Place = Union[Reference, NamespaceUse]
+
+
+class _Use(NamedTuple):
+    """One load of a variable: the place that its chain leads to, and where that place moves."""
+
+    name: cst.Name
+    place: Optional[Place]
+    target: Optional[str]
+    gone: bool
+
+
+def spelled(
+    program: Program, moves: Mapping[Reference, str], gone: Iterable[Reference]
+) -> dict[cst.CSTNode, list[Edit]]:
+    """The edits that make every reference in `moves` mean its new path, imports included."""
+    return _Speller(program, moves, set(gone)).edits()
+
+
+class _Speller:
+    def __init__(
+        self, program: Program, moves: Mapping[Reference, str], gone: set[Reference]
+    ) -> None:
+        self.program = program
+        self.targets: dict[Place, str] = dict(moves.items())
+        self.gone = gone
+        self.imports = ImportEdits(program)
+        self.found: dict[cst.CSTNode, list[Edit]] = {}
+        self.uses: dict[Variable, list[cst.Name]] = {}
+        self.place_at: dict[cst.Name, Place] = {}
+        for reference in program.references:
+            if reference.root is not None:
+                self.place_at[reference.root] = reference
+        for space in program.namespaces:
+            self.place_at[space.root] = space
+        for name, scope in program.scopes.loads.items():
+            owner = scope.owner(name.value)
+            if owner is not None:
+                self.uses.setdefault((owner, name.value), []).append(name)
+        self.lost: dict[Variable, set[cst.Name]] = {}
+
+    def edits(self) -> dict[cst.CSTNode, list[Edit]]:
+        variables = self._concerned()
+        for variable in variables:
+            if all(binding.kind == "value" for binding in variable[0].bindings[variable[1]]):
+                self._alias(variable)
+        for variable in variables:
+            self._drop_alias(variable)
+        for variable in variables:
+            if any(binding.kind == "import" for binding in variable[0].bindings[variable[1]]):
+                self._imported(variable)
+        for variable in variables:
+            lost = self.lost.get(variable, set())
+            if lost and len(lost) == len(self.uses.get(variable, [])):
+                self.imports.drop(variable)
+            elif lost:
+                self.imports.drop_dotted(variable, self._left(variable, lost))
+        self.imports.write(self.found)
+        return self.found
+
+    def _concerned(self) -> list[Variable]:
+        """The variables that moved references come through, the inner before what they rest on."""
+        found: dict[Variable, None] = {}
+
+        def visit(name: cst.Name, scope: Scope) -> None:
+            owner = scope.owner(name.value)
+            if owner is None or (owner, name.value) in found:
+                return
+            found[owner, name.value] = None
+            for binding in owner.bindings[name.value]:
+                root = _root_name(binding.value) if binding.value is not None else None
+                if root is not None:
+                    visit(root, binding.scope)
+
+        for place in [*self.targets, *self.gone]:
+            if place.root is not None:
+                visit(place.root, place.scope)
+            else:
+                binding = self._binding_of(place)
+                found[binding.scope, binding.name] = None
+        return list(found)
+
+    def _binding_of(self, reference: Place) -> Binding:
+        for bindings in reference.scope.bindings.values():
+            for binding in bindings:
+                if binding.node is reference.node:
+                    return binding
+        raise AssertionError("an import without a binding")
+
+    def _uses(self, variable: Variable) -> list[_Use]:
+        found = []
+        for name in self.uses.get(variable, []):
+            place = self.place_at.get(name)
+            target = self.targets.get(place) if place is not None else None
+            gone = isinstance(place, Reference) and place in self.gone
+            found.append(_Use(name, place, target, gone))
+        return found
+
+    def _new_module(self, uses: list[_Use]) -> Optional[str]:
+        """The path that the variable can stand for so that most uses come out right.
+
+        None where a use stays as it is: then the variable must too.
+        """
+        paths: dict[str, int] = {}
+        for use in uses:
+            if use.gone:
+                continue
+            path = _base_of(use)
+            if path is None:
+                return None
+            paths[path] = paths.get(path, 0) + 1
+        return max(
+            paths, key=lambda path: (paths[path], not path.startswith("tf_lossscale")), default=None
+        )
+
+    def _alias(self, variable: Variable) -> None:
+        """A name that was assigned: `LSO = tf.contrib...`, `mp = tf.contrib.mixed_precision`."""
+        owner, name = variable
+        uses = self._uses(variable)
+        spaces = [
+            self._place_of(binding.value)
+            for binding in owner.bindings[name]
+            if binding.value is not None
+        ]
+        if spaces and all(isinstance(space, NamespaceUse) for space in spaces):
+            path = self._new_module(uses)
+            if path is not None:
+                for space in spaces:
+                    assert space is not None
+                    self.targets[space] = path
+                for use in uses:
+                    if _base_of(use) == path:
+                        self._keep_root(use, name)
+                    elif not use.gone:
+                        self._write_anew(variable, use)
+                return
+        stays = {self.targets.get(space) for space in spaces if space is not None}
+        for use in uses:
+            if use.gone:
+                self._lose(variable, use.name)
+            elif use.target is not None and {use.target} != stays:
+                self._write(variable, use)
+
+    def _drop_alias(self, variable: Variable) -> None:
+        """Takes out `mp = tf.train.experimental` when every use of it has gone."""
+        owner, name = variable
+        uses = self._uses(variable)
+        bindings = owner.bindings[name]
+        if not uses or not all(use.gone for use in uses) or len(bindings) > 1:
+            return
+        root = _root_name(bindings[0].value)
+        edits = taken_out(self.program, bindings[0]) if root is not None else None
+        below = bindings[0].scope.owner(root.value) if root is not None else None
+        if root is None or edits is None or below is None:
+            return
+        for node, edit in edits:
+            self.found.setdefault(node, []).append(edit)
+        self._lose((below, root.value), root)
+
+    def _place_of(self, value: Optional[cst.BaseExpression]) -> Optional[Place]:
+        root = _root_name(value) if value is not None else None
+        return self.place_at.get(root) if root is not None else None
+
+    def _imported(self, variable: Variable) -> None:
+        owner, name = variable
+        uses = self._uses(variable)
+        bindings = owner.bindings[name]
+        path = self._new_module(uses) if uses else None
+        if not uses:
+            targets = {
+                self.targets.get(self.program.by_node[binding.node])
+                for binding in bindings
+                if binding.node in self.program.by_node
+            }
+            path = targets.pop() if len(targets) == 1 else None
+        if path is not None and self._may_retarget(bindings, uses, path):
+            local = self.imports.retarget(variable, path, [use.name for use in uses])
+            for use in uses:
+                if _base_of(use) == path:
+                    self._keep_root(use, local)
+                elif not use.gone:
+                    self._write_anew(variable, use)
+            return
+        for use in uses:
+            if use.gone:
+                self._lose(variable, use.name)
+            elif use.target is not None:
+                self._write(variable, use)
+        for binding in bindings:  # an import that nothing here uses is still to be moved
+            if not uses and binding.node in self.program.by_node:
+                moved = self.targets.get(self.program.by_node[binding.node])
+                if moved is not None:
+                    self.imports.retarget(variable, moved, [])
+
+    def _may_retarget(self, bindings: list[Binding], uses: list[_Use], path: str) -> bool:
+        goal = root_of(path)
+        if goal is not None and not goal.rest:
+            return False
+        bindings = [binding for binding in bindings if not _is_none(binding)]
+        if not all(binding.kind == "import" for binding in bindings):
+            return False
+        for binding in bindings:
+            root = root_of(binding.path)
+            if root is None or not root.rest or root.rest == "keras" or path == binding.path:
+                return False
+        if uses and all(use.gone or self._through_own_chain(use) is not None for use in uses):
+            return False
+        return any(not use.gone for use in uses) or not uses
+
+    def _keep_root(self, use: _Use, local: str) -> None:
+        """Writes a use whose name will stand for the new module: only the last part may change."""
+        if use.gone or use.place is None or use.target is None:
+            return
+        suffix = _suffix(use.place.node)
+        new_suffix = use.target.split(".")[-len(suffix) :] if suffix else []
+        if use.name.value != local or suffix != new_suffix:
+            self._replace(use.place.node, ".".join([local, *new_suffix]))
+
+    def _write(self, variable: Variable, use: _Use) -> None:
+        """Writes a use on its own: keeps what it can of its chain, else finds or adds a name."""
+        assert use.place is not None
+        assert use.target is not None
+        kept = self._through_own_chain(use)
+        if kept is not None:
+            base, suffix = kept
+            self._replace_keeping(use.place.node, base, suffix)
+            return
+        self._write_anew(variable, use)
+
+    def _write_anew(self, variable: Variable, use: _Use) -> None:
+        assert use.place is not None
+        assert use.target is not None
+        self._lose(variable, use.name)
+        text = self.imports.name_for(
+            use.target, use.place.scope, variable, by_name=isinstance(use.place.node, cst.Name)
+        )
+        self._replace(use.place.node, text)
+
+    def _through_own_chain(self, use: _Use) -> Optional[tuple[cst.BaseExpression, str]]:
+        """The longest part of the chain from which the new path can be reached, and the way."""
+        assert use.place is not None
+        assert use.target is not None
+        node: Optional[cst.CSTNode] = use.place.node
+        while node is not None:
+            paths = self.program.origins.of_expression(node, use.place.scope)
+            ways = {way_from(path, use.target) if is_path(path) else None for path in paths}
+            if len(ways) == 1:
+                way = ways.pop()
+                if way is not None:
+                    assert isinstance(node, cst.BaseExpression)
+                    return node, way
+            node = node.value if isinstance(node, cst.Attribute) else None
+        return None
+
+    def _lose(self, variable: Variable, name: cst.Name) -> None:
+        self.lost.setdefault(variable, set()).add(name)
+
+    def _left(self, variable: Variable, lost: set[cst.Name]) -> set[str]:
+        """The dotted paths that the remaining uses of a variable go through."""
+        left = set()
+        for name in self.uses.get(variable, []):
+            if name in lost:
+                continue
+            parts = [name.value]
+            node: cst.CSTNode = name
+            parent = self.program.parents.get(node)
+            while isinstance(parent, cst.Attribute) and parent.value is node:
+                parts.append(parent.attr.value)
+                node, parent = parent, self.program.parents.get(parent)
+            left.add(".".join(parts))
+        return left
+
+    def _replace(self, node: cst.CSTNode, text: str) -> None:
+        base, _, rest = text.partition(".")
+        self._replace_keeping(node, cst.Name(base), rest)
+
+    def _replace_keeping(self, node: cst.CSTNode, base: cst.BaseExpression, suffix: str) -> None:
+        """Puts `suffix` on `base`, which may be a part of the chain `node`; it stays as it is."""
+        names = suffix.split(".") if suffix else []
+        if base is node and not names:
+            return
+
+        def edit(old: cst.CSTNode) -> object:
+            assert isinstance(old, (cst.Name, cst.Attribute))
+            links = {link.attr.value: link for link in _links(old, base)}
+            new = base
+            for name in names:
+                like = links.get(name) or cst.Attribute(new, cst.Name(name))
+                new = like.with_changes(value=new, lpar=[], rpar=[])
+            new = keeping_comments(old, new) or new
+            return new if new is base else new.with_changes(lpar=old.lpar, rpar=old.rpar)
+
+        self.found.setdefault(node, []).append(edit)
+
+
+def _is_none(binding: Binding) -> bool:
+    """Whether the binding only says that there is nothing: `except ImportError: name = None`."""
+    return isinstance(binding.value, cst.Name) and binding.value.value == "None"
+
+
+def _base_of(use: _Use) -> Optional[str]:
+    """What the first name of a use must stand for so that its chain leads to its target."""
+    if use.place is None or use.target is None:
+        return None
+    depth = len(_suffix(use.place.node))
+    parts = use.target.split(".")
+    return ".".join(parts[: len(parts) - depth]) if depth < len(parts) else None
+
+
+def _links(chain: cst.CSTNode, base: cst.CSTNode) -> list[cst.Attribute]:
+    """The attributes of `chain` down to `base`, the outermost first."""
+    found = []
+    while chain is not base and isinstance(chain, cst.Attribute):
+        found.append(chain)
+        chain = chain.value
+    return found
+
+
+def _suffix(node: cst.CSTNode) -> list[str]:
+    names = []
+    while isinstance(node, cst.Attribute):
+        names.append(node.attr.value)
+        node = node.value
+    return names[::-1]
+
+
+def _root_name(node: Optional[cst.CSTNode]) -> Optional[cst.Name]:
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    return node if isinstance(node, cst.Name) else None

@@ -1,0 +1,3 @@
+"""LS1: `tf.contrib.mixed_precision`."""
+
+__all__: "list[str]" = []

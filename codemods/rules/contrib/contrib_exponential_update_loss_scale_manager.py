@@ -1,0 +1,142 @@
+"""Moves `tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager` to the shim's class.
+
+`tf.contrib` was removed in TensorFlow 2.0. By default this manager gathers two steps with a
+non-finite gradient, then multiplies the scale by 0.8; no later class does either, and hand
+migrations to `DynamicLossScale` changed the numbers. `--unsafe` writes `DynamicLossScale` where the
+numbers are the same: `decr_every_n_nan_or_inf=1` and `decr_ratio` the inverse of `incr_ratio`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+from ._family import proposals
+
+__all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the twin for every reference."""
+    yield from proposals(program, "LS102")
+
+
+RULE = Rule(
+    codes={"LS102": "tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager"},
+    summary="contrib ExponentialUpdateLossScaleManager to the shim",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
+    examples=(
+        Example(
+            "not from npu_bridge by name",
+            """\
+            from npu_bridge.npu_init import ExponentialUpdateLossScaleManager
+
+            manager = ExponentialUpdateLossScaleManager(2**32, 1000, 2, 2.0, 0.5)
+            """,
+        ),
+        Example(
+            "not from paddle",
+            """\
+            from paddle.fluid.contrib import mixed_precision
+
+            opt = mixed_precision.decorate(opt, use_dynamic_loss_scaling=True)
+            """,
+        ),
+        Example(
+            "one of two managers by a branch",
+            """\
+            from tensorflow.contrib.mixed_precision import (
+                ExponentialUpdateLossScaleManager,
+                FixedLossScaleManager,
+                LossScaleOptimizer,
+            )
+
+            def wrap(opt, scale):
+                if scale is None:
+                    manager = ExponentialUpdateLossScaleManager(2 ** 32, 1000)
+                else:
+                    manager = FixedLossScaleManager(scale)
+                return LossScaleOptimizer(opt, manager)
+            """,
+            """\
+            from tf_lossscale.contrib.mixed_precision import (
+                ExponentialUpdateLossScaleManager,
+                FixedLossScaleManager,
+                LossScaleOptimizer,
+            )
+
+            def wrap(opt, scale):
+                if scale is None:
+                    manager = ExponentialUpdateLossScaleManager(2 ** 32, 1000)
+                else:
+                    manager = FixedLossScaleManager(scale)
+                return LossScaleOptimizer(opt, manager)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "a deep import",
+            """\
+            from tensorflow_core.contrib.mixed_precision.python.loss_scale_manager import (
+                ExponentialUpdateLossScaleManager as Manager,
+            )
+
+            manager = Manager(init_loss_scale=2**32, incr_every_n_steps=1000)
+            """,
+            """\
+            from tf_lossscale.contrib.mixed_precision import (
+                ExponentialUpdateLossScaleManager as Manager,
+            )
+
+            manager = Manager(init_loss_scale=2**32, incr_every_n_steps=1000)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "unsafe where the numbers are the same",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
+                init_loss_scale=2.0 ** 15,
+                incr_every_n_steps=2000,  # as in the paper
+                decr_every_n_nan_or_inf=1,
+                incr_ratio=4.0,
+                decr_ratio=0.25,
+            )
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+
+            manager = tf.mixed_precision.DynamicLossScale(
+                initial_loss_scale=2.0 ** 15,
+                increment_period=2000,  # as in the paper
+                multiplier=4.0,
+            )
+            """,
+            Outcome.UNSAFE,
+            unsafe=True,
+            says="checkpoints",
+        ),
+        Example(
+            "the shim where they are not, even if unsafe is asked for",
+            """\
+            from tensorflow.contrib import mixed_precision as mp
+
+            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
+            """,
+            """\
+            from tf_lossscale.contrib import mixed_precision as mp
+
+            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
+            """,
+            Outcome.SAFE,
+            unsafe=True,
+        ),
+    ),
+)

@@ -1,0 +1,143 @@
+"""Moves `tf.contrib.mixed_precision.FixedLossScaleManager` to the shim's class.
+
+`tf.contrib` was removed in TensorFlow 2.0. The class whose name is nearest, `FixedLossScale`,
+applies steps whose gradients overflow, where this one skips them: measured on TensorFlow 1.15, the
+weights become `-inf` at the first overflow. So the shim is the faithful answer, and
+`FixedLossScale` is the one of `--unsafe`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+from ._family import proposals
+
+__all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the twin for every reference."""
+    yield from proposals(program, "LS101")
+
+
+RULE = Rule(
+    codes={"LS101": "tf.contrib.mixed_precision.FixedLossScaleManager"},
+    summary="contrib FixedLossScaleManager to the shim",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
+    examples=(
+        Example(
+            "not from mindspore",
+            """\
+            from mindspore import FixedLossScaleManager
+
+            manager = FixedLossScaleManager(128.0)
+            """,
+        ),
+        Example(
+            "not from npu_bridge by a star import",
+            """\
+            import tensorflow as tf
+            from npu_bridge.npu_init import *
+
+            manager = FixedLossScaleManager(loss_scale=128.0)
+            """,
+        ),
+        Example(
+            "not where the name is a parameter",
+            """\
+            import tensorflow as tf
+
+            def build(FixedLossScaleManager):
+                return FixedLossScaleManager(8.0)
+            """,
+        ),
+        Example(
+            "a positional value",
+            """\
+            import tensorflow as tf
+
+            manager = tf.contrib.mixed_precision.FixedLossScaleManager(128.0)
+            opt = tf.train.AdamOptimizer()
+            opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128.0)
+            opt = tf.train.AdamOptimizer()
+            opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "a lazy import stays in its function",
+            """\
+            import tensorflow as tf
+
+            def gpu(optimizer, scale):
+                from tensorflow.contrib.mixed_precision import FixedLossScaleManager
+                from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+                return LossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
+
+            def npu(optimizer, scale):
+                from npu_bridge.estimator.npu.npu_loss_scale_manager import FixedLossScaleManager
+                from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
+                return NPULossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
+            """,
+            """\
+            import tensorflow as tf
+
+            def gpu(optimizer, scale):
+                from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
+                from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
+                return LossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
+
+            def npu(optimizer, scale):
+                from npu_bridge.estimator.npu.npu_loss_scale_manager import FixedLossScaleManager
+                from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
+                return NPULossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "the unsafe twin, where asked for",
+            """\
+            import tensorflow as tf
+
+            manager = tf.contrib.mixed_precision.FixedLossScaleManager(loss_scale=128.0)
+            o = tf.contrib.mixed_precision.LossScaleOptimizer(o, loss_scale_manager=manager)
+            """,
+            """\
+            import tensorflow as tf
+
+            manager = tf.compat.v1.mixed_precision.FixedLossScale(loss_scale_value=128.0)
+            o = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(o, loss_scale=manager)
+            """,
+            Outcome.UNSAFE,
+            unsafe=True,
+            says="NaN",
+        ),
+        Example(
+            "never the unsafe twin for the shim",
+            """\
+            import tensorflow as tf
+
+            manager = tf.contrib.mixed_precision.FixedLossScaleManager(128.0)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128.0)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+            unsafe=True,
+        ),
+    ),
+)

@@ -1,0 +1,119 @@
+"""Moves `tf.contrib.mixed_precision.LossScaleOptimizer` to the shim's class of the same behaviour.
+
+`tf.contrib` was removed in TensorFlow 2.0 (release notes, "tf.contrib has been removed"), and no
+later class does what this one does: it skips a step with a non-finite gradient whatever the
+manager, and leaves `global_step` alone on it. With `--unsafe`, and where every manager of the file
+has a near twin, it becomes `tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+from ._family import proposals
+
+__all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the twin for every reference."""
+    yield from proposals(program, "LS103")
+
+
+RULE = Rule(
+    codes={"LS103": "tf.contrib.mixed_precision.LossScaleOptimizer"},
+    summary="contrib LossScaleOptimizer to the shim",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
+    examples=(
+        Example(
+            "not a class of the program's own",
+            """\
+            import tensorflow as tf
+
+            class LossScaleOptimizer(tf.train.Optimizer):
+                pass
+
+            opt = LossScaleOptimizer()
+            """,
+        ),
+        Example(
+            "not from npu_bridge",
+            """\
+            from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
+            from npu_bridge.npu_init import *
+
+            opt = NPULossScaleOptimizer(opt, FixedLossScaleManager(128.0))
+            """,
+        ),
+        Example(
+            "not an attribute of something else called tf",
+            """\
+            import threefive as tf
+
+            opt = tf.mixed_precision.scale(opt)
+            """,
+        ),
+        Example(
+            "not in comments and strings",
+            '''\
+            import tensorflow as tf
+
+            # opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+            """See tf.contrib.mixed_precision.LossScaleOptimizer for how."""
+            ''',
+        ),
+        Example(
+            "wraps as before",
+            """\
+            import tensorflow as tf
+
+            opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+            tf.train.Saver()
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+            tf.train.Saver()
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "an import is sent to the shim",
+            """\
+            from tensorflow.contrib.mixed_precision import LossScaleOptimizer as LSO
+
+            opt = LSO(opt, manager)
+            """,
+            """\
+            from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer as LSO
+
+            opt = LSO(opt, manager)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "a base class keeps the names it overrides",
+            """\
+            import tensorflow as tf
+
+            class Logged(tf.contrib.mixed_precision.LossScaleOptimizer):
+                pass
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            class Logged(tfls.contrib.mixed_precision.LossScaleOptimizer):
+                pass
+            """,
+            Outcome.SAFE,
+        ),
+    ),
+)

@@ -1,0 +1,210 @@
+"""Moves `CrossShardOptimizer` from any legacy path to `tf.compat.v1.tpu` (or to the shim).
+
+`tf.contrib.tpu` and `tf.tpu` went with TensorFlow 2.0; `tf.compat.v1.tpu.CrossShardOptimizer` is
+the same class, from 1.14 to today. It needs a TPU: on GPUs and CPUs its collective has no kernel
+(`No OpKernel ... CrossReplicaSum`), which is reported also where the path needs no change. The
+shim's class (`--to shim`) averages there too. Gradients from `tf.gradients` are summed, not
+averaged, by both, as they always were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+from ._family import proposals
+
+__all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the surviving path for every reference."""
+    yield from proposals(program, "LS501")
+
+
+RULE = Rule(
+    codes={"LS501": "CrossShardOptimizer"},
+    summary="CrossShardOptimizer to tf.compat.v1.tpu",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
+    examples=(
+        Example(
+            "not where it is at its last path, but that it needs a TPU is reported",
+            """\
+            import tensorflow as tf
+            import tensorflow.compat.v1 as tf1
+
+            opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
+            opt = tf1.tpu.CrossShardOptimizer(opt)
+            """,
+            None,
+            Outcome.SAFE,
+            says="--to shim",
+        ),
+        Example(
+            "not a local module of that name",
+            """\
+            import tpu_optimizer
+
+            opt = tpu_optimizer.Optimizer(opt)  # no CrossShardOptimizer
+            """,
+        ),
+        Example(
+            "not in comments",
+            """\
+            import tensorflow as tf
+
+            # opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+            """,
+        ),
+        Example(
+            "not in an f-string's text",
+            """\
+            import tensorflow as tf
+
+            print(f"use tf.contrib.tpu.CrossShardOptimizer, not {tf.__version__}")
+            """,
+        ),
+        Example(
+            "under a flag",
+            """\
+            import tensorflow as tf
+
+            if use_tpu:
+                optimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer)
+            """,
+            """\
+            import tensorflow as tf
+
+            if use_tpu:
+                optimizer = tf.compat.v1.tpu.CrossShardOptimizer(optimizer)
+            """,
+            Outcome.SAFE,
+            says="--to shim",
+        ),
+        Example(
+            "an imported module that is used for more",
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.contrib import tpu as contrib_tpu
+
+            optimizer = contrib_tpu.CrossShardOptimizer(optimizer)
+            spec = contrib_tpu.TPUEstimatorSpec(mode)
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.contrib import tpu as contrib_tpu
+
+            optimizer = tf.tpu.CrossShardOptimizer(optimizer)
+            spec = contrib_tpu.TPUEstimatorSpec(mode)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "an imported module that is used for nothing else",
+            """\
+            from tensorflow.contrib.tpu.python.tpu import tpu_optimizer
+
+            optimizer = tpu_optimizer.CrossShardOptimizer(optimizer)
+            """,
+            """\
+            from tensorflow.compat.v1 import tpu
+
+            optimizer = tpu.CrossShardOptimizer(optimizer)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "a path that never existed",
+            """\
+            import tensorflow.compat.v1 as tf
+            import tensorflow.compat.v1.estimator as tf_estimator
+
+            optimizer = tf_estimator.tpu.CrossShardOptimizer(optimizer)
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+
+            optimizer = tf.tpu.CrossShardOptimizer(optimizer)
+            """,
+            Outcome.SAFE,
+            says="a bug found",
+        ),
+        Example(
+            "an alias by assignment, and the check that uses it",
+            """\
+            import tensorflow as tf
+
+            CrossShardOptimizer = tf.contrib.tpu.CrossShardOptimizer
+
+            def wrap(opt):
+                return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
+            """,
+            """\
+            import tensorflow as tf
+
+            CrossShardOptimizer = tf.compat.v1.tpu.CrossShardOptimizer
+
+            def wrap(opt):
+                return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "chains of compat",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "contrib below compat.v1, as tf_upgrade_v2 leaves it",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "one of two, chosen at run time",
+            """\
+            from tensorflow.contrib.tpu import CrossShardOptimizer
+
+            def keep(opt):
+                return opt
+
+            wrap = CrossShardOptimizer if use_tpu else keep
+            opt = wrap(opt)
+            """,
+            """\
+            from tf_lossscale.contrib.tpu import CrossShardOptimizer
+
+            def keep(opt):
+                return opt
+
+            wrap = CrossShardOptimizer if use_tpu else keep
+            opt = wrap(opt)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+    ),
+)

@@ -1,0 +1,289 @@
+"""What a loss-scale argument says, put as the arguments of the final Keras class.
+
+Where the source shows all of it, the loss scale vanishes into those arguments; where it cannot be
+said at all, a person must decide; otherwise it is left to `from_loss_scale` at run time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+import libcst as cst
+
+from ...resolve.program import Program, Reference
+from ...resolve.reaching_values import body_of, loads_of, statement_of, sure_values_of_attribute
+from ...resolve.scopes import Binding
+from ...resolve.tree import Edit, walk
+from ...rewrite.arguments import constant, matched
+from ...rewrite.remove_statement import without_statement
+
+__all__ = ["Said", "has_other_multiplier", "said", "trouble"]
+
+_DYNAMIC_DEFAULTS = {"initial_loss_scale": 2.0**15, "increment_period": 2000}
+_FINAL_NAMES = {"initial_loss_scale": "initial_scale", "increment_period": "dynamic_growth_steps"}
+
+
+class Said(NamedTuple):
+    """The arguments that say to the final class what a loss scale said."""
+
+    arguments: tuple[tuple[str, cst.BaseExpression], ...]
+    gone: tuple[Reference, ...] = ()
+    edits: tuple[tuple[cst.CSTNode, Edit], ...] = ()
+
+
+def trouble(program: Program, scale: cst.BaseExpression) -> str:
+    """Why a person must decide about this loss scale; empty where the rules can."""
+    value = constant(scale)
+    if value == (None,):
+        return "a loss scale of None was an error in every version: decide what was meant"
+    for node in walk(scale):
+        if (
+            isinstance(node, cst.Attribute)
+            and node.attr.value == "loss_scale"
+            and _is_policy(program, node.value)
+        ):
+            return (
+                "a policy no longer carries a loss scale: pass the values to "
+                "LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...) here"
+            )
+    call = _loss_scale_call(program, scale)
+    if isinstance(scale, cst.Name):
+        name = scale.value
+        bound = _bindings(program, scale)
+        calls = [_loss_scale_call(program, binding.value) for binding in bound]
+        if any(calls) and len(_other_uses(program, bound[0])) > 1:
+            return (
+                f"the loss scale `{name}` is used elsewhere too, and the final class keeps a state "
+                "of its own: read optimizer.loss_scale instead, then drop the object"
+            )
+        if any(calls) and _is_shared(program, scale, bound[0]):
+            return (
+                f"the loss scale `{name}` is shared by every optimizer that is made here, and each "
+                "of the final class has a state of its own: decide whether that will do"
+            )
+        if len(bound) == 1:
+            call = calls[0]
+    elif isinstance(scale, cst.Attribute):
+        values = sure_values_of_attribute(program, scale) or []
+        if any(_loss_scale_call(program, one) for one in values) and _reads(program, scale) > 1:
+            return (
+                f"`{program.code(scale)}` is used elsewhere too, and the final class keeps a state "
+                "of its own: read optimizer.loss_scale instead, then drop the object"
+            )
+    if call is not None and _has_other_multiplier(program, call):
+        return "the final class only doubles and halves: decide whether multiplier=2 will do"
+    return ""
+
+
+def has_other_multiplier(program: Program, scale: cst.BaseExpression) -> bool:
+    """Whether a dynamic loss scale, made here or bound once, has a factor other than 2."""
+    bound = _bindings(program, scale) if isinstance(scale, cst.Name) else []
+    call = _loss_scale_call(program, bound[0].value if len(bound) == 1 else scale)
+    return call is not None and _has_other_multiplier(program, call)
+
+
+def _has_other_multiplier(program: Program, call: cst.Call) -> bool:
+    found = _dynamic_arguments(call) if _is_dynamic(program, call) else None
+    multiplier = constant(found["multiplier"].value) if found and "multiplier" in found else None
+    return multiplier is not None and multiplier[0] != 2
+
+
+def said(program: Program, call: cst.Call, scale: cst.BaseExpression) -> Optional[Said]:
+    """What `scale`, an argument of `call`, says; None where that shows at run time only."""
+    value = constant(scale)
+    if value is not None:
+        return _of_constant(value[0], scale)
+    made = _loss_scale_call(program, scale)
+    if made is not None:
+        return _of_call(program, made)
+    if not isinstance(scale, cst.Name):
+        return None
+    bound = _bindings(program, scale)
+    if len(bound) != 1 or bound[0].value is None:
+        return None
+    binding = bound[0]
+    value = constant(binding.value)
+    if value is not None:
+        found = _of_constant(value[0], scale)
+        if found is None or found.arguments:
+            return found
+        return found._replace(edits=without_statement(program, binding) or ())
+    made = _loss_scale_call(program, binding.value)
+    if made is None or not _movable(program, made, binding, call):
+        return None
+    inlined = _of_call(program, made)
+    removal = without_statement(program, binding)
+    if inlined is None or removal is None:
+        return None
+    return inlined._replace(edits=removal)
+
+
+def _of_constant(value: object, scale: cst.BaseExpression) -> Optional[Said]:
+    if value == "dynamic":
+        return Said(())
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Said((("dynamic", cst.Name("False")), ("initial_scale", scale)))
+    return None
+
+
+def _of_call(program: Program, call: cst.Call) -> Optional[Said]:
+    gone = (program.by_node[call.func],)
+    if not _is_dynamic(program, call):
+        if len(call.args) != 1 or call.args[0].star:
+            return None
+        given = call.args[0]
+        value = constant(given.value)
+        if given.keyword is not None and given.keyword.value != "loss_scale_value":
+            return None
+        if value is not None and (not isinstance(value[0], (int, float)) or value[0] < 1):
+            return None
+        return Said((("dynamic", cst.Name("False")), ("initial_scale", given.value)), gone)
+    found = _dynamic_arguments(call)
+    if found is None:
+        return None
+    if "multiplier" in found and constant(found["multiplier"].value) is None:
+        return None
+    arguments = []
+    for name, argument in found.items():
+        if name == "multiplier":
+            continue
+        value = constant(argument.value)
+        if value is None or value[0] != _DYNAMIC_DEFAULTS[name]:
+            arguments.append((_FINAL_NAMES[name], argument.value))
+    return Said(tuple(arguments), gone)
+
+
+def _dynamic_arguments(call: cst.Call) -> Optional[dict[str, cst.Arg]]:
+    return matched(call, ("initial_loss_scale", "increment_period", "multiplier"))
+
+
+def _is_dynamic(program: Program, call: cst.Call) -> bool:
+    return program.by_node[call.func].legacy.name == "DynamicLossScale"
+
+
+def _loss_scale_call(program: Program, node: Optional[cst.CSTNode]) -> Optional[cst.Call]:
+    """`node`, if it makes a TensorFlow loss scale."""
+    if not isinstance(node, cst.Call):
+        return None
+    reference = program.by_node.get(node.func)
+    if reference is None or reference.legacy.name not in ("DynamicLossScale", "FixedLossScale"):
+        return None
+    return node
+
+
+def _bindings(program: Program, name: cst.Name) -> list[Binding]:
+    scope = program.scopes.loads.get(name)
+    return scope.bindings_of(name.value) if scope is not None else []
+
+
+def _other_uses(program: Program, binding: Binding) -> list[cst.Name]:
+    """The reads of a variable that do more than ask whether it is there."""
+    return [
+        name
+        for name in loads_of(program, binding.scope, binding.name)
+        if not _only_asks(program, name)
+    ]
+
+
+def _only_asks(program: Program, name: cst.Name) -> bool:
+    parent = program.parents.get(name)
+    if isinstance(parent, (cst.If, cst.IfExp, cst.While)):
+        return parent.test is name
+    if isinstance(parent, cst.UnaryOperation):
+        return isinstance(parent.operator, cst.Not)
+    if isinstance(parent, cst.Comparison):
+        return all(isinstance(one.operator, (cst.Is, cst.IsNot)) for one in parent.comparisons)
+    return False
+
+
+def _reads(program: Program, attribute: cst.Attribute) -> int:
+    text = program.code(attribute)
+    owner = next(
+        (above for above in program.ancestors(attribute) if isinstance(above, cst.ClassDef)), None
+    )
+    if owner is None:
+        return 0
+    targets = {
+        target.target
+        for node in walk(owner)
+        if isinstance(node, cst.Assign)
+        for target in node.targets
+    }
+    return sum(
+        1
+        for node in walk(owner)
+        if isinstance(node, cst.Attribute)
+        and node not in targets
+        and node.attr.value == attribute.attr.value
+        and program.code(node) == text
+    )
+
+
+def _is_shared(program: Program, scale: cst.Name, binding: Binding) -> bool:
+    """Whether one loss scale is used several times, in a loop or in calls of a function."""
+    around_binding = set(program.ancestors(binding.node))
+    for owner in program.ancestors(scale):
+        if owner in around_binding:
+            return False
+        if isinstance(owner, (cst.For, cst.While, cst.BaseComp)):
+            return True
+        if isinstance(owner, cst.FunctionDef):
+            name = owner.name.value
+            calls = [load for load in program.scopes.loads if load.value == name]
+            if len(calls) + len(program.attributes(name)) > 1:
+                return True
+    return False
+
+
+def _is_policy(program: Program, node: cst.CSTNode) -> bool:
+    if isinstance(node, cst.Name):
+        return any(
+            binding.value is not None and _is_policy(program, binding.value)
+            for binding in _bindings(program, node)
+        )
+    if not isinstance(node, cst.Call):
+        return False
+    reference = program.by_node.get(node.func)
+    return reference is not None and reference.legacy.rule in ("LS602", "LS603", "LS604")
+
+
+def _movable(program: Program, made: cst.Call, binding: Binding, call: cst.Call) -> bool:
+    """Whether `made` means the same at `call` as where it stands."""
+    scope = next(
+        (program.scopes.loads[node] for node in walk(call.func) if isinstance(node, cst.Name)), None
+    )
+    for argument in made.args:
+        if constant(argument.value) is not None:
+            continue
+        if scope is not binding.scope:
+            return False
+        for node in walk(argument.value):
+            if isinstance(node, (cst.Attribute, cst.Subscript)):
+                if not _adjacent(program, binding.node, call):
+                    return False  # what lies between may change what it reads
+            elif isinstance(node, cst.Name):
+                if len(_bindings(program, node)) > 1:
+                    return False
+            elif not isinstance(node, _PURE):
+                return False
+    return True
+
+
+def _adjacent(program: Program, earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
+    first, second = statement_of(program, earlier), statement_of(program, later)
+    body = body_of(program, first) if first is not None else None
+    if body is None:
+        return False
+    index = next(i for i, one in enumerate(body) if one is first)
+    return index + 1 < len(body) and body[index + 1] is second
+
+
+_PURE = (
+    cst.Integer,
+    cst.Float,
+    cst.BinaryOperation,
+    cst.UnaryOperation,
+    cst.SimpleString,
+    cst.SubscriptElement,
+    cst.Index,
+)

@@ -1,0 +1,113 @@
+"""On the Keras 3 target, moves the final class to the shim's.
+
+Keras 3 (TensorFlow 2.16, release notes 2.16.1) has another class under the same name: no
+`get_scaled_loss`, `get_unscaled_gradients` or `loss_scale`; a scale that can reach 0 or infinity;
+only the first replica's gradients tested; `iterations` not advanced on a skipped step; a fixed
+scale refused. The shim's class subclasses it and keeps the Keras 2 methods and numbers. With
+`--unsafe` plain loops get the installed class itself: `scale_loss`, and no unscaling, as it
+unscales when it applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Outcome
+from ...resolve.program import Program, Reference
+from ...rewrite.proposal import Proposal
+from ...rewrite.rename import move, references
+from ..groups import KERAS_OPTIMIZERS
+from ..rule import Example, Rule
+from ._keras3_loops import final_class, plain_loops
+
+__all__ = ["RULE"]
+
+_MESSAGE = (
+    "Keras 3's class of this name has neither the methods nor the numbers of Keras 2's; "
+    "the shim's class keeps both"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the shim's class, unless the program is written for Keras 3's."""
+    if program.options.keras != 3 or program.attributes("scale_loss"):
+        return
+    if program.shared(plain_loops) is not None:
+        return  # the installed class stays; the loops change
+    for reference in references(program, "LS401", "final"):
+        if reference.legacy.root != "tf_keras" and not _repaired_elsewhere(program, reference):
+            yield move(program, reference, final_class(program), _MESSAGE, group=KERAS_OPTIMIZERS)
+
+
+def _repaired_elsewhere(program: Program, reference: Reference) -> bool:
+    call = program.call_of(reference.node)
+    return call is not None and any(
+        isinstance(argument.keyword, cst.Name) and argument.keyword.value == "loss_scale"
+        for argument in call.args
+    )
+
+
+RULE = Rule(
+    codes={"LS401": "tf.keras.mixed_precision.LossScaleOptimizer on Keras 3"},
+    summary="the final Keras LossScaleOptimizer to the shim's, for Keras 3",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
+    check=check,
+    examples=(
+        Example(
+            "not on Keras 2",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            """,
+        ),
+        Example(
+            "not tf_keras, which stays Keras 2",
+            """\
+            from tf_keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            """,
+            keras=3,
+        ),
+        Example(
+            "not a loop written for Keras 3",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            with tf.GradientTape() as tape:
+                loss = opt.scale_loss(loss_of(model(x), y))
+            """,
+            keras=3,
+        ),
+        Example(
+            "a loop with clipping stays as it is on the shim's class",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            with tf.GradientTape() as tape:
+                loss = opt.get_scaled_loss(loss_of(model(x), y))
+            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.trainable_variables))
+            grads, _ = tf.clip_by_global_norm(grads, 1.0)
+            opt.apply_gradients(zip(grads, model.trainable_variables))
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            with tf.GradientTape() as tape:
+                loss = opt.get_scaled_loss(loss_of(model(x), y))
+            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.trainable_variables))
+            grads, _ = tf.clip_by_global_norm(grads, 1.0)
+            opt.apply_gradients(zip(grads, model.trainable_variables))
+            """,
+            Outcome.SAFE,
+            keras=3,
+        ),
+    ),
+)

@@ -1,0 +1,100 @@
+"""On the Keras 3 target, reports `hasattr(opt, "get_scaled_loss")` and its like.
+
+Keras 3's own loss-scale optimizer (TensorFlow 2.16) has neither of the two methods, so that such a
+test is False there: the loss stays unscaled, and the gradients are divided by the scale all the
+same. The shim's class has the methods, but a file that only tests for them does not say which class
+it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ...rewrite.rename import SHIM
+from ..rule import Example, Rule
+
+__all__ = ["RULE"]
+
+_METHODS = ("get_scaled_loss", "get_unscaled_gradients")
+_TESTS = ("hasattr", "getattr")
+_MESSAGE = (
+    "on Keras 3's own class this method is missing, and gradients are divided by the scale though "
+    "nothing scaled the loss: make sure that the optimizer is of tf_lossscale's class, and test "
+    "with isinstance"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports each test for one of the methods by its name."""
+    if program.options.keras != 3 or program.options.target is Target.SHIM:
+        return
+    if any(one.legacy.name == "LossScaleOptimizer" for one in program.references):
+        return  # the optimizers are made here, and become the shim's
+    names = (name for scope in program.all_scopes() for name in scope.bindings.values())
+    if any(binding.path.startswith(SHIM) for bindings in names for binding in bindings):
+        return
+    for string in program.scopes.strings:
+        argument = program.parents.get(string)
+        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        if not isinstance(call, cst.Call) or program.code(call.func) not in _TESTS:
+            continue
+        if string.evaluated_value in _METHODS and argument in call.args[1:2]:
+            yield Proposal(
+                node=call,
+                code="LS404",
+                symbol=f"LossScaleOptimizer.{string.evaluated_value}",
+                outcome=Outcome.MANUAL,
+                message=_MESSAGE,
+            )
+
+
+RULE = Rule(
+    codes={"LS404": "a test for the methods that Keras 3's own class lacks"},
+    summary='hasattr(opt, "get_scaled_loss"), reported for Keras 3',
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
+    check=check,
+    examples=(
+        Example(
+            "not on Keras 2",
+            """\
+            if hasattr(opt, "get_scaled_loss"):
+                loss = opt.get_scaled_loss(loss)
+            """,
+        ),
+        Example(
+            "not where the optimizer is made, which becomes the shim's",
+            """\
+            from tf_keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            if hasattr(opt, "get_scaled_loss"):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            keras=3,
+        ),
+        Example(
+            "not a test for another name",
+            """\
+            print("get_scaled_loss")
+            names = getattr(opt, "names", "get_scaled_loss")
+            """,
+            keras=3,
+        ),
+        Example(
+            "a loop that takes any optimizer",
+            """\
+            if hasattr(opt, "get_scaled_loss"):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            None,
+            Outcome.MANUAL,
+            keras=3,
+            says="isinstance",
+        ),
+    ),
+)

@@ -1,0 +1,87 @@
+"""On the Keras 3 target, reports gradients that are applied without having been scaled.
+
+Keras 2's loss-scale optimizer applies gradients as they are. Keras 3's (TensorFlow 2.16) divides
+whatever it applies by the scale, so that the same loop hardly trains there; the shim's class cannot
+tell which of the two is meant and raises a RuntimeError. Only a person knows whether the scaling
+was forgotten or is not wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+from ._optimizer_type import is_keras_optimizer
+
+__all__ = ["RULE"]
+
+_SCALING = ("get_scaled_loss", "get_unscaled_gradients", "scale_loss")
+_MESSAGE = (
+    "nothing here scales these gradients, and Keras 3 divides what it applies by the scale: scale "
+    "the loss (get_scaled_loss, then get_unscaled_gradients), or apply them with "
+    "optimizer.inner_optimizer"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports each call on what is surely a loss-scale optimizer, in a program without scaling."""
+    options = program.options
+    if options.keras != 3 or options.target is Target.SHIM:
+        return
+    if any(program.attributes(name) for name in _SCALING):
+        return
+    for attribute in program.attributes("apply_gradients"):
+        call = program.call_of(attribute)
+        if call is not None and is_keras_optimizer(program, attribute.value):
+            yield Proposal(
+                node=call,
+                code="LS403",
+                symbol="LossScaleOptimizer.apply_gradients",
+                outcome=Outcome.MANUAL,
+                message=_MESSAGE,
+            )
+
+
+RULE = Rule(
+    codes={"LS403": "apply_gradients without scaling on Keras 3"},
+    summary="gradients that are applied without having been scaled, reported for Keras 3",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
+    check=check,
+    examples=(
+        Example(
+            "not on Keras 2, which applies them as they are",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+        ),
+        Example(
+            "not an optimizer without loss scaling",
+            """\
+            from tensorflow.keras.mixed_precision import Policy
+
+            opt = SGD()
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            keras=3,
+        ),
+        Example(
+            "never scaled",
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            None,
+            Outcome.MANUAL,
+            keras=3,
+            says="inner_optimizer",
+        ),
+    ),
+)

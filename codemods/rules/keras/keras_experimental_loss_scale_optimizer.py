@@ -1,0 +1,602 @@
+"""Moves `tf.keras.mixed_precision.experimental.LossScaleOptimizer` to the final class.
+
+TensorFlow 2.9 removed `tf.keras.mixed_precision.experimental` (release notes 2.9.0). The final
+class (2.4) takes `dynamic`, `initial_scale` and `dynamic_growth_steps` where the experimental one
+took a loss scale; it accepts nothing else, so constructors, `isinstance` checks and annotations of
+one file move together: the final class is not a subclass of the experimental one, and a check that
+stays behind switches loss scaling off. Where the loss scale shows at run time only, the shim's
+`from_loss_scale` decides then. On Keras 3 the shim's final class keeps the methods and the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Outcome, Target
+from ...resolve.escapes import is_handed_on
+from ...resolve.program import Program, Reference
+from ...rewrite.proposal import Proposal
+from ...rewrite.rename import move, references, shim_path
+from ..groups import KERAS_OPTIMIZERS
+from ..rule import Example, Rule
+from ._constructors import FINAL_CLASS, loss_scale_of, plan_of_wraps
+from ._keras3_loops import INSTALLED, final_class, final_outcome
+from ._loss_scale_argument import has_other_multiplier
+
+__all__ = ["RULE"]
+
+KERAS_2 = 2
+_SHIM = "the shim's class does what TensorFlow 2.8's did"
+_TOGETHER = "moves together with the constructors: the final class is no experimental one"
+_SUBCLASS = (
+    "a subclass of the experimental class: its constructor and private attributes differ from the "
+    "final class's; port it by hand, or use --to shim"
+)
+_STORED = (
+    "the class is stored under a name that is called elsewhere, where its arguments are not "
+    "followed: call it by its own name, then migrate again"
+)
+_HANDED_ON = (
+    "the class is handed on, and its arguments are given elsewhere: write the constructor call "
+    "out, then migrate again"
+)
+_MULTIPLIER = (
+    "the class only doubles and halves since TensorFlow 2.4, and so does the shim's, which refuses "
+    "another multiplier: decide whether 2 will do"
+)
+_OF_THE_CLASS = (
+    "from TensorFlow 2.9 on the final class only chooses among others and has no from_config: use "
+    "tf.keras.optimizers.deserialize, or --to shim"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the final class for every reference, or says why all must stay."""
+    if program.options.target is Target.SHIM:
+        for reference in references(program, "LS301", "experimental"):
+            yield move(program, reference, shim_path(reference), _SHIM)
+            yield from _refused_at_run_time(program, reference)
+        return
+    wraps = program.shared(plan_of_wraps)
+    outcome = final_outcome(program)
+    for reference in references(program, "LS301", "experimental"):
+        call = program.call_of(reference.node)
+        if call is not None:
+            wrap = wraps[call]
+            if not wrap.target:
+                yield _manual(reference, wrap.message)
+                continue
+            target, message = wrap.target, wrap.message
+            if target == FINAL_CLASS:
+                target = final_class(program)
+            if outcome is Outcome.UNSAFE:
+                message = f"{message}; {INSTALLED}"
+            proposal = move(program, reference, target, message, outcome, KERAS_OPTIMIZERS)
+            yield proposal._replace(edits=wrap.edits, gone=wrap.gone)
+        elif _is_base(program, reference.node):
+            yield _manual(reference, _SUBCLASS)
+        elif is_handed_on(program, reference.node):
+            yield _manual(reference, _HANDED_ON)
+        elif _is_called_elsewhere(program, reference):
+            yield _manual(reference, _STORED)
+        elif _is_asked_for_from_config(program, reference) and program.options.keras == KERAS_2:
+            yield _manual(reference, _OF_THE_CLASS)
+        else:
+            yield move(
+                program, reference, final_class(program), _TOGETHER, outcome, KERAS_OPTIMIZERS
+            )
+
+
+def _refused_at_run_time(program: Program, reference: Reference) -> Iterator[Proposal]:
+    """Reports a loss scale that the class has refused since TensorFlow 2.4, as the shim's does."""
+    call = program.call_of(reference.node)
+    scale = loss_scale_of(call) if call is not None else None
+    if scale is not None and has_other_multiplier(program, scale):
+        yield _manual(reference, _MULTIPLIER)._replace(node=scale, group="", blocks=False)
+
+
+def _manual(reference: Reference, message: str) -> Proposal:
+    return Proposal(
+        node=reference.node,
+        code="LS301",
+        symbol=reference.legacy.name,
+        outcome=Outcome.MANUAL,
+        message=message,
+        group=KERAS_OPTIMIZERS,
+        blocks=True,
+    )
+
+
+def _is_base(program: Program, node: cst.CSTNode) -> bool:
+    argument = program.parents.get(node)
+    owner = program.parents.get(argument) if argument is not None else None
+    return isinstance(owner, cst.ClassDef) and any(base is argument for base in owner.bases)
+
+
+def _is_called_elsewhere(program: Program, reference: Reference) -> bool:
+    """Whether the class is an attribute or a default that the program calls."""
+    parent = program.parents.get(reference.node)
+    if isinstance(parent, cst.Param):
+        loads = (name for name in program.scopes.loads if name.value == parent.name.value)
+        return any(program.call_of(name) is not None for name in loads)
+    if not isinstance(parent, cst.Assign):
+        return False
+    for one in parent.targets:
+        if isinstance(one.target, cst.Attribute):
+            stored = one.target.attr.value
+        elif isinstance(one.target, cst.Name) and reference.scope.kind == "class":
+            stored = one.target.value
+        else:
+            continue
+        if any(program.call_of(node) for node in program.attributes(stored)):
+            return True
+    return False
+
+
+def _is_asked_for_from_config(program: Program, reference: Reference) -> bool:
+    parent = program.parents.get(reference.node)
+    return isinstance(parent, cst.Attribute) and parent.attr.value == "from_config"
+
+
+RULE = Rule(
+    codes={"LS301": "tf.keras.mixed_precision.experimental.LossScaleOptimizer"},
+    summary="experimental Keras LossScaleOptimizer to the final class",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
+    check=check,
+    examples=(
+        Example(
+            "not the final class",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=8)
+            """,
+        ),
+        Example(
+            "not where the class itself makes an optimizer from a config",
+            """\
+            import tensorflow as tf
+
+            LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+            opt = LSO.from_config(config)
+            """,
+            outcome=Outcome.MANUAL,
+            says="deserialize",
+        ),
+        Example(
+            "not smdistributed's",
+            """\
+            from smdistributed.modelparallel.tensorflow import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt, 'dynamic')
+            """,
+        ),
+        Example(
+            "not apex's scale_loss",
+            """\
+            from apex import amp
+
+            with amp.scale_loss(loss, opt) as scaled_loss:
+                scaled_loss.backward()
+            """,
+        ),
+        Example(
+            "left where the multiplier is not two",
+            """\
+            import tensorflow as tf
+            mp = tf.keras.mixed_precision.experimental
+
+            scale = tf.mixed_precision.experimental.DynamicLossScale(multiplier=3.0)
+            opt = mp.LossScaleOptimizer(opt, scale)
+            print(isinstance(opt, mp.LossScaleOptimizer))
+            """,
+            None,
+            Outcome.MANUAL,
+            says="doubles and halves",
+        ),
+        Example(
+            "left where two optimizers share one loss scale",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            scale = tf.train.experimental.DynamicLossScale()
+            first = LossScaleOptimizer(first, scale)
+            second = LossScaleOptimizer(second, scale)
+            """,
+            None,
+            Outcome.MANUAL,
+            says="used elsewhere",
+        ),
+        Example(
+            "left where it is subclassed",
+            """\
+            import tensorflow as tf
+
+            class Clipping(tf.keras.mixed_precision.experimental.LossScaleOptimizer):
+                pass
+            """,
+            None,
+            Outcome.MANUAL,
+            says="subclass",
+        ),
+        Example(
+            "left where it is called through an attribute",
+            """\
+            import tensorflow as tf
+
+            class Trainer:
+                wrapper = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+
+                def wrap(self, opt):
+                    return self.wrapper(opt, "dynamic")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="stored",
+        ),
+        Example(
+            "left where it is handed on to be called elsewhere",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            def build(cls, opt):
+                return cls(opt, loss_scale=128)
+
+            opt = build(LossScaleOptimizer, tf.keras.optimizers.SGD())
+            """,
+            None,
+            Outcome.MANUAL,
+            says="handed on",
+        ),
+        Example(
+            "left where a table of classes holds it",
+            """\
+            import tensorflow as tf
+
+            WRAPPERS = {"amp": tf.keras.mixed_precision.experimental.LossScaleOptimizer}
+            opt = WRAPPERS["amp"](opt, "dynamic")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="handed on",
+        ),
+        Example(
+            "left where the loss scale is None",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, None)
+            """,
+            None,
+            Outcome.MANUAL,
+            says="None",
+        ),
+        Example(
+            "left where a policy carries the loss scale",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            opt = prec.LossScaleOptimizer(opt, prec.global_policy().loss_scale)
+            """,
+            None,
+            Outcome.MANUAL,
+            says="policy",
+        ),
+        Example(
+            "one of two callables that share their arguments",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            opt = (prec.LossScaleOptimizer if fp16 else keep)(opt, "dynamic")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="handed on",
+        ),
+        Example(
+            "a loop over callables",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            for wrap in (prec.LossScaleOptimizer, keep):
+                opt = wrap(opt, "dynamic")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="handed on",
+        ),
+        Example(
+            "one loss scale for every optimizer of a loop",
+            """\
+            import tensorflow as tf
+
+            prec = tf.keras.mixed_precision.experimental
+            scale = tf.mixed_precision.experimental.DynamicLossScale(8)
+            for opt in optimizers:
+                wrapped.append(prec.LossScaleOptimizer(opt, scale))
+            """,
+            None,
+            Outcome.MANUAL,
+            says="shared",
+        ),
+        Example(
+            "arguments of both classes",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+                opt, dynamic=True, loss_scale="dynamic"
+            )
+            """,
+            None,
+            Outcome.MANUAL,
+            says="both classes",
+        ),
+        Example(
+            "a check that is silenced holds the constructor back",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            opt = prec.LossScaleOptimizer(opt, "dynamic")
+            if isinstance(opt, prec.LossScaleOptimizer):  # lossscale: ignore[LS301] 2.3 only
+                scale = True
+            """,
+            None,
+            Outcome.MANUAL,
+            says="decided first",
+        ),
+        Example(
+            "dynamic by position",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "dynamic by keyword, with checks",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt, loss_scale="dynamic")
+            if isinstance(opt, mixed_precision.LossScaleOptimizer):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt)
+            if isinstance(opt, mixed_precision.LossScaleOptimizer):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "looked at among other classes, and by Keras when it loads",
+            """\
+            import tensorflow as tf
+
+            LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+            if isinstance(opt, (LSO, tf.keras.optimizers.SGD)):
+                model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
+            """,
+            """\
+            import tensorflow as tf
+
+            LSO = tf.keras.mixed_precision.LossScaleOptimizer
+            if isinstance(opt, (LSO, tf.keras.optimizers.SGD)):
+                model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "a number was a fixed scale",
+            """\
+            import tensorflow.keras.mixed_precision.experimental as mp
+
+            opt = mp.LossScaleOptimizer(opt, loss_scale=2 ** 10)
+            """,
+            """\
+            import tensorflow.keras.mixed_precision as mp
+
+            opt = mp.LossScaleOptimizer(opt, dynamic=False, initial_scale=2 ** 10)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "a fixed loss scale",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+                opt, tf.train.experimental.FixedLossScale(128.0)
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                opt, dynamic=False, initial_scale=128.0
+            )
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "a dynamic loss scale in place, one argument to a line",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+                tf.keras.optimizers.SGD(),
+                tf.mixed_precision.experimental.DynamicLossScale(8, increment_period=1000),
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                tf.keras.optimizers.SGD(),
+                initial_scale=8,
+                dynamic_growth_steps=1000,
+            )
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "a dynamic loss scale in a name used once",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision import experimental as mp
+
+            def wrap(opt):
+                # high on purpose
+                loss_scale = tf.mixed_precision.experimental.DynamicLossScale(
+                    initial_loss_scale=2.0**22, increment_period=20
+                )
+                opt = mp.LossScaleOptimizer(opt, loss_scale)
+                return opt
+            """,
+            """\
+            from tensorflow.keras import mixed_precision as mp
+
+            def wrap(opt):
+                # high on purpose
+                opt = mp.LossScaleOptimizer(opt, initial_scale=2.0**22, dynamic_growth_steps=20)
+                return opt
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "a loss scale that shows at run time",
+            """\
+            import tensorflow as tf
+
+            def wrap(opt, loss_scale):
+                return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, loss_scale)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def wrap(opt, loss_scale):
+                return tfls.keras.mixed_precision.from_loss_scale(opt, loss_scale)
+            """,
+            Outcome.SAFE,
+            says="run time",
+        ),
+        Example(
+            "an imported name that is called and checked",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            def wrap(opt, loss_scale):
+                if isinstance(opt, LossScaleOptimizer):
+                    return opt
+                return LossScaleOptimizer(opt, loss_scale)
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+            from tf_lossscale.keras.mixed_precision import from_loss_scale
+
+            def wrap(opt, loss_scale):
+                if isinstance(opt, LossScaleOptimizer):
+                    return opt
+                return from_loss_scale(opt, loss_scale)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "stars may carry the argument",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.from_loss_scale(opt, **settings)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "comments among the arguments stay",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+                opt,  # wrapped
+                loss_scale='dynamic',  # grows
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                opt,  # wrapped
+                # grows
+            )
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "the shim keeps the arguments",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "on Keras 3 the shim's final class",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(tf.keras.optimizers.SGD(), 128.0)
+            """,
+            """\
+            import tensorflow as tf
+            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(tf.keras.optimizers.SGD(), dynamic=False, initial_scale=128.0)
+            """,
+            Outcome.SAFE,
+            keras=3,
+        ),
+        Example(
+            "to the shim, with a multiplier that it refuses",
+            """\
+            import tensorflow as tf
+
+            scale = tf.mixed_precision.experimental.DynamicLossScale(multiplier=4.0)
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            scale = tfls.mixed_precision.experimental.DynamicLossScale(multiplier=4.0)
+            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+            says="multiplier",
+        ),
+    ),
+)

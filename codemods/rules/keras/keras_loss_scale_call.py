@@ -1,0 +1,253 @@
+"""Rewrites `optimizer.loss_scale()` to `optimizer.loss_scale`.
+
+Up to TensorFlow 2.3 the attribute was a loss scale to be called; since 2.4 (release notes 2.4.0) it
+is a float32 tensor, and the call raises a TypeError. Done only where the object is surely a Keras
+loss-scale optimizer: plenty of classes have a method of this name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...resolve.reaching_values import sure_value
+from ...rewrite.comments import keeping_comments
+from ...rewrite.proposal import Proposal
+from ..groups import KERAS_OPTIMIZERS
+from ..rule import Example, Rule
+from ._optimizer_type import is_keras_optimizer
+
+__all__ = ["RULE"]
+
+_PERHAPS = (
+    "where this is a Keras loss-scale optimizer, its loss scale is read since TensorFlow 2.4 "
+    "(optimizer.loss_scale), and calling it is a TypeError"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes to drop the parentheses of each sure call."""
+    for attribute in program.attributes("loss_scale"):
+        call = program.call_of(attribute)
+        if call is None or call.args:
+            continue
+        if not is_keras_optimizer(program, attribute.value):
+            if _may_be_one(program, attribute.value):
+                yield Proposal(
+                    node=call,
+                    code="LS302",
+                    symbol="LossScaleOptimizer.loss_scale",
+                    outcome=Outcome.MANUAL,
+                    message=_PERHAPS,
+                )
+            continue
+        yield Proposal(
+            node=call,
+            code="LS302",
+            symbol="LossScaleOptimizer.loss_scale",
+            outcome=Outcome.SAFE,
+            message="since TensorFlow 2.4 the loss scale is read, not called",
+            edits=((call, _uncalled),),
+            group="" if program.options.target is Target.SHIM else KERAS_OPTIMIZERS,
+        )
+
+
+def _may_be_one(program: Program, node: cst.BaseExpression) -> bool:
+    """Whether `node` can be an optimizer of this program, as far as can be seen."""
+    if not any(
+        reference.legacy.name == "LossScaleOptimizer" and reference.legacy.family == "experimental"
+        for reference in program.references
+    ):
+        return False
+    if not isinstance(node, cst.Name):
+        return isinstance(node, cst.Attribute)
+    binding = sure_value(program, node)
+    return node.value not in ("self", "cls") and (binding is None or binding.value is None)
+
+
+def _uncalled(node: cst.CSTNode) -> object:
+    assert isinstance(node, cst.Call)
+    function = node.func
+    read = keeping_comments(node, function)
+    if read is None or read is function:
+        return function.with_changes(
+            lpar=[*node.lpar, *function.lpar], rpar=[*function.rpar, *node.rpar]
+        )
+    # the comment stood between the call's parentheses; it needs some to stand in
+    left, right = node.lpar or [cst.LeftParen()], node.rpar or [cst.RightParen()]
+    return read.with_changes(lpar=left, rpar=right)
+
+
+RULE = Rule(
+    codes={"LS302": "loss_scale() of a Keras LossScaleOptimizer"},
+    summary="optimizer.loss_scale() to optimizer.loss_scale",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
+    check=check,
+    examples=(
+        Example(
+            "not a method of the program's own class",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            class Scaler:
+                def scale(self):
+                    return self.loss_scale()
+            """,
+        ),
+        Example(
+            "not where the optimizer may be another",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            def train(opt, fp16):
+                if fp16:
+                    opt = LossScaleOptimizer(opt)
+                print(opt.loss_scale())
+            """,
+        ),
+        Example(
+            "not a read",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            print(opt.loss_scale)
+            """,
+        ),
+        Example(
+            "not after the name is bound again",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            opt = Scaler(opt)
+            print(opt.loss_scale())
+            """,
+        ),
+        Example(
+            "not in a loop that binds the name again",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            for scaler in scalers:
+                print(opt.loss_scale())
+                opt = scaler
+            """,
+        ),
+        Example(
+            "not after it was unwrapped under the check",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            def log(opt):
+                if isinstance(opt, LossScaleOptimizer):
+                    opt = opt.inner_optimizer
+                    print(opt.loss_scale())
+            """,
+        ),
+        Example(
+            "an optimizer that a function is given",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            def log(opt):
+                print(opt.loss_scale())
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            def log(opt):
+                print(opt.loss_scale())
+            """,
+            Outcome.SAFE,
+            says="TypeError",
+        ),
+        Example(
+            "after the optimizer was wrapped",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.optimizers.SGD()
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+
+            def log():
+                print(float(opt.loss_scale()))
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.optimizers.SGD()
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+
+            def log():
+                print(float(opt.loss_scale))
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "a comment between the parentheses stays",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            scale = opt.loss_scale(  # now
+            )
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            scale = (opt  # now
+                .loss_scale)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "an attribute of the class",
+            """\
+            from tensorflow.keras.mixed_precision import experimental
+
+            class Trainer:
+                def __init__(self, optimizer):
+                    self.optimizer = experimental.LossScaleOptimizer(optimizer, "dynamic")
+
+                def log(self):
+                    return self.optimizer.loss_scale()
+            """,
+            """\
+            from tensorflow.keras import mixed_precision
+
+            class Trainer:
+                def __init__(self, optimizer):
+                    self.optimizer = mixed_precision.LossScaleOptimizer(optimizer)
+
+                def log(self):
+                    return self.optimizer.loss_scale
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "under an isinstance check, for the shim",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            def log(opt):
+                return opt.loss_scale() if isinstance(opt, LossScaleOptimizer) else 1.0
+            """,
+            """\
+            import tensorflow as tf
+            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            def log(opt):
+                return opt.loss_scale if isinstance(opt, LossScaleOptimizer) else 1.0
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+    ),
+)

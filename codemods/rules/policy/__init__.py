@@ -1,0 +1,3 @@
+"""LS6: the experimental policies."""
+
+__all__: "list[str]" = []

@@ -1,0 +1,63 @@
+"""Moves `experimental.global_policy` to `tf.keras.mixed_precision.global_policy`.
+
+TensorFlow 2.9 removed the experimental module (release notes 2.9.0); the final function is there
+since 2.4. What it returns no longer has a `loss_scale` (LS605).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+from ._family import proposals
+
+__all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the final function for every reference."""
+    yield from proposals(program, "LS603", "the same function, without the word experimental")
+
+
+RULE = Rule(
+    codes={"LS603": "tf.keras.mixed_precision.experimental.global_policy"},
+    summary="global_policy to the final function",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
+    check=check,
+    examples=(
+        Example(
+            "not the final function",
+            """\
+            import tensorflow as tf
+
+            print(tf.keras.mixed_precision.global_policy().compute_dtype)
+            """,
+        ),
+        Example(
+            "not a name bound to something else in the function",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            def f(global_policy):
+                return global_policy()
+            """,
+        ),
+        Example(
+            "a read of the dtype",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as mixed_precision
+
+            dtype = mixed_precision.global_policy().compute_dtype
+            """,
+            """\
+            from tensorflow.keras import mixed_precision
+
+            dtype = mixed_precision.global_policy().compute_dtype
+            """,
+            Outcome.SAFE,
+        ),
+    ),
+)

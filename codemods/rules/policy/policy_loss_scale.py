@@ -1,0 +1,95 @@
+"""Reports `policy.loss_scale`, which final policies do not have.
+
+The final policy (TensorFlow 2.4) carries no loss scale; reading the attribute raises an
+AttributeError. There is nothing to rewrite it to: the scale belongs to the optimizer now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+from ._family import group_of, reads_of_loss_scale
+
+__all__ = ["RULE"]
+
+_MESSAGE = "a policy no longer carries a loss scale: read the optimizer's (optimizer.loss_scale)"
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports each read on what is surely a policy."""
+    if program.options.target is Target.SHIM:
+        return
+    for attribute, reference in program.shared(reads_of_loss_scale).items():
+        yield Proposal(
+            node=attribute,
+            code="LS605",
+            symbol="Policy.loss_scale",
+            outcome=Outcome.MANUAL,
+            message=_MESSAGE,
+            group=group_of(program, reference),
+            blocks=True,
+        )
+
+
+RULE = Rule(
+    codes={"LS605": "loss_scale of a policy"},
+    summary="policy.loss_scale, which is gone, reported",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
+    check=check,
+    examples=(
+        Example(
+            "not a hyperparameter of that name",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            print(hparams.loss_scale)
+            """,
+        ),
+        Example(
+            "not the optimizer's",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt)
+            print(opt.loss_scale)
+            """,
+        ),
+        Example(
+            "not for the shim, whose policies have it",
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental
+
+            print(experimental.global_policy().loss_scale)
+            """,
+            target=Target.SHIM,
+        ),
+        Example(
+            "a read of the final policy's",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            policy = mixed_precision.global_policy()
+            print(policy.loss_scale)
+            """,
+            None,
+            Outcome.MANUAL,
+            says="optimizer",
+        ),
+        Example(
+            "a read of the experimental policy's holds back what makes that policy",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            prec.set_policy("mixed_float16")
+            print(prec.global_policy().loss_scale)
+            """,
+            None,
+            Outcome.MANUAL,
+            says="optimizer",
+        ),
+    ),
+)

@@ -1,0 +1,147 @@
+"""Moves `experimental.set_policy` to `tf.keras.mixed_precision.set_global_policy`.
+
+TensorFlow 2.9 removed the experimental module (release notes 2.9.0: "set_policy is replaced by
+set_global_policy"). `tf.keras.mixed_precision.set_policy`, what is left when only `experimental.`
+is dropped, exists in no version; it is repaired too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+from ._family import proposals
+
+__all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the final function for every reference."""
+    yield from proposals(program, "LS601", "the same function under its final name")
+
+
+RULE = Rule(
+    codes={"LS601": "tf.keras.mixed_precision.experimental.set_policy"},
+    summary="set_policy to set_global_policy",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
+    check=check,
+    examples=(
+        Example(
+            "not another object's set_policy",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            agent.set_policy("mixed_float16")
+            mixed_precision.set_global_policy("float32")
+            """,
+        ),
+        Example(
+            "not a function of the program's own",
+            """\
+            from tensorflow.keras.mixed_precision import Policy
+
+            def set_policy(policy):
+                return Policy(policy)
+
+            set_policy("float32")
+            """,
+        ),
+        Example(
+            "not a dotted path in a list of names that is joined",
+            """\
+            names = ["keras", "mixed_precision", "set_policy"]
+            """,
+        ),
+        Example(
+            "as an attribute",
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+            """,
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.set_global_policy("mixed_float16")
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "under compat.v1, which has no final policy function before 2.16",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            tf.compat.v2.keras.mixed_precision.experimental.set_policy("mixed_float16")
+            tf.keras.mixed_precision.experimental.set_policy("float32")
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+
+            tf.compat.v2.keras.mixed_precision.set_global_policy("mixed_float16")
+            tf.compat.v2.keras.mixed_precision.set_global_policy("float32")
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "an imported name is renamed where it is called",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import Policy, set_policy
+
+            set_policy(Policy("mixed_bfloat16"))
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import Policy, set_global_policy
+
+            set_global_policy(Policy("mixed_bfloat16"))
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "an alias keeps its name",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import set_policy as use
+
+            use("mixed_bfloat16")
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import set_global_policy as use
+
+            use("mixed_bfloat16")
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "the name that never existed",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            mixed_precision.set_policy("mixed_float16")
+            """,
+            """\
+            from tensorflow.keras import mixed_precision
+
+            mixed_precision.set_global_policy("mixed_float16")
+            """,
+            Outcome.SAFE,
+            says="a bug found",
+        ),
+        Example(
+            "to the shim",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            prec.set_policy(prec.Policy("mixed_float16"))
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental as prec
+
+            prec.set_policy(prec.Policy("mixed_float16"))
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+    ),
+)

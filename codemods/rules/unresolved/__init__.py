@@ -1,0 +1,3 @@
+"""LS9: what cannot be determined from the source alone."""
+
+__all__: "list[str]" = []

@@ -1,0 +1,31 @@
+"""Findings for places whose origin the source does not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..groups import group_of
+
+__all__ = ["proposals"]
+
+
+def proposals(program: Program, why: str, code: str, message: str) -> Iterator[Proposal]:
+    """A manual finding for each unclear place of one kind; `{through}` names what it comes by.
+
+    Where the place may mean a class whose arguments change, that class stays everywhere.
+    """
+    for unclear in program.unclear:
+        if unclear.why == why:
+            legacy = unclear.legacy
+            yield Proposal(
+                node=unclear.node,
+                code=code,
+                symbol=unclear.name,
+                outcome=Outcome.MANUAL,
+                message=message.format(through=unclear.through, name=unclear.name),
+                group="" if legacy is None else group_of(legacy),
+                blocks=legacy is not None and legacy.family == "experimental",
+            )

@@ -1,0 +1,83 @@
+"""Reports tests of a class's name: `type(opt).__name__ == "LossScaleOptimizer"`.
+
+The final class is called `LossScaleOptimizerV3` from TensorFlow 2.11 to 2.15, the experimental one
+was `LossScaleOptimizerV1` from 2.4 to 2.8. Such tests pass or fail by version; `isinstance` does
+not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+
+__all__ = ["RULE"]
+
+_NAME = re.compile(
+    r"""["'](?:LossScaleOptimizer(?:V[13])?|MixedPrecisionLossScaleOptimizer)["']$"""
+)
+_MESSAGE = "the class has other names in other versions: test with isinstance"
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports each comparison of a `__name__` with such a name."""
+    if program.options.target is Target.SHIM:
+        return
+    for string in program.scopes.strings:
+        if _NAME.search(string.value):
+            for above in program.ancestors(string):
+                if isinstance(above, cst.Comparison):
+                    if "__name__" in program.code(above):
+                        yield Proposal(
+                            node=above,
+                            code="LS906",
+                            symbol="__name__",
+                            outcome=Outcome.MANUAL,
+                            message=_MESSAGE,
+                        )
+                    break
+
+
+RULE = Rule(
+    codes={"LS906": "a test of a class's name"},
+    summary="class-name tests, reported",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.11.0",
+    check=check,
+    examples=(
+        Example(
+            "not a key of custom objects",
+            """\
+            import tensorflow as tf
+
+            objects = {"LossScaleOptimizer": Mine}
+            """,
+        ),
+        Example(
+            "not a comparison with a setting",
+            """\
+            import tensorflow as tf
+
+            if flags.wrapper == "LossScaleOptimizer":
+                pass
+            """,
+        ),
+        Example(
+            "a test of the class's name",
+            """\
+            import tensorflow as tf
+
+            if type(opt).__name__ in ["LossScaleOptimizer", "LossScaleOptimizerV1"]:
+                opt = opt.inner_optimizer
+            """,
+            None,
+            Outcome.MANUAL,
+            says="isinstance",
+        ),
+    ),
+)

@@ -1,0 +1,121 @@
+"""Reports `tf.gradients` beside a loss-scale optimizer of graph mode.
+
+contrib's and the v1 optimizer scale the loss in `compute_gradients` only. Gradients from
+`tf.gradients` are not scaled, but `apply_gradients` treats them as any others: the program trains
+without loss scaling, before and after a migration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Outcome, Target
+from ...resolve.legacy_symbols import root_of
+from ...resolve.program import Program
+from ...resolve.reaching_values import sure_value
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+
+__all__ = ["RULE"]
+
+_MESSAGE = (
+    "these gradients do not go through the loss-scale optimizer's compute_gradients, so the "
+    "loss is not scaled: use optimizer.compute_gradients(loss, variables)"
+)
+_CODES = ("LS103", "LS204", "LS205")
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports each call in a function that applies gradients by such an optimizer."""
+    if program.options.target is Target.SHIM:
+        return
+    functions = {
+        _function(program, attribute)
+        for attribute in program.attributes("apply_gradients")
+        if _scales(program, attribute.value)
+    }
+    for attribute in program.attributes("gradients") if functions else ():
+        base = attribute.value
+        scope = program.scopes.loads.get(base) if isinstance(base, cst.Name) else None
+        if scope is None or program.call_of(attribute) is None:
+            continue
+        roots = [root_of(path) for path in program.origins.of_expression(attribute, scope)]
+        is_ours = bool(roots) and all(root and root.rest == "gradients" for root in roots)
+        if is_ours and _function(program, attribute) in functions:
+            yield Proposal(
+                node=attribute,
+                code="LS907",
+                symbol="tf.gradients",
+                outcome=Outcome.MANUAL,
+                message=_MESSAGE,
+            )
+
+
+def _function(program: Program, node: cst.CSTNode) -> object:
+    for above in program.ancestors(node):
+        if isinstance(above, cst.FunctionDef):
+            return above
+    return None
+
+
+def _scales(program: Program, node: cst.CSTNode) -> bool:
+    if isinstance(node, cst.Name):
+        binding = sure_value(program, node)
+        return binding is not None and _scales(program, binding.value or binding.node)
+    if not isinstance(node, cst.Call):
+        return False
+    reference = program.by_node.get(node.func)
+    return reference is not None and reference.legacy.rule in _CODES
+
+
+RULE = Rule(
+    codes={"LS907": "tf.gradients beside a loss-scale optimizer"},
+    summary="gradients that are never scaled, reported",
+    upstream="https://github.com/tensorflow/tensorflow/pull/23244",
+    check=check,
+    examples=(
+        Example(
+            "not with a cross-shard optimizer, whose sums are meant",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            def train(opt, loss, variables):
+                opt = tf.tpu.CrossShardOptimizer(opt)
+                gradients = tf.gradients(loss, variables)
+                return opt.apply_gradients(zip(gradients, variables))
+            """,
+            None,
+            Outcome.SAFE,
+            says="needs a TPU",
+        ),
+        Example(
+            "not in another function",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            def train(opt, loss):
+                opt = tf.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 8)
+                return opt.apply_gradients(opt.compute_gradients(loss))
+
+            def penalty(loss, x):
+                return tf.gradients(loss, x)
+            """,
+        ),
+        Example(
+            "gradients past the optimizer",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            def train(opt, loss, variables):
+                opt = tf.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 8)
+                gradients = tf.gradients(loss, variables)
+                return opt.apply_gradients(list(zip(gradients, variables)))
+            """,
+            None,
+            Outcome.MANUAL,
+            says="not scaled",
+        ),
+    ),
+)

@@ -1,0 +1,90 @@
+"""Reports names that mean a legacy symbol on one path and something else on another.
+
+A name is rewritten only where every possible meaning of it agrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+from ._family import proposals
+
+__all__ = ["RULE"]
+
+_MESSAGE = "this name can mean {through}: give the meanings different names, and migrate again"
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports each such place."""
+    yield from proposals(program, "several", "LS904", _MESSAGE)
+
+
+RULE = Rule(
+    codes={"LS904": "a name that has a legacy and another meaning"},
+    summary="names with several meanings, reported",
+    upstream="https://docs.python.org/3/reference/executionmodel.html#naming-and-binding",
+    check=check,
+    examples=(
+        Example(
+            "not where both meanings are the same symbol",
+            """\
+            try:
+                import tensorflow.compat.v1 as tf
+            except ImportError:
+                import tensorflow as tf
+
+            scale = tf.compat.v1.mixed_precision.DynamicLossScale()
+            """,
+        ),
+        Example(
+            "not where a parameter hides the name",
+            """\
+            from tensorflow.compat.v1.mixed_precision import DynamicLossScale
+
+            def scale(DynamicLossScale):
+                return DynamicLossScale()
+            """,
+        ),
+        Example(
+            "another library's class in the other arm",
+            """\
+            try:
+                from npu_bridge.npu_init import FixedLossScaleManager
+            except ImportError:
+                from tensorflow.contrib.mixed_precision import FixedLossScaleManager
+
+            manager = FixedLossScaleManager(8)
+            """,
+            None,
+            Outcome.MANUAL,
+            says="npu_bridge",
+        ),
+        Example(
+            "None in the other arm is no meaning",
+            """\
+            try:
+                from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+            except ImportError:
+                LossScaleOptimizer = None
+
+            if LossScaleOptimizer is not None:
+                opt = LossScaleOptimizer(opt, manager)
+            """,
+            """\
+            try:
+                from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
+            except ImportError:
+                LossScaleOptimizer = None
+
+            if LossScaleOptimizer is not None:
+                opt = LossScaleOptimizer(opt, manager)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+    ),
+)

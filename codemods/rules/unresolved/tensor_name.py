@@ -1,0 +1,88 @@
+"""Reports strings that name a loss-scale tensor, such as `"loss_scale:0"`.
+
+Sessions fetch tensors by name, and the variables of the classes have different names: contrib's
+manager has `loss_scale`, `DynamicLossScale` has `current_loss_scale`. Where variables are resource
+variables, as they are on TensorFlow 2, such a name is a handle and not the value, whichever class
+made the variable. Strings are never rewritten.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.legacy_symbols import root_of
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+
+__all__ = ["RULE"]
+
+_NAME = re.compile(r"""["'](?:[\w.\-/]+/)?loss_scale:0["']$""")
+_MESSAGE = (
+    "this fetches a tensor by name: it is there only where a contrib manager or the code itself "
+    "makes one of that name (tf.identity(..., name='loss_scale')), and on TensorFlow 2 a manager's "
+    "is a handle, not the value; fetch the tensor object instead (manager.get_loss_scale())"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports each such string of a program that imports TensorFlow."""
+    if not any(root_of(binding.path) for binding in program.imports()):
+        return
+    for string in program.scopes.strings:
+        if _NAME.search(string.value):
+            yield Proposal(
+                node=string,
+                code="LS905",
+                symbol="loss_scale:0",
+                outcome=Outcome.MANUAL,
+                message=_MESSAGE,
+            )
+
+
+RULE = Rule(
+    codes={"LS905": "a string that names a loss-scale tensor"},
+    summary="tensor names in strings, reported",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
+    examples=(
+        Example(
+            "not without TensorFlow",
+            """\
+            name = "loss_scale:0"
+            """,
+        ),
+        Example(
+            "not a longer name or a sentence",
+            """\
+            import tensorflow as tf
+
+            names = ["my_loss_scale:0", "the tensor loss_scale:0 is fetched"]
+            """,
+        ),
+        Example(
+            "a fetch by name",
+            """\
+            import tensorflow as tf
+
+            scale = graph.get_tensor_by_name("tower/loss_scale:0")
+            """,
+            None,
+            Outcome.MANUAL,
+        ),
+        Example(
+            "the shim's managers have that name, but on TensorFlow 2 it is a handle",
+            """\
+            import tensorflow as tf
+
+            scale = session.run("loss_scale:0")
+            """,
+            None,
+            Outcome.MANUAL,
+            target=Target.SHIM,
+            says="is a handle",
+        ),
+    ),
+)

@@ -1,0 +1,66 @@
+"""Reports `# lossscale: ignore` comments that silence nothing.
+
+A suppression outlives the line that it was written for. The engine knows which comments were of use
+only when all rules have spoken, so it reports the others itself, under this rule's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+
+__all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes nothing: see the docstring of the module."""
+    return iter(())
+
+
+RULE = Rule(
+    codes={"LS900": "a suppression comment that silences nothing"},
+    summary="unused suppression comments, reported",
+    upstream="https://docs.astral.sh/ruff/rules/unused-noqa/",
+    check=check,
+    examples=(
+        Example(
+            "not a comment that silences its line",
+            """\
+            import tensorflow as tf
+
+            opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore[LS501] runs on 1.15
+            """,
+        ),
+        Example(
+            "not a comment that silences by prefix",
+            """\
+            import tensorflow as tf
+
+            opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore[LS5]
+            """,
+        ),
+        Example(
+            "not a comment for all rules",
+            """\
+            import tensorflow as tf
+
+            opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore
+            """,
+        ),
+        Example(
+            "one that silences nothing",
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer(1e-3)  # lossscale: ignore[LS501]
+            """,
+            None,
+            Outcome.MANUAL,
+            says="silences nothing",
+        ),
+    ),
+)

@@ -1,0 +1,128 @@
+"""Reports the legacy arm of a version guard whose other arm is final already.
+
+Rewriting such an arm would make both arms the same. Once the oldest TensorFlow that a program runs
+on has the final API (2.4), the guard and the legacy arm can be removed, as OpenNMT-tf did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Outcome
+from ...resolve.program import Program
+from ...resolve.version_guards import removable_arms
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+
+__all__ = ["RULE"]
+
+_MESSAGE = (
+    "removable: the other arm of this version guard is final already; drop this arm and the guard "
+    "once no TensorFlow below 2.4 is left to support"
+)
+_THEN = (
+    "{}; then migrate again: what becomes of the uses of {} (their arguments, and the class on "
+    "Keras 3) is looked at when the name has one meaning"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports each legacy reference in such an arm."""
+    stay = program.shared(removable_arms)
+    imports = [one for one in program.guarded if isinstance(one.node, cst.ImportAlias)]
+    for reference in [*program.references, *imports]:
+        if reference in stay or reference in imports:
+            message = _MESSAGE
+            if reference in imports:
+                message = _THEN.format(_MESSAGE, reference.legacy.name)
+            yield Proposal(
+                node=reference.node,
+                code="LS908",
+                symbol=reference.legacy.name,
+                outcome=Outcome.MANUAL,
+                message=message,
+            )
+
+
+RULE = Rule(
+    codes={"LS908": "the legacy arm of a version guard"},
+    summary="legacy arms of version guards, reported as removable",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
+    check=check,
+    examples=(
+        Example(
+            "not a guard between two final arms",
+            """\
+            import tensorflow as tf
+
+            if tf.__version__ >= "2.11":
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.legacy.SGD())
+            else:
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            """,
+        ),
+        Example(
+            "the old arm of a version test",
+            """\
+            import tensorflow as tf
+            from packaging import version
+
+            if version.parse(tf.__version__) >= version.parse("2.4.0"):
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            else:
+                opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="removable",
+        ),
+        Example(
+            "a name that the old arm uses stays what it is",
+            """\
+            import tensorflow as tf
+
+            LossScaleOptimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+
+            if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            else:
+                opt = LossScaleOptimizer(opt, "dynamic")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="removable",
+        ),
+        Example(
+            "the old arm of an import that may fail",
+            """\
+            try:
+                from tensorflow.keras.mixed_precision import LossScaleOptimizer
+            except ImportError:
+                from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            """,
+            None,
+            Outcome.MANUAL,
+            says="migrate again",
+        ),
+        Example(
+            "the old arm of a missing attribute",
+            """\
+            import tensorflow as tf
+
+            try:
+                set_policy = tf.keras.mixed_precision.set_global_policy
+            except AttributeError:
+                set_policy = tf.keras.mixed_precision.experimental.set_policy
+
+            set_policy("mixed_float16")
+            """,
+            None,
+            Outcome.MANUAL,
+            says="removable",
+        ),
+    ),
+)

@@ -1,0 +1,98 @@
+"""Moves `DynamicLossScale` from its experimental paths to `tf.compat.v1.mixed_precision`.
+
+`tf.train.experimental` and `tf.mixed_precision.experimental` lost it in TensorFlow 2.9; the class
+lives on in `tf.compat.v1.mixed_precision` (since 2.4). One that is only passed to a Keras optimizer
+vanishes into that optimizer's arguments instead (LS301).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+from ._family import proposals
+
+__all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the surviving path for every reference."""
+    yield from proposals(program, "LS203")
+
+
+RULE = Rule(
+    codes={"LS203": "tf.train.experimental.DynamicLossScale"},
+    summary="DynamicLossScale to tf.compat.v1.mixed_precision",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
+    check=check,
+    examples=(
+        Example(
+            "not where it is at its last path",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            scale = tf.mixed_precision.DynamicLossScale()
+            """,
+        ),
+        Example(
+            "not in a docstring",
+            """\
+            import tensorflow as tf
+
+            def scale():
+                'Like tf.train.experimental.DynamicLossScale, but fixed.'
+                return 8
+            """,
+        ),
+        Example(
+            "called for its value",
+            """\
+            import tensorflow as tf
+
+            scaler = tf.train.experimental.DynamicLossScale(2 ** 32, multiplier=2.0)
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, scaler)
+            loss_scale = tf.identity(scaler(), name="scale")
+            """,
+            """\
+            import tensorflow as tf
+
+            scaler = tf.compat.v1.mixed_precision.DynamicLossScale(2 ** 32, multiplier=2.0)
+            opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, scaler)
+            loss_scale = tf.identity(scaler(), name="scale")
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "from its private module",
+            """\
+            from tensorflow.python.training.experimental import loss_scale as ls
+
+            scale = ls.DynamicLossScale(8)
+            """,
+            """\
+            from tensorflow.compat.v1 import mixed_precision as ls
+
+            scale = ls.DynamicLossScale(8)
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "from compat.v1 to the shim",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            scale = tf.train.experimental.DynamicLossScale(8)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            scale = tfls.compat.v1.train.experimental.DynamicLossScale(8)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+    ),
+)

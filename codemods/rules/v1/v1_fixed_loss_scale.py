@@ -1,0 +1,81 @@
+"""Moves `FixedLossScale` from its experimental paths to `tf.compat.v1.mixed_precision`.
+
+`tf.train.experimental` and `tf.mixed_precision.experimental` lost it in TensorFlow 2.9; the class
+lives on in `tf.compat.v1.mixed_precision` (since 2.4). One that is only passed to a Keras optimizer
+vanishes into that optimizer's arguments instead (LS301).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ..rule import Example, Rule
+from ._family import proposals
+
+__all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the surviving path for every reference."""
+    yield from proposals(program, "LS202")
+
+
+RULE = Rule(
+    codes={"LS202": "tf.train.experimental.FixedLossScale"},
+    summary="FixedLossScale to tf.compat.v1.mixed_precision",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
+    check=check,
+    examples=(
+        Example(
+            "not where it is at its last path",
+            """\
+            from tensorflow.compat.v1.mixed_precision import FixedLossScale
+
+            scale = FixedLossScale(8)
+            """,
+        ),
+        Example(
+            "not a name of the program's own",
+            """\
+            import tensorflow as tf
+
+            FixedLossScale = make()
+            scale = FixedLossScale(8)
+            """,
+        ),
+        Example(
+            "by name",
+            """\
+            from tensorflow.train.experimental import FixedLossScale
+
+            scale = FixedLossScale(8)
+            scale.update([])
+            """,
+            """\
+            from tensorflow.compat.v1.mixed_precision import FixedLossScale
+
+            scale = FixedLossScale(8)
+            scale.update([])
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "through a chain of compat",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            scale = tf.compat.v2.mixed_precision.experimental.FixedLossScale(8)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            scale = tfls.mixed_precision.experimental.FixedLossScale(8)
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+    ),
+)

@@ -1,0 +1,151 @@
+"""Moves the mixed-precision graph rewrite to `tf.compat.v1.mixed_precision`.
+
+TensorFlow 2.6 removed `tf.train.experimental.enable_mixed_precision_graph_rewrite` and its opposite
+(release notes 2.6.0); both live on in `tf.compat.v1.mixed_precision`. Calls made for their side
+effect alone stay: the grappler option that they set is what matters. From 2.11 on the function
+refuses Keras optimizers; those are left, as only the policy API (another way to mixed precision) is
+there for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Outcome, Target
+from ...resolve.program import Program, Reference
+from ...rewrite.proposal import Proposal
+from ...rewrite.rename import references
+from ..rule import Example, Rule
+from ._family import makes_keras_optimizer, proposals
+
+__all__ = ["RULE"]
+
+_KERAS = (
+    "the graph rewrite refuses Keras optimizers from TensorFlow 2.11 on: use "
+    'tf.keras.mixed_precision.set_global_policy("mixed_float16") (it changes the layers\' dtypes) '
+    "and wrap the optimizer, or --to shim"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the surviving path; calls on Keras optimizers hold the symbol back."""
+    if program.options.target is not Target.SHIM:
+        for reference in references(program, "LS205"):
+            if reference.legacy.name.startswith("enable") and _on_keras(program, reference):
+                yield Proposal(
+                    node=reference.node,
+                    code="LS205",
+                    symbol=reference.legacy.name,
+                    outcome=Outcome.MANUAL,
+                    message=_KERAS,
+                    group=f"{reference.legacy.family}.{reference.legacy.name}",
+                    blocks=True,
+                )
+    held = {
+        reference
+        for reference in references(program, "LS205")
+        if program.options.target is not Target.SHIM and _on_keras(program, reference)
+    }
+    for proposal in proposals(program, "LS205"):
+        if not proposal.moves or proposal.moves[0][0] not in held:
+            yield proposal
+
+
+def _on_keras(program: Program, reference: Reference) -> bool:
+    call = program.call_of(reference.node)
+    if call is None or not call.args or call.args[0].star:
+        return False
+    return makes_keras_optimizer(program, call.args[0].value)
+
+
+RULE = Rule(
+    codes={"LS205": "enable_ and disable_mixed_precision_graph_rewrite"},
+    summary="the mixed-precision graph rewrite to tf.compat.v1.mixed_precision",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.6.0",
+    check=check,
+    examples=(
+        Example(
+            "not the quantization graph rewriter",
+            """\
+            from object_detection.builders import graph_rewriter_builder
+
+            graph_rewriter_builder.build(rewrite, is_training=True)
+            """,
+        ),
+        Example(
+            "not a string that chooses it",
+            """\
+            import tensorflow as tf
+
+            if flags.fp16_implementation == "enable_mixed_precision_graph_rewrite":
+                setup()
+            """,
+        ),
+        Example(
+            "left where it wraps a Keras optimizer",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.optimizers.Adam()
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            """,
+            None,
+            Outcome.MANUAL,
+            says="2.11",
+        ),
+        Example(
+            "a v1 optimizer",
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "called for its side effect alone",
+            """\
+            import tensorflow as tf
+
+            dummy_op = tf.train.experimental.enable_mixed_precision_graph_rewrite(
+                LAMBOptimizer(learning_rate=0.0), tf.train.experimental.FixedLossScale(1)
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            dummy_op = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(
+                LAMBOptimizer(learning_rate=0.0), tf.compat.v1.mixed_precision.FixedLossScale(1)
+            )
+            """,
+            Outcome.SAFE,
+        ),
+        Example(
+            "a Keras optimizer, to the shim",
+            """\
+            import tensorflow as tf
+
+            sgd = tf.keras.optimizers.SGD()
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(sgd)
+            tf.train.experimental.disable_mixed_precision_graph_rewrite()
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            sgd = tf.keras.optimizers.SGD()
+            opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(sgd)
+            tfls.train.experimental.disable_mixed_precision_graph_rewrite()
+            """,
+            Outcome.SAFE,
+            target=Target.SHIM,
+        ),
+    ),
+)
