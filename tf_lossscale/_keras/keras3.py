@@ -10,6 +10,7 @@ from tf_lossscale._keras.keras3_options import OPTIONS, InnerOption
 from tf_lossscale._keras.state import Keras3State
 from tf_lossscale._keras.steps import Hidden, step, summed
 from tf_lossscale._keras.strategies import refuse_unsupported
+from tf_lossscale._keras.transformed import late_check
 from tf_lossscale._replicas import replica_count
 from tf_lossscale._scaling import scale_loss, unscale_gradients
 from tf_lossscale._step import as_pairs
@@ -316,8 +317,16 @@ class Behaviour:
                 sums = iter(tested)
                 gradients = [None if each is None else next(sums) for each in gradients]
                 rest.aggregate = False
-        agreed = not summed_by_caller
-        step(self._state, self._count, tested, self._apply_inner, (gradients, rest), agreed)
+        check = late_check(own._family, self.inner_optimizer)
+        step(
+            self._state,
+            self._count,
+            tested,
+            self._apply_inner,
+            (gradients, rest),
+            agreed=not summed_by_caller,
+            late_check=check,
+        )
 
     def _count(self) -> Any:
         if self.inner_optimizer.gradient_accumulation_steps:

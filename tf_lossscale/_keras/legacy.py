@@ -1,11 +1,10 @@
 """The wrapper of Keras 2 `OptimizerV2` optimizers."""
 
-import functools
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._gradient_sums import sums_for_replica
 from tf_lossscale._keras.steps import Hidden
-from tf_lossscale._keras.transformed import check_transformed
+from tf_lossscale._keras.transformed import late_check
 from tf_lossscale._keras.wrapper import Keras2Wrapper, forwards
 from tf_lossscale._replicas import replica_count
 from tf_lossscale._versions import (
@@ -150,31 +149,28 @@ class Behaviour(Keras2Wrapper):
         """
         pairs = self._given(grads_and_vars)
         inner, aggregate = self._optimizer, experimental_aggregate_gradients
-        agreed, late_check = replica_count() == 1, None
+        agreed, check = replica_count() == 1, late_check(self._family, inner)
         if not pairs:
             agreed = True
         elif LEGACY_AGGREGATES_FIRST:
             if aggregate and (not agreed or has_own_aggregation(self._family, inner)):
                 pairs, agreed = aggregate_gradients(inner, pairs), True
             aggregate = False
-            if has_own_transformation(self._family, inner):
-                late_check = functools.partial(check_transformed, inner)
         elif LEGACY_AGGREGATES_ALWAYS and aggregate and not agreed:
             own_sum = has_own_sum(inner, self._family.base)
             sums = sums_for_replica(pairs, only_tested=own_sum)
             gradients = [gradient for gradient, _ in pairs] if own_sum else sums
             rest = Hidden([variable for _, variable in pairs], name, own_sum)
-            return self._step(sums, self._apply, gradients, rest)
+            return self._step(sums, self._apply, gradients, rest, late_check=check)
         elif self._has_own_steps():
-            # Here the inner optimizer adds up within its `apply_gradients`, in its own way.
-            late_check = functools.partial(check_transformed, inner)
+            pass  # it adds up within its `apply_gradients`, in its own way
         elif not agreed and aggregate:
             pairs, agreed, aggregate = aggregate_gradients(inner, pairs), True, False
+        elif LEGACY_AGGREGATES_ALWAYS and not agreed:
+            check = None  # the sum is left out in the same place
         gradients = [gradient for gradient, _ in pairs]
         rest = Hidden([variable for _, variable in pairs], name, aggregate)
-        return self._step(
-            gradients, self._apply, gradients, rest, agreed=agreed, late_check=late_check
-        )
+        return self._step(gradients, self._apply, gradients, rest, agreed=agreed, late_check=check)
 
     def _has_own_steps(self) -> bool:
         """Whether the inner optimizer changes or adds gradients up itself when it applies them."""

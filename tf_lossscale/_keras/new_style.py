@@ -1,8 +1,9 @@
 """The wrapper of Keras 2's newer optimizers, TensorFlow 2.11 and later."""
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple, cast
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._keras.steps import Hidden
+from tf_lossscale._keras.transformed import late_check
 from tf_lossscale._keras.wrapper import Keras2Wrapper, forwards
 from tf_lossscale._replicas import replica_count
 from tf_lossscale._versions import KerasFamily, not_converted, overrides, tf
@@ -12,6 +13,8 @@ __all__ = ["Behaviour", "class_names", "namespace"]
 
 class Behaviour(Keras2Wrapper):
     """Steps of a newer Keras 2 optimizer, eager and in functions."""
+
+    _family: KerasFamily
 
     @not_converted
     def compute_gradients(
@@ -76,12 +79,12 @@ class Behaviour(Keras2Wrapper):
             pairs = list(inner.aggregate_gradients(pairs))
         gradients = [gradient for gradient, _ in pairs]
         rest = Hidden([variable for _, variable in pairs], None, False)
-        self._step(gradients, self._apply, gradients, rest, agreed=aggregate)
+        check = late_check(self._family, inner)
+        self._step(gradients, self._apply, gradients, rest, agreed=aggregate, late_check=check)
 
     def _has_own_aggregation(self) -> bool:
         """Whether the inner optimizer adds gradients up in a way of its own."""
-        family: Any = cast(Any, self)._family
-        return overrides(family, self._optimizer, "aggregate_gradients")
+        return overrides(self._family, self._optimizer, "aggregate_gradients")
 
     def _apply(self, gradients: Sequence[Any], rest: Hidden) -> Any:
         if gradients:

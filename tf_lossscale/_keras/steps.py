@@ -1,10 +1,11 @@
 """One step of a wrapped Keras optimizer: applied by all replicas, or by none."""
 
 import functools
-from typing import Any, Callable, ContextManager, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 from tf_lossscale._branch import branch
 from tf_lossscale._finite import all_finite
+from tf_lossscale._keras.transformed import LateCheck
 from tf_lossscale._replicas import agreed as agreed_by_replicas
 from tf_lossscale._versions import not_converted, supports_merge_call, tf, tf1
 
@@ -42,7 +43,7 @@ def step(
     apply: Callable[..., Any],
     args: Sequence[Any],
     agreed: bool = True,
-    late_check: "Optional[Callable[[], ContextManager[Callable[[], Any]]]]" = None,
+    late_check: Optional[LateCheck] = None,
 ) -> Any:
     """Applies unscaled gradients if they are finite, and moves the loss scale.
 
@@ -53,9 +54,8 @@ def step(
       apply: `apply(*args)` applies them, in a replica context.
       args: the arguments.
       agreed: whether all replicas have the same gradients here, and so find the same.
-      late_check: makes a context in which `apply` tests what becomes of the gradients, and leaves
-        the weights alone if that is not finite. The context gives a function that returns a bool
-        tensor of shape `[]`: whether it was finite.
+      late_check: tests what `apply` makes of the gradients, and leaves the weights alone if that
+        is not finite; None if it applies them as they are.
 
     Returns:
       An operation in a graph; None in eager mode.
@@ -72,7 +72,8 @@ def step(
         else:
             applied = branch(finite, functools.partial(_tested_again, late_check, run))
             really = tf.logical_and(finite, applied)
-        counted = _count_skipped(iterations, really)
+        always_counts = late_check is not None and late_check.always_counts
+        counted = _count_skipped(iterations, finite if always_counts else really)
         with tf1.control_dependencies([each for each in [applied] if _is_in_graph(each)]):
             updated = state.update(really)
         return _group(applied, counted, updated)
@@ -94,8 +95,8 @@ def step(
     return context.merge_call(in_cross_replica, args=(finite, *args))
 
 
-def _tested_again(late_check: Callable[..., Any], run: Callable[..., Any]) -> Any:
-    with late_check() as was_finite:
+def _tested_again(late_check: LateCheck, run: Callable[..., Any]) -> Any:
+    with late_check.checking() as was_finite:
         done = run()
     with tf1.control_dependencies([done] if _is_in_graph(done) else []):
         return tf.identity(was_finite())

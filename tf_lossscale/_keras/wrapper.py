@@ -6,6 +6,7 @@ from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import step
 from tf_lossscale._keras.strategies import refuse_unsupported
+from tf_lossscale._keras.transformed import LateCheck
 from tf_lossscale._scaling import scale_loss, unscale_gradients
 from tf_lossscale._step import as_pairs, require_replica_context
 from tf_lossscale._versions import (
@@ -221,7 +222,7 @@ class Keras2Wrapper:
         apply: Callable[..., Any],
         *args: Any,
         agreed: bool = True,
-        late_check: Optional[Callable[..., Any]] = None,
+        late_check: Optional[LateCheck] = None,
     ) -> Any:
         return step(
             self._loss_scale, lambda: self.iterations, gradients, apply, args, agreed, late_check

@@ -64,6 +64,7 @@ from tf_lossscale._versions.keras_3 import (
     keras_3_is_given_sums,
     keras_3_takes_sums,
 )
+from tf_lossscale._versions.keras_updates import UpdateMethods, update_methods
 from tf_lossscale._versions.replicas import (
     already_summed,
     estimator_scales_loss,
@@ -91,6 +92,7 @@ __all__ = [
     "KerasFamily",
     "Trackable",
     "TrackableReference",
+    "UpdateMethods",
     "aggregate_gradients",
     "already_summed",
     "asked_by_checkpoint",
@@ -138,5 +140,6 @@ __all__ = [
     "tf",
     "tf1",
     "tpu_shards",
+    "update_methods",
     "where",
 ]

@@ -19,7 +19,7 @@ KERAS_3 = "original-keras3-keras3"
 # to 1) that it applies: Keras 2 clips the sum, Keras 3 each replica's own.
 SUMS = {"sums": (1, 2.0 * REPLICAS), "sums-clipped": (1, 1.0)}
 KERAS_3_SUMS = {"sums": (1, 2.0 * REPLICAS), "sums-clipped": (2, 1.0 * REPLICAS)}
-NO_STEPS = (":sums", ":sums-clipped", ":refused")
+NO_STEPS = (":sums", ":sums-clipped", ":refused", ":norm")
 BEFORE_2_5 = "original-experimental-legacy" if recorded.TF < (2, 5) else ""
 
 
@@ -49,6 +49,8 @@ def specifications(size: str) -> List[str]:
             found += [f"{subject}:function-scaled"]
         if recorded.TF >= (2, 3):
             found += [f"{subject}:function-aggregated"]
+        if recorded.TF >= (2, 4):
+            found += [f"{subject}:norm"]
         if recorded.TF >= (2, 5):
             found += [f"{subject}:{mode}" for mode in SUMS]
         if subject.kind.name == "keras3":
@@ -81,6 +83,17 @@ def test_gradients_are_added_up_once(mirrored: Dict[str, Any], size: str) -> Non
         sums, applied = (KERAS_3_SUMS if subject.endswith("keras3") else SUMS)[mode]
         assert mirrored[what]["sums"] == sums, what
         assert mirrored[what]["weights"] == [1.0 - LEARNING_RATE * applied] * REPLICAS, what
+
+
+@pytest.mark.skipif(recorded.TF < (2, 4), reason="optimizers have no global_clipnorm before 2.4")
+def test_a_norm_that_overflows_reaches_no_weight(mirrored: Dict[str, Any], size: str) -> None:
+    counted = [each for each in specifications(size) if each.endswith(":norm")]
+    assert counted
+    for what in counted:
+        applied = REPLICAS if "keras3" in what else 1  # Keras 3 clips each replica's own
+        decayed = 1.0 if "legacy" in what else 1.0 - LEARNING_RATE * 0.5
+        weight = decayed - LEARNING_RATE * applied
+        assert mirrored[what] == [[[1.0] * REPLICAS, 0, 1], [[weight] * REPLICAS, 1, 2]], what
 
 
 @pytest.mark.skipif(recorded.TF < (2, 16), reason="there is no Keras 3")

@@ -4,8 +4,8 @@ Usage: mirrored.py REPLICAS SUBJECT:MODE..., such as `4 ours-final-legacy:eager`
 or `function`, and may have more to it: `function-scaled` gives scaled gradients to Keras 3's
 `apply`, `function-aggregated` adds gradients up itself. `sums` and `sums-clipped` count how often a
 step adds the gradients of the replicas up, without and with clipping; `refused` gives the error for
-sums that an optimizer cannot take. With TF_CONFIG set this is one worker of a cluster, and REPLICAS
-is the number of workers.
+sums that an optimizer cannot take; `norm` makes a step with finite gradients whose norm overflows.
+With TF_CONFIG set this is one worker of a cluster, and REPLICAS is the number of workers.
 """
 
 import json
@@ -134,6 +134,28 @@ def count_sums(strategy: Any, subject: Any, mode: str, replicas: int) -> Dict[st
     return {"sums": sums, "weights": local(strategy, variable)}
 
 
+def overflow_norm(strategy: Any, subject: Any, mode: str, replicas: int) -> List[Any]:
+    """The weights after a step that `global_clipnorm` makes NaN, and after one that is finite."""
+    with strategy.scope():
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        decay = {} if subject.kind.name == "legacy" else {"weight_decay": 0.5}
+        inner = subject.inner("SGD", learning_rate=2.0**-4, global_clipnorm=1.0, **decay)
+        optimizer = subject.dynamic(inner, 1.0, 1000)
+        if subject.kind.name == "keras3":
+            optimizer.build([variable])
+
+    def replica_step(gradient: Any) -> None:
+        gradients = optimizer.get_unscaled_gradients([gradient * 1.0])
+        optimizer.apply_gradients(zip(gradients, [variable]))
+
+    step = tf.function(lambda gradient: strategy.run(replica_step, args=(gradient,)))
+    found = []
+    for gradient in (1e30, 2.0):
+        step(tf.constant(gradient))
+        found.append([local(strategy, variable), *subject.read(optimizer)[1:]])
+    return found
+
+
 def refused(strategy: Any, subject: Any, mode: str, replicas: int) -> str:
     """The error of an optimizer that is to apply what is added up already, and cannot."""
     with strategy.scope():
@@ -171,7 +193,9 @@ def main() -> None:
     for what in sys.argv[2:]:
         run: Any
         name, mode = what.split(":")
-        run = {"sums": count_sums, "refused": refused}.get(mode.split("-")[0], train)
+        run = {"sums": count_sums, "refused": refused, "norm": overflow_norm}.get(
+            mode.split("-")[0], train
+        )
         result[what] = run(strategy, everything[name], mode, replicas)
     print(json.dumps(result))
 
