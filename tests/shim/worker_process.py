@@ -1,8 +1,9 @@
 """Runs a program as one worker of a cluster: `worker_process.py PROGRAM ARGUMENT...`.
 
 The process ends without the interpreter's own clean-up, and only when the other workers are done,
-too. A worker that leaves early cannot answer the others any more; and TensorFlow 2.8 at times aborts
-("terminate called without an active exception") while a process with a gRPC server is cleaned up.
+too. A worker that leaves early cannot answer the others any more; and TensorFlow 2.8 at times
+aborts ("terminate called without an active exception") while a process with a gRPC server is
+cleaned up.
 
 `TFLS_TEST_BARRIER` has the two ends of a pipe that all workers inherit. Each closes its end for
 writing when it is done; reading then ends when all have, a worker that was killed included.
