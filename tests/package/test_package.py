@@ -79,3 +79,21 @@ def _seconds(command):
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.parametrize("kind", ["folder", "module"])
+def test_what_is_called_tensorflow_and_is_not_gives_the_install_hint(tmp_path, kind):
+    if kind == "folder":
+        (tmp_path / "tensorflow").mkdir()
+    else:
+        (tmp_path / "tensorflow.py").write_text("")
+    # Without the installed TensorFlow, which Python prefers to a folder without `__init__.py`.
+    name = "tf_lossscale.keras.mixed_precision.LossScaleOptimizer"
+    command = [sys.executable, "-S", "-c", f"import tf_lossscale; {name}"]
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(tmp_path), ROOT]))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "ImportError: The `tensorflow` that is imported is not TensorFlow" in last
+    assert str(tmp_path) in last
+    assert "pip install" in last

@@ -29,6 +29,13 @@ def _import_tensorflow() -> Any:
         if getattr(error, "name", None) == "tensorflow":
             raise ImportError(INSTALL_HINT, name="tensorflow") from error
         raise  # TensorFlow is there but broken: its own message says more than ours
+    if not hasattr(tensorflow, "__version__"):
+        # An empty folder of that name is a package, too, to Python.
+        found = getattr(tensorflow, "__file__", None) or list(getattr(tensorflow, "__path__", []))
+        raise ImportError(
+            f"The `tensorflow` that is imported is not TensorFlow, but {found}. {INSTALL_HINT}",
+            name="tensorflow",
+        )
     return tensorflow
 
 
