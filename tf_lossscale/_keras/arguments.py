@@ -5,7 +5,7 @@ from typing import Any
 from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._v1.identifiers import as_loss_scale
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
-from tf_lossscale._versions import KerasFamily, keras_family, tf1
+from tf_lossscale._versions import KerasFamily, keras_3_backend, keras_family, tf1
 
 __all__ = [
     "DEFAULT_GROWTH_STEPS",
@@ -31,6 +31,7 @@ def check_inner(inner: Any) -> KerasFamily:
     Raises:
       TypeError: it is no Keras optimizer, or scales the loss already.
       ValueError: another loss-scale optimizer wraps it, or the current strategy is not supported.
+      RuntimeError: its Keras does not run on TensorFlow.
     """
     refuse_unsupported()
     family = keras_family(inner)
@@ -47,6 +48,12 @@ def check_inner(inner: Any) -> KerasFamily:
         else:
             message += "Pass the optimizer itself, such as tf.keras.optimizers.SGD(0.1)."
         raise TypeError(message)
+    if family.kind == "keras3" and keras_3_backend(family) != "tensorflow":
+        raise RuntimeError(
+            "tf_lossscale scales losses with TensorFlow only, but Keras runs on "
+            f"{keras_3_backend(family)}: set the environment variable KERAS_BACKEND=tensorflow "
+            "before Keras is imported, or use Keras's own LossScaleOptimizer."
+        )
     if any(
         base.__name__.startswith(_LOSS_SCALE_CLASSES) and is_loss_scale_class(base)
         for base in type(inner).__mro__

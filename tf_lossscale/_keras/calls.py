@@ -4,12 +4,13 @@ In Keras 2 `apply_gradients` is given unscaled gradients, in Keras 3, where `fit
 ones. The gradients look alike; what differs is the method that was called, or traced, before:
 `scale_loss` alone leaves them scaled, `get_unscaled_gradients` does not.
 
-Calls are remembered by *place*: eager mode is one, and so is each outermost `tf.function` that is
-traced. What was called in the place where gradients are applied tells most; where nothing was (the
-pieces of a step are functions of their own), the calls in other places do. Where they tell two
-different stories, nothing is guessed.
+Calls are remembered by *place*: the eager mode of each thread is one (the replicas of a strategy
+share another), and so is each outermost `tf.function` that is traced. What was called in the place
+where gradients are applied tells most; where nothing was (the pieces of a step are functions of
+their own), the calls in other places do. Where they tell two different stories, nothing is guessed.
 """
 
+import threading
 import weakref
 from typing import Any, Iterator, List, MutableMapping, Optional, Set, Tuple
 
@@ -48,7 +49,9 @@ class ScalingCalls:
     """What was called on one optimizer, and where."""
 
     def __init__(self) -> None:
-        self._eager = _Place()
+        self._lock = threading.Lock()
+        self._threads: MutableMapping[Any, _Place] = weakref.WeakKeyDictionary()
+        self._replicas = _Place()  # their threads end with each eager step
         self._traced: MutableMapping[Any, _Place] = weakref.WeakKeyDictionary()
 
     def note(self, method: str) -> None:
@@ -133,7 +136,9 @@ class ScalingCalls:
     def _refuse_unscaling_elsewhere(self, here: _Place) -> None:
         """Refuses scaled gradients that a function traced before may have unscaled."""
         graphs = list(_graphs())
-        for graph, place in list(self._traced.items()):
+        with self._lock:
+            traced = list(self._traced.items())
+        for graph, place in traced:
             if place is here or UNSCALED not in place.pending:
                 continue
             if not graphs or _calls(graphs, graph):
@@ -146,10 +151,17 @@ class ScalingCalls:
 
     def _here(self) -> _Place:
         graphs = list(_graphs())
-        return self._traced.setdefault(graphs[-1], _Place()) if graphs else self._eager
+        with self._lock:
+            if graphs:
+                return self._traced.setdefault(graphs[-1], _Place())
+            if tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context():
+                return self._replicas
+            return self._threads.setdefault(threading.current_thread(), _Place())
 
     def _others(self, here: _Place) -> List[_Place]:
-        return [each for each in (self._eager, *self._traced.values()) if each is not here]
+        with self._lock:
+            places = [self._replicas, *self._threads.values(), *self._traced.values()]
+        return [each for each in places if each is not here]
 
     def _elsewhere(self, here: _Place) -> Set[str]:
         return {method for place in self._others(here) for method in place.pending}

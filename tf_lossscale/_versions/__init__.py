@@ -60,6 +60,7 @@ from tf_lossscale._versions.keras_2 import (
     show_to_keras_session,
 )
 from tf_lossscale._versions.keras_3 import (
+    keras_3_backend,
     keras_3_can_be_given_sums,
     keras_3_is_given_sums,
     keras_3_takes_sums,
@@ -113,6 +114,7 @@ __all__ = [
     "in_xla_context",
     "is_keras_object",
     "keep_conditional_whole",
+    "keras_3_backend",
     "keras_3_can_be_given_sums",
     "keras_3_is_given_sums",
     "keras_3_takes_sums",

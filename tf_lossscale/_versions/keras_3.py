@@ -6,7 +6,12 @@ from typing import Any, Iterator, Sequence
 from tf_lossscale._overriding import overridden
 from tf_lossscale._versions.keras import KerasFamily
 
-__all__ = ["keras_3_can_be_given_sums", "keras_3_is_given_sums", "keras_3_takes_sums"]
+__all__ = [
+    "keras_3_backend",
+    "keras_3_can_be_given_sums",
+    "keras_3_is_given_sums",
+    "keras_3_takes_sums",
+]
 
 _KERAS_3_BEFORE_THE_SUM = (
     "apply",
@@ -24,6 +29,11 @@ _KERAS_3_OPTIONS = (
     "gradient_accumulation_steps",
     "loss_scale_factor",
 )
+
+
+def keras_3_backend(family: KerasFamily) -> str:
+    """Returns what Keras 3 calculates with: "tensorflow", "jax", "torch" and so on."""
+    return str(family.keras.config.backend())
 
 
 def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[Any]) -> bool:

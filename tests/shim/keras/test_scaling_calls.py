@@ -4,6 +4,7 @@ Each program is a training step in one of the two styles, in pieces and in order
 them. `told` says what must be found: the gradients are scaled, unscaled, or it cannot be told.
 """
 
+import concurrent.futures
 import gc
 from typing import Any, Callable, Dict
 
@@ -233,3 +234,34 @@ def test_graphs_are_not_kept_alive() -> None:
     program.functions.clear()
     gc.collect()
     assert not program.calls._traced
+
+
+def test_each_thread_is_told_by_its_own_calls() -> None:
+    """Two threads share an optimizer: one takes Keras 2 steps, the other Keras 3 steps."""
+    calls = ScalingCalls()
+    first, second = (concurrent.futures.ThreadPoolExecutor(1) for _ in range(2))
+    with first, second:
+        for _ in range(2):
+            first.submit(calls.note, K3).result()
+            second.submit(calls.note, K2).result()
+            second.submit(calls.note, UNSCALE).result()
+            assert first.submit(calls.applies_scaled).result() is True
+            first.submit(calls.note, K3).result()
+            assert second.submit(calls.applies_scaled).result() is False
+            first.submit(calls.check_apply).result()
+
+
+def test_what_another_thread_called_tells_where_nothing_else_does() -> None:
+    calls = ScalingCalls()
+    calls.note(K2)
+    calls.note(UNSCALE)
+    with concurrent.futures.ThreadPoolExecutor(1) as other:
+        assert other.submit(calls.applies_scaled).result() is False
+
+
+def test_a_thread_that_left_gradients_scaled_is_refused() -> None:
+    calls = ScalingCalls()
+    with concurrent.futures.ThreadPoolExecutor(1) as other:
+        other.submit(calls.note, K2).result()
+        with pytest.raises(RuntimeError, match="were not unscaled"):
+            other.submit(calls.applies_scaled).result()
