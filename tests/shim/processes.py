@@ -116,7 +116,7 @@ def wait_for_workers(
 
 
 def run_program(
-    path: str, *args: str, timeout: float = 120, env: Optional[Dict[str, str]] = None
+    path: str, *args: str, timeout: float = 300, env: Optional[Dict[str, str]] = None
 ) -> Any:
     """Runs the Python program at `path` under this interpreter and returns what it printed."""
     return _wait_for(_start(path, args, env), timeout)

@@ -23,18 +23,27 @@ NO_STEPS = (":sums", ":sums-clipped", ":refused", ":norm")
 BEFORE_2_5 = "original-experimental-legacy" if recorded.TF < (2, 5) else ""
 
 
-def check(rows: List[Dict[str, Any]], what: str) -> None:
-    weight, scale = 1.0, 2.0**20
-    for number, row in enumerate(rows):
-        where = f"{what}, step {number}: {row}"
-        if row["applied"] is None:
-            scale /= 2
-        else:
-            weight -= LEARNING_RATE * row["applied"]
-        assert row["loss_scale"] == scale, where
-        assert row["iterations"] == number + 1, where
-        assert row["weights"], where
-        assert all(each == weight for each in row["weights"]), where
+# The gradient of each element of the variables of `mirrored.py`, where a replica's is 1.
+ELEMENTS = [1.0] + 2 * [-1.0] + 6 * [2.0**-8]
+MOMENTA = {"sgd": 0.0, "momentum": 0.5}
+
+
+def check(runs: Dict[str, List[Dict[str, Any]]], what: str) -> None:
+    assert sorted(runs) == sorted(MOMENTA)
+    for name, rows in runs.items():
+        moved, velocity, scale = 0.0, 0.0, 2.0**20
+        for number, row in enumerate(rows):
+            where = f"{what}, {name}, step {number}: {row}"
+            if row["applied"] is None:
+                scale /= 2
+            else:
+                velocity = MOMENTA[name] * velocity + LEARNING_RATE * row["applied"]
+                moved += velocity
+            assert row["loss_scale"] == scale, where
+            assert row["iterations"] == number + 1, where
+            assert row["weights"], where
+            expected = [1.0 - moved * each for each in ELEMENTS]
+            assert all(each == expected for each in row["weights"]), where
 
 
 def specifications(size: str) -> List[str]:
@@ -55,22 +64,38 @@ def specifications(size: str) -> List[str]:
             found += [f"{subject}:{mode}" for mode in SUMS]
         if subject.kind.name == "keras3":
             found += [f"{subject}:refused"]
-    originals = [str(each) for each in recorded.originals()]
-    return found + [f"{each}:function" for each in originals if each in (KERAS_3, BEFORE_2_5)]
+    return found + [f"{each}:function" for each in recorded.originals()]
 
 
 @pytest.fixture(scope="module")
 def mirrored(size: str) -> Dict[str, Any]:
     """What the steps on four logical devices gave; one process, because each start takes long."""
-    return processes.run_program(PROGRAM, str(REPLICAS), *specifications(size), timeout=300)
+    return processes.run_program(PROGRAM, str(REPLICAS), *specifications(size), timeout=540)
 
 
 def test_one_decision_for_all_replicas(mirrored: Dict[str, Any], size: str) -> None:
     ours = [each for each in specifications(size) if "ours" in each and not each.endswith(NO_STEPS)]
     assert ours
     for what in ours:
-        assert len(mirrored[what]) > REPLICAS
+        assert all(len(rows) > REPLICAS for rows in mirrored[what].values())
         check(mirrored[what], what)
+
+
+def test_replicas_train_as_with_the_originals(mirrored: Dict[str, Any]) -> None:
+    """All steps, up to the first at which an original has a defect that ours has not."""
+    for original in recorded.originals():
+        ours = f"ours-final-{original.kind.name}:function"
+        for name in MOMENTA:
+            found, expected = mirrored[ours][name], mirrored[f"{original}:function"][name]
+            known = len(expected)
+            if str(original) == KERAS_3:
+                known = next(i for i, row in enumerate(expected) if row["applied"] is None)
+            elif recorded.TF < (2, 5):
+                known = next(i for i, row in enumerate(expected) if row.get("sum overflows"))
+            assert known > 0
+            for row, expected_row in zip(found[:known], expected[:known]):
+                for key in ("weights", "loss_scale"):
+                    assert row[key] == expected_row[key], (str(original), name, row, expected_row)
 
 
 @pytest.mark.skipif(recorded.TF < (2, 5), reason="the sums are made of other operations")
@@ -104,9 +129,9 @@ def test_an_optimizer_with_an_update_of_its_own_refuses_sums(mirrored: Dict[str,
 @pytest.mark.skipif(recorded.TF < (2, 16), reason="there is no Keras 3")
 def test_the_original_of_keras_3_looks_at_one_replica_only(mirrored: Dict[str, Any]) -> None:
     """The defect that is mended (D2): a NaN elsewhere reaches the weights."""
-    rows = mirrored[KERAS_3 + ":function"]
+    rows = mirrored[KERAS_3 + ":function"]["sgd"]
     elsewhere = next(row for row in rows if math.isnan(row["gradients"][-1]))
-    assert any(math.isnan(each) for each in elsewhere["weights"])
+    assert any(math.isnan(each) for copy in elsewhere["weights"] for each in copy)
 
 
 @pytest.mark.skipif(
@@ -114,9 +139,9 @@ def test_the_original_of_keras_3_looks_at_one_replica_only(mirrored: Dict[str, A
 )
 def test_the_originals_apply_a_sum_that_overflows(mirrored: Dict[str, Any]) -> None:
     """The defect that is mended (D1): each replica is finite, the sum is not, and it is applied."""
-    rows = mirrored[BEFORE_2_5 + ":function"]
+    rows = mirrored[BEFORE_2_5 + ":function"]["sgd"]
     overflowing = next(row for row in rows if row.get("sum overflows"))
-    assert all(math.isinf(each) for each in overflowing["weights"])
+    assert all(math.isinf(copy[0]) for copy in overflowing["weights"])
 
 
 @pytest.mark.skipif(recorded.TF < (2, 3), reason="the strategy cannot run on loopback before 2.3")

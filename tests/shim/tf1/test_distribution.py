@@ -3,6 +3,7 @@
 import os
 import sys
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(__file__)))
@@ -18,43 +19,91 @@ WORKERS = os.path.join(PROGRAMS, "workers.py")
 # In a `tf.function` under a strategy, TensorFlow 1.15 cannot run any v1 optimizer.
 MODES = ["graph", "eager" if support.IS_TF1 else "eager,function"]
 
+# As in `mirrored.py`: what each variable starts at, and its gradient where a replica's is 1.
+VARIABLES = [([1.0, 1.0], 1.0), (2.0, 0.5), ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], -0.25)]
+SCALES = [1024.0, 512.0, 256.0, 128.0, 64.0, 64.0]
+# The step that the originals apply, though the sum of the gradients overflows (D1).
+SUM_OVERFLOWS = 4
 
-@pytest.mark.parametrize("modes", MODES)
-def test_replicas_agree(modes):
-    for rows in processes.run_program(MIRRORED, "contrib,v1", "ours", modes).values():
-        for _, copies, scales, _ in rows:
-            assert copies[0] == copies[1]
-            assert scales[0] == scales[1]
+
+def weights(optimizer, gradient_sums):
+    """The variables after each step: `gradient_sums` are those of the first variable, or None."""
+    variables = [np.array(start) for start, _ in VARIABLES]
+    momenta, rows = [0.0] * len(variables), []
+    for total in gradient_sums:
+        if total is not None:
+            for index, (_, gradient) in enumerate(VARIABLES):
+                kept = 0.5 * momenta[index] if optimizer == "momentum" else 0.0
+                momenta[index] = kept + gradient * total
+                variables[index] = variables[index] - momenta[index]
+        rows.append([each.tolist() for each in variables])
+    return rows
+
+
+@pytest.fixture(scope="module", params=MODES)
+def mirrored(request):
+    """What two replicas gave in one mode, or two; one process, because each start takes long."""
+    classes = "contrib-ours,v1-ours,v1-original"
+    return processes.run_program(MIRRORED, classes, request.param, timeout=300)
+
+
+def test_replicas_agree(mirrored):
+    compared = 0
+    for case, rows in mirrored.items():
+        cls, optimizer, _ = case.split()
+        if cls == "v1-original":
+            continue
+        compared += 1
         # Steps: fine, four that are skipped (the last because only the sum overflows), fine.
-        assert [row[1][0][0] for row in rows] == [-3.0] * 5 + [-9.0]
-        assert [row[2][0] for row in rows] == [1024.0, 512.0, 256.0, 128.0, 64.0, 64.0]
-        assert [row[3] for row in rows] == [1, 1, 1, 1, 1, 2]
+        assert [row[1] for row in rows] == [
+            [each, each] for each in weights(optimizer, [4.0, None, None, None, None, 4.0])
+        ], case
+        assert [row[2] for row in rows] == [[scale, scale] for scale in SCALES], case
+        assert [row[3] for row in rows] == [1, 1, 1, 1, 1, 2], case
+    assert compared >= 4
+
+
+def test_replicas_train_as_with_the_original(mirrored):
+    originals = [case for case in mirrored if case.startswith("v1-original")]
+    assert len(originals) >= 2
+    for case in originals:
+        ours = mirrored[case.replace("original", "ours")]
+        assert ours[:SUM_OVERFLOWS] == mirrored[case][:SUM_OVERFLOWS], case
+
+
+def test_d1_the_original_applies_a_sum_that_overflows(mirrored):
+    originals = [rows for case, rows in mirrored.items() if case.startswith("v1-original")]
+    assert originals
+    for rows in originals:
+        assert rows[SUM_OVERFLOWS][0] == "sum overflows"
+        assert rows[SUM_OVERFLOWS][1][0][0] == [-float("inf")] * 2
 
 
 def test_three_replicas():
-    rows = processes.run_program(MIRRORED, "v1", "ours", "eager", "3")["v1 eager"]
-    assert [row[1][2][0] for row in rows] == [-4.0] * 5 + [-11.5]
-
-
-def test_d1_the_original_applies_a_sum_that_overflows():
-    rows = processes.run_program(MIRRORED, "v1", "original", "graph")["v1 graph"]
-    assert rows[4][0] == "sum overflows"
-    assert rows[4][1][0][0] == -float("inf")
+    found = processes.run_program(MIRRORED, "v1-ours", "eager", "3")
+    assert len(found) == 2
+    for case, rows in found.items():
+        expected = weights(case.split()[1], [5.0, None, None, None, None, 5.0])
+        assert [row[1] for row in rows] == [[each] * 3 for each in expected], case
 
 
 @pytest.mark.skipif(not support.IS_TF1, reason="only TensorFlow 1.15 has the original")
 def test_c9_the_contrib_original_cannot_be_used_under_a_strategy():
     with pytest.raises(AssertionError, match="Error"):
-        processes.run_program(MIRRORED, "contrib", "original", "graph")
+        processes.run_program(MIRRORED, "contrib-original", "graph")
 
 
 def test_two_workers_agree():
-    workers = processes.start_workers(WORKERS, 2, "contrib,v1")
+    workers = processes.start_workers(WORKERS, 2, "contrib-ours,v1-ours,v1-original")
     first, second = processes.wait_for_workers(workers)
     assert first == second
-    for rows in first.values():
-        assert [row[1][0] for row in rows] == [-3.0] * 5 + [-9.0]
-        assert [row[2] for row in rows] == [1024.0, 512.0, 256.0, 128.0, 64.0, 64.0]
+    assert len(first) == 6
+    for case, rows in first.items():
+        cls, optimizer = case.split()
+        known = SUM_OVERFLOWS if cls == "v1-original" else len(rows)
+        expected = weights(optimizer, [4.0, None, None, None, None, 4.0])
+        assert [row[1] for row in rows][:known] == expected[:known], case
+        assert [row[2] for row in rows][:known] == SCALES[:known], case
 
 
 def test_l5_update_inside_a_replica_says_what_is_wrong():

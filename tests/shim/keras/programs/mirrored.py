@@ -2,12 +2,15 @@
 
 Usage: mirrored.py REPLICAS SUBJECT:MODE..., such as `4 ours-final-legacy:eager`. A mode is `eager`
 or `function`, and may have more to it: `function-scaled` gives scaled gradients to Keras 3's
-`apply`, `function-aggregated` adds gradients up itself. `sums` and `sums-clipped` count how often a
-step adds the gradients of the replicas up, without and with clipping; `refused` gives the error for
-sums that an optimizer cannot take; `norm` makes a step with finite gradients whose norm overflows.
-With TF_CONFIG set this is one worker of a cluster, and REPLICAS is the number of workers.
+`apply`, `function-aggregated` adds gradients up itself. Steps are made with SGD and with Momentum,
+each on variables of several shapes; `weights` has what each replica has in all of them. `sums` and
+`sums-clipped` count how often a step adds the gradients of the replicas up, without and with
+clipping; `refused` gives the error for sums that an optimizer cannot take; `norm` makes a step with
+finite gradients whose norm overflows. With TF_CONFIG set this is one worker of a cluster, and
+REPLICAS is the number of workers.
 """
 
+import itertools
 import json
 import os
 import sys
@@ -16,6 +19,7 @@ from typing import Any, Dict, List
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), os.path.dirname(os.path.dirname(HERE))]
 
+import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 tf1 = tf.compat.v1
@@ -26,6 +30,10 @@ import recorded  # noqa: E402
 
 INF, NAN = float("inf"), float("nan")
 HUGE = 2.0**127  # finite, but the sum of two is not
+# The shape of each variable, and its gradient where a replica's is 1. HUGE overflows for the first
+# two alone.
+VARIABLES = [([], 1.0), ([2], -1.0), ([3, 2], 2.0**-8)]
+MOMENTA = {"sgd": 0.0, "momentum": 0.5}
 
 
 def steps(replicas: int) -> List[Dict[str, Any]]:
@@ -59,37 +67,57 @@ def make_strategy(replicas: int) -> Any:
     return tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(replicas)])
 
 
-def local(strategy: Any, variable: Any) -> List[float]:
+def local(strategy: Any, variable: Any) -> List[List[float]]:
+    """The elements of a variable on each replica."""
     variable = getattr(variable, "value", variable) if not hasattr(variable, "values") else variable
     variable = variable() if callable(variable) else variable
-    return [float(each.numpy()) for each in strategy.experimental_local_results(variable)]
+    copies = strategy.experimental_local_results(variable)
+    return [each.numpy().ravel().tolist() for each in copies]
 
 
-def train(strategy: Any, subject: Any, mode: str, replicas: int) -> List[Dict[str, Any]]:
+def scalars(strategy: Any, variable: Any) -> List[float]:
+    """A variable of shape `[]` on each replica."""
+    return list(itertools.chain(*local(strategy, variable)))
+
+
+def train(strategy: Any, subject: Any, mode: str, replicas: int) -> Dict[str, Any]:
+    return {
+        name: train_with(strategy, subject, mode, replicas, momentum)
+        for name, momentum in MOMENTA.items()
+    }
+
+
+def train_with(
+    strategy: Any, subject: Any, mode: str, replicas: int, momentum: float
+) -> List[Dict[str, Any]]:
     run = getattr(strategy, "run", None) or strategy.experimental_run_v2
     with strategy.scope():
-        variable = recorded.make_variable(subject.kind, 1.0, "v")
-        inner = subject.inner("SGD", learning_rate=2.0**-4)
+        variables = [
+            recorded.make_variable(subject.kind, np.ones(shape), f"v{index}")
+            for index, (shape, _) in enumerate(VARIABLES)
+        ]
+        inner = subject.inner("SGD", learning_rate=2.0**-4, momentum=momentum)
         optimizer = subject.dynamic(inner, 2.0**20, 1000)
         if subject.kind.name == "keras3":
-            optimizer.build([variable])
+            optimizer.build(variables)
         table = tf.constant([step["gradients"] for step in steps(replicas)])
 
     def replica_step(number: Any) -> None:
-        gradient = tf.gather(tf.gather(table, number), replica_id())
+        of_replica = tf.gather(tf.gather(table, number), replica_id())
+        gradients = [tf.fill(shape, of_replica * factor) for shape, factor in VARIABLES]
         if subject.api == "keras3" or mode.endswith("scaled"):
             scale = recorded_scale(subject, optimizer)
             optimizer.scale_loss(tf.constant(1.0))  # so that it is known that these are scaled
-            optimizer.apply([gradient * scale], [variable])
+            optimizer.apply([each * scale for each in gradients], variables)
             return
         # No scaling of HUGE, which would overflow before it is added up.
         optimizer.get_unscaled_gradients([tf.constant(1.0)])
         if mode.endswith("aggregated"):
             context = tf.distribute.get_replica_context()
-            total = context.all_reduce(tf.distribute.ReduceOp.SUM, gradient)
-            optimizer.apply_gradients([(total, variable)], experimental_aggregate_gradients=False)
+            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+            optimizer.apply_gradients(zip(sums, variables), experimental_aggregate_gradients=False)
             return
-        optimizer.apply_gradients([(gradient, variable)])
+        optimizer.apply_gradients(zip(gradients, variables))
 
     def step(number: Any) -> None:
         run(replica_step, args=(number,))
@@ -99,7 +127,8 @@ def train(strategy: Any, subject: Any, mode: str, replicas: int) -> List[Dict[st
     for number, expected in enumerate(steps(replicas)):
         compiled(tf.constant(number))
         scale, _, iterations = subject.read(optimizer)
-        weights = local(strategy, variable)
+        copies = zip(*[local(strategy, each) for each in variables])
+        weights = [list(itertools.chain(*copy)) for copy in copies]
         rows.append(dict(expected, weights=weights, loss_scale=scale, iterations=iterations))
     return rows
 
@@ -131,7 +160,7 @@ def count_sums(strategy: Any, subject: Any, mode: str, replicas: int) -> Dict[st
     apart = [each for each in operations if each.op.startswith("CollectiveReduce")]
     sums = len(at_once) + len(apart) / replicas
     step(tf.constant(2.0))
-    return {"sums": sums, "weights": local(strategy, variable)}
+    return {"sums": sums, "weights": scalars(strategy, variable)}
 
 
 def overflow_norm(strategy: Any, subject: Any, mode: str, replicas: int) -> List[Any]:
@@ -152,7 +181,7 @@ def overflow_norm(strategy: Any, subject: Any, mode: str, replicas: int) -> List
     found = []
     for gradient in (1e30, 2.0):
         step(tf.constant(gradient))
-        found.append([local(strategy, variable), *subject.read(optimizer)[1:]])
+        found.append([scalars(strategy, variable), *subject.read(optimizer)[1:]])
     return found
 
 

@@ -1,7 +1,8 @@
 """Trains under a `MirroredStrategy` over logical CPUs; prints what happened as JSON.
 
-Usage: mirrored.py FAMILIES WHOSE MODES [REPLICAS]; FAMILIES of contrib,v1; WHOSE ours or original;
-MODES graph, or of eager,function.
+Usage: mirrored.py CLASSES MODES [REPLICAS]; CLASSES of contrib-ours, v1-ours, v1-original and
+contrib-original, joined by commas; MODES graph, or of eager,function. Each trains three variables
+with each optimizer.
 """
 
 import json
@@ -28,8 +29,19 @@ STEPS = [
 ]
 
 
-def make(family, whose):
-    inner = tf1.train.MomentumOptimizer(1.0, 0.5)
+# What each variable starts at, and its gradient where a replica's is 1. The sum overflows for the
+# first alone.
+VARIABLES = [([1.0, 1.0], 1.0), (2.0, 0.5), ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], -0.25)]
+OPTIMIZERS = {
+    "sgd": lambda: tf1.train.GradientDescentOptimizer(1.0),
+    "momentum": lambda: tf1.train.MomentumOptimizer(1.0, 0.5),
+}
+
+
+def make(cls, optimizer):
+    """Returns a loss-scale optimizer and the tensor or variable of its scale."""
+    family, whose = cls.split("-")
+    inner = OPTIMIZERS[optimizer]()
     if family == "contrib":
         namespace = support.contrib_namespaces()[whose]
         manager = namespace.ExponentialUpdateLossScaleManager(1024.0, 100, 1, 2, 0.5)
@@ -39,11 +51,30 @@ def make(family, whose):
     return namespace.MixedPrecisionLossScaleOptimizer(inner, scale), scale._current_loss_scale
 
 
-def train(strategy, family, whose, mode):
+def make_variables():
+    return [tf1.Variable(value, use_resource=True) for value, _ in VARIABLES]
+
+
+def gradients(optimizer, variables, factor):
+    """The gradients of a replica, and the variables.
+
+    Gradients are scaled down again before they are added up, so an overflow has to be made by the
+    gradients themselves: the pairs are computed, then multiplied.
+    """
+
+    def loss():
+        parts = zip(variables, VARIABLES)
+        return tf.add_n([gradient * tf.reduce_sum(each) for each, (_, gradient) in parts])
+
+    pairs = optimizer.compute_gradients(loss, variables)
+    return [(gradient * factor, each) for gradient, each in pairs]
+
+
+def train(strategy, cls, optimizer, mode):
     """Returns a row for each step: name, weights and scale of every replica, `global_step`."""
     run = strategy.run if hasattr(strategy, "run") else strategy.experimental_run_v2
     with strategy.scope():
-        variable = tf1.Variable([1.0, 1.0], use_resource=True)
+        variables = make_variables()
         global_step = tf1.Variable(
             0,
             dtype=tf.int64,
@@ -51,26 +82,23 @@ def train(strategy, family, whose, mode):
             use_resource=True,
             aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
         )
-        opt, scale = make(family, whose)
+        opt, scale = make(cls, optimizer)
 
     def replica_step(factors):
-        # Gradients are scaled down again before they are added up, so an overflow has to be made
-        # by the gradients themselves: the pairs are computed, then multiplied.
         context = tf.distribute.get_replica_context()
         factor = tf.gather(factors, context.replica_id_in_sync_group)
-        pairs = opt.compute_gradients(lambda: tf.reduce_sum(variable), [variable])
-        pairs = [(gradient * factor, each) for gradient, each in pairs]
-        return opt.apply_gradients(pairs, global_step=global_step)
+        return opt.apply_gradients(gradients(opt, variables, factor), global_step=global_step)
 
     def state():
         return [
             [each.read_value() for each in strategy.experimental_local_results(value)]
-            for value in (variable, scale, global_step)
+            for value in (scale, global_step, *variables)
         ]
 
     def row(name, values):
-        copies, scales, count = values
-        return [name, [c.tolist() for c in copies], [float(s) for s in scales], int(count[0])]
+        scales, count, *weights = values
+        copies = [[each.tolist() for each in copy] for copy in zip(*weights)]
+        return [name, copies, [float(s) for s in scales], int(count[0])]
 
     if mode == "graph":
         factors = tf1.placeholder(tf.float32, [3])
@@ -98,8 +126,8 @@ def train(strategy, family, whose, mode):
 
 
 def main():
-    families, whose, modes = sys.argv[1:4]
-    replicas = int(sys.argv[4]) if len(sys.argv) > 4 else 2
+    classes, modes = sys.argv[1:3]
+    replicas = int(sys.argv[3]) if len(sys.argv) > 3 else 2
     device = tf.config.experimental.list_physical_devices("CPU")[0]
     tf.config.experimental.set_virtual_device_configuration(
         device, [tf.config.experimental.VirtualDeviceConfiguration() for _ in range(replicas)]
@@ -112,8 +140,9 @@ def main():
     print(
         json.dumps(
             {
-                family + " " + mode: train(strategy, family, whose, mode)
-                for family in families.split(",")
+                f"{cls} {optimizer} {mode}": train(strategy, cls, optimizer, mode)
+                for cls in classes.split(",")
+                for optimizer in OPTIMIZERS
                 for mode in modes.split(",")
             }
         )

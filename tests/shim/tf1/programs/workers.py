@@ -1,6 +1,7 @@
 """One of two workers that train under a `MultiWorkerMirroredStrategy`; prints JSON.
 
-Usage: workers.py FAMILIES. The cluster is in `TF_CONFIG`; the workers talk over gRPC.
+Usage: workers.py CLASSES, as for `mirrored.py`. The cluster is in `TF_CONFIG`; the workers talk
+over gRPC.
 """
 
 import json
@@ -17,18 +18,17 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 
 
-def train(strategy, family):
+def train(strategy, cls, optimizer):
     run = strategy.run if hasattr(strategy, "run") else strategy.experimental_run_v2
     worker = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
     with strategy.scope():
-        variable = tf1.Variable([1.0, 1.0], use_resource=True)
-        opt, scale = mirrored.make(family, "ours")
+        variables = mirrored.make_variables()
+        opt, scale = mirrored.make(cls, optimizer)
 
     @tf.function
     def step(factor):
         def replica_step(factor):
-            pairs = opt.compute_gradients(lambda: tf.reduce_sum(variable), [variable])
-            opt.apply_gradients([(gradient * factor, each) for gradient, each in pairs])
+            opt.apply_gradients(mirrored.gradients(opt, variables, factor))
 
         run(replica_step, args=(factor,))
 
@@ -38,7 +38,7 @@ def train(strategy, family):
     rows = []
     for name, values in mirrored.STEPS:
         step(tf.constant(values[worker]))
-        rows.append([name, local(variable).tolist(), float(local(scale))])
+        rows.append([name, [local(each).tolist() for each in variables], float(local(scale))])
     return rows
 
 
@@ -47,7 +47,15 @@ def main():
         tf1.enable_eager_execution()
     maker = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
     strategy = (maker or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
-    print(json.dumps({family: train(strategy, family) for family in sys.argv[1].split(",")}))
+    print(
+        json.dumps(
+            {
+                f"{cls} {optimizer}": train(strategy, cls, optimizer)
+                for cls in sys.argv[1].split(",")
+                for optimizer in mirrored.OPTIMIZERS
+            }
+        )
+    )
 
 
 if __name__ == "__main__":
