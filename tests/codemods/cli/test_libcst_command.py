@@ -37,7 +37,7 @@ def test_a_module_that_cannot_be_migrated_is_skipped():
 def test_the_tool_runs_it(tmp_path):
     file = tmp_path / "train.py"
     file.write_text(BEFORE)
-    root = pathlib.Path(__file__).resolve().parents[2]
+    root = pathlib.Path(__file__).resolve().parents[3]
     program = (
         "import sys, runpy; sys.path[:0] = sys.argv[1:3]; import conftest; "
         "sys.argv = ['libcst.tool', 'codemod', '-x', "

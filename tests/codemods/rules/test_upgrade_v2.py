@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 MODES = ("DEFAULT", "SAFETY")
 ORDERS = ("upgrade, migrate", "migrate, upgrade")
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = str(pathlib.Path(__file__).resolve().parents[3])
 TARGETS = {
     "shim": Options(target=Target.SHIM),
     "final2": Options(keras=2),

@@ -1,6 +1,7 @@
 """The pages on the rules are those that the rules give, and every link in them leads somewhere."""
 
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import sys
 from tf_lossscale_codemods.cli.rule_pages import main, pages
 from tf_lossscale_codemods.rules.codes import codes
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = str(pathlib.Path(__file__).resolve().parents[3])
 FOLDER = os.path.join(ROOT, "docs", "rules")
 
 

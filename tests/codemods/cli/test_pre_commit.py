@@ -2,13 +2,14 @@
 
 import importlib.util
 import os
+import pathlib
 import subprocess
 import sys
 
 import pytest
 from command_line import CLEAN, FINAL, LEGACY, PROGRAM
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = str(pathlib.Path(__file__).resolve().parents[3])
 
 
 def run(*command: str, status: int = 0) -> str:
