@@ -1,6 +1,6 @@
 """The loss scale that an optimizer of Keras 2 holds."""
 
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 from tf_lossscale._update_rules import dynamic_update
 from tf_lossscale._versions import Trackable, not_converted, tf, tf1
@@ -25,6 +25,13 @@ class FixedState(Trackable):
     def __call__(self) -> Any:
         """Returns the scale: a float32 tensor of shape `[]`."""
         return tf.convert_to_tensor(self.initial_scale, dtype=tf.float32)
+
+    def __float__(self) -> float:
+        return float(self.initial_scale)
+
+    def update(self, grads: Any) -> Tuple[Any, bool]:
+        """Returns what the `_loss_scale` of the original does: nothing to run, and True."""
+        return (None if tf.executing_eagerly() else tf.no_op()), True
 
 
 class DynamicState:
@@ -63,8 +70,25 @@ class DynamicState:
         """Returns the scale as it is now: a float32 tensor of shape `[]`."""
         return tf.convert_to_tensor(self.scale)
 
+    def update(self, grads: Any) -> Tuple[Any, Any]:
+        """Updates the scale as the `_loss_scale` of the original does.
+
+        Args:
+          grads: unscaled gradients.
+
+        Returns:
+          An operation, and whether to apply the gradients.
+        """
+        return self.loss_scale.update(grads)
+
+    def __getattr__(self, name: str) -> Any:
+        # Programs read `optimizer._loss_scale`, which was a `DynamicLossScale` up to 2.3.
+        if name == "loss_scale" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.loss_scale, name)
+
     @not_converted
-    def update(self, finite: Any) -> Any:
+    def advance(self, finite: Any) -> Any:
         """Takes note of a step, in a cross-replica context.
 
         Args:
@@ -117,7 +141,7 @@ class Keras3State:
         return tf.convert_to_tensor(self._scale.value)
 
     @not_converted
-    def update(self, finite: Any) -> Any:
+    def advance(self, finite: Any) -> Any:
         """Takes note of a step, by Keras 2's rule, which has a floor and a ceiling.
 
         Args:

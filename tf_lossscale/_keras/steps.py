@@ -75,7 +75,7 @@ def step(
         always_counts = late_check is not None and late_check.always_counts
         counted = _count_skipped(iterations, finite if always_counts else really)
         with tf1.control_dependencies([each for each in [applied] if _is_in_graph(each)]):
-            updated = state.update(really)
+            updated = state.advance(really)
         return _group(applied, counted, updated)
 
     if not tf.distribute.has_strategy() or not supports_merge_call():

@@ -511,3 +511,26 @@ def test_from_loss_scale(subject: Any) -> None:
 
     with pytest.raises(ValueError, match="not supported"):
         make_from(inner(), Custom())
+
+
+PRIVATE = [each for each in recorded.ours() + recorded.originals() if each.kind.name != "keras3"]
+
+
+@pytest.mark.parametrize("subject", PRIVATE, ids=str)
+def test_private_attributes_that_programs_read(subject: Any) -> None:
+    inner = subject.inner("SGD", learning_rate=0.5)
+    optimizer = subject.dynamic(inner, 8.0, 2)
+    assert optimizer._optimizer is inner
+    assert float(optimizer._loss_scale()) == 8.0
+    for gradient, applied, scale in ((1.0, True, 8.0), (float("inf"), False, 4.0)):
+        _, should_apply = optimizer._loss_scale.update([tf.constant(gradient)])
+        assert bool(should_apply) is applied
+        assert float(optimizer._loss_scale()) == scale
+        assert subject.read(optimizer)[0] == scale
+    fixed = subject.fixed(subject.inner("SGD", learning_rate=0.5), 8.0)._loss_scale
+    if callable(fixed):  # up to 2.3; a float later
+        assert float(fixed()) == 8.0
+        assert fixed.update([tf.constant(float("inf"))])[1] is True
+    if subject.who == "ours":
+        assert callable(fixed)
+        assert float(fixed) == 8.0
