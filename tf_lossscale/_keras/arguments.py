@@ -3,7 +3,7 @@
 from typing import Any
 
 from tf_lossscale._keras.strategies import refuse_unsupported
-from tf_lossscale._v1.identifiers import as_loss_scale
+from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
 from tf_lossscale._versions import KerasFamily, keras_3_backend, keras_family, tf1
 
@@ -15,6 +15,7 @@ __all__ = [
     "final_loss_scale",
     "from_loss_scale_config",
     "mark_wrapped",
+    "unmark_wrapped",
 ]
 
 DEFAULT_INITIAL_SCALE = 2.0**15
@@ -82,6 +83,11 @@ def mark_wrapped(inner: Any) -> None:
     object.__setattr__(inner, _MARK, True)
 
 
+def unmark_wrapped(inner: Any) -> None:
+    """Forgets that `inner` is wrapped."""
+    vars(inner).pop(_MARK, None)
+
+
 def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any) -> Any:
     """Returns a `DynamicLossScale`, or the float of a fixed one, for the final class's arguments.
 
@@ -119,7 +125,7 @@ def experimental_loss_scale(loss_scale: Any) -> Any:
 
     Raises:
       ValueError: it is None or cannot be interpreted, or it grows by another factor than 2.
-      TypeError: it is a `LossScale` of the user's own class.
+      TypeError: it is a `LossScale` of the user's own class, which would not be called.
     """
     if isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool):
         return float(loss_scale)
@@ -135,7 +141,7 @@ def experimental_loss_scale(loss_scale: Any) -> Any:
             f'"dynamic" (recommended), an int, a float, a FixedLossScale, or a DynamicLossScale. '
             f"Got value: {loss_scale!r}"
         )
-    if hasattr(scale, "increment_period"):
+    if is_standard(scale, "DynamicLossScale"):
         if scale.multiplier != 2:
             raise ValueError(
                 'When passing a DynamicLossScale to "loss_scale", DynamicLossScale.multiplier must '
@@ -144,11 +150,11 @@ def experimental_loss_scale(loss_scale: Any) -> Any:
         if scale.increment_period < 1:
             raise ValueError(f"DynamicLossScale.increment_period must be at least 1. Got: {scale}")
         return scale
-    if type(scale).__name__ == "FixedLossScale":
+    if is_standard(scale, "FixedLossScale"):
         return float(scale.get_config()["loss_scale_value"])
     raise TypeError(
-        "Passing a LossScale that is not a FixedLossScale or a DynamicLossScale is not supported. "
-        f"Got: {scale}"
+        "Passing a LossScale that is not a FixedLossScale or a DynamicLossScale, or that overrides "
+        f"their methods, is not supported: they would not be called. Got: {scale}"
     )
 
 

@@ -3,9 +3,11 @@
 from typing import Any
 
 from tf_lossscale._keras.arguments import experimental_loss_scale
+from tf_lossscale._keras.experimental import LossScaleOptimizer as ExperimentalLossScaleOptimizer
 from tf_lossscale._keras.final import LossScaleOptimizer
+from tf_lossscale._versions import keras_family
 
-__all__ = ["from_loss_scale"]
+__all__ = ["from_loss_scale", "of_graph_rewrite"]
 
 
 def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
@@ -29,6 +31,31 @@ def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
         scale = experimental_loss_scale(loss_scale)
     except TypeError as error:
         raise ValueError(f"Invalid value passed to loss_scale. {error}") from error
+    return _scaled_by(optimizer, scale)
+
+
+def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
+    """Returns `optimizer` in the class that the graph rewrite wraps Keras optimizers in.
+
+    Args:
+      optimizer: a Keras optimizer.
+      loss_scale: what the experimental class takes.
+
+    Returns:
+      The experimental class where the installed Keras has one, as up to TensorFlow 2.8; the final
+      one later.
+
+    Raises:
+      TypeError: `optimizer` cannot be wrapped; `loss_scale` is of a class of the user's.
+      ValueError: `optimizer` is wrapped already; `loss_scale` is no loss scale.
+    """
+    family = keras_family(optimizer)
+    if family is not None and family.installed_experimental is not None:
+        return ExperimentalLossScaleOptimizer(optimizer, loss_scale)
+    return _scaled_by(optimizer, experimental_loss_scale(loss_scale))
+
+
+def _scaled_by(optimizer: Any, scale: Any) -> Any:
     if isinstance(scale, float):
         return LossScaleOptimizer(optimizer, dynamic=False, initial_scale=scale)
     return LossScaleOptimizer(

@@ -3,9 +3,9 @@
 from typing import Any
 
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale, LossScale
-from tf_lossscale._versions import tf
+from tf_lossscale._versions import original, tf1
 
-__all__ = ["as_loss_scale", "is_fixed", "is_loss_scale"]
+__all__ = ["as_loss_scale", "is_fixed", "is_loss_scale", "is_standard"]
 
 
 def is_loss_scale(value: Any) -> bool:
@@ -22,6 +22,27 @@ def is_fixed(loss_scale: Any) -> bool:
         if fixed is not None and isinstance(loss_scale, fixed):
             return type(loss_scale).update in (fixed.update, FixedLossScale.update)
     return False
+
+
+def is_standard(loss_scale: Any, name: str) -> bool:
+    """Returns whether a loss scale is one of the two classes and calculates as they do.
+
+    Those who keep the state themselves, as the Keras optimizers, never call its methods. A subclass
+    that overrides one would be accepted and have no effect.
+
+    Args:
+      loss_scale: a loss scale, ours or that of the installed TensorFlow.
+      name: `FixedLossScale` or `DynamicLossScale`.
+    """
+    ours = {"FixedLossScale": FixedLossScale, "DynamicLossScale": DynamicLossScale}[name]
+    installed = _installed(name)
+    cls = type(loss_scale)
+    return any(
+        known is not None
+        and known in cls.__mro__
+        and all(getattr(cls, each) is getattr(known, each) for each in ("__call__", "update"))
+        for known in (ours, installed)
+    )
 
 
 def as_loss_scale(identifier: Any) -> Any:
@@ -52,4 +73,4 @@ def _is_installed(value: Any, name: str) -> bool:
 
 
 def _installed(name: str) -> Any:
-    return getattr(tf.compat.v1.train.experimental, name, None)
+    return original(tf1.train.experimental, name)

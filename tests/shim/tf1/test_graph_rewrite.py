@@ -138,12 +138,17 @@ def test_e4_keras_optimizers(kind):
     with support.eager():
         opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(kind(0.5), 8)
         assert isinstance(opt, tfls.keras.mixed_precision.LossScaleOptimizer)
+        experimental = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
+        assert isinstance(opt, experimental) is (support.TF_VERSION < (2, 9))  # as the original
         assert float(opt.loss_scale) == 8.0
         assert option()
         with pytest.raises(ValueError, match="must not already be an instance of a LossScaleOpt"):
             tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
         with pytest.raises(ValueError, match="cannot be None"):
             tfls.train.experimental.enable_mixed_precision_graph_rewrite(kind(0.5), None)
+        overriding = type("Own", (tfls.train.experimental.FixedLossScale,), {"update": None})
+        with pytest.raises(TypeError, match="not supported"):
+            tfls.train.experimental.enable_mixed_precision_graph_rewrite(kind(0.5), overriding(8))
 
 
 def policies():
