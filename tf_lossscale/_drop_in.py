@@ -9,13 +9,14 @@ hook, so that no lazy part of TensorFlow is loaded for our sake. A namespace tha
 altogether, as `tf.contrib`, becomes a module of ours (`SuppliedNamespace`).
 """
 
+import os
 import sys
 import threading
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
-from tf_lossscale import _import_hook, _namespace, _paths
+from tf_lossscale import _compile, _import_hook, _namespace, _paths
 from tf_lossscale._supplied import SuppliedNamespace, awaiting_spec, namespaces_below
 
 __all__ = ["install", "namespace_of", "replaced", "uninstall"]
@@ -31,6 +32,7 @@ ROOTS: Tuple[Tuple[str, str], ...] = (
     ("keras.api._v2.keras", "keras"),
     ("tf_keras.api._v1.keras", "keras"),
     ("tf_keras.api._v2.keras", "keras"),
+    ("tf_keras", "keras"),
     ("keras", "keras"),  # `tf.compat.v2.keras` is Keras 3 itself
     ("tensorflow_core", ""),
     ("tensorflow", ""),
@@ -38,6 +40,7 @@ ROOTS: Tuple[Tuple[str, str], ...] = (
 """Names of modules that are the top of an API tree, and the namespace that they stand for."""
 
 _MISSING = object()
+_REGISTRATION = "tf_lossscale._keras.registration"  # imports TensorFlow, so it is not imported here
 
 
 class _Installation:
@@ -52,6 +55,7 @@ class _Installation:
         self.theirs: Set[Tuple[int, str]] = set()
         self.tensorflow_is_there = False
         self.early: Dict[str, Any] = {}
+        self.finders = list(sys.meta_path)
 
     def note(self, module: Any, names: Iterable[str]) -> None:
         """Remembers which names a module had when it was first seen.
@@ -120,7 +124,10 @@ def install(replace: bool = False) -> None:
     Args:
       replace: whether ours go over what this TensorFlow still has as well. So
         `tf.compat.v1.tpu.CrossShardOptimizer`, which runs on TPUs only, is replaced by one that
-        runs on GPUs and CPUs.
+        runs on GPUs and CPUs; and what `compile` wraps under `mixed_float16` is our class.
+
+    On Keras 3 `tf.keras.mixed_precision.LossScaleOptimizer` is ours in any case, and so is what
+    `compile` wraps there: Keras 3's own class lacks Keras 2's methods.
     """
     global _installed
     with _lock:
@@ -128,6 +135,8 @@ def install(replace: bool = False) -> None:
             return
         if _installed is None:
             _installed = _Installation()
+            if _REGISTRATION in sys.modules:
+                sys.modules[_REGISTRATION].wait_again()
             _import_hook.start(_wanted, _imported, _supplied_spec, _refusal, _awaited_spec)
         _installed.replace = replace
         # TensorFlow's own modules are half made while it is being imported; the hook has them then.
@@ -150,6 +159,11 @@ def uninstall() -> None:
         if _installed is not None:
             _import_hook.stop()
             _installed.undo()
+            # Our class waits for each Keras to come: no longer, if it was loaded for this
+            # installation.
+            came = [each for each in sys.meta_path if each not in _installed.finders]
+            if any(type(each).__module__ == _REGISTRATION for each in came):
+                sys.modules[_REGISTRATION].stop_waiting()
             _installed = None
 
 
@@ -186,6 +200,8 @@ def namespace_of(module_name: str) -> Optional[str]:
       `train`; the empty string for the top; None where the module is no part of the API or holds
       nothing that concerns us.
     """
+    if module_name.startswith("tf_keras") and not _tf_keras_is_in_use():
+        return None  # our policies are those of `tf.keras`
     for root, namespace in ROOTS:
         if module_name == root:
             return namespace
@@ -197,9 +213,14 @@ def namespace_of(module_name: str) -> Optional[str]:
     return None
 
 
+def _tf_keras_is_in_use() -> bool:
+    """Whether `tf.keras` is the package tf_keras."""
+    return os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True")
+
+
 def _wanted(module_name: str) -> bool:
-    """Whether a module is part of an API tree that may lack something of ours."""
-    return namespace_of(module_name) is not None
+    """Whether a module is part of an API tree that may lack something of ours, or has `compile`."""
+    return module_name in _compile.COMPILERS or namespace_of(module_name) is not None
 
 
 def _imported(module_name: str, module: Any) -> None:
@@ -233,7 +254,10 @@ def _fill_all() -> None:
 
 
 def _fill(module_name: str, module: Any) -> None:
-    """Adds to one module of an API tree what it lacks."""
+    """Adds to one module of an API tree what it lacks; lets `compile` wrap optimizers in ours."""
+    if module_name in _compile.COMPILERS:
+        _wrap_in_ours(module, _compile.COMPILERS[module_name])
+        return
     namespace = namespace_of(module_name)
     if _installed is None or namespace is None or isinstance(module, SuppliedNamespace):
         return
@@ -245,10 +269,27 @@ def _fill(module_name: str, module: Any) -> None:
     _installed.note(module, symbols)
     for name, symbol in symbols.items():
         if name in present:
-            if _installed.replace:
+            if _installed.replace or _is_of_keras_3(module, symbol):
                 _bind_symbol(module, module_name, symbol)
         elif symbol.legacy:
             _bind_symbol(module, module_name, symbol)
+
+
+def _wrap_in_ours(module: Any, compiler: _compile.Compiler) -> None:
+    """Lets `compile` wrap optimizers in our class where the public path holds that."""
+    assert _installed is not None
+    value = getattr(module, compiler.attribute, None)
+    always = _installed.replace or compiler.keras_3
+    if value is not None and not _compile.is_stand_in(value, always):
+        stand_in = _compile.stand_in(value, always)
+        if stand_in is not None:
+            _installed.bind(module, compiler.attribute, stand_in)
+
+
+def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:
+    """Whether a symbol is there, but Keras 3's class, which lacks the methods of Keras 2's."""
+    is_optimizer = symbol.implementation == "_keras.final:LossScaleOptimizer"
+    return is_optimizer and not hasattr(getattr(module, symbol.name), "get_scaled_loss")
 
 
 def _supply(parent: Any, module_name: str, namespace: str) -> None:

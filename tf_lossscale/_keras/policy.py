@@ -6,14 +6,16 @@ them; later `compile` knows no loss scale of a policy, and what it cannot honour
 
 from typing import Any, Dict, Optional
 
-from tf_lossscale._v1.identifiers import as_loss_scale
-from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
+from tf_lossscale import _compile
+from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
+from tf_lossscale._v1.loss_scales import DynamicLossScale
 from tf_lossscale._versions import original, policy_of_layer, tf
 
 __all__ = [
     "ExperimentalPolicy",
     "Policy",
     "experimental_global_policy",
+    "experimental_policy_of",
     "get_layer_policy",
     "global_policy",
     "set_global_policy",
@@ -39,6 +41,7 @@ global_policy: Any = _first("global_policy", "dtype_policy")
 set_global_policy: Any = _first("set_global_policy", "set_dtype_policy", "set_policy")
 
 _SCALED = "mixed_float16"
+_SET_FOR = "_tfls_experimental_policy"
 _SCALE_OF_COMPILE = {"initial_loss_scale": 2.0**15, "increment_period": 2000, "multiplier": 2.0}
 
 
@@ -46,33 +49,47 @@ class _PolicyWithLossScale(Policy):
     """A dtype policy that says how `compile` scales the loss.
 
     Stands for `tf.keras.mixed_precision.experimental.Policy`, TensorFlow 2.8. From TensorFlow 2.9
-    on `compile` scales under `mixed_float16`, dynamically, and under no other policy; a policy that
-    asks for something else is refused.
+    on `compile` itself scales under `mixed_float16`, dynamically, and under no other policy. After
+    `tf_lossscale.install()` it scales as the policy says under `mixed_float16`. What it would not
+    do is refused.
 
     Args:
       name: name of the policy, such as `"mixed_float16"`.
       loss_scale: `"auto"`, which is dynamic for `mixed_float16` and None for others; or a loss
-        scale that this Keras honours.
+        scale that `compile` honours.
 
     Raises:
-      ValueError: `compile` of this Keras would not scale so, or the policy cannot be parsed.
+      ValueError: `compile` would not scale so, or the policy cannot be parsed.
     """
 
     def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
         super().__init__(name)
-        auto = isinstance(loss_scale, str) and loss_scale in ("auto", "dynamic")
-        if not auto or (loss_scale == "dynamic" and self.name != _SCALED):
+        by_name = isinstance(loss_scale, str) and loss_scale in ("auto", "dynamic")
+        self._loss_scale: Optional[Any] = None if by_name else as_loss_scale(loss_scale)
+        self._has_own_loss_scale = not by_name
+        if self._has_own_loss_scale or (loss_scale == "dynamic" and self.name != _SCALED):
             _refuse_what_compile_ignores(self.name, as_loss_scale(loss_scale))
-        self._loss_scale: Optional[Any] = None
 
     @property
     def loss_scale(self) -> Optional[Any]:
-        """The loss scale that `compile` gives an optimizer, or None."""
+        """The loss scale that the policy was given, or the one that stands for its default."""
         # Made when it is asked for, as its variables cannot be made everywhere.
-        if self._loss_scale is None and self.name == _SCALED:
+        if self.scales and self._loss_scale is None:
             with tf.init_scope():
                 self._loss_scale = DynamicLossScale()
         return self._loss_scale
+
+    @property
+    def scales(self) -> bool:
+        """Whether `compile` scales the loss under this policy."""
+        return self._loss_scale is not None or (
+            self.name == _SCALED and not self._has_own_loss_scale
+        )
+
+    @property
+    def loss_scale_of_compile(self) -> Any:
+        """What `compile` passes to the experimental optimizer."""
+        return self._loss_scale if self._has_own_loss_scale else "dynamic"
 
     def get_config(self) -> Dict[str, Any]:
         """Returns the name alone: from it the loss scale follows."""
@@ -89,13 +106,28 @@ _PolicyWithLossScale.__name__ = _PolicyWithLossScale.__qualname__ = Policy.__nam
 _PolicyWithLossScale.__module__ = Policy.__module__
 
 
+def experimental_policy_of(policy: Any) -> Optional[Any]:
+    """Returns the experimental policy of ours that a policy is, or that it was set for, or None.
+
+    Args:
+      policy: that of a layer, or None.
+    """
+    if isinstance(policy, _PolicyWithLossScale):
+        return policy
+    found: Optional[Any] = getattr(policy, _SET_FOR, None)
+    return found
+
+
 def _refuse_what_compile_ignores(name: str, scale: Optional[Any]) -> None:
+    if name == _SCALED and _compile.heeds_policies():
+        return
     if scale is None:
         honoured = name != _SCALED
         arguments = "dynamic=False, initial_scale=1"
     else:
         config = dict(scale.get_config())
-        honoured = name == _SCALED and config == _SCALE_OF_COMPILE
+        standard = is_standard(scale, "DynamicLossScale")
+        honoured = name == _SCALED and standard and config == _SCALE_OF_COMPILE
         arguments = _as_arguments(config)
     if honoured:
         return
@@ -135,8 +167,10 @@ def _set_policy(policy: Any) -> None:
       policy: a policy, its name, or None for the default one.
     """
     # The plain policy is set, because layers hand it on to the files they are saved in.
-    name = tf.keras.backend.floatx() if policy is None else _with_loss_scale(policy).name
-    set_global_policy(Policy(name))
+    scaled = _with_loss_scale(tf.keras.backend.floatx() if policy is None else policy)
+    plain = Policy(scaled.name)
+    setattr(plain, _SET_FOR, scaled)
+    set_global_policy(plain)
 
 
 def _get_layer_policy(layer: Any) -> Any:
@@ -159,6 +193,9 @@ def _get_layer_policy(layer: Any) -> Any:
 def _with_loss_scale(policy: Any) -> Any:
     if hasattr(policy, "loss_scale"):
         return policy
+    set_for = experimental_policy_of(policy)
+    if set_for is not None:
+        return set_for
     return _PolicyWithLossScale(getattr(policy, "name", policy))
 
 
@@ -170,11 +207,7 @@ def _taking_our_loss_scales(installed: Any) -> Any:
             if isinstance(loss_scale, str) and loss_scale == "auto":
                 super().__init__(name)  # its default has two spellings
                 return
-            if type(loss_scale) in (DynamicLossScale, FixedLossScale):
-                # Not `original`: Keras tests for what it finds there, ours after a replacement.
-                known: Any = getattr(tf.compat.v1.train.experimental, type(loss_scale).__name__)
-                if known is not type(loss_scale):
-                    loss_scale = known(**loss_scale.get_config())
+            # Ours are registered as TensorFlow's, see `tf_lossscale._v1.loss_scales`.
             super().__init__(name, loss_scale=loss_scale)
 
     TakesOurs.__name__ = TakesOurs.__qualname__ = installed.__name__

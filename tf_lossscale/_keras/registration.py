@@ -18,7 +18,9 @@ from tf_lossscale._versions import (
     register_loss_scale_optimizer,
 )
 
-__all__ = ["register_with_every_keras"]
+__all__ = ["register_with_every_keras", "stop_waiting", "wait_again"]
+
+_waiting: "Optional[_Waiting]" = None
 
 
 def register_with_every_keras(cls: Any) -> None:
@@ -32,7 +34,21 @@ def register_with_every_keras(cls: Any) -> None:
         register_loss_scale_optimizer(package, cls)
     to_come = set(KERAS_PACKAGES) - set(loaded)
     if to_come:
-        sys.meta_path.insert(0, _Waiting(to_come, cls))
+        global _waiting
+        _waiting = _Waiting(to_come, cls)
+        sys.meta_path.insert(0, _waiting)
+
+
+def stop_waiting() -> None:
+    """Leaves alone what is imported from now on, for `uninstall()`."""
+    if _waiting in sys.meta_path:
+        sys.meta_path.remove(_waiting)
+
+
+def wait_again() -> None:
+    """Takes `stop_waiting` back, and registers with what has been imported since."""
+    if _waiting is not None and _waiting not in sys.meta_path:
+        register_with_every_keras(_waiting.cls)
 
 
 class _Waiting(importlib.abc.MetaPathFinder):
@@ -40,7 +56,7 @@ class _Waiting(importlib.abc.MetaPathFinder):
 
     def __init__(self, packages: Set[str], cls: Any) -> None:
         self._packages = packages
-        self._cls = cls
+        self.cls = cls
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
@@ -54,7 +70,7 @@ class _Waiting(importlib.abc.MetaPathFinder):
             spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, self._cls)
+                    spec.loader = _Loader(spec.loader, self.cls)
                 return spec
         self._packages.add(name)  # not installed, as of now
         return None

@@ -35,6 +35,7 @@ from tf_lossscale._versions.graphs import (
 )
 from tf_lossscale._versions.keras import (
     KERAS_PACKAGES,
+    WRAPPERS_ARE_MARKED,
     KerasFamily,
     calling_keras,
     deserialize_optimizer,
@@ -90,6 +91,7 @@ __all__ = [
     "LEGACY_COMPUTES_WITH_TAPE",
     "LEGACY_KEEPS_INNER_APART",
     "TF_VERSION",
+    "WRAPPERS_ARE_MARKED",
     "KerasFamily",
     "Trackable",
     "TrackableReference",

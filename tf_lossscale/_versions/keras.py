@@ -9,6 +9,7 @@ from tf_lossscale._versions.base import TF_VERSION, original, tf
 
 __all__ = [
     "KERAS_PACKAGES",
+    "WRAPPERS_ARE_MARKED",
     "KerasFamily",
     "calling_keras",
     "deserialize_optimizer",
@@ -23,6 +24,10 @@ __all__ = [
 
 # The packages that hold a Keras of this TensorFlow.
 KERAS_PACKAGES: Tuple[str, ...] = ("tensorflow",) if TF_VERSION < (2, 6) else ("keras", "tf_keras")
+
+
+# Keras 2 refuses to wrap one optimizer twice from TensorFlow 2.6 on; Keras 3 never does.
+WRAPPERS_ARE_MARKED: bool = TF_VERSION >= (2, 6)
 
 
 def is_keras_object(value: Any) -> bool:

@@ -1,0 +1,132 @@
+"""Unmodified programs of Keras 2 end with the same weights on every Keras.
+
+`programs/keras_2_user.py` uses the final class. It runs on the original classes where the installed
+Keras is Keras 2, which proves the numbers here; under `tf-lossscale run` on Keras 3, whose own
+class lacks the methods; and under `run --replace` on Keras 2. Every number is exact: see there.
+`programs/experimental_user.py` uses the experimental policy, which TensorFlow had up to 2.8.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any, Dict, List
+
+import pytest
+import tensorflow as tf
+from processes import REPOSITORY, run_program
+
+PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
+KERAS_3 = TF >= (2, 16) and hasattr(tf.keras, "Operation")
+
+KEPT = {"name": "mixed_float16", "is the one that was set": True, "is kept": True}
+EXPERIMENTAL_ENDS: Dict[str, Dict[str, Any]] = {
+    "dynamic": {"weight": 0.19140625, "scale": 2.0**40, "policy's": "DynamicLossScale", **KEPT},
+    "fixed": {"weight": 0.0068359375, "scale": 512.0, "policy's": "FixedLossScale", **KEPT},
+    "number": {
+        "weight": 0.0078125,
+        "scale": 256.0,
+        "policy's": "FixedLossScale",
+        "name": "mixed_float16",
+    },
+    "none": {"weight": 1.0, "scale": None, "policy's": None, "name": "mixed_float16"},
+    "default": {
+        "weight": 0.0070037841796875,
+        "scale": 2.0**15,
+        "policy's": "DynamicLossScale",
+        **KEPT,
+    },
+}
+for _ends in EXPERIMENTAL_ENDS.values():
+    _ends["is scaled"] = _ends["scale"] is not None
+
+CASES = [("keep", "late"), ("replace", "late"), ("keep", "early")]
+
+final = pytest.mark.skipif(TF < (2, 4), reason="the final class came with TensorFlow 2.4")
+experimental = pytest.mark.skipif(TF < (2, 2), reason="`train_step` came with TensorFlow 2.2")
+
+WEIGHT = 0.03662109375  # 1.0 after four steps; it stays 1.0 where float16 gradients become 0
+ENDS: Dict[str, List[Any]] = {
+    "asks": [WEIGHT, 4],
+    "asks_eagerly": [WEIGHT, 4],
+    "scales": [0.5, True, 2.0**15],
+    "minimizes": [WEIGHT, 2.0**17],
+    "wraps_two": [-0.0394134521484375, 2.0**10, 4],
+    "wraps_a_fixed_one": [WEIGHT, True, 512.0],
+    "recompiles": [WEIGHT, 0.0013418197631835938, 8],
+    "only_fits": [WEIGHT, [2.0**15] * 4],
+    "own_loop": [
+        [1.0, 2.0**17],
+        [1.0, 2.0**16],
+        [1.0, 2.0**15],
+        [0.4375, 2.0**15],
+        [0.19140625, 2.0**16],
+        [0.19140625, 2.0**15],
+        [0.083740234375, 2.0**15],
+        [WEIGHT, 2.0**16],
+        [WEIGHT, 2.0**15],
+    ],
+}
+
+
+def ends_of(program: str, *command: str) -> Any:
+    """Runs a program and returns what it prints last."""
+    path = [REPOSITORY, os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, *command, os.path.join(PROGRAMS, program)],
+        env=dict(
+            os.environ,
+            PYTHONPATH=os.pathsep.join(each for each in path if each),
+            TF_CPP_MIN_LOG_LEVEL="3",
+            CUDA_VISIBLE_DEVICES="-1",
+        ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+@final
+def test_the_original_or_the_shim_in_its_place_trains_as_recorded() -> None:
+    command = ["-m", "tf_lossscale"] if KERAS_3 else []
+    assert ends_of("keras_2_user.py", *command)["results"] == ENDS
+
+
+@final
+@pytest.mark.skipif(KERAS_3, reason="ours stands there without `--replace`, too")
+def test_replaced_classes_train_as_the_originals() -> None:
+    assert ends_of("keras_2_user.py", "-m", "tf_lossscale", "--replace")["results"] == ENDS
+
+
+@final
+@pytest.mark.parametrize(("mode", "when"), CASES)
+def test_compile_wraps_in_the_class_at_the_public_path_and_uninstall_restores_it(
+    mode: str, when: str
+) -> None:
+    found = run_program(os.path.join(PROGRAMS, "compile_wraps.py"), mode, when)
+    ours = KERAS_3 or mode == "replace"
+    turns = {"before": False, "during": ours, "after": False, "again": ours}
+    for turn, expected in turns.items():
+        if turn in found:
+            assert found[turn]["path"] is expected, turn
+            assert set(found[turn]["made"]) == {expected}, turn
+            assert set(found[turn]["instances"]) == {True}, turn
+            assert len(found[turn]["made"]) == (1 if KERAS_3 else 2), turn  # eager mode, graphs
+    if when == "late":
+        assert found["restored"]
+        assert found["finders"] == []
+
+
+@experimental
+def test_experimental_policies_scale_as_recorded() -> None:
+    command = ["-m", "tf_lossscale"] if TF >= (2, 9) else []
+    assert ends_of("experimental_user.py", *command) == EXPERIMENTAL_ENDS
+
+
+@experimental
+@pytest.mark.skipif(TF >= (2, 9), reason="there is nothing to replace")
+def test_replaced_experimental_policies_scale_as_recorded() -> None:
+    assert ends_of("experimental_user.py", "-m", "tf_lossscale", "--replace") == EXPERIMENTAL_ENDS
