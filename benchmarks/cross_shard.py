@@ -13,10 +13,11 @@ quiet()
 import tensorflow as tf
 
 import tf_lossscale as tfls
+from tf_lossscale._cross_shard.call_site import CallSite
 from tf_lossscale._cross_shard.groups import all_shards
 from tf_lossscale._cross_shard.packing import sum_packed
 from tf_lossscale._cross_shard.shards import current_shards
-from tf_lossscale._cross_shard.sums import replica_sum
+from tf_lossscale._cross_shard.sums import Call, replica_sums
 from tf_lossscale._versions import already_summed
 
 tf1 = tf.compat.v1
@@ -55,7 +56,8 @@ def main() -> None:
         def packed(gradients=gradients):
             shards = current_shards("benchmark")
             groups = all_shards(shards.number)
-            return total(sum_packed(gradients(), lambda x: replica_sum(x, shards, groups)))
+            call = Call("benchmark", CallSite("benchmark", 0))
+            return total(sum_packed(gradients(), lambda x: replica_sums(x, shards, groups, call)))
 
         def one_by_one(gradients=gradients):
             return total([tfls.contrib.tpu.cross_replica_sum(each) for each in gradients()])

@@ -8,7 +8,15 @@ where no part of it does). In a replica context `agreed` combines the flags of t
 
 from typing import Any, Callable, List, Sequence
 
-from tf_lossscale._versions import map_replicas, not_converted, tf, tf1
+from tf_lossscale._cross_shard.collectives import sum_over_workers
+from tf_lossscale._cross_shard.meeting import workers_meet
+from tf_lossscale._versions import (
+    STRATEGY_SURVIVES_RETRACING,
+    map_replicas,
+    not_converted,
+    tf,
+    tf1,
+)
 
 __all__ = [
     "agreed",
@@ -104,6 +112,9 @@ def all_workers_agree(flag: Any) -> Any:
     strategy = tf.distribute.get_strategy()
     if len(strategy.extended.worker_devices) == strategy.num_replicas_in_sync:
         return flag
+    if not STRATEGY_SURVIVES_RETRACING and workers_meet(strategy):
+        bad = tf.cast(tf.logical_not(flag), tf.float32)
+        return tf.equal(sum_over_workers(bad, strategy, "the test of all workers' gradients"), 0.0)
     with tf1.name_scope(None, "all_workers_agree"):
         device = strategy.extended.worker_devices[0]
         with tf1.device(device):

@@ -80,7 +80,9 @@ def _apply_once(
         # All of the sums, and not the first only: replicas wait for each other in them, and a
         # Session runs nothing that nobody needs.
         copies = [strategy.experimental_local_results(each) for each in gradients]
-        with tf.control_dependencies([x for each in copies for x in each if x is not None]):
+        sums = [x for each in copies for x in each if x is not None]
+        # Operations, because TensorFlow 2.4 has a branch wait for no tensor from outside.
+        with tf.control_dependencies(sums if tf.executing_eagerly() else [x.op for x in sums]):
             first = [None if each[0] is None else tf.identity(each[0]) for each in copies]
         step = type(optimizer).apply_gradients
         return step(optimizer, list(zip(first, variables)), global_step, name)

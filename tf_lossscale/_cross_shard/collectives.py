@@ -5,13 +5,16 @@ network. The operation is older than subgroups in `tf.distribute` and works in a
 1.15 to 2.21, in Sessions and functions.
 """
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._cross_shard.groups import group_of
-from tf_lossscale._cross_shard.keys import group_key, instance_key
+from tf_lossscale._cross_shard.call_site import call_site
+from tf_lossscale._cross_shard.groups import all_shards, group_of
+from tf_lossscale._cross_shard.keys import check_loop, group_key, instance_key
+from tf_lossscale._cross_shard.meeting import Step, step_of, sum_together
 from tf_lossscale._cross_shard.shards import Shards
 from tf_lossscale._versions import (
     call_round_by_round,
+    collective_reduce,
     current_loop,
     in_control_flow,
     in_loop_of_session,
@@ -23,30 +26,32 @@ from tf_lossscale._versions import (
     tf1,
 )
 
-__all__ = ["collective_sum"]
+__all__ = ["collective_sums", "sum_over_workers"]
 
 # What the operation has no kernel for, somewhere in 1.15 to 2.21, and what takes its place.
 _CARRIERS = {tf.float16: tf.float32, tf.bfloat16: tf.float32, tf.uint32: tf.int64}
 
 
 @not_converted
-def collective_sum(value: Any, shards: Shards, groups: Sequence[Sequence[int]]) -> Any:
-    """Returns the sum of `value` over the group of this replica.
+def collective_sums(
+    values: Sequence[Any], shards: Shards, groups: Sequence[Sequence[int]], step: Optional[Step]
+) -> List[Any]:
+    """Returns the sums of `values` over the group of this replica.
 
     Args:
-      value: tensor of a float dtype, int32, int64 or uint32, of the same shape on all replicas.
+      values: tensors of a float dtype, int32, int64 or uint32, of the same shapes on all replicas.
       shards: the replicas of a strategy.
       groups: numbers of replicas; every replica in one group.
+      step: what the workers must have in common, if they are to meet first.
 
     Returns:
-      A tensor like `value`.
+      Tensors like `values`; for no values, one tensor that is computed after the meeting.
     """
     if len(groups[group_of(shards.replica, groups)]) == 1:
-        return tf.identity(value)
-    carrier = _CARRIERS.get(value.dtype.base_dtype, value.dtype.base_dtype)
-    carried = tf.cast(value, carrier)
+        return [tf.identity(value) for value in values]
+    carried = [tf.cast(value, _carrier(value)) for value in values]
     if tf.executing_eagerly() or _sessions_could_prune():
-        total = _together(carried, groups)
+        totals = _together(carried, groups, step)
     else:
         if local_replica_started_eagerly() and len(shards.strategy.extended.worker_devices) > 1:
             raise NotImplementedError(
@@ -54,8 +59,42 @@ def collective_sum(value: Any, shards: Shards, groups: Sequence[Sequence[int]]) 
                 "after the other, so that they would wait for each other for ever. Put a "
                 "tf.function around `strategy.run`."
             )
-        total = _reduce(carried, shards.strategy, shards.replica, groups)
-    return tf.cast(total, value.dtype)
+        totals = _reduce_all(carried, shards.strategy, shards.replica, groups, step)
+    return [tf.cast(total, value.dtype) for total, value in zip(totals, values)] or totals
+
+
+@not_converted
+def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
+    """Returns the sum of `value` over all replicas, in a cross-replica context.
+
+    Args:
+      value: float32 tensor, which each replica of this process adds once.
+      strategy: a strategy whose workers meet.
+      what: what the sum is for, in words that are equal on all workers.
+    """
+    groups = all_shards(strategy.num_replicas_in_sync)
+    step = list(step_of(what, call_site(), groups, [value]))
+    count = len(strategy.extended.worker_devices)
+    return _function(strategy, groups)([[value]] * count, [step] * count)[0][0]
+
+
+def _carrier(value: Any) -> Any:
+    return _CARRIERS.get(value.dtype.base_dtype, value.dtype.base_dtype)
+
+
+def _reduce_all(
+    values: Sequence[Any],
+    strategy: Any,
+    index: int,
+    groups: Sequence[Sequence[int]],
+    step: Optional[Step],
+) -> List[Any]:
+    """Builds the operations of one replica."""
+    if step is None:
+        return [_reduce(value, strategy, index, groups) for value in values]
+    if len(strategy.extended.worker_devices) > 1:
+        check_loop(index, current_loop())
+    return sum_together(step, values, strategy, index, groups)
 
 
 def _reduce(value: Any, strategy: Any, index: int, groups: Sequence[Sequence[int]]) -> Any:
@@ -65,10 +104,7 @@ def _reduce(value: Any, strategy: Any, index: int, groups: Sequence[Sequence[int
     devices = strategy.extended.worker_devices
     apart = len(devices) > 1 and in_loop_of_session()
     loop = current_loop() if len(devices) > 1 and not apart else None
-    keys = {
-        "group_key": group_key(strategy, members),
-        "instance_key": instance_key(index, number, len(groups), loop),
-    }
+    keys = group_key(strategy, members), instance_key(index, number, len(groups), loop)
 
     def reduce(x: Any) -> Any:
         # A scope of its own: collectives of one scope can be merged into one by TensorFlow, and up
@@ -76,14 +112,7 @@ def _reduce(value: Any, strategy: Any, index: int, groups: Sequence[Sequence[int
         # whatever the code around it says: two on one would wait.
         place = devices[index % len(devices)]
         with tf1.name_scope(None, "replica_sum"), tf1.device(None), tf1.device(place):
-            return tf.raw_ops.CollectiveReduce(
-                input=x,
-                group_size=len(members),
-                merge_op="Add",
-                final_op="Id",
-                subdiv_offsets=[0],
-                **keys,
-            )
+            return collective_reduce(x, len(members), *keys)
 
     if not apart:
         total = reduce(value)
@@ -124,27 +153,39 @@ def _sessions_could_prune() -> bool:
 _functions: Dict[Tuple[Any, ...], Any] = {}
 
 
-def _together(value: Any, groups: Sequence[Sequence[int]]) -> Any:
-    def sum_all(strategy: Any, values: Any) -> Any:
-        local = strategy.experimental_local_results(values)
+def _together(
+    values: Sequence[Any], groups: Sequence[Sequence[int]], step: Optional[Step]
+) -> List[Any]:
+    def sum_all(strategy: Any, values: List[Any], step: List[Any]) -> List[Any]:
         count = len(strategy.extended.worker_devices)
+        local = [strategy.experimental_local_results(value) for value in values]
         # A tensor that is the same object on all replicas comes as one.
-        totals = _function(strategy, groups)([local[i % len(local)] for i in range(count)])
-        return per_replica(values, totals) if len(local) == count > 1 else totals[0]
+        each_values = [[each[i % len(each)] for each in local] for i in range(count)]
+        rows = [strategy.experimental_local_results(part) for part in step]
+        each_step = [[each[i % len(each)] for each in rows] for i in range(count)]
+        totals = _function(strategy, groups)(each_values, each_step)
+        return [
+            per_replica(values[number], [each[number] for each in totals])
+            if number < len(values) and len(local[number]) == count > 1
+            else totals[0][number]
+            for number in range(len(totals[0]))
+        ]
 
-    return tf.distribute.get_replica_context().merge_call(sum_all, args=(value,))
+    arguments = (list(values), [] if step is None else list(step))
+    return list(tf.distribute.get_replica_context().merge_call(sum_all, args=arguments))
 
 
 def _function(strategy: Any, groups: Sequence[Sequence[int]]) -> Any:
-    """Returns a function of the values of all replicas of this process, which sums them."""
+    """Returns a function of the values and steps of all replicas of this process."""
     first = replicas_of_workers_before(strategy)
 
-    def reduce_all(values: List[Any]) -> List[Any]:
+    def reduce_all(values: List[List[Any]], steps: List[List[Any]]) -> List[List[Any]]:
         totals = [
-            _reduce(value, strategy, first + local, groups) for local, value in enumerate(values)
+            _reduce_all(own, strategy, first + local, groups, Step(*step) if step else None)
+            for local, (own, step) in enumerate(zip(values, steps))
         ]
-        with tf.control_dependencies(totals):
-            return [tf.identity(total) for total in totals]
+        with tf.control_dependencies([total for each in totals for total in each]):
+            return [[tf.identity(total) for total in each] for each in totals]
 
     if not tf.executing_eagerly():
         return reduce_all

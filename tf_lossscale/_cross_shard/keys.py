@@ -5,7 +5,9 @@ one for each sum. All members must come to the same keys without speaking to eac
 
 * The replicas of a process build the same sums in the same order, so the n-th sum of one replica
   in a graph is the n-th of the others. The table gives it its key when the first of them asks.
-* The workers of a cluster run the same program, so their tables hand out keys in the same order.
+* The workers of a cluster with Sessions build the same graphs, so their tables hand out keys in the
+  same order. Those with functions may trace again, each for itself: their keys depend on what is
+  summed (see `meeting`).
 
 TensorFlow 1.15 looks instances up by their key alone, in the whole process: no two groups and no
 two graphs may share one. TensorFlow's own keys are small numbers; ours begin far above.
@@ -19,9 +21,14 @@ from typing import Any, Dict, List, Tuple
 
 from tf_lossscale._versions import graph_of_all_replicas
 
-__all__ = ["group_key", "instance_key"]
+__all__ = ["MEETING_KEY", "check_loop", "group_key", "instance_key", "sum_key"]
 
 BASE = 1 << 30
+# Of the two halves above it, the second is for keys that are computed.
+_COMPUTED = BASE + (1 << 29)
+
+# The key of the meeting of the workers, the same at every step.
+MEETING_KEY = _COMPUTED
 
 _numbers = itertools.count(BASE)
 _lock = threading.Lock()
@@ -48,6 +55,29 @@ def group_key(strategy: Any, members: List[int]) -> int:
     return BASE + zlib.crc32(f"{devices} {members}".encode()) % BASE
 
 
+def sum_key(number: Any) -> Any:
+    """Returns the key of what `number` stands for.
+
+    Args:
+      number: an integer, or integer tensor, of at least 0 and less than `2**29 - 1`.
+    """
+    return MEETING_KEY + 1 + number
+
+
+def check_loop(replica: int, loop: Any) -> None:
+    """Counts one more sum of `replica`, and tests that it stands where those of the others do.
+
+    Args:
+      replica: number of the replica.
+      loop: the loop that the sum stands in, or None.
+
+    Raises:
+      NotImplementedError: the loop is not the one that the other replicas' sum stands in.
+    """
+    with _lock:
+        _count(_tables.setdefault(graph_of_all_replicas(), _Table()), replica, loop)
+
+
 def instance_key(replica: int, group: int, groups: int, loop: Any) -> int:
     """Returns the key of the next sum that `replica` builds in the current graph.
 
@@ -62,16 +92,21 @@ def instance_key(replica: int, group: int, groups: int, loop: Any) -> int:
     """
     with _lock:
         table = _tables.setdefault(graph_of_all_replicas(), _Table())
-        number = table.built.get(replica, 0)
-        table.built[replica] = number + 1
-        if table.loops.setdefault(number, loop) is not loop:
-            raise NotImplementedError(
-                "A sum over replicas stands in a loop that each replica has for itself, so the "
-                "replicas cannot find each other: TensorFlow tells the rounds of different loops "
-                "apart. Put the loop around `strategy.run`, or write it out in Python; in a "
-                "Session's graph, tf.compat.v1.disable_control_flow_v2() lets it stand."
-            )
+        number = _count(table, replica, loop)
         for each in range(groups):
             if (number, each) not in table.keys:
                 table.keys[number, each] = next(_numbers)
         return table.keys[number, group]
+
+
+def _count(table: _Table, replica: int, loop: Any) -> int:
+    number = table.built.get(replica, 0)
+    table.built[replica] = number + 1
+    if table.loops.setdefault(number, loop) is not loop:
+        raise NotImplementedError(
+            "A sum over replicas stands in a loop that each replica has for itself, so the "
+            "replicas cannot find each other: TensorFlow tells the rounds of different loops "
+            "apart. Put the loop around `strategy.run`, or write it out in Python; in a "
+            "Session's graph, tf.compat.v1.disable_control_flow_v2() lets it stand."
+        )
+    return number

@@ -3,14 +3,18 @@
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._cross_shard.applying import apply_summed
+from tf_lossscale._cross_shard.call_site import call_site
+from tf_lossscale._cross_shard.collectives import collective_sums
 from tf_lossscale._cross_shard.groups import all_shards, checked_groups, subgroup_size
+from tf_lossscale._cross_shard.meeting import step_of, workers_meet
 from tf_lossscale._cross_shard.packing import sum_packed
 from tf_lossscale._cross_shard.shards import Shards, current_shards
-from tf_lossscale._cross_shard.sums import replica_sum
+from tf_lossscale._cross_shard.sums import Call, replica_sums
 from tf_lossscale._cross_shard.tpu import tpu_sum
 from tf_lossscale._gradient_sums import leaves_sum_to_tensorflow
 from tf_lossscale._step import as_pairs
 from tf_lossscale._versions import (
+    STRATEGY_SURVIVES_RETRACING,
     asked_by_checkpoint,
     estimator_scales_loss,
     not_converted,
@@ -20,6 +24,9 @@ from tf_lossscale._versions import (
 from tf_lossscale._wrapper import OptimizerWrapper
 
 __all__ = ["CrossShardOptimizer"]
+
+Pairs = List[Tuple[Any, Any]]
+Groups = List[List[int]]
 
 _SUM = tf1.losses.Reduction.SUM
 _MEAN = tf1.losses.Reduction.MEAN
@@ -69,6 +76,8 @@ class CrossShardOptimizer(tf1.train.Optimizer):
         self._opt = opt
         self._reduction = reduction
         self._group_assignment = group_assignment
+        # Tells optimizers apart that one line of the program calls, on all workers alike.
+        self._made = f"CrossShardOptimizer({type(opt).__name__}) made at {call_site()}"
 
     @not_converted
     def compute_gradients(
@@ -133,12 +142,16 @@ class CrossShardOptimizer(tf1.train.Optimizer):
             (None if gradient is None else tf.convert_to_tensor(gradient), variable)
             for gradient, variable in pairs
         ]
-        left_to_tensorflow = (
-            len(groups) == 1 and leaves_sum_to_tensorflow(self._opt) and _sums_in_one_call(dense)
-        )
-        if shards.number == 1 or left_to_tensorflow:
+        if shards.number == 1:
             return self._opt.apply_gradients(dense, global_step, name)
-        summed = _summed(dense, shards, groups)
+        call = Call(self._made, call_site())
+        if len(groups) == 1 and leaves_sum_to_tensorflow(self._opt) and _sums_in_one_call(dense):
+            if not workers_meet(shards.strategy):
+                return self._opt.apply_gradients(dense, global_step, name)
+            if STRATEGY_SURVIVES_RETRACING:
+                met = _after_meeting(dense, shards, groups, call)
+                return self._opt.apply_gradients(met, global_step, name)
+        summed = _summed(dense, shards, groups, call)
         return apply_summed(self._opt, summed, shards, groups, global_step, name)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
@@ -208,7 +221,7 @@ def _sums_in_one_call(pairs: Sequence[Tuple[Any, Any]]) -> bool:
     return dtypes in ({tf.float32}, {tf.float64})
 
 
-def _tpu_summed(pairs: Sequence[Tuple[Any, Any]], groups: Any) -> List[Tuple[Any, Any]]:
+def _tpu_summed(pairs: Pairs, groups: Any) -> Pairs:
     summed = []
     for gradient, variable in pairs:
         if gradient is not None:
@@ -218,9 +231,20 @@ def _tpu_summed(pairs: Sequence[Tuple[Any, Any]], groups: Any) -> List[Tuple[Any
     return summed
 
 
-def _summed(
-    pairs: Sequence[Tuple[Any, Any]], shards: Shards, groups: List[List[int]]
-) -> List[Tuple[Any, Any]]:
+def _after_meeting(pairs: Pairs, shards: Shards, groups: Groups, call: Call) -> Pairs:
+    """Returns the pairs unchanged, once the workers have found that they are at the same step."""
     present = [gradient for gradient, _ in pairs if gradient is not None]
-    sums = iter(sum_packed(present, lambda each: replica_sum(each, shards, groups)))
+    step = step_of(call.what, call.site, groups, present)
+    with tf.control_dependencies(collective_sums([], shards, groups, step)):
+        return [
+            (None if gradient is None else tf.identity(gradient), variable)
+            for gradient, variable in pairs
+        ]
+
+
+def _summed(pairs: Pairs, shards: Shards, groups: Groups, call: Call) -> Pairs:
+    present = [gradient for gradient, _ in pairs if gradient is not None]
+    sums = iter(
+        sum_packed(present, lambda packs: replica_sums(packs, shards, groups, call, present))
+    )
     return [(None if gradient is None else next(sums), variable) for gradient, variable in pairs]

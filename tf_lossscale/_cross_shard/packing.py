@@ -11,28 +11,35 @@ LARGE = 1 << 16
 
 
 @not_converted
-def sum_packed(tensors: Sequence[Any], sum_one: Callable[[Any], Any]) -> List[Any]:
+def sum_packed(tensors: Sequence[Any], sum_all: Callable[[List[Any]], Sequence[Any]]) -> List[Any]:
     """Returns the sums of `tensors`, with the small ones of each dtype summed as one vector.
 
     Args:
       tensors: tensors of any shapes and dtypes.
-      sum_one: sums a single tensor over the shards, element by element.
+      sum_all: sums each of some tensors over the shards, element by element.
 
     Returns:
       The sums, in the order of `tensors`.
     """
     sums: List[Any] = [None] * len(tensors)
-    for indices in _packs(tensors):
+    packs = _packs(tensors)
+    totals = sum_all([_packed([tensors[index] for index in indices]) for indices in packs])
+    for indices, total in zip(packs, totals):
         if len(indices) == 1:
-            sums[indices[0]] = sum_one(tensors[indices[0]])
+            sums[indices[0]] = total
             continue
         members = [tensors[index] for index in indices]
-        total = sum_one(tf.concat([tf.reshape(each, [-1]) for each in members], axis=0))
         parts = tf.split(total, [_size(each) for each in members])
         for index, member, part in zip(indices, members, parts):
             sums[index] = tf.reshape(part, _shape(member))
             sums[index].set_shape(member.shape)
     return sums
+
+
+def _packed(members: Sequence[Any]) -> Any:
+    if len(members) == 1:
+        return members[0]
+    return tf.concat([tf.reshape(each, [-1]) for each in members], axis=0)
 
 
 def _packs(tensors: Sequence[Any]) -> List[Tuple[int, ...]]:

@@ -1,14 +1,16 @@
 """`cross_replica_sum`."""
 
-from typing import Any, Optional, Sequence
+from typing import Any, List, NamedTuple, Optional, Sequence
 
-from tf_lossscale._cross_shard.collectives import collective_sum
+from tf_lossscale._cross_shard.call_site import CallSite, call_site
+from tf_lossscale._cross_shard.collectives import collective_sums
 from tf_lossscale._cross_shard.groups import all_shards, checked_groups
+from tf_lossscale._cross_shard.meeting import step_of, workers_meet
 from tf_lossscale._cross_shard.shards import Shards, current_shards
 from tf_lossscale._cross_shard.tpu import tpu_sum
 from tf_lossscale._versions import not_converted, tf, tf1
 
-__all__ = ["cross_replica_sum", "replica_sum"]
+__all__ = ["Call", "cross_replica_sum", "replica_sums"]
 
 
 @not_converted
@@ -54,24 +56,48 @@ def cross_replica_sum(
     with tf1.name_scope(name, "CrossReplicaSum") as scope:
         if shards.number == 1:
             return tf.identity(value, name=scope)
-        return tf.identity(replica_sum(value, shards, groups), name=scope)
+        call = Call("cross_replica_sum", call_site())
+        (total,) = replica_sums([value], shards, groups, call)
+        return tf.identity(total, name=scope)
+
+
+class Call(NamedTuple):
+    """A call of the user's: what is called, in words that are equal on all workers, and where."""
+
+    what: str
+    site: CallSite
 
 
 @not_converted
-def replica_sum(value: Any, shards: Shards, groups: Sequence[Sequence[int]]) -> Any:
-    """Returns the sum over this replica's group, with its gradient.
+def replica_sums(
+    values: Sequence[Any],
+    shards: Shards,
+    groups: Sequence[Sequence[int]],
+    call: Call,
+    parts: Optional[Sequence[Any]] = None,
+) -> List[Any]:
+    """Returns the sums over this replica's group, with their gradients.
 
     Args:
-      value: tensor.
+      values: tensors.
       shards: the replicas of a strategy.
       groups: numbers of replicas; every replica in one group.
+      call: what asks for the sums.
+      parts: the tensors that were packed into `values`, if they were.
     """
+    step = None
+    if workers_meet(shards.strategy):
+        step = step_of(call.what, call.site, groups, values if parts is None else parts)
 
     @tf.custom_gradient
-    def summed(x: Any) -> Any:
-        return collective_sum(x, shards, groups), lambda dy: replica_sum(dy, shards, groups)
+    def summed(*xs: Any) -> Any:
+        def gradient(*dys: Any) -> Any:
+            back = call._replace(what=f"the gradient of {call.what}")
+            return replica_sums(dys, shards, groups, back)
 
-    return summed(value)
+        return collective_sums(xs, shards, groups, step), gradient
+
+    return list(summed(*values))
 
 
 _DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.uint32)

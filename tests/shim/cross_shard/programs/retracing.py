@@ -1,0 +1,104 @@
+"""One worker of a cluster, which may trace more often than the others: `retracing.py CASE...`.
+
+A case is `WHAT:OPTIMIZER:MODE`. The last worker gets a batch of another length at every step, and
+so traces at every step, which the others do only once; the first traces a function that it never
+calls. Prints, for each case, the weights or sums of this worker after each step.
+"""
+
+import json
+import sys
+
+import numpy as np
+import tensorflow as tf
+from cluster import INDEX, OPTIMIZERS, RUN, STRATEGY, WORKERS, namespace, values
+
+import tf_lossscale as tfls
+
+tf1 = tf.compat.v1
+# Here all workers must know a shape while tracing, or none.
+OLD = tuple(map(int, tf.__version__.split(".")[:2])) < (2, 4)
+STEPS = 3
+SHAPES = ([3], [], [2, 2])
+GROUPS = {
+    "subgroups": [[each, each + WORKERS // 2] for each in range(WORKERS // 2)],
+    "reversed": [list(range(WORKERS))[::-1]],
+}
+
+
+def batch_of(step):
+    """Numbers whose sum is `(worker + 1) * (step + 1)`, however many they are."""
+    count = 4 + 4 * step if INDEX == WORKERS - 1 else 4
+    return tf.constant(np.full([count], (INDEX + 1.0) * (step + 1) / count, np.float32))
+
+
+def run_steps(step, mode):
+    """Yields what each step returned."""
+
+    def everywhere(batch):
+        return STRATEGY.experimental_local_results(RUN(step, args=(batch,)))[0]
+
+    call = tf.function(everywhere, autograph=False) if mode == "function" else everywhere
+    for number in range(STEPS):
+        if mode == "function" and INDEX == 0 and number == 1:
+            call.get_concrete_function(tf.zeros([17]))
+        yield call(batch_of(number))
+
+
+def scaled(optimizer):
+    module = tfls.compat.v1.mixed_precision
+    return module.MixedPrecisionLossScaleOptimizer(optimizer, module.DynamicLossScale(8.0, 2))
+
+
+def trained(what, name, mode):
+    dtypes = [tf.float32] * 3
+    if what in ("half", "mixed"):
+        dtypes = [tf.float16] * 3 if what == "half" else [tf.float16, tf.float32, tf.float32]
+    with STRATEGY.scope():
+        weights = [tf.Variable(tf.zeros(each, dtype)) for each, dtype in zip(SHAPES, dtypes)]
+        inner = OPTIMIZERS[name]()
+        optimizer = namespace.CrossShardOptimizer(
+            scaled(inner) if what == "scaled" else inner,
+            tf1.losses.Reduction.SUM,
+            group_assignment=GROUPS.get(what),
+        )
+
+    def step(batch):
+        def loss():
+            sums = [tf.reduce_sum(tf.cast(each, tf.float32)) for each in weights]
+            factors = [each * tf.reduce_sum(batch) for each in (1.0, 2.0, 3.0)]
+            return tf.add_n([each * factor for each, factor in zip(sums, factors)])
+
+        optimizer.minimize(loss, var_list=weights)
+        return tf.constant(0.0)
+
+    return [values(weights) for _ in run_steps(step, mode)]
+
+
+def sums(mode):
+    def step(batch):
+        value = tf.reduce_sum(batch)
+        total = namespace.cross_replica_sum(tf.stack([value, 2.0 * value]))
+        with tf.GradientTape() as tape:
+            tape.watch(value)
+            square = namespace.cross_replica_sum(value) ** 2
+        gradient = tape.gradient(square, value)
+        looped = tf.constant(0.0)
+        for _ in range(2):
+            half = namespace.cross_replica_sum(tf.cast(value, tf.float16))
+            looped += tf.cast(half, tf.float32)
+        crossed = namespace.cross_replica_sum(value, GROUPS["reversed"])
+        pair = tf.stack([value, value])
+        if INDEX == WORKERS - 1 or OLD:
+            pair = tf.boolean_mask(pair, pair > 0.0)  # whose shape does not show while tracing
+        unknown = namespace.cross_replica_sum(pair)
+        return tf.concat([total, [gradient, looped, crossed], unknown], axis=0)
+
+    return [each.numpy().tolist() for each in run_steps(step, mode)]
+
+
+results = {}
+for case in sys.argv[1:]:
+    what, name, mode = case.split(":")
+    print(case, file=sys.stderr, flush=True)
+    results[case] = sums(mode) if what == "sums" else trained(what, name, mode)
+print(json.dumps(results))

@@ -1,0 +1,90 @@
+"""Workers that trace a step at other times, or take another step: real processes on loopback."""
+
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from processes import start_workers, wait_for_workers
+
+PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
+TIMEOUT = 540  # for machines under load: it takes a tenth of this
+# TensorFlow 1.15 cannot make variables of 16 bits under the strategy.
+HALF = not tf.__version__.startswith("1.")
+STEPS = 3
+SIZES = (3, 1, 4)
+
+
+def cases():
+    found = ["sums:-:function", "sums:-:eager"]
+    if LONG:
+        found += [
+            f"{what}:{optimizer}:{mode}"
+            for what in ("dense", "half", "mixed", "scaled", "reversed", "subgroups")
+            for optimizer in ("sgd", "momentum", "assigning")
+            for mode in ("function", "eager")
+        ]
+    else:
+        found += ["dense:assigning:function", "dense:momentum:function", "half:sgd:function"]
+        found += ["mixed:momentum:eager", "scaled:assigning:function"]
+    return [each for each in found if HALF or not each.startswith(("half", "mixed"))]
+
+
+def expected(case, workers, index):
+    """The weights after each step, or the sums."""
+    what, optimizer, _ = case.split(":")
+    members = {index, (index + 2) % 4} if what == "subgroups" else range(workers)
+    totals = [sum(each + 1.0 for each in members) * (step + 1) for step in range(STEPS)]
+    if what == "sums":
+        return [[t, 2 * t, 2 * workers * t, 2 * t, t, t, t] for t in totals]
+    history, weight, velocity = [], 0.0, 0.0
+    for total in totals:
+        velocity = total + (0.5 * velocity if optimizer == "momentum" else 0.0)
+        weight -= 0.5 * velocity
+        history.append([[weight * (i + 1)] * size for i, size in enumerate(SIZES)])
+    return history
+
+
+def test_workers_meet_however_often_each_has_traced():
+    names = cases()
+    count = 4 if LONG else 2  # with four, subgroups are of two
+    workers = start_workers(os.path.join(PROGRAMS, "retracing.py"), count, *names)
+    results = wait_for_workers(workers, timeout=TIMEOUT)
+    for index, found in enumerate(results):
+        assert list(found) == names
+        for case in names:
+            want = expected(case, count, index)
+            for step in range(STEPS):
+                for ours, theirs in zip(found[case][step], want[step]):
+                    np.testing.assert_allclose(ours, theirs, rtol=1e-3, err_msg=case)
+
+
+# In a process of its own each: TensorFlow's collectives are of no use after an error.
+MISMATCHES = (
+    [
+        f"{what}:{optimizer}:{mode}"
+        for what in ("order", "optimizer")
+        for optimizer in ("sgd", "momentum", "assigning")
+        for mode in ("function", "eager")
+    ]
+    + ["shape:sgd:function", "shape:sgd:eager"]
+    if LONG
+    else ["order:momentum:function", "shape:sgd:eager"]
+)
+LINES = {"order": ("update_vector", "update_scalar"), "shape": ("(2,)", "()")}
+
+
+@pytest.mark.parametrize("case", MISMATCHES)
+def test_another_step_of_one_worker_is_an_error_on_all(case):
+    count = 3 if LONG else 2
+    workers = start_workers(os.path.join(PROGRAMS, "mismatch.py"), count, case)
+    results = wait_for_workers(workers, timeout=TIMEOUT)
+    for index, result in enumerate(results):
+        error = result["error"]
+        assert "workers are at different steps" in error
+        assert result["kept"]  # nothing was applied
+        shown = LINES.get(case.split(":")[0])
+        if shown:
+            assert shown[index == count - 1] in error
+            assert shown[index != count - 1] not in error

@@ -1,0 +1,173 @@
+"""The meeting of the workers at the beginning of a step, which finds out whether it is the same.
+
+The devices of a collective find each other by its key. Workers that hand out keys as they trace
+come to different ones as soon as one of them traces once more; and a key says nothing of what is
+added up, so a vector can meet a scalar. So each step begins with a collective that always has the
+same key and shape. In it every replica lays a row of numbers on the table: where the program calls,
+for what, and with which shapes. Where rows differ every replica sees it, and all raise one error.
+Where they are equal, what is added up has a key that depends on its shape alone.
+
+Steps of one worker run one after the other, so that only one has these keys at any time.
+"""
+
+import zlib
+from typing import Any, List, NamedTuple, Sequence
+
+from tf_lossscale._cross_shard.call_site import CallSite
+from tf_lossscale._cross_shard.keys import MEETING_KEY, group_key, sum_key
+from tf_lossscale._versions import (
+    KEYS_AT_RUN_TIME,
+    advance,
+    collective_reduce,
+    functions_start_eagerly,
+    host_of,
+    not_converted,
+    tf,
+    tf1,
+)
+
+__all__ = ["Step", "meet", "step_of", "sum_together", "workers_meet"]
+
+# float32 holds whole numbers exactly up to here.
+_EXACT = 1 << 24
+# A prime; numbers that stand for shapes are smaller.
+_MODULUS = (1 << 29) - 3
+_FACTOR = 1000003
+_RANKS = 255  # TensorFlow's tensors have fewer dimensions
+_WEIGHTS = [pow(_FACTOR, power, _MODULUS) for power in range(1, _RANKS + 1)]
+_SHOWN = 8
+
+_MESSAGE = (
+    "The workers are at different steps of CrossShardOptimizer or cross_replica_sum, so nothing "
+    "was added up. This worker is at: "
+)
+_ADVICE = (
+    "One row for each replica follows: [line, number of the call, number of the shapes, number of "
+    "the shapes known while tracing]. Rows must be equal. Where lines or calls differ, the workers "
+    "call in another order; where shapes differ, they pass tensors of other shapes; where only the "
+    "last number does, a tf.function without an input_signature was traced for other shapes. Rows: "
+)
+
+
+class Step(NamedTuple):
+    """What all workers must have in common.
+
+    Attributes:
+      row: float32 of shape `[3]`: the line, and numbers that stand for the rest of the call and for
+        the shapes.
+      text: string of shape `[]`: the same in words, for the error.
+    """
+
+    row: Any
+    text: Any
+
+
+def workers_meet(strategy: Any) -> bool:
+    """Returns whether steps begin with a meeting: several workers, and no Session."""
+    several = len(strategy.extended.worker_devices) < strategy.num_replicas_in_sync
+    return several and functions_start_eagerly()
+
+
+@not_converted
+def step_of(what: str, site: CallSite, groups: Sequence[Any], values: Sequence[Any]) -> Step:
+    """Describes a step of this replica.
+
+    Args:
+      what: what is called.
+      site: where.
+      groups: the groups of replicas.
+      values: the tensors of this replica whose sums are wanted.
+    """
+    dtypes = [value.dtype.base_dtype.name for value in values]
+    call = zlib.crc32(f"{what} {site.place} {groups} {dtypes}".encode()) % _EXACT
+    numbers = [site.line, call, _number_of(values) % _EXACT]
+    row = tf.stack([tf.cast(number, tf.float32) for number in numbers])
+    shown = [f"{dtype}{value.shape}" for dtype, value in zip(dtypes, values)][:_SHOWN]
+    more = f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else ""
+    return Step(row, tf.constant(f"{what} at {site}, with {', '.join(shown)}{more}"))
+
+
+@not_converted
+def sum_together(
+    step: Step, values: Sequence[Any], strategy: Any, index: int, groups: Sequence[Sequence[int]]
+) -> List[Any]:
+    """Builds a step of one replica, in a function: the meeting, and the sums over its group.
+
+    Args:
+      step: what the workers must have in common.
+      values: tensors of dtypes that collectives take; the same number on all replicas.
+      strategy: the strategy.
+      index: number of the replica.
+      groups: numbers of replicas; every replica in one group.
+
+    Returns:
+      The sums; for no values, one tensor that is computed after the meeting.
+    """
+    devices = strategy.extended.worker_devices
+    device = devices[index % len(devices)]
+    members = next(list(group) for group in groups if index in group)
+    # A device of its own for each member, whatever the code around it says: two on one would wait.
+    with tf1.device(None), tf1.device(device):
+        with tf.control_dependencies([advance(device)]):
+            results = [meet(step, values, strategy, index, device)]
+        if values:
+            with tf.control_dependencies(results):
+                results = [
+                    _sum(value, position, strategy, members)
+                    for position, value in enumerate(values)
+                ]
+        with tf.control_dependencies(results), tf.control_dependencies([advance(device)]):
+            return [tf.identity(each) for each in results]
+
+
+def _sum(value: Any, position: int, strategy: Any, members: List[int]) -> Any:
+    what = zlib.crc32(f"{value.dtype.base_dtype.name} {position} {members}".encode())
+    if KEYS_AT_RUN_TIME:
+        key = tf.cast(sum_key((what + _number_of([value])) % _MODULUS), tf.int32)
+    else:
+        key = sum_key(zlib.crc32(f"{what} {value.shape}".encode()) % _MODULUS)
+    # A scope of its own: collectives of one scope can be merged into one by TensorFlow, and up to
+    # 2.4 that writes the sums over what went into them.
+    with tf1.name_scope(None, "replica_sum"):
+        return collective_reduce(value, len(members), group_key(strategy, members), key)
+
+
+def meet(step: Step, values: Sequence[Any], strategy: Any, index: int, device: str) -> Any:
+    """Returns a bool scalar, True, once all replicas have come to the same step."""
+    replicas = strategy.num_replicas_in_sync
+    traced = 0 if KEYS_AT_RUN_TIME else zlib.crc32(_traced_shapes(values).encode()) % _EXACT
+    with tf1.name_scope(None, "meeting"):
+        row = tf.concat([step.row, [float(traced)]], axis=0)
+        own = tf.expand_dims(tf.one_hot(index, replicas), 1) * tf.expand_dims(row, 0)
+        key = group_key(strategy, list(range(replicas)))
+        rows = collective_reduce(own, replicas, key, MEETING_KEY)
+        same = tf.reduce_all(tf.equal(rows, rows[:1]))
+        with tf1.device(host_of(device)):
+            check = tf.raw_ops.Assert(
+                condition=same, data=[_MESSAGE, step.text, _ADVICE, rows], summarize=4 * replicas
+            )
+        with tf.control_dependencies([check]):
+            return tf.identity(same)
+
+
+def _traced_shapes(values: Sequence[Any]) -> str:
+    return str([str(value.shape) for value in values])
+
+
+def _number_of(values: Sequence[Any]) -> Any:
+    """Returns a number, or int64 scalar, that stands for the shapes of `values`."""
+    number: Any = 0
+    for value in values:
+        number = (number * _FACTOR + _number_of_shape(value)) % _MODULUS
+    return number
+
+
+def _number_of_shape(value: Any) -> Any:
+    if value.shape.is_fully_defined():
+        dims = value.shape.as_list()
+        terms = [(dim + 1) * weight % _MODULUS for dim, weight in zip(dims, _WEIGHTS)]
+        return (sum(terms) + len(dims)) % _MODULUS
+    shape = tf.shape(value, out_type=tf.int64)
+    weights = tf.constant(_WEIGHTS, tf.int64)[: tf.size(shape)]
+    terms = (shape + 1) * weights % _MODULUS
+    return (tf.reduce_sum(terms) + tf.size(shape, out_type=tf.int64)) % _MODULUS

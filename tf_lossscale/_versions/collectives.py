@@ -1,0 +1,98 @@
+"""TensorFlow's collective operations, and how the steps of one worker are kept in order."""
+
+import threading
+from typing import Any, Dict
+
+from tf_lossscale._versions.base import TF_VERSION, tf, tf1
+
+__all__ = [
+    "KEYS_AT_RUN_TIME",
+    "STRATEGY_SURVIVES_RETRACING",
+    "advance",
+    "collective_reduce",
+    "functions_start_eagerly",
+    "host_of",
+]
+
+# Whether a collective can have a key that is a tensor. Older ones have theirs from when they are
+# traced, and then are for tensors of one shape.
+KEYS_AT_RUN_TIME = TF_VERSION >= (2, 4)
+
+# Whether `MultiWorkerMirroredStrategy` sums when only some of the workers trace a function again.
+# Up to 2.4 it numbers its sums as they are traced, so the workers wait for each other for ever.
+STRATEGY_SURVIVES_RETRACING = TF_VERSION >= (2, 5)
+
+
+def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) -> Any:
+    """Returns the sum of `value` over `size` devices.
+
+    Args:
+      value: tensor.
+      size: number of devices.
+      group_key: number that stands for the set of devices.
+      instance_key: number by which they find each other; may be an int32 tensor of shape `[]` if
+        `KEYS_AT_RUN_TIME`.
+    """
+    if isinstance(instance_key, int):
+        return tf.raw_ops.CollectiveReduce(
+            input=value,
+            group_size=size,
+            group_key=group_key,
+            instance_key=instance_key,
+            merge_op="Add",
+            final_op="Id",
+            subdiv_offsets=[0],
+        )
+    return tf.raw_ops.CollectiveReduceV2(
+        input=value,
+        group_size=size,
+        group_key=group_key,
+        instance_key=instance_key,
+        merge_op="Add",
+        final_op="Id",
+        **({} if TF_VERSION < (2, 5) else {"ordering_token": []}),
+    )
+
+
+def functions_start_eagerly() -> bool:
+    """Returns whether what is built now is called from eager code in the end, not by a Session."""
+    with tf.init_scope():
+        return bool(tf.executing_eagerly())
+
+
+def host_of(device: str) -> str:
+    """Returns the name of the CPU of the worker that `device` is on."""
+    return device[: device.index("/device:")] + "/device:CPU:0"
+
+
+_lock = threading.Lock()
+_counters: Dict[str, Any] = {}
+
+
+def advance(device: str) -> Any:
+    """Returns an operation that runs after all earlier ones for `device`, whatever function calls.
+
+    Functions keep operations on one resource in the order of the program, and calls of functions
+    and branches and loops with such operations too. The resource is a plain counter of this
+    process; no strategy and no checkpoint knows of it.
+
+    Args:
+      device: name of the device of a replica.
+    """
+    host = host_of(device)
+    with tf1.device(None), tf1.device(host):
+        with _lock:
+            if device not in _counters:
+                _counters[device] = _new_counter(len(_counters), host)
+        return tf.raw_ops.AssignAddVariableOp(
+            resource=_counters[device], value=tf.constant(1, tf.int64)
+        )
+
+
+def _new_counter(number: int, host: str) -> Any:
+    with tf.init_scope(), tf1.device(None), tf1.device(host):
+        handle = tf.raw_ops.VarHandleOp(
+            dtype=tf.int64, shape=[], container="", shared_name=f"tf_lossscale_steps_{number}"
+        )
+        tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(0, tf.int64))
+    return handle
