@@ -266,7 +266,7 @@ class ImportEdits:
     def _named_in_strings(self, name: str) -> bool:
         word = re.compile(rf"\b{re.escape(name)}\b")
         for string in self.program.scopes.strings:
-            if string.value.strip("\"'bruBRU") == name:
+            if string.raw_value == name:
                 return True
             if word.search(string.value) and any(
                 isinstance(above, cst.Annotation) for above in self.program.ancestors(string)

@@ -1,0 +1,144 @@
+"""Import statements: left alone without a change, else retargeted, dropped or added."""
+
+import textwrap
+
+import libcst as cst
+import pytest
+from tf_lossscale_codemods.model import Options
+from tf_lossscale_codemods.resolve.program import Program
+from tf_lossscale_codemods.resolve.tree import rebuilt
+from tf_lossscale_codemods.rewrite.imports import ImportEdits
+
+
+class Imports:
+    """The imports of one source, with what is done to them."""
+
+    def __init__(self, source: str) -> None:
+        self.module = cst.parse_module(textwrap.dedent(source))
+        self.program = Program([self.module], Options())
+        self.edits = ImportEdits(self.program)
+        self.scope = self.program.scopes.module_scope
+
+    def variable(self, name: str):
+        return self.scope, name
+
+    def uses(self, name: str) -> list:
+        return [node for node in self.program.scopes.loads if node.value == name]
+
+    @property
+    def source(self) -> str:
+        found: dict = {}
+        self.edits.write(found)
+        module = rebuilt(self.module, found, self.program.parents)
+        return self.module.code if module is None else module.code
+
+
+class TestLeftAlone:
+    @pytest.mark.parametrize("source", ["", "x = 1\n", "import a, b.c as d\nfrom e import *\n"])
+    def test_without_a_change(self, source):
+        assert Imports(source).source == source
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "from a import b\n__all__ = ['b']\n",
+            '__all__ = [u"b"]\nfrom a import b\n',
+            "from a import b\ndef f(x: 'list[b]'): pass\n",
+            "if x:\n    from a import b\nelse:\n    b = None\n",
+        ],
+    )
+    def test_a_name_that_is_used_in_another_way_is_not_dropped(self, source):
+        imports = Imports(source)
+        imports.edits.drop(imports.variable("b"))
+        assert imports.source == source
+
+    def test_another_name_in_a_string_is_no_use(self):
+        imports = Imports("from a import b\n__all__ = ['bb', 'B']\n")
+        imports.edits.drop(imports.variable("b"))
+        assert imports.source == "__all__ = ['bb', 'B']\n"
+
+    def test_a_name_that_is_needed_is_not_dropped(self):
+        imports = Imports("import tensorflow as tf\n")
+        assert (
+            imports.edits.name_for(
+                "tensorflow.a.b", imports.scope, imports.variable("tf"), by_name=False
+            )
+            == "tf.a.b"
+        )
+        imports.edits.drop(imports.variable("tf"))
+        assert imports.source == "import tensorflow as tf\n"
+
+    def test_a_module_that_is_still_read_is_not_dropped(self):
+        source = "import tensorflow.contrib.mixed_precision\n"
+        imports = Imports(source)
+        imports.edits.drop_dotted(
+            imports.variable("tensorflow"), {"tensorflow.contrib.mixed_precision.X"}
+        )
+        assert imports.source == source
+
+
+class TestDrop:
+    @pytest.mark.parametrize(
+        ("source", "left"),
+        [
+            ("import b\nx\n", "x\n"),
+            ("from a import b, c\n", "from a import c\n"),
+            ("import a, b\n", "import a\n"),
+            ("from a import (\n    b,\n    c,\n)\n", "from a import (\n    c,\n)\n"),
+        ],
+    )
+    def test_a_name(self, source, left):
+        imports = Imports(source)
+        imports.edits.drop(imports.variable("b"))
+        assert imports.source == left
+
+    def test_a_module(self):
+        imports = Imports("import tensorflow as tf\nimport tensorflow.contrib.mixed_precision\n")
+        imports.edits.drop_dotted(imports.variable("tensorflow"), set())
+        assert "contrib" not in imports.source
+
+
+class TestRetarget:
+    def test_the_name_follows_where_it_is_free(self):
+        imports = Imports("from a import B\nB()\n")
+        assert imports.edits.retarget(imports.variable("B"), "c.d.E", imports.uses("B")) == "E"
+        assert imports.source.splitlines()[0] == "from c.d import E"
+
+    @pytest.mark.parametrize("other", ["E = 1", "E()", "def f(E): pass\nE"])
+    def test_the_name_stays_where_it_is_taken(self, other):
+        imports = Imports(f"from a import B\nB()\n{other}\n")
+        assert imports.edits.retarget(imports.variable("B"), "c.d.E", imports.uses("B")) == "B"
+        assert imports.source.splitlines()[0] == "from c.d import E as B"
+
+    def test_an_alias_stays(self):
+        imports = Imports("from a import B as C\nC()\n")
+        assert imports.edits.retarget(imports.variable("C"), "c.d.E", imports.uses("C")) == "C"
+        assert imports.source.splitlines()[0] == "from c.d import E as C"
+
+
+class TestNameFor:
+    def name(self, imports: Imports, target: str, by_name: bool = False) -> str:
+        return imports.edits.name_for(target, imports.scope, imports.variable("a"), by_name)
+
+    def test_what_is_imported_already_is_used(self):
+        source = "import a\nfrom c import D\nimport tf_lossscale as s\n"
+        imports = Imports(source)
+        assert self.name(imports, "c.D", by_name=True) == "D"
+        assert self.name(imports, "tf_lossscale.x.Y") == "s.x.Y"
+        assert imports.source == source
+
+    def test_a_module_is_imported_once(self):
+        imports = Imports("import a\nx\n")
+        assert self.name(imports, "tf_lossscale.x.Y") == "tfls.x.Y"
+        assert self.name(imports, "tf_lossscale.x.Z") == "tfls.x.Z"
+        assert imports.source == "import a\nimport tf_lossscale as tfls\nx\n"
+
+    def test_the_short_name_gives_way(self):
+        imports = Imports("import a\ntfls = 1\n")
+        assert self.name(imports, "tf_lossscale.x.Y") == "tf_lossscale.x.Y"
+        assert "import tf_lossscale\n" in imports.source
+
+    def test_a_class_by_its_name(self):
+        imports = Imports("import a\n")
+        assert self.name(imports, "c.D", by_name=True) == "D"
+        assert imports.source == "import a\nfrom c import D\n"
