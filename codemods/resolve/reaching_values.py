@@ -6,14 +6,14 @@ unless one assignment comes after all others on the way to the place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Optional
 
 import libcst as cst
 
 from .program import Program
 from .scopes import Binding, Scope
-from .tree import walk
+from .tree import children, walk
 
 __all__ = ["body_of", "loads_of", "statement_of", "sure_value", "sure_values_of_attribute"]
 
@@ -99,7 +99,10 @@ def _reaching(
 ) -> Optional[Binding]:
     by_node = {binding.node: binding for binding in bindings}
     statement = statement_of(program, place)
+    below = place
     while statement is not None:
+        if _binds_before(program, statement, below, by_node):
+            return None
         body = body_of(program, statement)
         assert body is not None
         index = next(i for i, one in enumerate(body) if one is statement)
@@ -119,8 +122,37 @@ def _reaching(
             return None  # a later part of the loop may bind it for the next round
         if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
             return None
-        statement = statement_of(program, above)
+        statement, below = statement_of(program, above), block
     return None
+
+
+def _binds_before(
+    program: Program,
+    statement: cst.CSTNode,
+    below: cst.CSTNode,
+    bindings: Container[cst.CSTNode],
+) -> bool:
+    """Whether `statement` itself may bind the name before `below`, a part of it, runs.
+
+    `with f() as a:`, `if (a := f()):`, a `case` that captures, an `except` that names the
+    exception, and what was done of a `try` before its handlers and its last part.
+    """
+    is_simple = isinstance(statement, cst.SimpleStatementLine)
+    is_after_body = isinstance(statement, (cst.Try, cst.TryStar)) and statement.body is not below
+    stack = [statement]
+    while stack:
+        node = stack.pop()
+        if node is below:
+            continue
+        is_block = isinstance(node, (cst.IndentedBlock, cst.SimpleStatementSuite))
+        if is_block and not is_after_body:
+            continue
+        if node in bindings and not (
+            is_simple and not isinstance(program.parents.get(node), cst.NamedExpr)
+        ):
+            return True
+        stack.extend(children(node))
+    return False
 
 
 def _walk_own_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

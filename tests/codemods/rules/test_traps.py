@@ -177,9 +177,53 @@ LEFT = [
         None,
         MANUAL,
     ),
+    Example(
+        "a name that a with statement, a handler or a try block binds anew",
+        """\
+        import tensorflow as tf
+
+        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+        with another() as opt:
+            print(opt.loss_scale())
+        try:
+            opt = wrapped(opt)
+        finally:
+            print(opt.loss_scale())
+        """,
+        """\
+        import tensorflow as tf
+
+        opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+        with another() as opt:
+            print(opt.loss_scale())
+        try:
+            opt = wrapped(opt)
+        finally:
+            print(opt.loss_scale())
+        """,
+        MANUAL,
+    ),
 ]
 
 REWRITES = [
+    Example(
+        "an import that another module may take from here",
+        """\
+        import tensorflow as tf
+        from tensorflow.compat.v1.mixed_precision import FixedLossScale as scaler
+
+        __all__ = ["scaler"]
+        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scaler(2.0))
+        """,
+        """\
+        import tensorflow as tf
+        from tensorflow.compat.v1.mixed_precision import FixedLossScale as scaler
+
+        __all__ = ["scaler"]
+        opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=2.0)
+        """,
+        SAFE,
+    ),
     Example(
         "both import styles in one file",
         """\
