@@ -1,0 +1,119 @@
+"""Which dotted paths mean a legacy symbol."""
+
+import pytest
+from tf_lossscale_codemods.resolve.legacy_symbols import (
+    DISTINCTIVE,
+    is_namespace,
+    legacy_of,
+    root_of,
+)
+
+from tf_lossscale import _paths
+
+
+class TestOthers:
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "",
+            "tensorflow",
+            "tensorflow.contrib",
+            "tensorflow.contrib.mixed_precision",
+            "tensorflow.contrib.mixed_precision.python",
+            "tensorflow.contrib.layers.LossScaleOptimizer",
+            "tensorflow.LossScaleOptimizer",
+            "tensorflow.keras.optimizers.LossScaleOptimizer",
+            "tensorflow.keras.mixed_precision.from_loss_scale",
+            "tensorflow_probability.contrib.mixed_precision.LossScaleOptimizer",
+            "tf.contrib.mixed_precision.LossScaleOptimizer",
+            "apex.contrib.mixed_precision.LossScaleOptimizer",
+            "contrib.mixed_precision.LossScaleOptimizer",
+            ".contrib.mixed_precision.LossScaleOptimizer",
+            "tf_lossscale.contrib.mixed_precision.LossScaleOptimizer",
+            "tensorflow.compat.contrib.mixed_precision.LossScaleOptimizer",
+        ],
+    )
+    def test_no_symbol(self, path):
+        assert legacy_of(path) is None
+
+    @pytest.mark.parametrize("path", ["numpy", "tensorflowx.a", "tf.keras", "apex", ".keras", ""])
+    def test_no_root(self, path):
+        assert root_of(path) is None
+        assert not is_namespace(path)
+
+    @pytest.mark.parametrize("path", ["tensorflow", "tensorflow.keras", "tensorflow.estimator.tpu"])
+    def test_no_namespace(self, path):
+        assert not is_namespace(path)
+
+    def test_names_that_other_code_has_are_not_distinctive(self):
+        assert not DISTINCTIVE & {"Policy", "set_policy", "global_policy", "LossScale"}
+
+
+@pytest.mark.parametrize(
+    ("path", "root"),
+    [
+        ("tensorflow", ("tf", "")),
+        ("tensorflow.a.b", ("tf", "a.b")),
+        ("tensorflow.compat.v1", ("v1", "")),
+        ("tensorflow.compat.v2.a", ("v2", "a")),
+        ("tensorflow.compat.v1.compat.v2.a", ("v2", "a")),
+        ("tensorflow._api.v2.compat.v1.a", ("v1", "a")),
+        ("tensorflow_core.a", ("tf", "a")),
+        ("keras.a", ("keras", "a")),
+        ("tf_keras", ("tf_keras", "")),
+    ],
+)
+def test_root(path, root):
+    assert root_of(path) == root
+
+
+@pytest.mark.parametrize(
+    ("path", "rule", "name"),
+    [
+        ("tensorflow.contrib.mixed_precision.FixedLossScaleManager", "LS101", ""),
+        ("tensorflow.contrib.tpu.CrossShardOptimizer", "LS501", ""),
+        ("tensorflow.compat.v1.tpu.CrossShardOptimizer", "LS501", ""),
+        ("tensorflow.train.experimental.DynamicLossScale", "LS203", ""),
+        ("tensorflow.compat.v1.train.experimental.FixedLossScale", "LS202", ""),
+        ("tensorflow.keras.mixed_precision.experimental.LossScaleOptimizer", "LS301", ""),
+        ("keras.mixed_precision.experimental.Policy", "LS602", ""),
+        ("tf_keras.mixed_precision.experimental.set_policy", "LS601", ""),
+        (
+            "tensorflow.python.keras.mixed_precision.experimental.policy.set_policy",
+            "LS601",
+            "",
+        ),
+        ("tensorflow.keras.mixed_precision.LossScaleOptimizerV1", "LS301", "LossScaleOptimizer"),
+    ],
+)
+def test_symbol(path, rule, name):
+    legacy = legacy_of(path)
+    assert legacy is not None
+    assert legacy.rule == rule
+    assert legacy.name == (name or path.rpartition(".")[2])
+    assert not legacy.never_existed
+    assert is_namespace(path.rpartition(".")[0])
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("tensorflow.keras.mixed_precision.set_policy", "set_policy"),
+        ("tensorflow.keras.mixed_precision.experimental.set_global_policy", "set_policy"),
+        ("tensorflow.estimator.tpu.CrossShardOptimizer", "CrossShardOptimizer"),
+    ],
+)
+def test_a_path_that_never_existed(path, name):
+    legacy = legacy_of(path)
+    assert legacy is not None
+    assert legacy.never_existed
+    assert legacy.name == name
+
+
+def test_every_public_path_of_a_legacy_symbol_is_known():
+    for symbol in _paths.SYMBOLS:
+        for namespace in symbol.namespaces:
+            if symbol.legacy:
+                legacy = legacy_of(f"tensorflow.{namespace}.{symbol.name}")
+                assert legacy is not None
+                assert legacy.rule == symbol.rule
