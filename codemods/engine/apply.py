@@ -10,9 +10,8 @@ import libcst as cst
 from ..model import FileError, FileResult, Finding, Outcome
 from ..resolve.program import Program
 from ..resolve.tree import Edit, rebuilt
-from ..rewrite.proposal import Proposal
+from ..rewrite.proposal import Group, Proposal
 from ..rewrite.respell import spelled
-from ..rules.groups import KERAS_OPTIMIZERS
 from .parse import syntax_error
 from .render import Place, Rendered, text_of
 from .suppressions import Suppressions
@@ -35,7 +34,7 @@ def applied(
             where.update(text.places)
     suppressions = Suppressions(texts)
     silenced = {id(one) for one in proposals if suppressions.silence(one.code, where[one.node])}
-    decided = _held_together(proposals, silenced, program.options.unsafe, where)
+    decided = _resolve_groups(proposals, silenced, program.options.unsafe, where)
     edits = _edits(program, [one for one, is_done in decided if is_done])
     if program.options.mark:
         manual = [one for one, is_done in decided if not is_done]
@@ -73,7 +72,7 @@ def _place_of(finding: Finding) -> tuple[int, int, str]:
     return finding.line, finding.column, finding.code
 
 
-def _held_together(
+def _resolve_groups(
     proposals: Sequence[Proposal],
     silenced: Container[int],
     unsafe: bool,
@@ -81,20 +80,22 @@ def _held_together(
 ) -> list[tuple[Proposal, bool]]:
     """Each proposal that is not silenced, and whether it is applied.
 
-    Those that another holds back become manual. So do those of the Keras optimizers where one is
-    silenced (by its `id`): an isinstance check must name the class that is constructed.
+    Those that another of their group holds back become manual. In a group that needs all of its
+    places, one that is silenced (by its `id`) holds back the others.
     """
-    holding: dict[str, Proposal] = {}
+    holding: dict[Group, Proposal] = {}
     for one in proposals:
+        if one.group is None:
+            continue
         waits = one.outcome is Outcome.UNSAFE and not unsafe
-        waits = waits or (id(one) in silenced and one.group == KERAS_OPTIMIZERS)
-        if one.group and (one.blocks or waits):
+        is_missing = one.group.needs_all and id(one) in silenced
+        if one.blocks or waits or is_missing:
             holding.setdefault(one.group, one)
     decided = []
     for one in proposals:
         if id(one) in silenced:
             continue
-        holder = holding.get(one.group) if one.group else None
+        holder = holding.get(one.group) if one.group is not None else None
         if one.outcome is Outcome.MANUAL or one.stays:
             decided.append((one, False))
         elif holder is not None and holder is not one:

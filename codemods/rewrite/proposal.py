@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import libcst as cst
 
@@ -10,7 +10,19 @@ from ..model import Outcome
 from ..resolve.program import Reference
 from ..resolve.tree import Edit
 
-__all__ = ["Proposal"]
+__all__ = ["Group", "Proposal"]
+
+
+class Group(NamedTuple):
+    """Places that are rewritten together or not at all.
+
+    Attributes:
+      name: equal for all of them.
+      needs_all: a place that a comment suppresses holds the others back, too.
+    """
+
+    name: str
+    needs_all: bool = False
 
 
 class Proposal(NamedTuple):
@@ -25,7 +37,7 @@ class Proposal(NamedTuple):
       moves: references and the absolute path that each shall mean afterwards.
       gone: references that the edits take away.
       edits: further edits, each at a node; its children are already edited.
-      group: proposals of one group are applied together or not at all.
+      group: what is applied together with it, or not at all; None: nothing.
       blocks: as this place must stay, so must the rest of its group.
       stays: the place needs no edit; a `safe` finding only says what to know about it.
     """
@@ -38,6 +50,6 @@ class Proposal(NamedTuple):
     moves: tuple[tuple[Reference, str], ...] = ()
     gone: tuple[Reference, ...] = ()
     edits: tuple[tuple[cst.CSTNode, Edit], ...] = ()
-    group: str = ""
+    group: Optional[Group] = None
     blocks: bool = False
     stays: bool = False

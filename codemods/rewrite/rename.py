@@ -10,7 +10,7 @@ import libcst as cst
 from ..model import Outcome
 from ..resolve.program import Program, Reference
 from ..resolve.version_guards import removable_arms
-from .proposal import Proposal
+from .proposal import Group, Proposal
 
 __all__ = ["FINAL", "SHIM", "V1", "is_at", "move", "references", "shim_path"]
 
@@ -72,7 +72,7 @@ def move(
     path: str,
     message: str,
     outcome: Outcome = Outcome.SAFE,
-    group: Optional[str] = None,
+    group: Optional[Group] = None,
     code: str = "",
 ) -> Proposal:
     """Proposes that `reference` shall mean `path`."""
@@ -84,5 +84,5 @@ def move(
         outcome=outcome,
         message=message,
         moves=((reference, path),),
-        group=f"{legacy.family}.{legacy.name}" if group is None else group,
+        group=Group(f"{legacy.family}.{legacy.name}") if group is None else group,
     )

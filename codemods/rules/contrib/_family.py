@@ -11,7 +11,7 @@ from ...model import Outcome, Target
 from ...resolve.program import Program, Reference
 from ...resolve.tree import Edit, walk
 from ...rewrite.arguments import constant, matched, with_arguments
-from ...rewrite.proposal import Proposal
+from ...rewrite.proposal import Group, Proposal
 from ...rewrite.rename import V1, move, references, shim_path
 
 __all__ = ["EXPONENTIAL", "FIXED", "proposals"]
@@ -25,6 +25,7 @@ EXPONENTIAL = (
     "decr_ratio",
 )
 _OPTIMIZER = ("opt", "loss_scale_manager")
+_GROUP = Group("contrib")
 _SHIM_MESSAGE = (
     "the shim's class does what TensorFlow 1.15's did; no class of TensorFlow 2 does: they do not "
     "skip overflow steps at a fixed scale, and count overflows otherwise"
@@ -50,7 +51,7 @@ def proposals(program: Program, rule: str) -> Iterator[Proposal]:
     further = program.shared(_go_further)
     for reference in references(program, rule):
         if not further:
-            yield move(program, reference, shim_path(reference), _SHIM_MESSAGE, group="contrib")
+            yield move(program, reference, shim_path(reference), _SHIM_MESSAGE, group=_GROUP)
             continue
         name, edit = _TWINS[reference.legacy.name]
         proposal = move(
@@ -59,7 +60,7 @@ def proposals(program: Program, rule: str) -> Iterator[Proposal]:
             f"{V1}.mixed_precision.{name}",
             _UNSAFE_MESSAGES[reference.legacy.name],
             Outcome.UNSAFE,
-            group="contrib",
+            group=_GROUP,
         )
         call = program.call_of(reference.node)
         yield proposal._replace(edits=((call, edit),)) if call is not None else proposal

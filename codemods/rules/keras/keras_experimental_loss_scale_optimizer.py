@@ -94,7 +94,7 @@ def _refused_at_run_time(program: Program, reference: Reference) -> Iterator[Pro
     call = program.call_of(reference.node)
     scale = loss_scale_of(call) if call is not None else None
     if scale is not None and has_other_multiplier(program, scale):
-        yield _manual(reference, _MULTIPLIER)._replace(node=scale, group="", blocks=False)
+        yield _manual(reference, _MULTIPLIER)._replace(node=scale, group=None, blocks=False)
 
 
 def _manual(reference: Reference, message: str) -> Proposal:

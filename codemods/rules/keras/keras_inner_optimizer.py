@@ -33,7 +33,7 @@ def check(program: Program) -> Iterator[Proposal]:
                 outcome=Outcome.SAFE,
                 message="the wrapped optimizer is public since TensorFlow 2.4",
                 edits=((attribute, _public),),
-                group="" if program.options.target is Target.SHIM else KERAS_OPTIMIZERS,
+                group=None if program.options.target is Target.SHIM else KERAS_OPTIMIZERS,
             )
 
 

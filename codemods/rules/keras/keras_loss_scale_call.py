@@ -51,7 +51,7 @@ def check(program: Program) -> Iterator[Proposal]:
             outcome=Outcome.SAFE,
             message="since TensorFlow 2.4 the loss scale is read, not called",
             edits=((call, _uncalled),),
-            group="" if program.options.target is Target.SHIM else KERAS_OPTIMIZERS,
+            group=None if program.options.target is Target.SHIM else KERAS_OPTIMIZERS,
         )
 
 

@@ -10,7 +10,7 @@ import libcst as cst
 from ...model import Target
 from ...resolve.program import Program, Reference
 from ...resolve.reaching_values import sure_value
-from ...rewrite.proposal import Proposal
+from ...rewrite.proposal import Group, Proposal
 from ...rewrite.rename import FINAL, move, references, shim_path
 
 __all__ = [
@@ -57,7 +57,7 @@ def _maker(program: Program, node: cst.CSTNode) -> Optional[Reference]:
     return reference
 
 
-def group_of(program: Program, reference: Reference) -> str:
+def group_of(program: Program, reference: Reference) -> Group:
     """The group whose places move together: all of the policy API where a loss scale is read.
 
     What `global_policy` returns is what `set_policy` made, and only that of the experimental module
@@ -65,7 +65,7 @@ def group_of(program: Program, reference: Reference) -> str:
     """
     legacy = reference.legacy
     is_read = program.shared(reads_of_loss_scale)
-    return f"{legacy.family}.policies" if is_read else f"{legacy.family}.{legacy.name}"
+    return Group(f"{legacy.family}.{'policies' if is_read else legacy.name}")
 
 
 def proposals(program: Program, rule: str, message: str) -> Iterator[Proposal]:

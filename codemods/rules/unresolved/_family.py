@@ -26,6 +26,6 @@ def proposals(program: Program, why: str, code: str, message: str) -> Iterator[P
                 symbol=unclear.name,
                 outcome=Outcome.MANUAL,
                 message=message.format(through=unclear.through, name=unclear.name),
-                group="" if legacy is None else group_of(legacy),
+                group=None if legacy is None else group_of(legacy),
                 blocks=legacy is not None and legacy.family == "experimental",
             )

@@ -15,6 +15,7 @@ from ...model import Outcome, Target
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
+from ..groups import group_of
 from ..rule import Example, Rule
 from ._family import makes_keras_optimizer, proposals
 
@@ -38,7 +39,7 @@ def check(program: Program) -> Iterator[Proposal]:
                     symbol=reference.legacy.name,
                     outcome=Outcome.MANUAL,
                     message=_KERAS,
-                    group=f"{reference.legacy.family}.{reference.legacy.name}",
+                    group=group_of(reference.legacy),
                     blocks=True,
                 )
     held = {
