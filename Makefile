@@ -7,6 +7,7 @@
 #   make gpu        what only a GPU shows, as one table; says so where there is none
 #   make bench      ours beside the originals; results in out/benchmarks
 #   make programs   write the random programs anew after a rule changed, and record the originals
+#   make rules      write the pages of the rules anew after a rule changed
 #   make docs       the documentation site, in site/
 #   make clean      remove what the targets made
 
@@ -25,7 +26,7 @@ DEMO = .venv-demo
 TEST = .venv-test
 GPU = .venv-gpu
 
-.PHONY: programs demo test test-long lint types unit doctest docs package clients gpu bench clean
+.PHONY: programs rules demo test test-long lint types unit doctest docs package clients gpu bench clean
 
 demo: $(DEMO)/.ready
 	$(DEMO)/bin/pip install --quiet --no-deps --force-reinstall .
@@ -52,6 +53,9 @@ doctest: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest --doctest-modules -q tf_lossscale \
 	  --ignore tf_lossscale/_child/sitecustomize.py
 	$(TEST)/bin/python -m doctest README.md
+
+rules: $(TEST)/.ready
+	$(TEST)/bin/python -m tf_lossscale_codemods.cli.rule_pages docs/rules
 
 docs: $(TEST)/.ready
 	$(TEST)/bin/python docs/generate.py

@@ -18,7 +18,7 @@ def test_the_committed_pages_are_current():
     for name in os.listdir(FOLDER):
         with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
             found[name] = file.read()
-    assert found == pages(), "write them: python -m tf_lossscale_codemods.cli.rule_pages docs/rules"
+    assert found == pages(), "write them: make rules"
 
 
 def test_every_code_is_in_the_index_with_its_page():
