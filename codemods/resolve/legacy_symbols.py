@@ -13,7 +13,7 @@ from typing import NamedTuple, Optional
 
 from tf_lossscale._paths import SYMBOLS
 
-__all__ = ["DISTINCTIVE", "Legacy", "Root", "is_namespace", "legacy_of", "root_of", "uncovered"]
+__all__ = ["DISTINCTIVE", "Legacy", "Root", "is_namespace", "legacy_of", "root_of"]
 
 
 class Legacy(NamedTuple):
@@ -176,13 +176,3 @@ def is_namespace(path: str) -> bool:
         return False
     rest = root.rest if root.name in ("tf", "v1", "v2") else "keras." + root.rest
     return _PRIVATE.get(rest, rest) in _NAMESPACES
-
-
-def uncovered(path: str) -> bool:
-    """Whether `path` lies in `tf.contrib.mixed_precision` without being one of its symbols."""
-    root = root_of(path)
-    return (
-        root is not None
-        and root.rest.startswith("contrib.mixed_precision.")
-        and legacy_of(path) is None
-    )

@@ -13,7 +13,7 @@ from typing import Callable, Optional
 
 import libcst as cst
 
-__all__ = ["REMOVED", "Edit", "Parents", "ancestors", "children", "parents_of", "rebuilt", "walk"]
+__all__ = ["REMOVED", "Edit", "Parents", "ancestors", "children", "rebuilt", "walk"]
 
 Parents = dict[cst.CSTNode, cst.CSTNode]
 """Each node's parent; the root has none."""
@@ -78,18 +78,6 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         node = stack.pop()
         yield node
         stack.extend(reversed(children(node)))
-
-
-def parents_of(root: cst.CSTNode) -> Parents:
-    """The parent of every node of syntax below `root`."""
-    parents: Parents = {}
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        for child in children(node):
-            parents[child] = node
-            stack.append(child)
-    return parents
 
 
 def ancestors(node: cst.CSTNode, parents: Parents) -> Iterator[cst.CSTNode]:

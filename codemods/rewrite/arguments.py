@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Optional
 
 import libcst as cst
@@ -10,7 +10,7 @@ import libcst as cst
 from .comments import comments_in
 from .constants import Constant, evaluated
 
-__all__ = ["Constant", "constant", "keyword", "matched", "with_arguments", "without_parentheses"]
+__all__ = ["Constant", "constant", "keyword", "matched", "with_arguments"]
 
 
 def matched(call: cst.Call, parameters: Sequence[str]) -> Optional[dict[str, cst.Arg]]:
@@ -105,13 +105,3 @@ def _taking_over(argument: cst.Arg, last: cst.Arg) -> cst.Arg:
 def loses_comments(call: cst.Call, new: cst.Call) -> bool:
     """Whether a comment between the arguments of `call` is missing from `new`."""
     return sorted(comments_in(call)) != sorted(comments_in(new))
-
-
-def without_parentheses(node: cst.BaseExpression) -> cst.BaseExpression:
-    """`node` without redundant parentheses of its own."""
-    return node.with_changes(lpar=[], rpar=[]) if node.lpar else node
-
-
-def values(found: Mapping[str, cst.Arg]) -> dict[str, cst.BaseExpression]:
-    """The expressions of matched arguments."""
-    return {name: argument.value for name, argument in found.items()}
