@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple, Optional
 
-__all__ = ["FileError", "FileResult", "Finding", "Options", "Outcome", "Target"]
+__all__ = ["FileError", "FileResult", "Finding", "Options", "Safety", "Target"]
 
 
-class Outcome(enum.Enum):
+class Safety(enum.Enum):
     """What a rule says of one place (CONTRACT section 2)."""
 
     SAFE = "safe"
@@ -64,7 +64,7 @@ class Finding(NamedTuple):
     column: int
     code: str
     symbol: str
-    outcome: Outcome
+    outcome: Safety
     applied: bool
     message: str
     end_line: int = 0
@@ -72,12 +72,12 @@ class Finding(NamedTuple):
     @property
     def is_left(self) -> bool:
         """Whether a person, or `--unsafe`, has something to do there."""
-        return not self.applied and self.outcome is not Outcome.SAFE
+        return not self.applied and self.outcome is not Safety.SAFE
 
     @property
     def remark(self) -> str:
         """Why the outcome of the rule is not that of an edit here; empty where it is."""
-        if self.applied or self.outcome is Outcome.MANUAL:
+        if self.applied or self.outcome is Safety.MANUAL:
             return ""
         return "not applied" if self.is_left else "unchanged"
 

@@ -7,7 +7,7 @@ import textwrap
 from typing import TextIO
 
 from ..files.diffs import unified
-from ..model import Outcome, Target
+from ..model import Safety, Target
 from ..rules.codes import Code, codes
 from ..rules.rule import Example
 
@@ -71,6 +71,6 @@ def options_of(example: Example) -> str:
     if example.unsafe:
         words.append("--unsafe")
     said = " ".join(words)
-    if isinstance(example.outcome, Outcome):
+    if isinstance(example.outcome, Safety):
         said += f": {example.outcome.value}"
     return said

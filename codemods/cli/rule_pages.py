@@ -111,8 +111,8 @@ def _example(example: Example) -> Iterator[str]:
     if example.after is not None:
         yield "becomes\n"
         yield _block(example.after)
-    if example.says:
-        yield f"The finding says: “… {example.says} …”\n"
+    if example.message_contains:
+        yield f"The finding says: “… {example.message_contains} …”\n"
 
 
 def _block(source: str) -> str:

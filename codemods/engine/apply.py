@@ -7,11 +7,11 @@ from typing import Optional
 
 import libcst as cst
 
-from ..model import FileError, FileResult, Finding, Outcome
+from ..model import FileError, FileResult, Finding, Safety
 from ..resolve.program import Program
 from ..resolve.tree import Edit, rebuilt
 from ..rewrite.proposal import Group, Proposal
-from ..rewrite.respell import spelled
+from ..rewrite.respell import respell
 from .parse import syntax_error
 from .render import Place, Rendered, text_of
 from .suppressions import Suppressions
@@ -87,7 +87,7 @@ def _resolve_groups(
     for one in proposals:
         if one.group is None:
             continue
-        waits = one.outcome is Outcome.UNSAFE and not unsafe
+        waits = one.outcome is Safety.UNSAFE and not unsafe
         is_missing = one.group.needs_all and id(one) in silenced
         if one.blocks or waits or is_missing:
             holding.setdefault(one.group, one)
@@ -96,22 +96,22 @@ def _resolve_groups(
         if id(one) in silenced:
             continue
         holder = holding.get(one.group) if one.group is not None else None
-        if one.outcome is Outcome.MANUAL or one.stays:
+        if one.outcome is Safety.MANUAL or one.stays:
             decided.append((one, False))
         elif holder is not None and holder is not one:
             line = where[holder.node].line
             message = f"left, as line {line} ({holder.symbol}) must be decided first: {one.message}"
-            held = one._replace(outcome=Outcome.MANUAL, message=message)
-            decided.append((one if one.outcome is Outcome.UNSAFE else held, False))
+            held = one._replace(outcome=Safety.MANUAL, message=message)
+            decided.append((one if one.outcome is Safety.UNSAFE else held, False))
         else:
-            decided.append((one, one.outcome is Outcome.SAFE or unsafe))
+            decided.append((one, one.outcome is Safety.SAFE or unsafe))
     return decided
 
 
 def _edits(program: Program, done: Sequence[Proposal]) -> dict[cst.CSTNode, list[Edit]]:
     moves = {reference: path for one in done for reference, path in one.moves}
-    gone = {reference for one in done for reference in one.gone}
-    edits = spelled(program, moves, gone) if moves or gone else {}
+    removed = {reference for one in done for reference in one.removed}
+    edits = respell(program, moves, removed) if moves or removed else {}
     for one in done:
         for node, edit in one.edits:
             edits.setdefault(node, []).append(edit)

@@ -8,7 +8,7 @@ import tokenize
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
-from ..model import Finding, Options, Outcome
+from ..model import Finding, Options, Safety
 from .render import Place, Rendered
 
 __all__ = ["UNUSED_CODE", "Suppressions", "may_suppress"]
@@ -99,7 +99,7 @@ def _finding(found: _Suppression, message: str) -> Finding:
         column=found.column,
         code=UNUSED_CODE,
         symbol="lossscale: ignore",
-        outcome=Outcome.MANUAL,
+        outcome=Safety.MANUAL,
         applied=False,
         message=message,
         end_line=found.line,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from ..model import Outcome
+from ..model import Safety
 from ..resolve.program import Program
 from ..resolve.tree import Edit
 from ..rewrite.proposal import Proposal
@@ -18,7 +18,7 @@ def mark_edits(program: Program, manual: Iterable[Proposal]) -> dict[cst.CSTNode
     """The edits that put the comments there; a statement that has one already gets no second."""
     wanted: dict[cst.CSTNode, dict[str, str]] = {}
     for one in manual:
-        if one.outcome is Outcome.MANUAL:
+        if one.outcome is Safety.MANUAL:
             statement = _statement(program, one.node)
             wanted.setdefault(statement, {}).setdefault(one.code, one.message)
     edits: dict[cst.CSTNode, list[Edit]] = {}

@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional, Union
 
 from ..engine.prefilter import may_concern
 from ..engine.transform import transform_sources
-from ..model import FileError, FileResult, Finding, Options, Outcome
+from ..model import FileError, FileResult, Finding, Options, Safety
 from .json_spans import Array, NestingError, Object, Scalar, Value, spans
 from .magics import Hidden, hide
 
@@ -109,7 +109,7 @@ def _not_python(body: str, cell: _Cell, hidden: Hidden, options: Options) -> lis
             message = "only IPython knows what becomes of this line: migrate it by hand"
             at = name.start() + 1
             finding = Finding(
-                "", number, at, _NOT_PYTHON, name[0], Outcome.MANUAL, False, message, number
+                "", number, at, _NOT_PYTHON, name[0], Safety.MANUAL, False, message, number
             )
             found.append(_placed(body, cell, finding))
     return found

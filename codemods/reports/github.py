@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from ..files.printable import quoted, visible
-from ..model import Outcome
+from ..model import Safety
 from ..workers.results import FileOutcome, Summary
 from .text import summary_line
 
@@ -20,7 +20,7 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
     """Writes one command for each finding and error, and the summary as a line of the log."""
     for outcome in outcomes:
         for finding in outcome.findings:
-            level = "notice" if finding.outcome is Outcome.SAFE else "warning"
+            level = "notice" if finding.outcome is Safety.SAFE else "warning"
             properties = {
                 "file": _file(finding.path),
                 "line": finding.line,

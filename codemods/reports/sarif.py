@@ -8,7 +8,7 @@ import urllib.parse
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from ..model import Finding, Outcome
+from ..model import Finding, Safety
 from ..rules.codes import Code, codes
 from ..workers.results import FileOutcome, Summary
 
@@ -18,7 +18,7 @@ _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 
-_LEVELS = {Outcome.SAFE: "note", Outcome.UNSAFE: "warning", Outcome.MANUAL: "warning"}
+_LEVELS = {Safety.SAFE: "note", Safety.UNSAFE: "warning", Safety.MANUAL: "warning"}
 
 
 def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:

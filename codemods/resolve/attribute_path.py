@@ -6,18 +6,18 @@ from typing import Optional
 
 from .legacy_symbols import root_of
 
-__all__ = ["way_from"]
+__all__ = ["attribute_path"]
 
 _IN_BOTH = frozenset(["keras.mixed_precision.LossScaleOptimizer"])
 """What `compat.v1` has too, as the same object."""
 
 
-def way_from(path: str, target: str) -> Optional[str]:
+def attribute_path(path: str, target: str) -> Optional[str]:
     """The attributes that lead from the module `path` to `target`; None where none do.
 
-    >>> way_from("tensorflow.compat.v1", "tensorflow.compat.v1.tpu.cross_replica_sum")
+    >>> attribute_path("tensorflow.compat.v1", "tensorflow.compat.v1.tpu.cross_replica_sum")
     'tpu.cross_replica_sum'
-    >>> way_from("tensorflow.compat.v1", "tensorflow.keras.mixed_precision.Policy")
+    >>> attribute_path("tensorflow.compat.v1", "tensorflow.keras.mixed_precision.Policy")
     'compat.v2.keras.mixed_precision.Policy'
     """
     if target == path:

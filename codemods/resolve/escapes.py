@@ -6,7 +6,7 @@ import libcst as cst
 
 from .program import Program
 
-__all__ = ["is_handed_on"]
+__all__ = ["escapes"]
 
 _LOOK_ONLY = {
     "assertIsInstance",
@@ -24,7 +24,7 @@ _ELEMENTS = (cst.Element, cst.DictElement, cst.StarredElement)
 _DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.IfExp, cst.BooleanOperation)
 
 
-def is_handed_on(program: Program, node: cst.CSTNode) -> bool:
+def escapes(program: Program, node: cst.CSTNode) -> bool:
     """Whether the reference is an argument, an element or a result that may be called elsewhere.
 
     `isinstance(x, (A, B))` and `custom_objects={"name": A}` only look at the class.

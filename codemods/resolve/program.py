@@ -133,7 +133,7 @@ class Program:
                     self.unclear.append(Unclear(statement, scope, "*", "star", path))
         self.by_node = {reference.node: reference for reference in self.references}
 
-    def shared(self, compute: Callable[[Program], _T]) -> _T:
+    def cached(self, compute: Callable[[Program], _T]) -> _T:
         """`compute(self)`, computed once for all rules."""
         if compute not in self._memo:
             self._memo[compute] = compute(self)

@@ -15,7 +15,13 @@ from .program import Program
 from .scopes import Binding, Scope
 from .tree import children, walk
 
-__all__ = ["body_of", "loads_of", "statement_of", "sure_value", "sure_values_of_attribute"]
+__all__ = [
+    "body_of",
+    "loads_of",
+    "reaching_definition",
+    "reaching_values_of_attribute",
+    "statement_of",
+]
 
 
 def statement_of(program: Program, node: cst.CSTNode) -> Optional[cst.CSTNode]:
@@ -38,7 +44,7 @@ def body_of(program: Program, statement: cst.CSTNode) -> Optional[Sequence[cst.C
 
 def loads_of(program: Program, scope: Scope, name: str) -> list[cst.Name]:
     """Every place that reads the variable `name` of `scope`."""
-    index = program.shared(_loads)
+    index = program.cached(_loads)
     return index.get((scope, name), [])
 
 
@@ -51,7 +57,7 @@ def _loads(program: Program) -> dict[tuple[Scope, str], list[cst.Name]]:
     return found
 
 
-def sure_value(program: Program, name: cst.Name) -> Optional[Binding]:
+def reaching_definition(program: Program, name: cst.Name) -> Optional[Binding]:
     """The binding whose value `name` surely has where it is read; None where that is not sure."""
     scope = program.scopes.loads.get(name)
     owner = scope.owner(name.value) if scope is not None else None
@@ -159,7 +165,7 @@ def _walk_own_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     yield from walk(node)
 
 
-def sure_values_of_attribute(
+def reaching_values_of_attribute(
     program: Program, node: cst.Attribute
 ) -> Optional[list[cst.BaseExpression]]:
     """Every value that a class gives `self.name`; None where not all are in sight."""

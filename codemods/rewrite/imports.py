@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ..resolve.attribute_path import way_from
+from ..resolve.attribute_path import attribute_path
 from ..resolve.legacy_symbols import is_namespace, legacy_of, root_of
 from ..resolve.program import Program
 from ..resolve.scopes import Binding, Scope, dotted
@@ -218,7 +218,8 @@ class ImportEdits:
                 if any(bind.kind != "import" or bind.node in self._changes for bind in bindings):
                     continue
                 ways = {
-                    way_from(one.path, target) if _is_root(one.path) else None for one in bindings
+                    attribute_path(one.path, target) if _is_root(one.path) else None
+                    for one in bindings
                 }
                 way = ways.pop() if len(ways) == 1 else None
                 if way:

@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ..model import Outcome
+from ..model import Safety
 from ..resolve.program import Reference
 from ..resolve.tree import Edit
 
@@ -35,7 +35,7 @@ class Proposal(NamedTuple):
       outcome: `manual` proposals have no edits.
       message: what is or would be done and why, or what a person must do.
       moves: references and the absolute path that each shall mean afterwards.
-      gone: references that the edits take away.
+      removed: references that the edits take away.
       edits: further edits, each at a node; its children are already edited.
       group: what is applied together with it, or not at all; None: nothing.
       blocks: as this place must stay, so must the rest of its group.
@@ -45,10 +45,10 @@ class Proposal(NamedTuple):
     node: cst.CSTNode
     code: str
     symbol: str
-    outcome: Outcome
+    outcome: Safety
     message: str
     moves: tuple[tuple[Reference, str], ...] = ()
-    gone: tuple[Reference, ...] = ()
+    removed: tuple[Reference, ...] = ()
     edits: tuple[tuple[cst.CSTNode, Edit], ...] = ()
     group: Optional[Group] = None
     blocks: bool = False

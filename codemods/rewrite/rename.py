@@ -7,7 +7,7 @@ from typing import Optional
 
 import libcst as cst
 
-from ..model import Outcome
+from ..model import Safety
 from ..resolve.program import Program, Reference
 from ..resolve.version_guards import removable_arms
 from .proposal import Group, Proposal
@@ -21,7 +21,7 @@ FINAL = "tensorflow.keras.mixed_precision"
 
 def references(program: Program, rule: str, family: str = "") -> Iterator[Reference]:
     """The references that `rule` moves; those in a removable arm of a version guard stay."""
-    stay = program.shared(removable_arms)
+    stay = program.cached(removable_arms)
     for reference in program.references:
         legacy = reference.legacy
         wanted = legacy.rule == rule and family in ("", legacy.family)
@@ -71,7 +71,7 @@ def move(
     reference: Reference,
     path: str,
     message: str,
-    outcome: Outcome = Outcome.SAFE,
+    outcome: Safety = Safety.SAFE,
     group: Optional[Group] = None,
     code: str = "",
 ) -> Proposal:

@@ -12,7 +12,7 @@ from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
-from ..resolve.attribute_path import way_from
+from ..resolve.attribute_path import attribute_path
 from ..resolve.legacy_symbols import root_of
 from ..resolve.program import NamespaceUse, Program, Reference
 from ..resolve.qualified_names import is_path
@@ -22,7 +22,7 @@ from .comments import keeping_comments
 from .imports import ImportEdits
 from .remove_statement import taken_out
 
-__all__ = ["spelled"]
+__all__ = ["respell"]
 
 Variable = tuple[Scope, str]
 Place = Union[Reference, NamespaceUse]
@@ -34,23 +34,23 @@ class _Use(NamedTuple):
     name: cst.Name
     place: Optional[Place]
     target: Optional[str]
-    gone: bool
+    removed: bool
 
 
-def spelled(
-    program: Program, moves: Mapping[Reference, str], gone: Iterable[Reference]
+def respell(
+    program: Program, moves: Mapping[Reference, str], removed: Iterable[Reference]
 ) -> dict[cst.CSTNode, list[Edit]]:
     """The edits that make every reference in `moves` mean its new path, imports included."""
-    return _Speller(program, moves, set(gone)).edits()
+    return _Speller(program, moves, set(removed)).edits()
 
 
 class _Speller:
     def __init__(
-        self, program: Program, moves: Mapping[Reference, str], gone: set[Reference]
+        self, program: Program, moves: Mapping[Reference, str], removed: set[Reference]
     ) -> None:
         self.program = program
         self.targets: dict[Place, str] = dict(moves.items())
-        self.gone = gone
+        self.removed = removed
         self.imports = ImportEdits(program)
         self.found: dict[cst.CSTNode, list[Edit]] = {}
         self.uses: dict[Variable, list[cst.Name]] = {}
@@ -99,7 +99,7 @@ class _Speller:
                 if root is not None:
                     visit(root, binding.scope)
 
-        for place in [*self.targets, *self.gone]:
+        for place in [*self.targets, *self.removed]:
             if place.root is not None:
                 visit(place.root, place.scope)
             else:
@@ -119,8 +119,8 @@ class _Speller:
         for name in self.uses.get(variable, []):
             place = self.place_at.get(name)
             target = self.targets.get(place) if place is not None else None
-            gone = isinstance(place, Reference) and place in self.gone
-            found.append(_Use(name, place, target, gone))
+            removed = isinstance(place, Reference) and place in self.removed
+            found.append(_Use(name, place, target, removed))
         return found
 
     def _new_module(self, uses: list[_Use]) -> Optional[str]:
@@ -130,7 +130,7 @@ class _Speller:
         """
         paths: dict[str, int] = {}
         for use in uses:
-            if use.gone:
+            if use.removed:
                 continue
             path = _base_of(use)
             if path is None:
@@ -158,22 +158,22 @@ class _Speller:
                 for use in uses:
                     if _base_of(use) == path:
                         self._keep_root(use, name)
-                    elif not use.gone:
+                    elif not use.removed:
                         self._write_anew(variable, use)
                 return
         stays = {self.targets.get(space) for space in spaces if space is not None}
         for use in uses:
-            if use.gone:
+            if use.removed:
                 self._lose(variable, use.name)
             elif use.target is not None and {use.target} != stays:
                 self._write(variable, use)
 
     def _drop_alias(self, variable: Variable) -> None:
-        """Takes out `mp = tf.train.experimental` when every use of it has gone."""
+        """Takes out `mp = tf.train.experimental` when every use of it has removed."""
         owner, name = variable
         uses = self._uses(variable)
         bindings = owner.bindings[name]
-        if not uses or not all(use.gone for use in uses) or len(bindings) > 1:
+        if not uses or not all(use.removed for use in uses) or len(bindings) > 1:
             return
         root = _root_name(bindings[0].value)
         edits = taken_out(self.program, bindings[0]) if root is not None else None
@@ -205,11 +205,11 @@ class _Speller:
             for use in uses:
                 if _base_of(use) == path:
                     self._keep_root(use, local)
-                elif not use.gone:
+                elif not use.removed:
                     self._write_anew(variable, use)
             return
         for use in uses:
-            if use.gone:
+            if use.removed:
                 self._lose(variable, use.name)
             elif use.target is not None:
                 self._write(variable, use)
@@ -230,13 +230,13 @@ class _Speller:
             root = root_of(binding.path)
             if root is None or not root.rest or root.rest == "keras" or path == binding.path:
                 return False
-        if uses and all(use.gone or self._through_own_chain(use) is not None for use in uses):
+        if uses and all(use.removed or self._through_own_chain(use) is not None for use in uses):
             return False
-        return any(not use.gone for use in uses) or not uses
+        return any(not use.removed for use in uses) or not uses
 
     def _keep_root(self, use: _Use, local: str) -> None:
         """Writes a use whose name will stand for the new module: only the last part may change."""
-        if use.gone or use.place is None or use.target is None:
+        if use.removed or use.place is None or use.target is None:
             return
         suffix = _suffix(use.place.node)
         new_suffix = use.target.split(".")[-len(suffix) :] if suffix else []
@@ -270,7 +270,7 @@ class _Speller:
         node: Optional[cst.CSTNode] = use.place.node
         while node is not None:
             paths = self.program.origins.of_expression(node, use.place.scope)
-            ways = {way_from(path, use.target) if is_path(path) else None for path in paths}
+            ways = {attribute_path(path, use.target) if is_path(path) else None for path in paths}
             if len(ways) == 1:
                 way = ways.pop()
                 if way is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
 
-from ..model import Options, Outcome, Target
+from ..model import Options, Safety, Target
 
 if TYPE_CHECKING:
     from ..resolve.program import Program
@@ -25,17 +25,17 @@ class Example(NamedTuple):
       target: `--to`.
       keras: `--keras`.
       unsafe: `--unsafe`.
-      says: words that must stand in the message of a finding.
+      message_contains: words that must stand in the message of a finding.
     """
 
     id: str
     before: str
     after: Optional[str] = None
-    outcome: Optional[Outcome] = None
+    outcome: Optional[Safety] = None
     target: Target = Target.FINAL
     keras: int = 2
     unsafe: bool = False
-    says: str = ""
+    message_contains: str = ""
 
     @property
     def options(self) -> Options:

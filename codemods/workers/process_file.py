@@ -37,7 +37,7 @@ def process(
     except OSError as error:
         return _failed(path, words(error))
     result = rewritten(path, source, plan.options, plan.tracebacks)
-    outcome = _told(path, source, result, plan)
+    outcome = _to_outcome(path, source, result, plan)
     if result.error is None and plan.write and result.source != source:
         before_writing()
         try:
@@ -55,7 +55,7 @@ def process(
 def process_given(path: str, source: bytes, plan: Plan) -> FileOutcome:
     """What becomes of bytes from stdin, with the result. Never raises."""
     result = rewritten(path, source, plan.options, plan.tracebacks)
-    return _told(path, source, result, plan)._replace(source=result.source)
+    return _to_outcome(path, source, result, plan)._replace(source=result.source)
 
 
 def rewritten(path: str, source: bytes, options: Options, tracebacks: bool = False) -> FileResult:
@@ -81,7 +81,7 @@ def rewritten(path: str, source: bytes, options: Options, tracebacks: bool = Fal
     return FileResult(source, error=FileError("", 0, message))
 
 
-def _told(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
+def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
     """The outcome that the reports tell of `result`."""
     if result.error is not None:
         return FileOutcome(path, error=result.error._replace(path=path))

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Optional
 
-from ..model import FileError, Finding, Options, Outcome
+from ..model import FileError, Finding, Options, Safety
 
 __all__ = ["FileOutcome", "Plan", "Spool", "Summary"]
 
@@ -78,9 +78,9 @@ class Summary:
         self.changed += outcome.changed
         self.failed += outcome.error is not None
         for finding in outcome.findings:
-            self.safe += finding.outcome is Outcome.SAFE
-            self.unsafe += finding.outcome is Outcome.UNSAFE
-            self.manual += finding.outcome is Outcome.MANUAL
+            self.safe += finding.outcome is Safety.SAFE
+            self.unsafe += finding.outcome is Safety.UNSAFE
+            self.manual += finding.outcome is Safety.MANUAL
             self.left += finding.is_left
 
     @property

@@ -26,7 +26,7 @@ from .results import Plan
 if sys.platform == "linux":
     import ctypes
 
-__all__ = ["WRITES", "Task", "with_room", "work"]
+__all__ = ["WRITES", "Task", "with_large_stack", "work"]
 
 _T = TypeVar("_T")
 
@@ -78,10 +78,10 @@ def work(pipe: Any, others: Sequence[Any], parent: int, plan: Plan, limits: Limi
     # What is loaded stays; the trees of a file go with it. Collecting in between costs a tenth.
     gc.freeze()
     gc.disable()
-    with_room(lambda: _serve(pipe, plan, limits))
+    with_large_stack(lambda: _serve(pipe, plan, limits))
 
 
-def with_room(function: Callable[[], _T]) -> _T:
+def with_large_stack(function: Callable[[], _T]) -> _T:
     """Calls `function` with room for deeply nested expressions, in the parser and in our walks."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(_RECURSION_LIMIT)

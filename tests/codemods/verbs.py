@@ -47,5 +47,7 @@ def _check_findings(example: Example, result: FileResult) -> None:
         assert not result.findings
     else:
         assert example.outcome in outcomes, result.findings
-    if example.says:
-        assert any(example.says in finding.message for finding in result.findings), result.findings
+    if example.message_contains:
+        assert any(example.message_contains in finding.message for finding in result.findings), (
+            result.findings
+        )

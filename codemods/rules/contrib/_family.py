@@ -7,7 +7,7 @@ from typing import Optional
 
 import libcst as cst
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program, Reference
 from ...resolve.tree import Edit, walk
 from ...rewrite.arguments import constant, matched, with_arguments
@@ -48,7 +48,7 @@ _UNSAFE_MESSAGES = {
 
 def proposals(program: Program, rule: str) -> Iterator[Proposal]:
     """Moves every reference of `rule`; all contrib classes of a program go the same way."""
-    further = program.shared(_go_further)
+    further = program.cached(_go_further)
     for reference in references(program, rule):
         if not further:
             yield move(program, reference, shim_path(reference), _SHIM_MESSAGE, group=_GROUP)
@@ -59,7 +59,7 @@ def proposals(program: Program, rule: str) -> Iterator[Proposal]:
             reference,
             f"{V1}.mixed_precision.{name}",
             _UNSAFE_MESSAGES[reference.legacy.name],
-            Outcome.UNSAFE,
+            Safety.UNSAFE,
             group=_GROUP,
         )
         call = program.call_of(reference.node)

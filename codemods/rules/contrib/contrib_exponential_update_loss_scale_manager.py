@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -76,7 +76,7 @@ RULE = Rule(
                     manager = FixedLossScaleManager(scale)
                 return LossScaleOptimizer(opt, manager)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "a deep import",
@@ -94,7 +94,7 @@ RULE = Rule(
 
             manager = Manager(init_loss_scale=2**32, incr_every_n_steps=1000)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
@@ -119,9 +119,9 @@ RULE = Rule(
                 multiplier=4.0,
             )
             """,
-            Outcome.UNSAFE,
+            Safety.UNSAFE,
             unsafe=True,
-            says="checkpoints",
+            message_contains="checkpoints",
         ),
         Example(
             "the shim where they are not, even if unsafe is asked for",
@@ -135,7 +135,7 @@ RULE = Rule(
 
             manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             unsafe=True,
         ),
     ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -73,7 +73,7 @@ RULE = Rule(
             opt = tf.train.AdamOptimizer()
             opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "a lazy import stays in its function",
@@ -103,7 +103,7 @@ RULE = Rule(
                 from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
                 return NPULossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "the unsafe twin, where asked for",
@@ -119,9 +119,9 @@ RULE = Rule(
             manager = tf.compat.v1.mixed_precision.FixedLossScale(loss_scale_value=128.0)
             o = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(o, loss_scale=manager)
             """,
-            Outcome.UNSAFE,
+            Safety.UNSAFE,
             unsafe=True,
-            says="NaN",
+            message_contains="NaN",
         ),
         Example(
             "never the unsafe twin for the shim",
@@ -135,7 +135,7 @@ RULE = Rule(
 
             manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128.0)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
             unsafe=True,
         ),

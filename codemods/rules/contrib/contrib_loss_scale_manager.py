@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -61,7 +61,7 @@ RULE = Rule(
                 def get_loss_scale(self):
                     return self._scale
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
     ),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -82,7 +82,7 @@ RULE = Rule(
             opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
             tf.train.Saver()
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "an import is sent to the shim",
@@ -96,7 +96,7 @@ RULE = Rule(
 
             opt = LSO(opt, manager)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
@@ -113,7 +113,7 @@ RULE = Rule(
             class Logged(tfls.contrib.mixed_precision.LossScaleOptimizer):
                 pass
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import V1, move, references, shim_path
@@ -35,7 +35,7 @@ def proposals(program: Program, rule: str) -> Iterator[Proposal]:
                 node=reference.node,
                 code=rule,
                 symbol=reference.legacy.name,
-                outcome=Outcome.SAFE,
+                outcome=Safety.SAFE,
                 message=_STAYS,
                 stays=True,
             )

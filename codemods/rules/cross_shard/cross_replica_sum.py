@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -47,8 +47,8 @@ RULE = Rule(
             y = tf.tpu.cross_replica_sum(x, groups)
             """,
             None,
-            Outcome.SAFE,
-            says="--to shim",
+            Safety.SAFE,
+            message_contains="--to shim",
         ),
         Example(
             "from the module of its operation",
@@ -66,7 +66,7 @@ RULE = Rule(
             def mean(t, groups, size):
                 return tpu.cross_replica_sum(t, groups) / tf.cast(size, t.dtype)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "beside another operation of that module",
@@ -82,7 +82,7 @@ RULE = Rule(
 
             y = tf.tpu.cross_replica_sum(tpu_ops.all_to_all(x))
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "in a lambda, a default and a decorator",
@@ -98,7 +98,7 @@ RULE = Rule(
             def reduce(x, by=tfls.tpu.cross_replica_sum):
                 return (lambda t: tfls.contrib.tpu.cross_replica_sum(t))(by(x))
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),

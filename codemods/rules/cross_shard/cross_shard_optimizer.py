@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -41,8 +41,8 @@ RULE = Rule(
             opt = tf1.tpu.CrossShardOptimizer(opt)
             """,
             None,
-            Outcome.SAFE,
-            says="--to shim",
+            Safety.SAFE,
+            message_contains="--to shim",
         ),
         Example(
             "not a local module of that name",
@@ -82,8 +82,8 @@ RULE = Rule(
             if use_tpu:
                 optimizer = tf.compat.v1.tpu.CrossShardOptimizer(optimizer)
             """,
-            Outcome.SAFE,
-            says="--to shim",
+            Safety.SAFE,
+            message_contains="--to shim",
         ),
         Example(
             "an imported module that is used for more",
@@ -101,7 +101,7 @@ RULE = Rule(
             optimizer = tf.tpu.CrossShardOptimizer(optimizer)
             spec = contrib_tpu.TPUEstimatorSpec(mode)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "an imported module that is used for nothing else",
@@ -115,7 +115,7 @@ RULE = Rule(
 
             optimizer = tpu.CrossShardOptimizer(optimizer)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "a path that never existed",
@@ -130,8 +130,8 @@ RULE = Rule(
 
             optimizer = tf.tpu.CrossShardOptimizer(optimizer)
             """,
-            Outcome.SAFE,
-            says="a bug found",
+            Safety.SAFE,
+            message_contains="a bug found",
         ),
         Example(
             "an alias by assignment, and the check that uses it",
@@ -151,7 +151,7 @@ RULE = Rule(
             def wrap(opt):
                 return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "chains of compat",
@@ -165,7 +165,7 @@ RULE = Rule(
 
             opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
@@ -180,7 +180,7 @@ RULE = Rule(
 
             opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
@@ -203,7 +203,7 @@ RULE = Rule(
             wrap = CrossShardOptimizer if use_tpu else keep
             opt = wrap(opt)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),

@@ -16,15 +16,15 @@ from ...resolve.program import Program, Reference
 from ...resolve.tree import Edit
 from ...rewrite.arguments import constant, keyword, loses_comments, with_arguments
 from ...rewrite.rename import SHIM, references
-from ._loss_scale_argument import Said, said, trouble
+from ._loss_scale_argument import FinalArguments, manual_reason, to_final_arguments
 
 __all__ = [
     "FINAL_CLASS",
-    "Wrap",
+    "ConstructorPlan",
     "has_loss_scale",
     "loss_scale_of",
     "plan",
-    "plan_of_wraps",
+    "plan_constructors",
 ]
 
 FINAL_CLASS = "the final class"
@@ -33,25 +33,25 @@ _FROM_LOSS_SCALE = f"{SHIM}.keras.mixed_precision.from_loss_scale"
 _FINAL_ARGUMENTS = frozenset(["dynamic", "initial_scale", "dynamic_growth_steps"])
 
 
-class Wrap(NamedTuple):
+class ConstructorPlan(NamedTuple):
     """What becomes of one constructor call.
 
     Attributes:
       target: `FINAL_CLASS`, the path of another callee, or empty where it must stay.
       message: what is done, or what a person must do.
       edits: the edits of arguments, and of statements that are no longer needed.
-      gone: the loss scales that the edits take away.
+      removed: the loss scales that the edits take away.
       arguments: the names of the final class's arguments that say the loss scale.
     """
 
     target: str
     message: str
     edits: tuple[tuple[cst.CSTNode, Edit], ...] = ()
-    gone: tuple[Reference, ...] = ()
+    removed: tuple[Reference, ...] = ()
     arguments: tuple[str, ...] = ()
 
 
-def plan_of_wraps(program: Program) -> dict[cst.Call, Wrap]:
+def plan_constructors(program: Program) -> dict[cst.Call, ConstructorPlan]:
     """The plan for every constructor call of the experimental class, on the way to the final."""
     if program.options.target is Target.SHIM:
         return {}
@@ -63,22 +63,26 @@ def plan_of_wraps(program: Program) -> dict[cst.Call, Wrap]:
     return found
 
 
-def plan(program: Program, call: cst.Call) -> Wrap:
+def plan(program: Program, call: cst.Call) -> ConstructorPlan:
     """What becomes of `call`, a constructor with the experimental class's arguments."""
     arguments = _matched(call)
     if arguments is None and _is_final_already(call):
-        return Wrap(FINAL_CLASS, "the arguments are the final class's already")
+        return ConstructorPlan(FINAL_CLASS, "the arguments are the final class's already")
     if arguments is None and _mixes(call):
-        return Wrap("", "it has arguments of both classes, which neither takes: mend it first")
+        return ConstructorPlan(
+            "", "it has arguments of both classes, which neither takes: mend it first"
+        )
     if arguments is None:
         return _at_run_time(call, "the arguments are not in sight")
     inner, scale = arguments
     if inner is None or scale is None:
-        return Wrap("", "it is called without an optimizer or without a loss scale: mend it first")
-    problem = trouble(program, scale.value)
+        return ConstructorPlan(
+            "", "it is called without an optimizer or without a loss scale: mend it first"
+        )
+    problem = manual_reason(program, scale.value)
     if problem:
-        return Wrap("", problem)
-    converted = said(program, call, scale.value)
+        return ConstructorPlan("", problem)
+    converted = to_final_arguments(program, call, scale.value)
     if converted is None:
         return _at_run_time(call, "which loss scale this is shows at run time only")
     new = _rewritten(call, inner, scale, converted)
@@ -90,11 +94,11 @@ def plan(program: Program, call: cst.Call) -> Wrap:
         return new.with_changes(func=node.func, args=_merged(call, node, new))
 
     words = ", ".join(name for name, _ in converted.arguments) or "no argument (dynamic)"
-    return Wrap(
+    return ConstructorPlan(
         FINAL_CLASS,
         f"the loss scale is said by {words}",
         ((call, edit), *converted.edits),
-        converted.gone,
+        converted.removed,
         tuple(name for name, _ in converted.arguments),
     )
 
@@ -108,7 +112,7 @@ def _merged(call: cst.Call, edited: cst.Call, new: cst.Call) -> Sequence[cst.Arg
     ]
 
 
-def _at_run_time(call: cst.Call, why: str) -> Wrap:
+def _at_run_time(call: cst.Call, why: str) -> ConstructorPlan:
     def edit(node: cst.CSTNode) -> object:
         assert isinstance(node, cst.Call)
         return node.with_changes(
@@ -120,7 +124,9 @@ def _at_run_time(call: cst.Call, why: str) -> Wrap:
             ]
         )
 
-    return Wrap(_FROM_LOSS_SCALE, f"{why}: from_loss_scale makes the final class", ((call, edit),))
+    return ConstructorPlan(
+        _FROM_LOSS_SCALE, f"{why}: from_loss_scale makes the final class", ((call, edit),)
+    )
 
 
 def loss_scale_of(call: cst.Call) -> Optional[cst.BaseExpression]:
@@ -169,7 +175,7 @@ def _mixes(call: cst.Call) -> bool:
     return "loss_scale" in names and bool(names & _FINAL_ARGUMENTS)
 
 
-def _rewritten(call: cst.Call, inner: cst.Arg, scale: cst.Arg, new: Said) -> cst.Call:
+def _rewritten(call: cst.Call, inner: cst.Arg, scale: cst.Arg, new: FinalArguments) -> cst.Call:
     """The call with the final class's arguments where the loss scale stood."""
     if inner.keyword is not None:
         inner = inner.with_changes(keyword=cst.Name("inner_optimizer"))

@@ -11,13 +11,13 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...resolve.reaching_values import body_of, loads_of
 from ...resolve.scopes import Scope
 from ...resolve.tree import REMOVED, Edit
 from ...rewrite.rename import FINAL, SHIM, references
-from ._constructors import FINAL_CLASS, Wrap, has_loss_scale, plan, plan_of_wraps
+from ._constructors import FINAL_CLASS, ConstructorPlan, has_loss_scale, plan, plan_constructors
 
 __all__ = ["INSTALLED", "Loops", "final_class", "final_outcome", "plain_loops"]
 
@@ -37,14 +37,14 @@ class Loops(NamedTuple):
 
 def final_class(program: Program) -> str:
     """The path of the class that a migrated program wraps with."""
-    if program.options.keras == 3 and program.shared(plain_loops) is None:
+    if program.options.keras == 3 and program.cached(plain_loops) is None:
         return f"{SHIM}.keras.mixed_precision.LossScaleOptimizer"
     return f"{FINAL}.LossScaleOptimizer"
 
 
-def final_outcome(program: Program) -> Outcome:
+def final_outcome(program: Program) -> Safety:
     """How sure the move to that class is."""
-    return Outcome.SAFE if program.shared(plain_loops) is None else Outcome.UNSAFE
+    return Safety.SAFE if program.cached(plain_loops) is None else Safety.UNSAFE
 
 
 def plain_loops(program: Program) -> Optional[Loops]:
@@ -52,7 +52,7 @@ def plain_loops(program: Program) -> Optional[Loops]:
     options = program.options
     if options.keras != 3 or not options.unsafe or options.target is Target.SHIM:
         return None
-    wraps = [*program.shared(plan_of_wraps).values(), *_repairs(program)]
+    wraps = [*program.cached(plan_constructors).values(), *_repairs(program)]
     if any(wrap.target != FINAL_CLASS or "dynamic" in wrap.arguments for wrap in wraps):
         return None
     if any(_is_keyword(program, "dynamic") or program.attributes(name) for name in _STATE):
@@ -83,7 +83,7 @@ def plain_loops(program: Program) -> Optional[Loops]:
     return Loops(edits)
 
 
-def _repairs(program: Program) -> list[Wrap]:
+def _repairs(program: Program) -> list[ConstructorPlan]:
     """What becomes of final classes that are called with the experimental class's arguments."""
     calls = [program.call_of(reference.node) for reference in references(program, "LS401", "final")]
     return [plan(program, call) for call in calls if call is not None and has_loss_scale(call)]

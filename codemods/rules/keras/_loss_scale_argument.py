@@ -11,27 +11,27 @@ from typing import NamedTuple, Optional
 import libcst as cst
 
 from ...resolve.program import Program, Reference
-from ...resolve.reaching_values import body_of, loads_of, statement_of, sure_values_of_attribute
+from ...resolve.reaching_values import body_of, loads_of, reaching_values_of_attribute, statement_of
 from ...resolve.scopes import Binding
 from ...resolve.tree import Edit, walk
 from ...rewrite.arguments import constant, matched
 from ...rewrite.remove_statement import without_statement
 
-__all__ = ["Said", "has_other_multiplier", "said", "trouble"]
+__all__ = ["FinalArguments", "has_other_multiplier", "manual_reason", "to_final_arguments"]
 
 _DYNAMIC_DEFAULTS = {"initial_loss_scale": 2.0**15, "increment_period": 2000}
 _FINAL_NAMES = {"initial_loss_scale": "initial_scale", "increment_period": "dynamic_growth_steps"}
 
 
-class Said(NamedTuple):
+class FinalArguments(NamedTuple):
     """The arguments that say to the final class what a loss scale said."""
 
     arguments: tuple[tuple[str, cst.BaseExpression], ...]
-    gone: tuple[Reference, ...] = ()
+    removed: tuple[Reference, ...] = ()
     edits: tuple[tuple[cst.CSTNode, Edit], ...] = ()
 
 
-def trouble(program: Program, scale: cst.BaseExpression) -> str:
+def manual_reason(program: Program, scale: cst.BaseExpression) -> str:
     """Why a person must decide about this loss scale; empty where the rules can."""
     value = constant(scale)
     if value == (None,):
@@ -64,7 +64,7 @@ def trouble(program: Program, scale: cst.BaseExpression) -> str:
         if len(bound) == 1:
             call = calls[0]
     elif isinstance(scale, cst.Attribute):
-        values = sure_values_of_attribute(program, scale) or []
+        values = reaching_values_of_attribute(program, scale) or []
         if any(_loss_scale_call(program, one) for one in values) and _reads(program, scale) > 1:
             return (
                 f"`{program.code(scale)}` is used elsewhere too, and the final class keeps a state "
@@ -88,7 +88,9 @@ def _has_other_multiplier(program: Program, call: cst.Call) -> bool:
     return multiplier is not None and multiplier[0] != 2
 
 
-def said(program: Program, call: cst.Call, scale: cst.BaseExpression) -> Optional[Said]:
+def to_final_arguments(
+    program: Program, call: cst.Call, scale: cst.BaseExpression
+) -> Optional[FinalArguments]:
     """What `scale`, an argument of `call`, says; None where that shows at run time only."""
     value = constant(scale)
     if value is not None:
@@ -118,16 +120,16 @@ def said(program: Program, call: cst.Call, scale: cst.BaseExpression) -> Optiona
     return inlined._replace(edits=removal)
 
 
-def _of_constant(value: object, scale: cst.BaseExpression) -> Optional[Said]:
+def _of_constant(value: object, scale: cst.BaseExpression) -> Optional[FinalArguments]:
     if value == "dynamic":
-        return Said(())
+        return FinalArguments(())
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Said((("dynamic", cst.Name("False")), ("initial_scale", scale)))
+        return FinalArguments((("dynamic", cst.Name("False")), ("initial_scale", scale)))
     return None
 
 
-def _of_call(program: Program, call: cst.Call) -> Optional[Said]:
-    gone = (program.by_node[call.func],)
+def _of_call(program: Program, call: cst.Call) -> Optional[FinalArguments]:
+    removed = (program.by_node[call.func],)
     if not _is_dynamic(program, call):
         if len(call.args) != 1 or call.args[0].star:
             return None
@@ -137,7 +139,9 @@ def _of_call(program: Program, call: cst.Call) -> Optional[Said]:
             return None
         if value is not None and (not isinstance(value[0], (int, float)) or value[0] < 1):
             return None
-        return Said((("dynamic", cst.Name("False")), ("initial_scale", given.value)), gone)
+        return FinalArguments(
+            (("dynamic", cst.Name("False")), ("initial_scale", given.value)), removed
+        )
     found = _dynamic_arguments(call)
     if found is None:
         return None
@@ -150,7 +154,7 @@ def _of_call(program: Program, call: cst.Call) -> Optional[Said]:
         value = constant(argument.value)
         if value is None or value[0] != _DYNAMIC_DEFAULTS[name]:
             arguments.append((_FINAL_NAMES[name], argument.value))
-    return Said(tuple(arguments), gone)
+    return FinalArguments(tuple(arguments), removed)
 
 
 def _dynamic_arguments(call: cst.Call) -> Optional[dict[str, cst.Arg]]:

@@ -7,7 +7,11 @@ from typing import Optional
 import libcst as cst
 
 from ...resolve.program import Program
-from ...resolve.reaching_values import statement_of, sure_value, sure_values_of_attribute
+from ...resolve.reaching_values import (
+    reaching_definition,
+    reaching_values_of_attribute,
+    statement_of,
+)
 from ...resolve.tree import walk
 
 __all__ = ["is_keras_optimizer", "is_loss_scale_class"]
@@ -46,13 +50,13 @@ def is_keras_optimizer(program: Program, node: cst.CSTNode, depth: int = _DEPTH)
     if isinstance(node, cst.Call):
         return is_loss_scale_class(program, node.func)
     if isinstance(node, cst.Attribute):
-        values = sure_values_of_attribute(program, node)
+        values = reaching_values_of_attribute(program, node)
         return bool(values) and all(
             is_keras_optimizer(program, value, depth - 1) for value in values or ()
         )
     if not isinstance(node, cst.Name):
         return False
-    binding = sure_value(program, node)
+    binding = reaching_definition(program, node)
     if binding is not None and binding.value is not None:
         return is_keras_optimizer(program, binding.value, depth - 1)
     return _all_bindings(program, node, depth)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome
+from ...model import Safety
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import move, references
@@ -34,7 +34,7 @@ def check(program: Program) -> Iterator[Proposal]:
     """Proposes the shim's class, unless the program is written for Keras 3's."""
     if program.options.keras != 3 or program.attributes("scale_loss"):
         return
-    if program.shared(plain_loops) is not None:
+    if program.cached(plain_loops) is not None:
         return  # the installed class stays; the loops change
     for reference in references(program, "LS401", "final"):
         if reference.legacy.root != "tf_keras" and not _repaired_elsewhere(program, reference):
@@ -106,7 +106,7 @@ RULE = Rule(
             grads, _ = tf.clip_by_global_norm(grads, 1.0)
             opt.apply_gradients(zip(grads, model.trainable_variables))
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             keras=3,
         ),
     ),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import SHIM
@@ -48,7 +48,7 @@ def check(program: Program) -> Iterator[Proposal]:
                 node=call,
                 code="LS404",
                 symbol=f"LossScaleOptimizer.{string.evaluated_value}",
-                outcome=Outcome.MANUAL,
+                outcome=Safety.MANUAL,
                 message=_MESSAGE,
             )
 
@@ -92,9 +92,9 @@ RULE = Rule(
                 loss = opt.get_scaled_loss(loss)
             """,
             None,
-            Outcome.MANUAL,
+            Safety.MANUAL,
             keras=3,
-            says="isinstance",
+            message_contains="isinstance",
         ),
     ),
 )

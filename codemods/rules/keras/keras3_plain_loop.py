@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..groups import KERAS_OPTIMIZERS
@@ -21,7 +21,7 @@ __all__ = ["RULE"]
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes Keras 3's methods, where the whole program is plain."""
-    loops = program.shared(plain_loops)
+    loops = program.cached(plain_loops)
     if loops is None:
         return
     for attribute, edits in loops.edits.items():
@@ -29,7 +29,7 @@ def check(program: Program) -> Iterator[Proposal]:
             node=attribute,
             code="LS402",
             symbol=f"LossScaleOptimizer.{attribute.attr.value}",
-            outcome=Outcome.UNSAFE,
+            outcome=Safety.UNSAFE,
             message=f"Keras 3 scales with scale_loss and unscales when it applies; {INSTALLED}",
             edits=edits,
             group=KERAS_OPTIMIZERS,
@@ -91,7 +91,7 @@ RULE = Rule(
             grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
             opt.apply_gradients(zip(grads, model.variables))
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             keras=3,
             unsafe=True,
         ),
@@ -118,7 +118,7 @@ RULE = Rule(
             grads, _ = tf.clip_by_global_norm(grads, 1.0)
             opt.apply_gradients(zip(grads, model.variables))
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             keras=3,
             unsafe=True,
         ),
@@ -143,10 +143,10 @@ RULE = Rule(
             grads = tape.gradient(loss, model.variables)
             opt.apply_gradients(zip(grads, model.variables))
             """,
-            Outcome.UNSAFE,
+            Safety.UNSAFE,
             keras=3,
             unsafe=True,
-            says="floor",
+            message_contains="floor",
         ),
     ),
 )

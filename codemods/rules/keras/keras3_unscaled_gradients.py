@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -40,7 +40,7 @@ def check(program: Program) -> Iterator[Proposal]:
                 node=call,
                 code="LS403",
                 symbol="LossScaleOptimizer.apply_gradients",
-                outcome=Outcome.MANUAL,
+                outcome=Safety.MANUAL,
                 message=_MESSAGE,
             )
 
@@ -79,9 +79,9 @@ RULE = Rule(
             opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
             """,
             None,
-            Outcome.MANUAL,
+            Safety.MANUAL,
             keras=3,
-            says="inner_optimizer",
+            message_contains="inner_optimizer",
         ),
     ),
 )

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome, Target
-from ...resolve.escapes import is_handed_on
+from ...model import Safety, Target
+from ...resolve.escapes import escapes
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import move, references, shim_path
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
-from ._constructors import FINAL_CLASS, loss_scale_of, plan_of_wraps
+from ._constructors import FINAL_CLASS, loss_scale_of, plan_constructors
 from ._keras3_loops import INSTALLED, final_class, final_outcome
 from ._loss_scale_argument import has_other_multiplier
 
@@ -59,7 +59,7 @@ def check(program: Program) -> Iterator[Proposal]:
             yield move(program, reference, shim_path(reference), _SHIM)
             yield from _refused_at_run_time(program, reference)
         return
-    wraps = program.shared(plan_of_wraps)
+    wraps = program.cached(plan_constructors)
     outcome = final_outcome(program)
     for reference in references(program, "LS301", "experimental"):
         call = program.call_of(reference.node)
@@ -71,13 +71,13 @@ def check(program: Program) -> Iterator[Proposal]:
             target, message = wrap.target, wrap.message
             if target == FINAL_CLASS:
                 target = final_class(program)
-            if outcome is Outcome.UNSAFE:
+            if outcome is Safety.UNSAFE:
                 message = f"{message}; {INSTALLED}"
             proposal = move(program, reference, target, message, outcome, KERAS_OPTIMIZERS)
-            yield proposal._replace(edits=wrap.edits, gone=wrap.gone)
+            yield proposal._replace(edits=wrap.edits, removed=wrap.removed)
         elif _is_base(program, reference.node):
             yield _manual(reference, _SUBCLASS)
-        elif is_handed_on(program, reference.node):
+        elif escapes(program, reference.node):
             yield _manual(reference, _HANDED_ON)
         elif _is_called_elsewhere(program, reference):
             yield _manual(reference, _STORED)
@@ -102,7 +102,7 @@ def _manual(reference: Reference, message: str) -> Proposal:
         node=reference.node,
         code="LS301",
         symbol=reference.legacy.name,
-        outcome=Outcome.MANUAL,
+        outcome=Safety.MANUAL,
         message=message,
         group=KERAS_OPTIMIZERS,
         blocks=True,
@@ -162,8 +162,8 @@ RULE = Rule(
             LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
             opt = LSO.from_config(config)
             """,
-            outcome=Outcome.MANUAL,
-            says="deserialize",
+            outcome=Safety.MANUAL,
+            message_contains="deserialize",
         ),
         Example(
             "not smdistributed's",
@@ -193,8 +193,8 @@ RULE = Rule(
             print(isinstance(opt, mp.LossScaleOptimizer))
             """,
             None,
-            Outcome.MANUAL,
-            says="doubles and halves",
+            Safety.MANUAL,
+            message_contains="doubles and halves",
         ),
         Example(
             "left where two optimizers share one loss scale",
@@ -207,8 +207,8 @@ RULE = Rule(
             second = LossScaleOptimizer(second, scale)
             """,
             None,
-            Outcome.MANUAL,
-            says="used elsewhere",
+            Safety.MANUAL,
+            message_contains="used elsewhere",
         ),
         Example(
             "left where it is subclassed",
@@ -219,8 +219,8 @@ RULE = Rule(
                 pass
             """,
             None,
-            Outcome.MANUAL,
-            says="subclass",
+            Safety.MANUAL,
+            message_contains="subclass",
         ),
         Example(
             "left where it is called through an attribute",
@@ -234,8 +234,8 @@ RULE = Rule(
                     return self.wrapper(opt, "dynamic")
             """,
             None,
-            Outcome.MANUAL,
-            says="stored",
+            Safety.MANUAL,
+            message_contains="stored",
         ),
         Example(
             "left where it is handed on to be called elsewhere",
@@ -249,8 +249,8 @@ RULE = Rule(
             opt = build(LossScaleOptimizer, tf.keras.optimizers.SGD())
             """,
             None,
-            Outcome.MANUAL,
-            says="handed on",
+            Safety.MANUAL,
+            message_contains="handed on",
         ),
         Example(
             "left where a table of classes holds it",
@@ -261,8 +261,8 @@ RULE = Rule(
             opt = WRAPPERS["amp"](opt, "dynamic")
             """,
             None,
-            Outcome.MANUAL,
-            says="handed on",
+            Safety.MANUAL,
+            message_contains="handed on",
         ),
         Example(
             "left where the loss scale is None",
@@ -272,8 +272,8 @@ RULE = Rule(
             opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, None)
             """,
             None,
-            Outcome.MANUAL,
-            says="None",
+            Safety.MANUAL,
+            message_contains="None",
         ),
         Example(
             "left where a policy carries the loss scale",
@@ -283,8 +283,8 @@ RULE = Rule(
             opt = prec.LossScaleOptimizer(opt, prec.global_policy().loss_scale)
             """,
             None,
-            Outcome.MANUAL,
-            says="policy",
+            Safety.MANUAL,
+            message_contains="policy",
         ),
         Example(
             "one of two callables that share their arguments",
@@ -294,8 +294,8 @@ RULE = Rule(
             opt = (prec.LossScaleOptimizer if fp16 else keep)(opt, "dynamic")
             """,
             None,
-            Outcome.MANUAL,
-            says="handed on",
+            Safety.MANUAL,
+            message_contains="handed on",
         ),
         Example(
             "a loop over callables",
@@ -306,8 +306,8 @@ RULE = Rule(
                 opt = wrap(opt, "dynamic")
             """,
             None,
-            Outcome.MANUAL,
-            says="handed on",
+            Safety.MANUAL,
+            message_contains="handed on",
         ),
         Example(
             "one loss scale for every optimizer of a loop",
@@ -320,8 +320,8 @@ RULE = Rule(
                 wrapped.append(prec.LossScaleOptimizer(opt, scale))
             """,
             None,
-            Outcome.MANUAL,
-            says="shared",
+            Safety.MANUAL,
+            message_contains="shared",
         ),
         Example(
             "arguments of both classes",
@@ -333,8 +333,8 @@ RULE = Rule(
             )
             """,
             None,
-            Outcome.MANUAL,
-            says="both classes",
+            Safety.MANUAL,
+            message_contains="both classes",
         ),
         Example(
             "a check that is silenced holds the constructor back",
@@ -346,8 +346,8 @@ RULE = Rule(
                 scale = True
             """,
             None,
-            Outcome.MANUAL,
-            says="decided first",
+            Safety.MANUAL,
+            message_contains="decided first",
         ),
         Example(
             "dynamic by position",
@@ -361,7 +361,7 @@ RULE = Rule(
 
             opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "dynamic by keyword, with checks",
@@ -379,7 +379,7 @@ RULE = Rule(
             if isinstance(opt, mixed_precision.LossScaleOptimizer):
                 loss = opt.get_scaled_loss(loss)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "looked at among other classes, and by Keras when it loads",
@@ -397,7 +397,7 @@ RULE = Rule(
             if isinstance(opt, (LSO, tf.keras.optimizers.SGD)):
                 model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "a number was a fixed scale",
@@ -411,7 +411,7 @@ RULE = Rule(
 
             opt = mp.LossScaleOptimizer(opt, dynamic=False, initial_scale=2 ** 10)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "a fixed loss scale",
@@ -429,7 +429,7 @@ RULE = Rule(
                 opt, dynamic=False, initial_scale=128.0
             )
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "a dynamic loss scale in place, one argument to a line",
@@ -450,7 +450,7 @@ RULE = Rule(
                 dynamic_growth_steps=1000,
             )
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "a dynamic loss scale in a name used once",
@@ -474,7 +474,7 @@ RULE = Rule(
                 opt = mp.LossScaleOptimizer(opt, initial_scale=2.0**22, dynamic_growth_steps=20)
                 return opt
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "a loss scale that shows at run time",
@@ -490,8 +490,8 @@ RULE = Rule(
             def wrap(opt, loss_scale):
                 return tfls.keras.mixed_precision.from_loss_scale(opt, loss_scale)
             """,
-            Outcome.SAFE,
-            says="run time",
+            Safety.SAFE,
+            message_contains="run time",
         ),
         Example(
             "an imported name that is called and checked",
@@ -512,7 +512,7 @@ RULE = Rule(
                     return opt
                 return from_loss_scale(opt, loss_scale)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "stars may carry the argument",
@@ -526,7 +526,7 @@ RULE = Rule(
 
             opt = tfls.keras.mixed_precision.from_loss_scale(opt, **settings)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "comments among the arguments stay",
@@ -546,7 +546,7 @@ RULE = Rule(
                 # grows
             )
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "the shim keeps the arguments",
@@ -560,7 +560,7 @@ RULE = Rule(
 
             opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
@@ -577,7 +577,7 @@ RULE = Rule(
 
             opt = LossScaleOptimizer(tf.keras.optimizers.SGD(), dynamic=False, initial_scale=128.0)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             keras=3,
         ),
         Example(
@@ -594,9 +594,9 @@ RULE = Rule(
             scale = tfls.mixed_precision.experimental.DynamicLossScale(multiplier=4.0)
             opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
-            says="multiplier",
+            message_contains="multiplier",
         ),
     ),
 )

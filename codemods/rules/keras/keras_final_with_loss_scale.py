@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import is_at, move, references
@@ -36,7 +36,7 @@ def check(program: Program) -> Iterator[Proposal]:
                 node=reference.node,
                 code="LS304",
                 symbol="LossScaleOptimizer",
-                outcome=Outcome.MANUAL,
+                outcome=Safety.MANUAL,
                 message=f"{_BUG}; {wrap.message}",
                 group=KERAS_OPTIMIZERS,
             )
@@ -48,7 +48,7 @@ def check(program: Program) -> Iterator[Proposal]:
         )
         if is_at(program, reference, target) or (shim and "from_loss_scale" not in target):
             proposal = proposal._replace(moves=())
-        yield proposal._replace(code="LS304", edits=wrap.edits, gone=wrap.gone)
+        yield proposal._replace(code="LS304", edits=wrap.edits, removed=wrap.removed)
 
 
 RULE = Rule(
@@ -85,8 +85,8 @@ RULE = Rule(
 
             opt = mixed_precision.LossScaleOptimizer(opt)
             """,
-            Outcome.SAFE,
-            says="a bug found",
+            Safety.SAFE,
+            message_contains="a bug found",
         ),
         Example(
             "a number",
@@ -100,7 +100,7 @@ RULE = Rule(
 
             o = tf.keras.mixed_precision.LossScaleOptimizer(o, dynamic=False, initial_scale=128.0)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
     ),
 )

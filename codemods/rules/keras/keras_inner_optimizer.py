@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..groups import KERAS_OPTIMIZERS
@@ -30,7 +30,7 @@ def check(program: Program) -> Iterator[Proposal]:
                 node=attribute,
                 code="LS303",
                 symbol="LossScaleOptimizer._optimizer",
-                outcome=Outcome.SAFE,
+                outcome=Safety.SAFE,
                 message="the wrapped optimizer is public since TensorFlow 2.4",
                 edits=((attribute, _public),),
                 group=None if program.options.target is Target.SHIM else KERAS_OPTIMIZERS,
@@ -101,7 +101,7 @@ RULE = Rule(
                     optimizer = optimizer.inner_optimizer
                 return optimizer.lr
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
     ),
 )

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
-from ...resolve.reaching_values import sure_value
+from ...resolve.reaching_values import reaching_definition
 from ...rewrite.comments import keeping_comments
 from ...rewrite.proposal import Proposal
 from ..groups import KERAS_OPTIMIZERS
@@ -40,7 +40,7 @@ def check(program: Program) -> Iterator[Proposal]:
                     node=call,
                     code="LS302",
                     symbol="LossScaleOptimizer.loss_scale",
-                    outcome=Outcome.MANUAL,
+                    outcome=Safety.MANUAL,
                     message=_PERHAPS,
                 )
             continue
@@ -48,7 +48,7 @@ def check(program: Program) -> Iterator[Proposal]:
             node=call,
             code="LS302",
             symbol="LossScaleOptimizer.loss_scale",
-            outcome=Outcome.SAFE,
+            outcome=Safety.SAFE,
             message="since TensorFlow 2.4 the loss scale is read, not called",
             edits=((call, _uncalled),),
             group=None if program.options.target is Target.SHIM else KERAS_OPTIMIZERS,
@@ -64,7 +64,7 @@ def _may_be_one(program: Program, node: cst.BaseExpression) -> bool:
         return False
     if not isinstance(node, cst.Name):
         return isinstance(node, cst.Attribute)
-    binding = sure_value(program, node)
+    binding = reaching_definition(program, node)
     return node.value not in ("self", "cls") and (binding is None or binding.value is None)
 
 
@@ -163,8 +163,8 @@ RULE = Rule(
             def log(opt):
                 print(opt.loss_scale())
             """,
-            Outcome.SAFE,
-            says="TypeError",
+            Safety.SAFE,
+            message_contains="TypeError",
         ),
         Example(
             "after the optimizer was wrapped",
@@ -186,7 +186,7 @@ RULE = Rule(
             def log():
                 print(float(opt.loss_scale))
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "a comment between the parentheses stays",
@@ -204,7 +204,7 @@ RULE = Rule(
             scale = (opt  # now
                 .loss_scale)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "an attribute of the class",
@@ -228,7 +228,7 @@ RULE = Rule(
                 def log(self):
                     return self.optimizer.loss_scale
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "under an isinstance check, for the shim",
@@ -246,7 +246,7 @@ RULE = Rule(
             def log(opt):
                 return opt.loss_scale if isinstance(opt, LossScaleOptimizer) else 1.0
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),

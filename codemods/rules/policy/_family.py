@@ -9,7 +9,7 @@ import libcst as cst
 
 from ...model import Target
 from ...resolve.program import Program, Reference
-from ...resolve.reaching_values import sure_value
+from ...resolve.reaching_values import reaching_definition
 from ...rewrite.proposal import Group, Proposal
 from ...rewrite.rename import FINAL, move, references, shim_path
 
@@ -46,7 +46,7 @@ def reads_of_loss_scale(program: Program) -> dict[cst.CSTNode, Reference]:
 def _maker(program: Program, node: cst.CSTNode) -> Optional[Reference]:
     """What makes the policy that `node` surely is."""
     if isinstance(node, cst.Name):
-        binding = sure_value(program, node)
+        binding = reaching_definition(program, node)
         made = binding.value if binding is not None else None
         return _maker(program, made) if isinstance(made, cst.Call) else None
     if not isinstance(node, cst.Call):
@@ -64,7 +64,7 @@ def group_of(program: Program, reference: Reference) -> Group:
     carries a loss scale.
     """
     legacy = reference.legacy
-    is_read = program.shared(reads_of_loss_scale)
+    is_read = program.cached(reads_of_loss_scale)
     return Group(f"{legacy.family}.{'policies' if is_read else legacy.name}")
 
 

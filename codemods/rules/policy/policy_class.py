@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program, Reference
 from ...rewrite.arguments import constant, loses_comments, matched, with_arguments
 from ...rewrite.proposal import Proposal
@@ -79,7 +79,7 @@ def _manual(program: Program, reference: Reference, message: str) -> Proposal:
         node=reference.node,
         code="LS602",
         symbol="Policy",
-        outcome=Outcome.MANUAL,
+        outcome=Safety.MANUAL,
         message=message,
         group=group_of(program, reference),
         blocks=True,
@@ -122,8 +122,8 @@ RULE = Rule(
             policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=128)
             """,
             None,
-            Outcome.MANUAL,
-            says="wrap the optimizer",
+            Safety.MANUAL,
+            message_contains="wrap the optimizer",
         ),
         Example(
             "left where None meant no scaling",
@@ -134,8 +134,8 @@ RULE = Rule(
             other = Policy("float32")
             """,
             None,
-            Outcome.MANUAL,
-            says="None",
+            Safety.MANUAL,
+            message_contains="None",
         ),
         Example(
             "left where a policy that does not scale was given a scale",
@@ -145,7 +145,7 @@ RULE = Rule(
             policy = Policy("float32", loss_scale="dynamic")
             """,
             None,
-            Outcome.MANUAL,
+            Safety.MANUAL,
         ),
         Example(
             "a name alone",
@@ -161,7 +161,7 @@ RULE = Rule(
             policy = tf.keras.mixed_precision.Policy(name)
             layer = tf.keras.layers.Dense(1, dtype=policy)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "dynamic is dropped",
@@ -177,7 +177,7 @@ RULE = Rule(
             policy = mixed_precision.Policy("mixed_float16")
             mixed_precision.set_global_policy(policy)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "to the shim, with its loss scale",
@@ -191,7 +191,7 @@ RULE = Rule(
 
             policy = Policy("mixed_float16", loss_scale=128)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -57,7 +57,7 @@ RULE = Rule(
 
             dtype = mixed_precision.global_policy().compute_dtype
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
     ),
 )

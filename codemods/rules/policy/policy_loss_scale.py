@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -23,12 +23,12 @@ def check(program: Program) -> Iterator[Proposal]:
     """Reports each read on what is surely a policy."""
     if program.options.target is Target.SHIM:
         return
-    for attribute, reference in program.shared(reads_of_loss_scale).items():
+    for attribute, reference in program.cached(reads_of_loss_scale).items():
         yield Proposal(
             node=attribute,
             code="LS605",
             symbol="Policy.loss_scale",
-            outcome=Outcome.MANUAL,
+            outcome=Safety.MANUAL,
             message=_MESSAGE,
             group=group_of(program, reference),
             blocks=True,
@@ -76,8 +76,8 @@ RULE = Rule(
             print(policy.loss_scale)
             """,
             None,
-            Outcome.MANUAL,
-            says="optimizer",
+            Safety.MANUAL,
+            message_contains="optimizer",
         ),
         Example(
             "a read of the experimental policy's holds back what makes that policy",
@@ -88,8 +88,8 @@ RULE = Rule(
             print(prec.global_policy().loss_scale)
             """,
             None,
-            Outcome.MANUAL,
-            says="optimizer",
+            Safety.MANUAL,
+            message_contains="optimizer",
         ),
     ),
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program, Reference
 from ...rewrite.arguments import matched
 from ...rewrite.comments import comments_in
@@ -39,7 +39,7 @@ def check(program: Program) -> Iterator[Proposal]:
             yield _proposal(program, reference)
         elif call is None or not found or comments_in(call):
             yield _proposal(program, reference)._replace(
-                outcome=Outcome.MANUAL, message=_MANUAL, gone=(), blocks=True
+                outcome=Safety.MANUAL, message=_MANUAL, removed=(), blocks=True
             )
         else:
             yield _proposal(program, reference)._replace(edits=((call, _attribute),))
@@ -50,9 +50,9 @@ def _proposal(program: Program, reference: Reference) -> Proposal:
         node=reference.node,
         code="LS604",
         symbol="get_layer_policy",
-        outcome=Outcome.SAFE,
+        outcome=Safety.SAFE,
         message=_MESSAGE,
-        gone=(reference,),
+        removed=(reference,),
         group=group_of(program, reference),
     )
 
@@ -90,7 +90,7 @@ RULE = Rule(
             policies = map(get_layer_policy, layers)
             """,
             None,
-            Outcome.MANUAL,
+            Safety.MANUAL,
         ),
         Example(
             "a call",
@@ -105,7 +105,7 @@ RULE = Rule(
             print(model.dtype_policy.name, (a or b).dtype_policy.name)
             print(model.layers[0].dtype_policy)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
     ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -67,7 +67,7 @@ RULE = Rule(
 
             tf.keras.mixed_precision.set_global_policy("mixed_float16")
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "under compat.v1, which has no final policy function before 2.16",
@@ -83,7 +83,7 @@ RULE = Rule(
             tf.compat.v2.keras.mixed_precision.set_global_policy("mixed_float16")
             tf.compat.v2.keras.mixed_precision.set_global_policy("float32")
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "an imported name is renamed where it is called",
@@ -97,7 +97,7 @@ RULE = Rule(
 
             set_global_policy(Policy("mixed_bfloat16"))
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "an alias keeps its name",
@@ -111,7 +111,7 @@ RULE = Rule(
 
             use("mixed_bfloat16")
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "the name that never existed",
@@ -125,8 +125,8 @@ RULE = Rule(
 
             mixed_precision.set_global_policy("mixed_float16")
             """,
-            Outcome.SAFE,
-            says="a bug found",
+            Safety.SAFE,
+            message_contains="a bug found",
         ),
         Example(
             "to the shim",
@@ -140,7 +140,7 @@ RULE = Rule(
 
             prec.set_policy(prec.Policy("mixed_float16"))
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),

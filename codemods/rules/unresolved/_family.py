@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..groups import group_of
@@ -24,7 +24,7 @@ def proposals(program: Program, why: str, code: str, message: str) -> Iterator[P
                 node=unclear.node,
                 code=code,
                 symbol=unclear.name,
-                outcome=Outcome.MANUAL,
+                outcome=Safety.MANUAL,
                 message=message.format(through=unclear.through, name=unclear.name),
                 group=None if legacy is None else group_of(legacy),
                 blocks=legacy is not None and legacy.family == "experimental",

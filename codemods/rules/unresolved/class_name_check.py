@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -38,7 +38,7 @@ def check(program: Program) -> Iterator[Proposal]:
                             node=above,
                             code="LS906",
                             symbol="__name__",
-                            outcome=Outcome.MANUAL,
+                            outcome=Safety.MANUAL,
                             message=_MESSAGE,
                         )
                     break
@@ -76,8 +76,8 @@ RULE = Rule(
                 opt = opt.inner_optimizer
             """,
             None,
-            Outcome.MANUAL,
-            says="isinstance",
+            Safety.MANUAL,
+            message_contains="isinstance",
         ),
     ),
 )

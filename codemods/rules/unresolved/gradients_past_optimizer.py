@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.legacy_symbols import root_of
 from ...resolve.program import Program
-from ...resolve.reaching_values import sure_value
+from ...resolve.reaching_values import reaching_definition
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
 
@@ -48,7 +48,7 @@ def check(program: Program) -> Iterator[Proposal]:
                 node=attribute,
                 code="LS907",
                 symbol="tf.gradients",
-                outcome=Outcome.MANUAL,
+                outcome=Safety.MANUAL,
                 message=_MESSAGE,
             )
 
@@ -62,7 +62,7 @@ def _function(program: Program, node: cst.CSTNode) -> object:
 
 def _scales(program: Program, node: cst.CSTNode) -> bool:
     if isinstance(node, cst.Name):
-        binding = sure_value(program, node)
+        binding = reaching_definition(program, node)
         return binding is not None and _scales(program, binding.value or binding.node)
     if not isinstance(node, cst.Call):
         return False
@@ -87,8 +87,8 @@ RULE = Rule(
                 return opt.apply_gradients(zip(gradients, variables))
             """,
             None,
-            Outcome.SAFE,
-            says="needs a TPU",
+            Safety.SAFE,
+            message_contains="needs a TPU",
         ),
         Example(
             "not in another function",
@@ -114,8 +114,8 @@ RULE = Rule(
                 return opt.apply_gradients(list(zip(gradients, variables)))
             """,
             None,
-            Outcome.MANUAL,
-            says="not scaled",
+            Safety.MANUAL,
+            message_contains="not scaled",
         ),
     ),
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome
+from ...model import Safety
 from ...resolve.legacy_symbols import root_of
 from ...resolve.program import NamespaceUse, Program
 from ...rewrite.proposal import Proposal
@@ -43,7 +43,7 @@ def _is_alias(program: Program, use: NamespaceUse) -> bool:
 
 
 def _proposal(node: cst.CSTNode, symbol: str, message: str) -> Proposal:
-    return Proposal(node=node, code="LS909", symbol=symbol, outcome=Outcome.MANUAL, message=message)
+    return Proposal(node=node, code="LS909", symbol=symbol, outcome=Safety.MANUAL, message=message)
 
 
 RULE = Rule(
@@ -76,8 +76,8 @@ RULE = Rule(
             setup(tf.keras.mixed_precision.experimental)
             """,
             None,
-            Outcome.MANUAL,
-            says="passed on",
+            Safety.MANUAL,
+            message_contains="passed on",
         ),
         Example(
             "a name that contrib never had",
@@ -87,8 +87,8 @@ RULE = Rule(
             manager = tf.contrib.mixed_precision.create_loss_scale_manager(8)
             """,
             None,
-            Outcome.MANUAL,
-            says="no such name",
+            Safety.MANUAL,
+            message_contains="no such name",
         ),
     ),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -68,8 +68,8 @@ RULE = Rule(
             y = tf.tpu.cross_replica_sum(x)
             """,
             None,
-            Outcome.MANUAL,
-            says="lingvo.compat.tpu",
+            Safety.MANUAL,
+            message_contains="lingvo.compat.tpu",
         ),
         Example(
             "a relative import of the same name",
@@ -79,8 +79,8 @@ RULE = Rule(
             opt = LossScaleOptimizer(opt, 'dynamic')
             """,
             None,
-            Outcome.MANUAL,
-            says="`.optimizers`",
+            Safety.MANUAL,
+            message_contains="`.optimizers`",
         ),
         Example(
             "a module of the project beside this one",
@@ -90,8 +90,8 @@ RULE = Rule(
             opt = optimizers.LossScaleOptimizer(opt, 'dynamic')
             """,
             None,
-            Outcome.MANUAL,
-            says="`.optimizers`",
+            Safety.MANUAL,
+            message_contains="`.optimizers`",
         ),
     ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -60,8 +60,8 @@ RULE = Rule(
             opt = contrib.tpu().CrossShardOptimizer(opt)
             """,
             None,
-            Outcome.MANUAL,
-            says="run time",
+            Safety.MANUAL,
+            message_contains="run time",
         ),
         Example(
             "a module that was passed",
@@ -70,7 +70,7 @@ RULE = Rule(
                 return tf.contrib.tpu.CrossShardOptimizer(opt)
             """,
             None,
-            Outcome.MANUAL,
+            Safety.MANUAL,
         ),
     ),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -60,8 +60,8 @@ RULE = Rule(
             manager = FixedLossScaleManager(8)
             """,
             None,
-            Outcome.MANUAL,
-            says="npu_bridge",
+            Safety.MANUAL,
+            message_contains="npu_bridge",
         ),
         Example(
             "None in the other arm is no meaning",
@@ -83,7 +83,7 @@ RULE = Rule(
             if LossScaleOptimizer is not None:
                 opt = LossScaleOptimizer(opt, manager)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -60,8 +60,8 @@ RULE = Rule(
             opt = CrossShardOptimizer(opt)
             """,
             None,
-            Outcome.MANUAL,
-            says="utilities",
+            Safety.MANUAL,
+            message_contains="utilities",
         ),
         Example(
             "a star import of a legacy module",
@@ -71,8 +71,8 @@ RULE = Rule(
             set_policy("mixed_float16")
             """,
             None,
-            Outcome.MANUAL,
-            says="star import",
+            Safety.MANUAL,
+            message_contains="star import",
         ),
     ),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.legacy_symbols import root_of
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
@@ -37,7 +37,7 @@ def check(program: Program) -> Iterator[Proposal]:
                 node=string,
                 code="LS905",
                 symbol="loss_scale:0",
-                outcome=Outcome.MANUAL,
+                outcome=Safety.MANUAL,
                 message=_MESSAGE,
             )
 
@@ -70,7 +70,7 @@ RULE = Rule(
             scale = graph.get_tensor_by_name("tower/loss_scale:0")
             """,
             None,
-            Outcome.MANUAL,
+            Safety.MANUAL,
         ),
         Example(
             "the shim's managers have that name, but on TensorFlow 2 it is a handle",
@@ -80,9 +80,9 @@ RULE = Rule(
             scale = session.run("loss_scale:0")
             """,
             None,
-            Outcome.MANUAL,
+            Safety.MANUAL,
             target=Target.SHIM,
-            says="is a handle",
+            message_contains="is a handle",
         ),
     ),
 )

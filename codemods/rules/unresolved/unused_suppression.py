@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -59,8 +59,8 @@ RULE = Rule(
             opt = tf.compat.v1.train.AdamOptimizer(1e-3)  # lossscale: ignore[LS501]
             """,
             None,
-            Outcome.MANUAL,
-            says="silences nothing",
+            Safety.MANUAL,
+            message_contains="silences nothing",
         ),
     ),
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome
+from ...model import Safety
 from ...resolve.program import Program
 from ...resolve.version_guards import removable_arms
 from ...rewrite.proposal import Proposal
@@ -30,7 +30,7 @@ _THEN = (
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each legacy reference in such an arm."""
-    stay = program.shared(removable_arms)
+    stay = program.cached(removable_arms)
     imports = [one for one in program.guarded if isinstance(one.node, cst.ImportAlias)]
     for reference in [*program.references, *imports]:
         if reference in stay or reference in imports:
@@ -41,7 +41,7 @@ def check(program: Program) -> Iterator[Proposal]:
                 node=reference.node,
                 code="LS908",
                 symbol=reference.legacy.name,
-                outcome=Outcome.MANUAL,
+                outcome=Safety.MANUAL,
                 message=message,
             )
 
@@ -75,8 +75,8 @@ RULE = Rule(
                 opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
             """,
             None,
-            Outcome.MANUAL,
-            says="removable",
+            Safety.MANUAL,
+            message_contains="removable",
         ),
         Example(
             "a name that the old arm uses stays what it is",
@@ -91,8 +91,8 @@ RULE = Rule(
                 opt = LossScaleOptimizer(opt, "dynamic")
             """,
             None,
-            Outcome.MANUAL,
-            says="removable",
+            Safety.MANUAL,
+            message_contains="removable",
         ),
         Example(
             "the old arm of an import that may fail",
@@ -105,8 +105,8 @@ RULE = Rule(
             opt = LossScaleOptimizer(opt)
             """,
             None,
-            Outcome.MANUAL,
-            says="migrate again",
+            Safety.MANUAL,
+            message_contains="migrate again",
         ),
         Example(
             "the old arm of a missing attribute",
@@ -121,8 +121,8 @@ RULE = Rule(
             set_policy("mixed_float16")
             """,
             None,
-            Outcome.MANUAL,
-            says="removable",
+            Safety.MANUAL,
+            message_contains="removable",
         ),
     ),
 )

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.legacy_symbols import root_of
 from ...resolve.program import Program, Reference
 from ...resolve.qualified_names import is_path
-from ...resolve.reaching_values import sure_value
+from ...resolve.reaching_values import reaching_definition
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import SHIM, V1, move, references, shim_path
 from ..groups import KERAS_OPTIMIZERS
-from ..keras._constructors import plan_of_wraps
+from ..keras._constructors import plan_constructors
 
 __all__ = ["makes_keras_optimizer", "proposals"]
 
@@ -36,7 +36,7 @@ def proposals(program: Program, rule: str) -> Iterator[Proposal]:
                 node=reference.node,
                 code=rule,
                 symbol=reference.legacy.name,
-                outcome=Outcome.SAFE,
+                outcome=Safety.SAFE,
                 message="its parameters become the Keras optimizer's arguments",
                 group=KERAS_OPTIMIZERS,
             )
@@ -55,8 +55,8 @@ def _beside_keras(program: Program) -> bool:
 
 def _inlined(program: Program) -> frozenset[Reference]:
     """The loss scales that vanish into the arguments of Keras optimizers."""
-    wraps = program.shared(plan_of_wraps)
-    return frozenset(reference for wrap in wraps.values() for reference in wrap.gone)
+    wraps = program.cached(plan_constructors)
+    return frozenset(reference for wrap in wraps.values() for reference in wrap.removed)
 
 
 def _is_final(reference: Reference) -> bool:
@@ -66,7 +66,7 @@ def _is_final(reference: Reference) -> bool:
 def makes_keras_optimizer(program: Program, node: cst.CSTNode, depth: int = 4) -> bool:
     """Whether `node` surely makes a Keras optimizer (not one of `tf.train`)."""
     if isinstance(node, cst.Name) and depth:
-        binding = sure_value(program, node)
+        binding = reaching_definition(program, node)
         return (
             binding is not None
             and binding.value is not None

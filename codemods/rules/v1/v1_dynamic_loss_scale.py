@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -63,7 +63,7 @@ RULE = Rule(
             opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, scaler)
             loss_scale = tf.identity(scaler(), name="scale")
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "from its private module",
@@ -77,7 +77,7 @@ RULE = Rule(
 
             scale = ls.DynamicLossScale(8)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "from compat.v1 to the shim",
@@ -91,7 +91,7 @@ RULE = Rule(
 
             scale = tfls.compat.v1.train.experimental.DynamicLossScale(8)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -60,7 +60,7 @@ RULE = Rule(
             scale = FixedLossScale(8)
             scale.update([])
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "through a chain of compat",
@@ -74,7 +74,7 @@ RULE = Rule(
 
             scale = tfls.mixed_precision.experimental.FixedLossScale(8)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),

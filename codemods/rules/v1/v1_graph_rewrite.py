@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
@@ -37,7 +37,7 @@ def check(program: Program) -> Iterator[Proposal]:
                     node=reference.node,
                     code="LS205",
                     symbol=reference.legacy.name,
-                    outcome=Outcome.MANUAL,
+                    outcome=Safety.MANUAL,
                     message=_KERAS,
                     group=group_of(reference.legacy),
                     blocks=True,
@@ -91,8 +91,8 @@ RULE = Rule(
             opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
             """,
             None,
-            Outcome.MANUAL,
-            says="2.11",
+            Safety.MANUAL,
+            message_contains="2.11",
         ),
         Example(
             "a v1 optimizer",
@@ -108,7 +108,7 @@ RULE = Rule(
             opt = tf.compat.v1.train.AdamOptimizer()
             opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "called for its side effect alone",
@@ -126,7 +126,7 @@ RULE = Rule(
                 LAMBOptimizer(learning_rate=0.0), tf.compat.v1.mixed_precision.FixedLossScale(1)
             )
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "a Keras optimizer, to the shim",
@@ -145,7 +145,7 @@ RULE = Rule(
             opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(sgd)
             tfls.train.experimental.disable_mixed_precision_graph_rewrite()
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -62,7 +62,7 @@ RULE = Rule(
                 def __call__(self) -> tf.Tensor:
                     return self._scale
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "an annotation under TYPE_CHECKING",
@@ -84,7 +84,7 @@ RULE = Rule(
             def update(scale: 'LossScale'):
                 scale.update([])
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),

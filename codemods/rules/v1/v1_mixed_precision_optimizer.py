@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Outcome, Target
+from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -66,7 +66,7 @@ RULE = Rule(
                 tf.compat.v1.mixed_precision.DynamicLossScale(),
             ).minimize(loss)
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
         ),
         Example(
             "around Horovod, in the order that was there",
@@ -84,7 +84,7 @@ RULE = Rule(
             opt = hvd.DistributedOptimizer(opt)
             opt = tfls.train.experimental.MixedPrecisionLossScaleOptimizer(opt, "dynamic")
             """,
-            Outcome.SAFE,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),

@@ -14,7 +14,7 @@ from file_system import snapshot
 from tf_lossscale_codemods.cli import migrate, settings
 from tf_lossscale_codemods.files.diffs import unified
 from tf_lossscale_codemods.files.printable import quoted, visible
-from tf_lossscale_codemods.model import FileError, Finding, Outcome
+from tf_lossscale_codemods.model import FileError, Finding, Safety
 from tf_lossscale_codemods.reports import FORMATS, text
 from tf_lossscale_codemods.workers.results import FileOutcome, Summary
 
@@ -424,7 +424,7 @@ def test_random_names_are_quoted_so_that_git_reads_them(seed):
         assert shown.isprintable()
         assert unquoted(shown) == name, shown
         line = text.line_of(
-            Finding(os.fsdecode(name), 1, 1, "LS1", "a\nb", Outcome.SAFE, True, "c\x1bd")
+            Finding(os.fsdecode(name), 1, 1, "LS1", "a\nb", Safety.SAFE, True, "c\x1bd")
         )
         assert line.isprintable()
         header = unified(os.fsdecode(name), b"a\n", b"b\n").split(b"\n")[0]

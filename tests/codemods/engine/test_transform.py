@@ -5,7 +5,7 @@ import codecs
 import pytest
 from tf_lossscale_codemods.engine.prefilter import may_concern
 from tf_lossscale_codemods.engine.transform import transform, transform_sources
-from tf_lossscale_codemods.model import Options, Outcome, Target
+from tf_lossscale_codemods.model import Options, Safety, Target
 from tf_lossscale_codemods.rules.registry import rules
 
 BEFORE = "import tensorflow as tf\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
@@ -117,7 +117,7 @@ class TestChoices:
     def test_findings_count_from_one(self):
         (finding,) = transform(BEFORE.encode(), Options()).findings
         assert (finding.line, finding.column, finding.end_line) == (2, 7, 2)
-        assert (finding.code, finding.outcome, finding.applied) == ("LS501", Outcome.SAFE, True)
+        assert (finding.code, finding.outcome, finding.applied) == ("LS501", Safety.SAFE, True)
 
     def test_select(self):
         assert edited(BEFORE.encode(), select=("LS1",)) == BEFORE.encode()
@@ -171,7 +171,7 @@ class TestChoices:
         unsafe = transform(source, Options(unsafe=True))
         assert b"tfls" in safe.source
         assert b"FixedLossScale(8)" in unsafe.source
-        assert unsafe.findings[0].outcome is Outcome.UNSAFE
+        assert unsafe.findings[0].outcome is Safety.UNSAFE
 
 
 class TestCells:

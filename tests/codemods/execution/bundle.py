@@ -14,7 +14,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from tf_lossscale_codemods.model import Outcome
+from tf_lossscale_codemods.model import Safety
 
 from .graph_programs import (
     contrib_program,
@@ -67,7 +67,7 @@ def bundled(program: Program) -> dict[str, Any]:
 
 def left_to_a_person(result: Migrated) -> list[str]:
     """Legacy names and reported places that the migration did not touch."""
-    manual = [each.code for each in result.findings if each.outcome is Outcome.MANUAL]
+    manual = [each.code for each in result.findings if each.outcome is Safety.MANUAL]
     return sorted({*leftovers(result.source), *manual})
 
 

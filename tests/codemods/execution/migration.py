@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tf_lossscale_codemods.engine.transform import transform
-from tf_lossscale_codemods.model import Finding, Options, Outcome, Target
+from tf_lossscale_codemods.model import Finding, Options, Safety, Target
 
 from .leftovers import leftovers
 from .program import ANY, MANUAL, REWRITTEN, Program
@@ -65,12 +65,12 @@ def complaints(program: Program, stage: str, result: Migrated) -> list[str]:
     wrong += [f"a second run adds {code}" for code in sorted(new)]
     if expected == REWRITTEN:
         # An unsafe rewrite that this stage does not apply is an offer, not something left.
-        left = [finding for finding in left if finding.outcome is not Outcome.UNSAFE]
+        left = [finding for finding in left if finding.outcome is not Safety.UNSAFE]
         wrong += [f"left: {one.code} {one.outcome.value} {one.message}" for one in left]
         wrong += [f"still used: {path}" for path in leftovers(result.source)]
         wrong += ["nothing was rewritten"] if result.source == program.source else []
     if expected == ANY and not left and leftovers(result.source):
         wrong.append(f"neither rewritten nor reported: {leftovers(result.source)}")
-    if expected == MANUAL and not any(one.outcome is Outcome.MANUAL for one in left):
+    if expected == MANUAL and not any(one.outcome is Safety.MANUAL for one in left):
         wrong.append("nothing was reported as manual")
     return wrong

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from command_line import LEGACY, MANUAL
 from tf_lossscale_codemods.files.diffs import excerpt, unified
-from tf_lossscale_codemods.model import FileError, Finding, Outcome
+from tf_lossscale_codemods.model import FileError, Finding, Safety
 from tf_lossscale_codemods.reports.text import line_of
 from tf_lossscale_codemods.workers.results import FileOutcome, Spool, Summary
 
@@ -248,15 +248,15 @@ def test_html_says_changed_after_writing(tree):
 
 
 def test_text_says_what_was_not_applied():
-    finding = Finding("a.py", 1, 2, "LS301", "X", Outcome.UNSAFE, False, "why")
+    finding = Finding("a.py", 1, 2, "LS301", "X", Safety.UNSAFE, False, "why")
     assert line_of(finding) == "a.py:1:2: LS301 unsafe (not applied) X: why"
     assert line_of(finding._replace(applied=True)) == "a.py:1:2: LS301 unsafe X: why"
-    manual = finding._replace(outcome=Outcome.MANUAL)
+    manual = finding._replace(outcome=Safety.MANUAL)
     assert line_of(manual) == "a.py:1:2: LS301 manual X: why"
 
 
 def test_outcomes_come_back_from_the_spool_as_they_were():
-    finding = Finding("a\udcff.py", 1, 2, "LS301", "X", Outcome.UNSAFE, False, "why", 3)
+    finding = Finding("a\udcff.py", 1, 2, "LS301", "X", Safety.UNSAFE, False, "why", 3)
     outcomes = [
         FileOutcome("a", True, (finding,), None, "", b"\xff", ("x\udcff",)),
         FileOutcome("b", error=FileError("b", 1, "broken")),

@@ -9,9 +9,9 @@ from tf_lossscale_codemods.resolve.program import Program
 from tf_lossscale_codemods.resolve.reaching_values import (
     body_of,
     loads_of,
+    reaching_definition,
+    reaching_values_of_attribute,
     statement_of,
-    sure_value,
-    sure_values_of_attribute,
 )
 
 
@@ -28,7 +28,7 @@ def held(source: str):
         if isinstance(program.parents.get(node), cst.Arg)
         and program.code(program.parents[program.parents[node]].func) == "use"
     ]
-    binding = sure_value(program, name)
+    binding = reaching_definition(program, name)
     return None if binding is None else program.code(binding.value)
 
 
@@ -105,7 +105,7 @@ class TestAttributes:
         (read,) = [
             one for one in program.attributes("a") if isinstance(program.parents.get(one), cst.Arg)
         ]
-        found = sure_values_of_attribute(program, read)
+        found = reaching_values_of_attribute(program, read)
         return None if found is None else [program.code(value) for value in found]
 
     @pytest.mark.parametrize(

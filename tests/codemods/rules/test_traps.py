@@ -3,11 +3,11 @@
 import sys
 
 import pytest
-from tf_lossscale_codemods.model import Outcome, Target
+from tf_lossscale_codemods.model import Safety, Target
 from tf_lossscale_codemods.rules.rule import Example
 from verbs import check_noop, check_rewritten
 
-SAFE, MANUAL = Outcome.SAFE, Outcome.MANUAL
+SAFE, MANUAL = Safety.SAFE, Safety.MANUAL
 EXPERIMENTAL = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
 
 NO_OPS = [
@@ -123,7 +123,7 @@ LEFT = [
         opt = Wrapper(opt, manager)
         """,
         MANUAL,
-        says="call",
+        message_contains="call",
     ),
     Example(
         "a constructor that is chosen by a condition",
@@ -161,7 +161,7 @@ LEFT = [
         """,
         None,
         MANUAL,
-        says="line 5",
+        message_contains="line 5",
     ),
     Example(
         "a loss scale that is read after it was wrapped",
