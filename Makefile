@@ -52,6 +52,7 @@ test-long: $(TEST)/.ready
 doctest: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest --doctest-modules -q tf_lossscale \
 	  --ignore tf_lossscale/_child/sitecustomize.py
+	$(TEST)/bin/python -m pytest --doctest-modules -q codemods
 	$(TEST)/bin/python -m doctest README.md
 
 rules: $(TEST)/.ready
