@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from tf_lossscale import _compile, _import_hook, _namespace, _paths
-from tf_lossscale._supplied import SuppliedNamespace, awaiting_spec, namespaces_below
+from tf_lossscale._supplied import SuppliedNamespace, awaiting_spec, is_private, namespaces_below
 
 __all__ = ["install", "namespace_of", "replaced", "uninstall"]
 
@@ -101,6 +101,8 @@ class _Installation:
         for name, module in list(sys.modules.items()):
             if not isinstance(module, ModuleType) or not _wanted(name) or _is_lazy(module):
                 continue
+            if is_private(name):
+                continue  # ours goes as a whole, and TensorFlow's has nothing of ours
             for attributes in _attributes_of(module):
                 for bound, value in self.bound:
                     is_theirs = (id(attributes), bound) in self.theirs
@@ -219,8 +221,12 @@ def _tf_keras_is_in_use() -> bool:
 
 
 def _wanted(module_name: str) -> bool:
-    """Whether a module is part of an API tree that may lack something of ours, or has `compile`."""
-    return module_name in _compile.COMPILERS or namespace_of(module_name) is not None
+    """Whether a module may lack something of ours, or be missing, or has `compile`."""
+    return (
+        module_name in _compile.COMPILERS
+        or namespace_of(module_name) is not None
+        or is_private(module_name)
+    )
 
 
 def _imported(module_name: str, module: Any) -> None:
@@ -338,18 +344,32 @@ def _supplied_spec(module_name: str) -> Optional[ModuleSpec]:
 
 
 def _awaited_spec(module_name: str) -> Optional[ModuleSpec]:
-    """Returns a spec for what we may supply once another thread has imported TensorFlow, or None.
+    """Returns the spec of a module that no other finder has, or None.
 
-    `import tensorflow.contrib` does not wait for a TensorFlow that is in `sys.modules` already.
+    That is one without a public name, or what we may supply once another thread has imported
+    TensorFlow: `import tensorflow.contrib` does not wait for one that is in `sys.modules` already.
     """
+    if _installed is not None and is_private(module_name):
+        return _supply_private(module_name)
     if _installed is None or _installed.tensorflow_is_there or "tensorflow" not in sys.modules:
         return None
     return awaiting_spec(module_name) if module_name.startswith("tensorflow.") else None
 
 
+def _supply_private(module_name: str) -> Optional[ModuleSpec]:
+    """Makes a module that has no public name, and returns its spec."""
+    assert _installed is not None
+    parent_name, _, name = module_name.rpartition(".")
+    module = SuppliedNamespace(module_name, module_name.partition(".")[2])
+    _installed.register(module_name, module)
+    # The import that asks for it makes it an attribute of its parent, once it has it.
+    _installed.remember(sys.modules[parent_name], name)
+    return module.__spec__
+
+
 def _refusal(module_name: str) -> Optional[str]:
     """Returns why a module below a namespace of ours cannot be imported, or None."""
-    if _installed is None:
+    if _installed is None or is_private(module_name):
         return None
     parent, _, name = module_name.rpartition(".")
     supplied = _installed.modules.get(parent)

@@ -7,7 +7,7 @@ nothing, so that the command can print it without TensorFlow.
 
 from typing import Dict, NamedTuple, Tuple
 
-__all__ = ["NAMESPACES", "SYMBOLS", "VIEWS", "Symbol"]
+__all__ = ["NAMESPACES", "PRIVATE", "SYMBOLS", "VIEWS", "Symbol"]
 
 
 class Symbol(NamedTuple):
@@ -103,6 +103,8 @@ NAMESPACES: Dict[str, Dict[str, Symbol]] = _by_namespace()
 """`{"contrib.mixed_precision": {"LossScaleManager": Symbol(...), ...}, ...}`."""
 
 VIEWS: Dict[str, str] = {
+    "compat.v1.contrib.mixed_precision": "contrib.mixed_precision",
+    "compat.v1.contrib.tpu": "contrib.tpu",
     "compat.v1.keras.mixed_precision": "keras.mixed_precision",
     "compat.v1.keras.mixed_precision.experimental": "keras.mixed_precision.experimental",
     "compat.v2.keras.mixed_precision": "keras.mixed_precision",
@@ -111,3 +113,20 @@ VIEWS: Dict[str, str] = {
     "compat.v2.train.experimental": "train.experimental",
 }
 """Second names that TensorFlow has for a namespace, and the one that they show."""
+
+_PRIVATE_EXPERIMENTAL = "python.keras.mixed_precision.experimental"
+
+PRIVATE: Dict[str, str] = {
+    "contrib.mixed_precision.python.loss_scale_manager": "contrib.mixed_precision",
+    "contrib.mixed_precision.python.loss_scale_optimizer": "contrib.mixed_precision",
+    "contrib.tpu.python.ops.tpu_ops": "contrib.tpu",
+    "contrib.tpu.python.tpu.tpu_optimizer": "contrib.tpu",
+    _PRIVATE_EXPERIMENTAL: "keras.mixed_precision.experimental",
+    _PRIVATE_EXPERIMENTAL + ".get_layer_policy": "keras.mixed_precision.experimental",
+    _PRIVATE_EXPERIMENTAL + ".loss_scale_optimizer": "keras.mixed_precision.experimental",
+    _PRIVATE_EXPERIMENTAL + ".policy": "keras.mixed_precision.experimental",
+}
+"""Modules without a public name that programs import all the same, and what they show.
+
+They were importable on TensorFlow 1.15 and, below `python.keras`, up to 2.3.
+"""

@@ -9,7 +9,10 @@ from typing import Any, List, Optional
 
 from tf_lossscale import _namespace, _paths
 
-__all__ = ["SuppliedNamespace", "awaiting_spec", "namespaces_below"]
+# Modules of TensorFlow itself on every version, above some of `_paths.PRIVATE`.
+TENSORFLOW_HAS = ("python", "python.keras", "python.keras.mixed_precision")
+
+__all__ = ["SuppliedNamespace", "awaiting_spec", "is_private", "namespaces_below"]
 
 
 def namespaces_below(namespace: str) -> List[str]:
@@ -31,6 +34,30 @@ def namespaces_below(namespace: str) -> List[str]:
     )
 
 
+def is_private(module_name: str) -> bool:
+    """Returns whether a module has no public name, but shows our symbols or leads to one that does.
+
+    >>> is_private("tensorflow.contrib.mixed_precision.python.loss_scale_manager")
+    True
+    >>> is_private("tensorflow.contrib.mixed_precision")
+    False
+
+    Args:
+      module_name: such as `tensorflow.contrib.tpu.python`.
+    """
+    root, _, namespace = module_name.partition(".")
+    return root == "tensorflow" and (namespace in _paths.PRIVATE or bool(_private_below(namespace)))
+
+
+def _private_below(namespace: str) -> List[str]:
+    """Returns the modules without a public name directly below one without a public name."""
+    prefix = namespace + "."
+    below = [each[len(prefix) :] for each in _paths.PRIVATE if each.startswith(prefix)]
+    if namespace in _paths.NAMESPACES or namespaces_below(namespace) or namespace in TENSORFLOW_HAS:
+        return []
+    return sorted({each.split(".")[0] for each in below})
+
+
 class SuppliedNamespace(ModuleType):
     """A module whose attributes are our symbols, loaded at first use.
 
@@ -44,7 +71,8 @@ class SuppliedNamespace(ModuleType):
         self.__path__: List[str] = []  # a package: its sub-modules are imported through it
         self.__spec__ = ModuleSpec(name, _Loader(self), is_package=True)
         self._namespace = namespace
-        self._symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
+        shown = _paths.VIEWS.get(namespace) or _paths.PRIVATE.get(namespace, namespace)
+        self._symbols = _paths.NAMESPACES.get(shown, {})
         self.__all__ = dir(self)
 
     def __getattr__(self, name: str) -> Any:
@@ -58,7 +86,8 @@ class SuppliedNamespace(ModuleType):
         raise AttributeError(self.refuse(name))
 
     def __dir__(self) -> List[str]:
-        return sorted([*self._symbols, *namespaces_below(self._namespace)])
+        below = namespaces_below(self._namespace)
+        return sorted([*self._symbols, *(below or _private_below(self._namespace))])
 
     def refuse(self, name: str) -> str:
         """Returns the message for a name that is not supplied."""

@@ -98,3 +98,26 @@ def test_uninstall_leaves_imports_as_they_were(mode):
         assert traces["finders are as before"], turn
         assert not traces["gone"] + traces["changed"] + traces["supplied"], turn
     assert set(found["unused"]["new"]) <= {"tf_lossscale"}  # what `install()` itself imports
+
+
+def test_modules_without_a_public_name_are_supplied_where_tensorflow_lacks_them():
+    states = run_program(os.path.join(PROGRAMS, "private.py"))
+    for path, before in states["before"].items():
+        if before.startswith("No module named"):
+            assert states["during"][path] in ("ours", "both"), path
+        else:
+            assert before in ("original", "both", "no LossScaleOptimizer"), before
+            assert states["during"][path] == before, path
+    assert states["after"] == states["before"]
+    assert states["names_after"] == states["names"]
+    assert states["left"] == []
+    supplied = {path for path, found in states["during"].items() if found == "ours"}
+    contrib, module, name = states["refused"]
+    if "contrib.mixed_precision.python.loss_scale_manager" in supplied:
+        assert "does not supply it. Of tf.contrib.mixed_precision.python it supplies: " in contrib
+        assert "loss_scale_manager, loss_scale_optimizer." in contrib
+    if "python.keras.mixed_precision.experimental.policy" in supplied:
+        assert "does not supply it" in module
+        assert "Policy" in module
+        assert "does not supply it" in name
+        assert "Policy" in name
