@@ -1,15 +1,19 @@
 """Writes the reference pages (`docs/api/`) from the docstrings; fails where one is missing.
 
-Run by `make docs`, with TensorFlow installed. One page for each namespace that users know; a symbol
-that stands under several of them is described once, on the page of its first.
+It fails as well where the page of a Keras class lacks a method of `LossScaleWrapper`, or that of
+another class has none. Run by `make docs`, with TensorFlow installed. One page for each namespace
+that users know; a symbol that stands under several of them is described once, on the page of its
+first.
 """
 
 import inspect
 import os
 import sys
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from tf_lossscale import _namespace, _paths
+from tf_lossscale._keras.constructor import Constructor
+from tf_lossscale._keras.protocol import LossScaleWrapper
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "api")
 
@@ -29,7 +33,10 @@ def main() -> int:
         page = symbol.namespaces[0]
         pages.setdefault(page, [f"# {TITLES[page]}\n"]).append(describe(symbol, missing))
     if missing:
-        print("public, but without a docstring:\n  " + "\n  ".join(missing), file=sys.stderr)
+        print(
+            "public, but without a docstring or not on its page:\n  " + "\n  ".join(missing),
+            file=sys.stderr,
+        )
         return 1
     os.makedirs(FOLDER, exist_ok=True)
     for page, parts in pages.items():
@@ -48,10 +55,19 @@ def describe(symbol: _paths.Symbol, missing: List[str]) -> str:
         block(symbol.name, value, symbol.name, missing),
     ]
     if inspect.isclass(value) and value.__module__.startswith(_namespace.ROOT):
-        for name, member in public_members(value):
+        members = dict(public_members(value))
+        missing += [symbol.name + "." + each for each in expected_members(value) - set(members)]
+        for name, member in members.items():
             parts.append(f"### {symbol.name}.{name}\n")
             parts.append(block(name, member, symbol.name + "." + name, missing))
     return "\n".join(parts)
+
+
+def expected_members(cls: type) -> Set[str]:
+    """Returns the names that the page of a class must have."""
+    if issubclass(cls, Constructor):
+        return {name for name in vars(LossScaleWrapper) if not name.startswith("_")}
+    return set() if dict(public_members(cls)) else {"(no method at all)"}
 
 
 def public_members(cls: type) -> Iterator[Tuple[str, Any]]:

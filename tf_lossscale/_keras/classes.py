@@ -1,120 +1,216 @@
-"""Public classes whose instances belong to the Keras of the optimizer that they wrap.
+"""One class for each kind of Keras optimizer, and how the public classes become them.
 
-`LossScaleOptimizer(inner)` cannot be one class: Keras 2 and Keras 3 each want a subclass of their
-own base, and both may be loaded. So a call of the public class makes an instance of a *concrete*
-class, a subclass of the public one and of what the Keras of `inner` knows, built at the first use.
-All rows of the isinstance table then hold by plain inheritance.
+Keras 2 and Keras 3 each want a loss-scale optimizer to be of their own base class, Keras 2 has two
+such bases from TensorFlow 2.11 on, and two Kerases may be loaded. So there is an *implementation*
+for each kind: a wrapper of ours, and the installed classes as further bases. The public class is
+derived from that for the optimizers of `tf.keras`. Over another kind an instance is of a
+*derived class* of the public one, whose method resolution order has the implementation for that
+kind in the place of the other. docs/keras.md has the table of `isinstance` that follows from it.
 """
 
-import importlib
+import functools
 import inspect
-from typing import Any, Dict, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple, Type
 
-from tf_lossscale._keras.arguments import check_inner
-from tf_lossscale._versions import KerasFamily, keras_family, register_loss_scale_optimizer
+from tf_lossscale._keras.keras3 import Keras3Wrapper
+from tf_lossscale._keras.legacy import OptimizerV2Wrapper
+from tf_lossscale._keras.new_style import Keras2Wrapper
+from tf_lossscale._keras.wrapper import forwards
+from tf_lossscale._versions import (
+    KerasFamily,
+    not_converted,
+    register_loss_scale_optimizer,
+    serialize_as,
+    share_registration,
+)
 
-__all__ = ["PublicClass", "concrete_class"]
+if TYPE_CHECKING:
+    from tf_lossscale._keras.protocol import LossScaleWrapper
 
-_BEHAVIOURS = {"legacy": "legacy", "new": "new_style", "keras3": "keras3"}
+__all__ = ["implementation", "serialized_like_the_installed", "with_installed_experimental"]
 
-_concrete: Dict[Tuple[Any, str, Any], Any] = {}
+WRAPPERS: "Dict[str, Type[LossScaleWrapper]]" = {
+    "legacy": OptimizerV2Wrapper,
+    "new": Keras2Wrapper,
+    "keras3": Keras3Wrapper,
+}
+
+_implementations: Dict[KerasFamily, Any] = {}
+_derived: Dict[Tuple[Any, KerasFamily], Any] = {}
+_metaclasses: Dict[Tuple[Any, ...], Any] = {}
 
 
-class PublicClass(type):
-    """Metaclass of the public classes: a call of one answers with an instance of a concrete one.
+class OneKind(type):
+    """Metaclass of the classes that have implementations for several kinds among their bases.
 
-    Attributes:
-      inner_argument: name of the argument that is the inner optimizer.
+    The last one in the order of the bases counts: a class is derived from the public class first,
+    and then from the implementation that it is to have instead of that of the public class.
     """
 
-    inner_argument: str
-    _family: Any = None
-    _public: Any = None
+    def mro(cls) -> List[Any]:
+        """Returns the usual order, with the last implementation where the first one would be."""
+        order = type.mro(cls)
+        implementations = [each for each in order if "_is_implementation" in vars(each)]
+        if len(implementations) < 2:
+            return order
+        own = implementations[-1].__mro__
+        others = {base for each in implementations[:-1] for base in each.__mro__} - {object}
+        place = order.index(implementations[0])
+        before = [each for each in order[:place] if each not in own]
+        after = [each for each in order[place:] if each not in own and each not in others]
+        # What is derived from `object` alone may stand anywhere, but not behind it.
+        return [*before, *own[:-1], *after, object]
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        return _signature(cls)  # and not that of `__call__`
+        # Not that of `__call__`.
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Makes an instance for the inner optimizer among the arguments."""
-        if cls._family is None:
-            cls = concrete_class(cls, check_inner(_find_inner(cls, args, kwargs)))
+        """Makes an instance, whatever the constructor of a subclass takes.
+
+        From TensorFlow 2.9 on the metaclass of the installed classes wants the inner optimizer.
+        """
         return type.__call__(cls, *args, **kwargs)
 
 
-def _signature(cls: Any) -> inspect.Signature:
-    signature = inspect.signature(cls.__init__)
-    return signature.replace(parameters=list(signature.parameters.values())[1:])
+def implementation(family: KerasFamily) -> Any:
+    """Returns the class that holds all there is for the optimizers of `family`."""
+    if family not in _implementations:
+        _implementations[family] = _implement(family)
+    return _implementations[family]
 
 
-def _find_inner(cls: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
-    # The constructor of a user's subclass may have other names, in another order.
-    for candidate in (*args, *kwargs.values()):
-        if keras_family(candidate) is not None:
-            return candidate
-    return _signature(cls).bind(*args, **kwargs).arguments.get(cls.inner_argument)
+def _implement(family: KerasFamily) -> Any:
+    wrapper: Any = WRAPPERS[family.kind]
+    bases: Tuple[Any, ...] = (wrapper,)
+    for each in (family.installed_class, family.base):
+        if each is not None and not any(issubclass(base, each) for base in bases):
+            bases += (each,)
+    namespace: Dict[str, Any] = {} if family.kind == "keras3" else forwards(family.base, bases)
+    namespace.update(_family=family, _is_implementation=True, _class_for=classmethod(_class_for))
+    namespace.update(__doc__=wrapper.__doc__, __module__=__name__)
+    several = any(isinstance(each, type) and "__call__" in _methods(type(each)) for each in bases)
+    first = (OneKind,) if several else ()
+    name = wrapper.__name__.replace("Wrapper", "Implementation")
+    return _metaclass_of(bases, first)(name, bases, namespace)
 
 
-def concrete_class(public: Any, family: KerasFamily) -> Any:
-    """Returns the class of `public` over the optimizers of `family`.
-
-    Args:
-      public: a public class, or a subclass that a user made of one.
-      family: that of the inner optimizer.
-    """
-    key = (public, family.kind, family.base)
-    if key not in _concrete:
-        _concrete[key] = _build(public, family)
-    return _concrete[key]
+def _methods(metaclass: Any) -> List[str]:
+    return [name for each in metaclass.__mro__ if each is not type for name in vars(each)]
 
 
-def _build(public: Any, family: KerasFamily) -> Any:
-    module: Any = importlib.import_module("tf_lossscale._keras." + _BEHAVIOURS[family.kind])
-    bases: Tuple[Any, ...]
-    parent = public.__bases__[0]
-    if "role" not in vars(public):  # a user's subclass
-        bases = (public, concrete_class(parent, family))
-        return _new_class(public.__name__, bases, {}, public, family)
-    if public.role == "experimental":
-        bases = (public, concrete_class(parent, family))
-        known = family.installed_experimental
+def _metaclass_of(bases: Sequence[Any], first: Tuple[Any, ...] = ()) -> Any:
+    """Returns the metaclass, or a new one, that those of all bases are bases of."""
+    all_of_them: List[Any] = list(first)
+    for base in bases:
+        all_of_them += [each for each in type(base).__mro__ if each not in all_of_them]
+    most_derived = tuple(
+        each
+        for each in all_of_them
+        if not any(other is not each and issubclass(other, each) for other in all_of_them)
+    )
+    if len(most_derived) == 1:
+        return most_derived[0]
+    if most_derived not in _metaclasses:
+        _metaclasses[most_derived] = type("OneKind", most_derived, {})
+    return _metaclasses[most_derived]
+
+
+def _class_for(cls: Any, family: KerasFamily) -> Any:
+    """Returns the class of an instance over an optimizer of `family`, when `cls` is called."""
+    public = vars(cls).get("_derived_from", cls)
+    name = _name(public, family)
+    if public._family == family and public.__name__ == name:
+        return public
+    key = (public, family)
+    if key not in _derived:
+        _derived[key] = _derive(public, family, name)
+    return _derived[key]
+
+
+def _name(cls: Any, family: KerasFamily) -> str:
+    """Returns the name of the class of an instance, which model files hold."""
+    if "role" not in vars(cls):
+        return str(cls.__name__)  # a user's own class
+    return family.installed_name(cls.role)
+
+
+def _derive(public: Any, family: KerasFamily, name: str) -> Any:
+    bases = (public,) if public._family == family else (public, implementation(family))
+    body = {
+        "_derived_from": public,
+        "__doc__": public.__doc__,
+        "__module__": public.__module__,
+        "__qualname__": name if "role" in vars(public) else public.__qualname__,
+    }
+    if "role" in vars(public):  # without the detour of `_dispatch_unbound_calls`
+        own = implementation(family)
+        body.update((each, inspect.getattr_static(own, each)) for each in _METHODS)
+    cls = _metaclass_of(bases, (OneKind,))(name, bases, body)
+    root = _root_of(public)
+    if public._family != family:
+        _dispatch_unbound_calls(root)
+    if "role" in vars(public):
+        register_loss_scale_optimizer(family.package, root)
+        serialize_as(family, cls, name)
     else:
-        bases = (module.Behaviour, public)
-        known = family.installed_final or family.installed_experimental
-    if known is not None and not any(issubclass(base, known) for base in bases):
-        bases += (known,)
-    if not any(issubclass(base, family.base) for base in bases):
-        bases += (family.base,)
-    names = module.class_names(family)
-    register_loss_scale_optimizer(family.package, _root_of(public))
-    namespace = {} if public.role == "experimental" else module.namespace(family, bases)
-    return _new_class(names[public.role], bases, namespace, public, family)
+        share_registration(family.keras, public, cls)
+    return cls
 
 
 def _root_of(public: Any) -> Any:
-    return next(each for each in public.__mro__ if getattr(each, "role", None) == "final")
+    return next(each for each in public.__mro__ if vars(each).get("role") == "final")
 
 
-def _new_class(
-    name: str, bases: Tuple[Any, ...], namespace: Dict[str, Any], public: Any, family: KerasFamily
-) -> Any:
-    metaclasses: list = []
-    for base in bases:
-        for metaclass in type(base).__mro__:
-            if metaclass not in metaclasses:
-                metaclasses.append(metaclass)
-    most_derived = tuple(
-        each
-        for each in metaclasses
-        if not any(other is not each and issubclass(other, each) for other in metaclasses)
-    )
-    metaclass = most_derived[0]
-    if len(most_derived) > 1:
-        metaclass = type("PublicClass", most_derived, {})
-    body = dict(namespace, _family=family, _public=public, __doc__=public.__doc__)
-    body["__qualname__"] = name
-    # Keras writes the module and the name of a class into model files. With those of its own class,
-    # that one can read what ours wrote, in a process that knows nothing of ours.
-    known = family.installed_final or family.installed_experimental
-    body["__module__"] = known.__module__ if "role" in vars(public) else public.__module__
-    return metaclass(name, bases, body)
+def _dispatch_unbound_calls(public: Any) -> None:
+    """Lets `LossScaleOptimizer.apply_gradients(optimizer, ...)` work for each kind of optimizer."""
+    for name in _METHODS:
+        if name not in vars(public):
+            setattr(public, name, _dispatcher(public, name))
+
+
+_METHODS = (
+    "apply_gradients",
+    "get_config",
+    "get_scaled_loss",
+    "get_unscaled_gradients",
+    "minimize",
+)
+
+
+def _dispatcher(public: Any, name: str) -> Any:
+    @functools.wraps(getattr(public, name))
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(super(public, self), name)(*args, **kwargs)
+
+    return not_converted(method)
+
+
+def serialized_like_the_installed(cls: Any) -> Any:
+    """Gives a public class the name that the installed one has in model files.
+
+    Args:
+      cls: the public class.
+
+    Returns:
+      The class itself.
+    """
+    family: KerasFamily = cls._family
+    if family.kind != "new":  # there an instance is of a derived class, as that of the original
+        cls.__name__ = family.installed_name(cls.role)
+        serialize_as(family, cls, cls.__name__)
+    elif cls.role == "final":
+        _dispatch_unbound_calls(cls)
+    return cls
+
+
+def with_installed_experimental(public: Any) -> Any:
+    """Returns `public`, or a subclass of it that is one of the installed experimental class too."""
+    installed = public._family.installed_experimental
+    if installed is None or issubclass(public, installed):
+        return public
+    bases = (public, installed)
+    body = {"__doc__": public.__doc__, "__module__": __name__}
+    return _metaclass_of(bases)("LossScaleOptimizer", bases, body)

@@ -56,7 +56,7 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
     """Makes an optimizer of `cls` from a configuration of any version.
 
     Args:
-      cls: a public class, or one of its concrete classes.
+      cls: a class of ours, or a subclass of one.
       config: `{"inner_optimizer", "dynamic", "initial_scale", "dynamic_growth_steps"}`, or
         `{"optimizer", "loss_scale"}` of TensorFlow 2.0 to 2.3. It is not changed.
       custom_objects: name to class, for the inner optimizer.
@@ -64,17 +64,16 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
     config = copy.deepcopy(config)
     serialized = config["inner_optimizer"] if "inner_optimizer" in config else config["optimizer"]
     inner = _inner(cls, serialized, custom_objects)
-    # The inner optimizer decides anew which concrete class it is.
-    public = cls if cls._family is None else cls._public
-    if public.role == "final":
-        return public(inner, **_final_arguments(config))
-    return public(inner, _experimental_argument(config))
+    # The inner optimizer decides anew which class the instance is of.
+    if cls.role == "final":
+        return cls(inner, **_final_arguments(config))
+    return cls(inner, _experimental_argument(config))
 
 
 def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) -> Any:
     if not isinstance(serialized, dict):
         return serialized  # Keras has made it already
-    family = cls._family
+    family = cls._family if cls._is_of_one_kind() else None
     keras = _keras_for(serialized) if family is None else family.keras
     if hasattr(keras, "Operation"):  # Keras 3
         return deserialize_optimizer(keras, for_keras_3(serialized), custom_objects, False)

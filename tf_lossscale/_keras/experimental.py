@@ -1,14 +1,21 @@
 """`tf.keras.mixed_precision.experimental.LossScaleOptimizer` of TensorFlow 2.8, on every Keras."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tf_lossscale._keras.arguments import check_inner, experimental_loss_scale, mark_wrapped
-from tf_lossscale._keras.final import LossScaleOptimizer as FinalLossScaleOptimizer
+from tf_lossscale._keras.arguments import check_inner, experimental_loss_scale
+from tf_lossscale._keras.classes import serialized_like_the_installed, with_installed_experimental
+from tf_lossscale._keras.final import LossScaleOptimizer as _Final
+
+if TYPE_CHECKING:
+    _Base = _Final
+else:
+    _Base = with_installed_experimental(_Final)
 
 __all__ = ["LossScaleOptimizer"]
 
 
-class LossScaleOptimizer(FinalLossScaleOptimizer):
+@serialized_like_the_installed
+class LossScaleOptimizer(_Base):
     """The optimizer with loss scaling as TensorFlow 1.14 to 2.8 had it, on every Keras.
 
     Stands for `tf.keras.mixed_precision.experimental.LossScaleOptimizer`, TensorFlow 2.8, which is
@@ -28,10 +35,7 @@ class LossScaleOptimizer(FinalLossScaleOptimizer):
     """
 
     role = "experimental"
-    inner_argument = "optimizer"
 
     def __init__(self, optimizer: Any, loss_scale: Any) -> None:
-        check_inner(optimizer)
-        scale = experimental_loss_scale(loss_scale)
-        self._set_up(optimizer, scale)
-        mark_wrapped(optimizer)
+        family = check_inner(optimizer)
+        self._wrap(optimizer, family, experimental_loss_scale(loss_scale))

@@ -1,16 +1,21 @@
 """`tf.keras.mixed_precision.LossScaleOptimizer` of TensorFlow 2.4, on every Keras."""
 
-from typing import Any, Dict, Optional
+from typing import TYPE_CHECKING
 
-from tf_lossscale._keras.arguments import check_inner, final_loss_scale, mark_wrapped
-from tf_lossscale._keras.classes import PublicClass
-from tf_lossscale._keras.config import from_config
+from tf_lossscale._keras.classes import implementation, serialized_like_the_installed
 from tf_lossscale._keras.registration import register_with_every_keras
+from tf_lossscale._versions import default_family
+
+if TYPE_CHECKING:
+    from tf_lossscale._keras.legacy import OptimizerV2Wrapper as _Implementation
+else:
+    _Implementation = implementation(default_family())
 
 __all__ = ["LossScaleOptimizer"]
 
 
-class LossScaleOptimizer(metaclass=PublicClass):
+@serialized_like_the_installed
+class LossScaleOptimizer(_Implementation):
     """An optimizer that applies loss scaling, to keep small float16 gradients from becoming zero.
 
     Stands for `tf.keras.mixed_precision.LossScaleOptimizer` as TensorFlow 2.4 documents it, for
@@ -43,37 +48,6 @@ class LossScaleOptimizer(metaclass=PublicClass):
     """
 
     role = "final"
-    inner_argument = "inner_optimizer"
-
-    def __init__(
-        self,
-        inner_optimizer: Any,
-        dynamic: bool = True,
-        initial_scale: Optional[float] = None,
-        dynamic_growth_steps: Optional[int] = None,
-    ) -> None:
-        check_inner(inner_optimizer)
-        scale = final_loss_scale(dynamic, initial_scale, dynamic_growth_steps)
-        self._set_up(inner_optimizer, scale)
-        mark_wrapped(inner_optimizer)
-
-    def _set_up(self, inner: Any, loss_scale: Any) -> None:
-        raise NotImplementedError("the concrete class for each Keras does this")
-
-    @classmethod
-    def from_config(
-        cls, config: Dict[str, Any], custom_objects: Optional[Dict[str, Any]] = None
-    ) -> Any:
-        """Makes an optimizer from what `get_config` returned, of any version.
-
-        Args:
-          config: the configuration; it is not changed.
-          custom_objects: name to class, for inner optimizers that Keras does not know.
-
-        Raises:
-          ValueError: the configuration names a loss scale that only older classes can have.
-        """
-        return from_config(cls, config, custom_objects)
 
 
 register_with_every_keras(LossScaleOptimizer)

@@ -1,11 +1,12 @@
 """The wrapper of Keras 3 optimizers: Keras 2's methods and rules on Keras 3's class."""
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
 from tf_lossscale._keras.calls import ScalingCalls
 from tf_lossscale._keras.config import to_config
+from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._keras.keras3_options import OPTIONS, InnerOption
 from tf_lossscale._keras.state import Keras3State
 from tf_lossscale._keras.steps import Hidden, step, summed
@@ -15,7 +16,6 @@ from tf_lossscale._replicas import replica_count
 from tf_lossscale._scaling import scale_loss, unscale_gradients
 from tf_lossscale._step import as_pairs
 from tf_lossscale._versions import (
-    KerasFamily,
     keras_3_can_be_given_sums,
     keras_3_is_given_sums,
     keras_3_takes_sums,
@@ -23,21 +23,28 @@ from tf_lossscale._versions import (
     tf,
 )
 
-__all__ = ["Behaviour", "class_names", "namespace"]
+__all__ = ["Keras3Wrapper"]
 
 LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
-class Behaviour:
+class Keras3Wrapper(Constructor):
     """Steps of a Keras 3 optimizer, by Keras 2's rules.
 
     `apply` takes scaled gradients, as `fit` gives them; `apply_gradients` takes unscaled ones, as a
     Keras 2 loop gives them, unless the loss was scaled with Keras 3's `scale_loss`.
     """
 
-    inner_optimizer: Any
-    initial_scale: float
-    dynamic_growth_steps: Optional[int]
+    # What it has of the installed class, which is its base.
+    built: bool
+    variables: List[Any]
+    add_variable: Callable[..., Any]
+    dynamic_scale: Any
+    step_counter: Any
+    name: str
+    _overwrite_variable_with_gradient: Callable[[Any], bool]
+    _trainable_variables: List[Any]
+
     _forwards_options: bool
     _waiting_weights: Optional[List[Any]] = None
     _state: Keras3State
@@ -47,8 +54,8 @@ class Behaviour:
         fixed = isinstance(loss_scale, float)
         initial = loss_scale if fixed else loss_scale.initial_loss_scale
         self._check(initial)
-        own: Any = self
-        own._family.installed_final.__init__(
+        installed: Any = self._family.installed_final
+        installed.__init__(
             self,
             inner,
             initial_scale=initial,
@@ -57,16 +64,16 @@ class Behaviour:
         )
         # At once, and not at the first step, so that no function is traced with a constant scale.
         # The order is the installed class's, and so is the layout of its files.
-        own.step_counter = own.add_variable(
+        self.step_counter = self.add_variable(
             shape=(), dtype="int", initializer="zeros", aggregation="none", name="step_counter"
         )
-        own.dynamic_scale = own.add_variable(
+        self.dynamic_scale = self.add_variable(
             shape=(), dtype="float32", initializer="ones", aggregation="none", name="dynamic_scale"
         )
-        own.dynamic_scale.assign(initial if fixed else loss_scale())
+        self.dynamic_scale.assign(initial if fixed else loss_scale())
         if not fixed:
-            own.step_counter.assign(loss_scale._num_good_steps)
-        self._state = Keras3State(own)
+            self.step_counter.assign(loss_scale._num_good_steps)
+        self._state = Keras3State(self)
         self._calls = ScalingCalls()
         self._forwards_options = True
 
@@ -83,29 +90,78 @@ class Behaviour:
         Args:
           var_list: the variables that gradients will be applied to.
         """
-        own: Any = self
         if not var_list:
             return  # reading an HDF5 file, Keras asks for this before it knows the variables
         if not self.inner_optimizer.built:
             self.inner_optimizer.build(var_list)
         self._forwards_options = False
         try:
-            own._family.base.build(self, var_list)
+            self._family.base.build(self, var_list)
         finally:
             self._forwards_options = True
         if self._waiting_weights:
             self.set_weights(self.__dict__.pop("_waiting_weights"))
 
     @property
+    def iterations(self) -> Any:
+        """The variable that counts steps, skipped ones too."""
+        return self.inner_optimizer.iterations
+
+    @property
+    def learning_rate(self) -> Any:
+        """The learning rate of the inner optimizer."""
+        return self.inner_optimizer.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        self.inner_optimizer.learning_rate = value
+
+    # Attributes of the installed class, which its constructor sets.
+
+    @property
+    def inner_optimizer(self) -> Any:
+        """The optimizer that this one wraps."""
+        return self._stored("inner_optimizer")
+
+    @inner_optimizer.setter
+    def inner_optimizer(self, value: Any) -> None:
+        self.__dict__["inner_optimizer"] = value
+
+    @property
+    def initial_scale(self) -> float:
+        """The loss scale that it began with."""
+        scale: float = self._stored("initial_scale")
+        return scale
+
+    @initial_scale.setter
+    def initial_scale(self, value: float) -> None:
+        self.__dict__["initial_scale"] = value
+
+    @property
+    def dynamic_growth_steps(self) -> Optional[int]:
+        """Finite steps in a row before the loss scale doubles; None if it is fixed."""
+        steps: Optional[int] = self._stored("dynamic_growth_steps")
+        return steps
+
+    @dynamic_growth_steps.setter
+    def dynamic_growth_steps(self, value: Optional[int]) -> None:
+        self.__dict__["dynamic_growth_steps"] = value
+
+    def _stored(self, name: str) -> Any:
+        try:
+            return self.__dict__[name]
+        except KeyError:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(message) from None
+
+    @property
     def weights(self) -> List[Any]:
         """The variables, under Keras 2's name."""
-        own: Any = self
-        return list(own.variables)
+        return list(self.variables)
 
     def get_weights(self) -> List[Any]:
         """Returns the values of `variables`, as NumPy arrays."""
-        own: Any = self
-        return [variable.numpy() for variable in own.variables]
+        return [variable.numpy() for variable in self.variables]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Sets the variables of this and of the inner optimizer, as far as they are made.
@@ -115,11 +171,10 @@ class Behaviour:
         Args:
           weights: arrays in the order of `variables`.
         """
-        own: Any = self
-        variables = own.variables
+        variables = self.variables
         for variable, value in zip(variables, weights):
             variable.assign(value)
-        if len(weights) > len(variables) and not own.built:
+        if len(weights) > len(variables) and not self.built:
             # Copies: what Keras reads from an HDF5 file is gone when it closes the file.
             self.__dict__["_waiting_weights"] = [np.array(each) for each in weights]
 
@@ -141,13 +196,11 @@ class Behaviour:
     @property
     def lr(self) -> Any:
         """The learning rate of the inner optimizer."""
-        own: Any = self
-        return own.learning_rate
+        return self.learning_rate
 
     @lr.setter
     def lr(self, value: Any) -> None:
-        own: Any = self
-        own.learning_rate = value
+        self.learning_rate = value
 
     @not_converted
     def get_scaled_loss(self, loss: Any) -> Any:
@@ -234,15 +287,14 @@ class Behaviour:
         if pairs:
             pairs = as_pairs(pairs, type(self).__name__)
         gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
-        own: Any = self
         if scaled and not summed_by_caller and all(each is not None for each in gradients):
             # As Keras 3 itself does, so that an override of `apply` is what `fit` calls.
             self._calls.note("scale_loss")
-            own.apply(gradients, variables)
+            self.apply(gradients, variables)
         else:
             unscaled = self._unscaled(gradients) if scaled else gradients
             self._apply_all(unscaled, variables, summed_by_caller)
-        return own.iterations
+        return self.iterations
 
     @not_converted
     def apply(self, grads: Sequence[Any], trainable_variables: Optional[Any] = None) -> None:
@@ -257,21 +309,20 @@ class Behaviour:
           ValueError: there is no gradient, or it is not called in a replica context.
         """
         self._calls.check_apply()
-        own: Any = self
         if trainable_variables is None:
-            if not own.built:
+            if not self.built:
                 raise ValueError(
                     "apply() without variables needs an optimizer that is built: pass the "
                     "variables, or call build(variables) first."
                 )
-            trainable_variables = own._trainable_variables
+            trainable_variables = self._trainable_variables
         variables = list(trainable_variables)
         if len(variables) != len(grads):
             raise ValueError(
                 f"apply() was given {len(grads)} gradients for {len(variables)} variables."
             )
         gradients = [
-            gradient if own._overwrite_variable_with_gradient(variable) else unscaled
+            gradient if self._overwrite_variable_with_gradient(variable) else unscaled
             for gradient, unscaled, variable in zip(grads, self._unscaled(grads), variables)
         ]
         self._apply_all(gradients, variables)
@@ -285,8 +336,7 @@ class Behaviour:
             raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
         if replica_count() == 1 or (aggregate and not skip):
             return False
-        own: Any = self
-        if keras_3_can_be_given_sums(own._family, self.inner_optimizer):
+        if keras_3_can_be_given_sums(self._family, self.inner_optimizer):
             return True
         raise ValueError(
             f"{type(self.inner_optimizer).__name__} of Keras 3 adds the gradients of all replicas "
@@ -303,8 +353,7 @@ class Behaviour:
                 "`strategy.run` runs."
             )
         refuse_unsupported()
-        own: Any = self
-        if variables and not own.built:
+        if variables and not self.built:
             with tf.init_scope():
                 self.build(variables)
         if gradients:
@@ -313,11 +362,11 @@ class Behaviour:
         rest = Hidden(variables, None, not summed_by_caller)
         if replica_count() > 1 and tested and not summed_by_caller:
             tested = summed(tested)
-            if keras_3_takes_sums(own._family, self.inner_optimizer, variables):
+            if keras_3_takes_sums(self._family, self.inner_optimizer, variables):
                 sums = iter(tested)
                 gradients = [None if each is None else next(sums) for each in gradients]
                 rest.aggregate = False
-        check = late_check(own._family, self.inner_optimizer)
+        check = late_check(self._family, self.inner_optimizer)
         step(
             self._state,
             self._count,
@@ -370,14 +419,4 @@ class Behaviour:
 
 
 for _name in OPTIONS:
-    setattr(Behaviour, _name, InnerOption(_name))
-
-
-def class_names(family: KerasFamily) -> Dict[str, str]:
-    """Returns the names under which Keras serializes the classes."""
-    return {"final": "LossScaleOptimizer", "experimental": "LossScaleOptimizer"}
-
-
-def namespace(family: KerasFamily, own: Sequence[Any]) -> Dict[str, Any]:
-    """Returns what the concrete class holds beside its bases."""
-    return {}
+    setattr(Keras3Wrapper, _name, InnerOption(_name))

@@ -1,11 +1,11 @@
 """The wrapper of Keras 2 `OptimizerV2` optimizers."""
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 from tf_lossscale._gradient_sums import sums_for_replica
 from tf_lossscale._keras.steps import Hidden
 from tf_lossscale._keras.transformed import late_check
-from tf_lossscale._keras.wrapper import Keras2Wrapper, forwards
+from tf_lossscale._keras.wrapper import DelegatingWrapper
 from tf_lossscale._replicas import replica_count
 from tf_lossscale._versions import (
     LEGACY_AGGREGATES_ALWAYS,
@@ -13,7 +13,6 @@ from tf_lossscale._versions import (
     LEGACY_CLIPS_WHEN_APPLIED,
     LEGACY_COMPUTES_WITH_TAPE,
     LEGACY_KEEPS_INNER_APART,
-    KerasFamily,
     TrackableReference,
     aggregate_gradients,
     already_summed,
@@ -28,14 +27,13 @@ from tf_lossscale._versions import (
     tf1,
 )
 
-__all__ = ["Behaviour", "class_names", "namespace"]
+__all__ = ["OptimizerV2Wrapper"]
 
 
-class Behaviour(Keras2Wrapper):
+class OptimizerV2Wrapper(DelegatingWrapper):
     """Steps of an `OptimizerV2`, eager and in graphs."""
 
     _HAS_AGGREGATE_GRAD = True
-    _family: KerasFamily
 
     def _set_up(self, inner: Any, loss_scale: Any) -> None:
         super()._set_up(inner, loss_scale)
@@ -224,15 +222,3 @@ class Behaviour(Keras2Wrapper):
         if LEGACY_KEEPS_INNER_APART and asked_by_checkpoint("get_slot_names", self):
             return []  # they are saved with the inner optimizer
         return self._optimizer.get_slot_names()
-
-
-def class_names(family: KerasFamily) -> Dict[str, str]:
-    """Returns the names under which Keras serializes the classes."""
-    experimental = family.installed_experimental
-    name = "LossScaleOptimizer" if experimental is None else experimental.__name__
-    return {"final": "LossScaleOptimizer", "experimental": name}
-
-
-def namespace(family: KerasFamily, own: Sequence[Any]) -> Dict[str, Any]:
-    """Returns what the concrete class holds beside its bases."""
-    return forwards(family.base, own)

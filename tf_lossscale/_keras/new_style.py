@@ -1,20 +1,18 @@
 """The wrapper of Keras 2's newer optimizers, TensorFlow 2.11 and later."""
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 from tf_lossscale._keras.steps import Hidden
 from tf_lossscale._keras.transformed import late_check
-from tf_lossscale._keras.wrapper import Keras2Wrapper, forwards
+from tf_lossscale._keras.wrapper import DelegatingWrapper
 from tf_lossscale._replicas import replica_count
-from tf_lossscale._versions import KerasFamily, not_converted, overrides, tf
+from tf_lossscale._versions import not_converted, overrides, tf
 
-__all__ = ["Behaviour", "class_names", "namespace"]
+__all__ = ["Keras2Wrapper"]
 
 
-class Behaviour(Keras2Wrapper):
+class Keras2Wrapper(DelegatingWrapper):
     """Steps of a newer Keras 2 optimizer, eager and in functions."""
-
-    _family: KerasFamily
 
     @not_converted
     def compute_gradients(
@@ -91,13 +89,3 @@ class Behaviour(Keras2Wrapper):
             self._optimizer.apply_gradients(
                 list(zip(gradients, rest.variables)), skip_gradients_aggregation=True
             )
-
-
-def class_names(family: KerasFamily) -> Dict[str, str]:
-    """Returns the names under which Keras serializes the classes."""
-    return {"final": "LossScaleOptimizerV3", "experimental": "LossScaleOptimizerV3"}
-
-
-def namespace(family: KerasFamily, own: Sequence[Any]) -> Dict[str, Any]:
-    """Returns what the concrete class holds beside its bases."""
-    return forwards(family.base, own)

@@ -3,6 +3,7 @@
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._keras.config import to_config
+from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import step
 from tf_lossscale._keras.strategies import refuse_unsupported
@@ -17,7 +18,7 @@ from tf_lossscale._versions import (
     tf,
 )
 
-__all__ = ["Forward", "Keras2Wrapper", "forwards"]
+__all__ = ["DelegatingWrapper", "Forward", "forwards"]
 
 
 class Forward:
@@ -62,6 +63,9 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
         name: value
         for name, value in vars(Trackable).items()
         if name in delegated
+        # A checkpoint looks for these in the dictionaries of classes: they are for those that have
+        # tensors of their own.
+        and name not in ("_restore_from_tensors", "_serialize_to_tensors")
         and not (name.startswith("__") and name.endswith("__"))
         and name not in ours
     }
@@ -78,7 +82,7 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
     return dict(trackable, **forwarded)
 
 
-class Keras2Wrapper:
+class DelegatingWrapper(Constructor):
     """The API of the final class, over an inner optimizer of Keras 2.
 
     Names that are not its own are looked up on the inner optimizer, and set there if they exist.

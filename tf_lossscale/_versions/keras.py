@@ -5,13 +5,14 @@ import importlib
 import sys
 from typing import Any, List, NamedTuple, Optional, Tuple
 
-from tf_lossscale._versions.base import TF_VERSION, original, tf
+from tf_lossscale._versions.base import TF_VERSION, first_module, original, tf
 
 __all__ = [
     "KERAS_PACKAGES",
     "WRAPPERS_ARE_MARKED",
     "KerasFamily",
     "calling_keras",
+    "default_family",
     "deserialize_optimizer",
     "is_keras_object",
     "keras_family",
@@ -20,6 +21,8 @@ __all__ = [
     "loaded_keras_packages",
     "policy_of_layer",
     "register_loss_scale_optimizer",
+    "serialize_as",
+    "share_registration",
 ]
 
 # The packages that hold a Keras of this TensorFlow.
@@ -103,6 +106,27 @@ class KerasFamily(NamedTuple):
         return original(self.keras.mixed_precision, "LossScaleOptimizer")
 
     @property
+    def installed_class(self) -> Optional[Any]:
+        """The installed class over this kind of optimizer, which Keras itself looks for."""
+        final = self.installed_final
+        if final is None:
+            return self.installed_experimental
+        # From TensorFlow 2.9 on the public name of Keras 2 is a common base of two private classes.
+        private = "LossScaleOptimizerV3" if self.kind == "new" else "LossScaleOptimizer"
+        return getattr(sys.modules[final.__module__], private)
+
+    def installed_name(self, role: str) -> str:
+        """Returns the name of the installed class in model files.
+
+        Args:
+          role: "final" or "experimental".
+        """
+        experimental = self.installed_experimental if role == "experimental" else None
+        if experimental is not None:
+            return str(experimental.__name__)
+        return "LossScaleOptimizerV3" if self.kind == "new" else "LossScaleOptimizer"
+
+    @property
     def installed_experimental(self) -> Optional[Any]:
         """The installed experimental class; None after TensorFlow 2.8."""
         experimental = getattr(self.keras.mixed_precision, "experimental", None)
@@ -116,7 +140,11 @@ def keras_family(optimizer: Any) -> "Optional[KerasFamily]":
     Keras optimizer. The private names are those of the base classes; the public ones move between
     `keras.optimizers` and `keras.optimizers.legacy`, and importing one would load a Keras.
     """
-    for base in type(optimizer).__mro__:
+    return _family_of_class(type(optimizer))
+
+
+def _family_of_class(cls: Any) -> "Optional[KerasFamily]":
+    for base in cls.__mro__:
         package = _keras_package(base.__module__)
         if package is None:
             continue
@@ -126,6 +154,21 @@ def keras_family(optimizer: Any) -> "Optional[KerasFamily]":
             is_3 = getattr(sys.modules[package], "__version__", "2").startswith("3")
             return KerasFamily("keras3" if is_3 else "new", package, base)
     return None
+
+
+def default_family() -> KerasFamily:
+    """Returns what is known of the optimizers of `tf.keras`, or of the Keras that there is."""
+    kerases = [lambda: tf.keras, lambda: importlib.import_module("tf_keras")]
+    for find in kerases:
+        # TensorFlow 2.16 and later has no `tf.keras` where the package that it wants is missing.
+        with contextlib.suppress(AttributeError, ImportError):
+            family = _family_of_class(find().optimizers.Optimizer)
+            if family is not None:
+                return family
+    raise ImportError(
+        "There is no Keras for the loss-scale optimizer: `pip install keras`, or `pip install "
+        "tf-keras` for Keras 2 on TensorFlow 2.16 and later."
+    )
 
 
 def calling_keras() -> Optional[Any]:
@@ -180,6 +223,66 @@ def register_loss_scale_optimizer(package: str, cls: Any) -> None:
     for name in names:
         known.setdefault(name, cls)
         known.setdefault(name.lower(), cls)
+    if TF_VERSION >= (2, 12):
+        _read_as(original(KerasFamily("", package, None).keras.mixed_precision, names[0]), cls)
+
+
+def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
+    """Has model files name `cls` as they name the installed class, by module and name.
+
+    So that the installed class can read what ours wrote, in a process that knows nothing of ours.
+    Files of TensorFlow 2.12 and later hold the module. What Keras writes for a class of its API is
+    the name it is exported under; there is no public way to export a class.
+
+    Args:
+      family: that of its inner optimizers.
+      cls: the class.
+      name: the name of the installed class.
+    """
+    installed = family.installed_class
+    if TF_VERSION < (2, 12) or installed is None:
+        return
+    exported = installed.__module__ + "." + name
+    if family.kind == "keras3":
+        api = importlib.import_module(family.package + ".src.api_export")
+        api.REGISTERED_OBJS_TO_NAMES[cls] = exported
+    else:
+        cls._keras_api_names = (exported,)
+
+
+def _read_as(installed: Any, cls: Any) -> None:
+    """Lets one Keras find `cls` where a file names the installed class as `serialize_as` has it."""
+    module = installed.__module__
+    if hasattr(sys.modules[module.split(".")[0]], "Operation"):  # Keras 3
+        symbols = importlib.import_module(module.split(".")[0] + ".src.api_export")
+        known = symbols.REGISTERED_NAMES_TO_OBJS
+    else:
+        known = first_module("tensorflow.python.util.tf_export")._NAME_TO_SYMBOL_MAPPING
+    for name in ("LossScaleOptimizer", "LossScaleOptimizerV3"):
+        known.setdefault(module + "." + name, cls)
+        known.setdefault(module + "." + name.lower(), cls)  # as `optimizers.deserialize` spells it
+
+
+def share_registration(keras: Any, registered: Any, cls: Any) -> None:
+    """Serializes `cls` under the name that another class was registered with, if it was.
+
+    Args:
+      keras: the Keras.
+      registered: what `@register_keras_serializable` may have decorated.
+      cls: the class that its instances may be of.
+    """
+    register = getattr(keras.utils, "register_keras_serializable", None)  # TensorFlow 2.0 has it
+    if register is None:
+        return
+    full_name = keras.utils.get_registered_name(registered)
+    package, separator, name = full_name.partition(">")
+    if not separator:
+        return
+    # It takes no name twice, and files are to be read as what the user registered.
+    known = keras.utils.get_custom_objects()
+    kept = known.pop(full_name)
+    register(package, name)(cls)
+    known[full_name] = kept
 
 
 def policy_of_layer(layer: Any) -> Any:

@@ -7,6 +7,7 @@ Ours gets back at least what the original got. The originals that are installed 
 
 import contextlib
 import glob
+import importlib
 import os
 import tarfile
 from typing import Any, Dict, Iterator, List, Tuple
@@ -146,16 +147,21 @@ def test_weights_and_checkpoints_hold_everything(subject: Any, form: str, size: 
 @contextlib.contextmanager
 def registered(subject: recorded.Subject) -> Iterator[None]:
     """Ours is registered under the names in the files; without that, Keras takes its own class."""
-    registry = subject.kind.keras.utils.get_custom_objects()
-    before = dict(registry)
+    registries = [subject.kind.keras.utils.get_custom_objects()]
+    if subject.kind.name != "keras3" and recorded.TF >= (2, 12):
+        tf_export = importlib.import_module("tensorflow.python.util.tf_export")
+        registries.append(tf_export._NAME_TO_SYMBOL_MAPPING)  # where a file names the module
+    before = [dict(each) for each in registries]
     if subject.who == "original":
-        for name in before:
-            if name.lower().startswith("lossscaleoptimizer"):
-                del registry[name]
+        for registry in registries:
+            for name in list(registry):
+                if name.rpartition(".")[2].lower().startswith("lossscaleoptimizer"):
+                    del registry[name]
     try:
         yield
     finally:
-        registry.update(before)
+        for registry, earlier in zip(registries, before):
+            registry.update(earlier)
 
 
 def load_model(subject: recorded.Subject, path: str) -> Any:

@@ -1,0 +1,47 @@
+"""Keras's own `isinstance` tests find in ours what they look for, in graph mode, too.
+
+From TensorFlow 2.11 on Keras has two loss-scale classes, and looks for either of them by name: in
+graph-mode `compile` and `fit`, in `convert_to_legacy_optimizer` and in `model_to_estimator`.
+"""
+
+import os
+from typing import Any, Dict, List
+
+import processes
+import pytest
+import recorded
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "graph_keras.py")
+
+KINDS: List[str] = [each.name for each in recorded.kinds() if each.name != "keras3"]
+TWO_CLASSES = recorded.TF >= (2, 11) and bool(KINDS)
+
+pytestmark = pytest.mark.skipif(not TWO_CLASSES, reason="Keras has one such class, or Keras 3")
+
+
+@pytest.fixture(scope="module")
+def results() -> Dict[str, Any]:
+    # The originals first: a class of ours that is named is what Keras reads from then on.
+    subjects = [f"{who}-final-{kind}" for who in ("original", "ours") for kind in KINDS]
+    found: Dict[str, Any] = processes.run_program(PROGRAM, *subjects, timeout=300)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_trains_as_the_original(kind: str, results: Dict[str, Any]) -> None:
+    theirs, ours = results[f"original-final-{kind}"], results[f"ours-final-{kind}"]
+    assert set(ours) == set(theirs)
+    for what, their in theirs.items():
+        own = ours[what]
+        if kind == "new" and what == "fit":  # Keras wants a legacy optimizer there
+            for each in (own, their):
+                assert each.startswith('ValueError: "optimizer" must be an instance of'), each
+            continue
+        assert not their.pop("ours", False), what
+        if what != "estimator":
+            assert own.pop("ours"), what
+        assert own == their, what
+        assert own.get("weight", 0.75) == 0.75  # 1 without scaling
+    assert set(theirs) >= ({"convert"} if kind == "new" else {"fit"})
+    if recorded.TF < (2, 16):
+        assert "estimator" in theirs

@@ -1,0 +1,580 @@
+"""The public classes are classes: programs that subclass, wrap and copy them run as before.
+
+Each program is run with the original and with ours, over each kind of inner optimizer, and must
+give the same result. What differs on purpose is in `DIFFERENCES`, and in docs/known-differences.md.
+"""
+
+import abc
+import copy
+import inspect
+import os
+import pickle
+import tempfile
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+from recorded import Subject
+
+import tf_lossscale as tfls
+
+SCALE = 64.0
+Program = Callable[[Subject], Any]
+PROGRAMS: Dict[str, Program] = {}
+
+
+def program(function: Program) -> Program:
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+class Difference(NamedTuple):
+    """A difference on purpose.
+
+    Attributes:
+      program: its name.
+      subjects: in which originals.
+      reason: why it is there.
+      ours: what ours gives.
+    """
+
+    program: str
+    subjects: Callable[[Subject], bool]
+    reason: str
+    ours: Any
+
+
+def sgd(subject: Subject) -> Any:
+    return subject.inner("SGD", learning_rate=0.5)
+
+
+def arguments(subject: Subject) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    """What a constructor is given after the inner optimizer."""
+    if subject.api == "experimental":
+        return (subject.dynamic_loss_scale(SCALE, 2000),), {}
+    return (), {"initial_scale": SCALE, "dynamic_growth_steps": 2000}
+
+
+def make(cls: Any, subject: Subject) -> Any:
+    args, kwargs = arguments(subject)
+    return cls(sgd(subject), *args, **kwargs)
+
+
+# From TensorFlow 2.9 on the public name of Keras 2 is no class that can be subclassed: what it
+# returns is of one of two others, which can.
+HIDDEN = recorded.TF >= (2, 9)
+
+
+def base(subject: Subject) -> Any:
+    """The class that a program subclasses."""
+    if HIDDEN and subject.kind.name != "keras3":
+        return type(make(subject.cls, subject))
+    return subject.cls
+
+
+def variable(subject: Subject) -> Any:
+    return recorded.make_variable(subject.kind, 1.0, "v")
+
+
+def step(subject: Subject, optimizer: Any, weight: Any, factor: float = 1.0) -> None:
+    """One step of a loop of the user's own."""
+    source = recorded.gradient_source(weight)
+    with tf.GradientTape() as tape:
+        loss = tf.identity(source) * factor
+        if subject.kind.name == "keras3":
+            loss = optimizer.scale_loss(loss)
+        else:
+            loss = optimizer.get_scaled_loss(loss)
+    gradients = tape.gradient(loss, [source])
+    if subject.kind.name == "keras3":
+        optimizer.apply(gradients, [weight])
+    else:
+        optimizer.apply_gradients(zip(optimizer.get_unscaled_gradients(gradients), [weight]))
+
+
+def trained(subject: Subject, optimizer: Any) -> List[float]:
+    """The weight after a step, after one that overflows, and the loss scale then."""
+    weight = variable(subject)
+    found = []
+    for factor in (1.0, float("inf")):
+        step(subject, optimizer, weight, factor)
+        found.append(recorded.number(weight))
+    scale, _ = subject.scale_and_counter(optimizer)
+    return [*found, recorded.number(scale)]
+
+
+def recording(names: Tuple[str, ...], cls: Any, calls: List[str]) -> Any:
+    """A subclass that records calls of methods."""
+
+    def recorder(name: str) -> Any:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            calls.append(name)
+            return getattr(super(Recording, self), name)(*args, **kwargs)
+
+        return tf.autograph.experimental.do_not_convert(method)
+
+    Recording: Any = type(cls)("Recording", (cls,), {each: recorder(each) for each in names})
+    return Recording
+
+
+STEPS = ("apply_gradients", "get_scaled_loss", "get_unscaled_gradients", "minimize")
+STEPS_3 = ("apply", "apply_gradients", "scale_loss", "build")
+
+
+def step_methods(subject: Subject) -> Tuple[str, ...]:
+    return STEPS_3 if subject.kind.name == "keras3" else STEPS
+
+
+# The programs.
+
+
+@program
+def makes_the_inner_optimizer_itself(subject: Subject) -> Any:
+    args, kwargs = arguments(subject)
+
+    class Scaled(base(subject)):  # type: ignore[misc]
+        def __init__(self, rate: float) -> None:
+            super().__init__(subject.inner("SGD", learning_rate=rate), *args, **kwargs)
+            self.rate = rate
+
+    optimizer = Scaled(0.25)
+    return type(optimizer) is Scaled, optimizer.rate, trained(subject, optimizer)
+
+
+@program
+def has_attributes_first(subject: Subject) -> Any:
+    class Scaled(base(subject)):  # type: ignore[misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self.note = "first"
+            super().__init__(*args, **kwargs)
+
+    optimizer = make(Scaled, subject)
+    return optimizer.note, trained(subject, optimizer)
+
+
+@program
+def a_subclass_with_a_method(subject: Subject) -> Any:
+    class Scaled(base(subject)):  # type: ignore[misc]
+        factor = 3.0
+
+        def several(self) -> float:
+            return self.factor * recorded.number(subject.scale_and_counter(self)[0])
+
+    optimizer = make(Scaled, subject)
+    before = optimizer.several()
+    Scaled.factor = 2.0
+    optimizer.own = 1
+    return before, optimizer.several(), trained(subject, optimizer), "own" in vars(optimizer)
+
+
+@program
+def overrides_in_a_loop(subject: Subject) -> Any:
+    calls: List[str] = []
+    optimizer = make(recording(step_methods(subject), base(subject), calls), subject)
+    return trained(subject, optimizer), calls
+
+
+@program
+def overrides_in_fit(subject: Subject) -> Any:
+    calls: List[str] = []
+    optimizer = make(recording(step_methods(subject), base(subject), calls), subject)
+    keras = subject.kind.keras
+    dense = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones", input_shape=(1,))
+    model = keras.Sequential([dense])
+    model.compile(optimizer, "mse", run_eagerly=True)
+    model.fit(np.ones((4, 1)), np.zeros((4, 1)), batch_size=2, epochs=1, verbose=0)
+    return [float(each) for each in model.get_weights()[0]], calls, model.optimizer is optimizer
+
+
+@program
+def overrides_in_minimize(subject: Subject) -> Any:
+    if subject.kind.name == "keras3":
+        return None  # it has none
+    calls: List[str] = []
+    optimizer = make(recording(step_methods(subject), base(subject), calls), subject)
+    weight = variable(subject)
+    optimizer.minimize(lambda: weight * 2.0, [weight])
+    return recorded.number(weight), calls
+
+
+@program
+def a_mixin_before(subject: Subject) -> Any:
+    calls: List[str] = []
+    names = step_methods(subject)
+
+    class Counting:
+        name_of_mixin = "counting"
+
+        def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+            calls.append("apply_gradients")
+            return super().apply_gradients(  # type: ignore[misc]
+                grads_and_vars, *args, **kwargs
+            )
+
+        def apply(self, *args: Any, **kwargs: Any) -> Any:
+            calls.append("apply")
+            return super().apply(*args, **kwargs)  # type: ignore[misc]
+
+    if "apply" not in names:
+        del Counting.apply
+
+    class Scaled(Counting, base(subject)):  # type: ignore[misc]
+        pass
+
+    optimizer = make(Scaled, subject)
+    return trained(subject, optimizer), calls, optimizer.name_of_mixin
+
+
+@program
+def a_mixin_after(subject: Subject) -> Any:
+    class Described:
+        kind = "described"
+
+        def describe(self) -> str:
+            return "scaled"
+
+        def get_config(self) -> Dict[str, Any]:
+            raise AssertionError("the optimizer comes first")
+
+    class Scaled(base(subject), Described):  # type: ignore[misc]
+        pass
+
+    optimizer = make(Scaled, subject)
+    return trained(subject, optimizer), optimizer.describe(), optimizer.kind
+
+
+@program
+def an_abstract_mixin(subject: Subject) -> Any:
+    class Named(abc.ABC):
+        @abc.abstractmethod
+        def title(self) -> str: ...
+
+    class Scaled(Named, base(subject)):  # type: ignore[misc]
+        def title(self) -> str:
+            return "scaled"
+
+    optimizer = make(Scaled, subject)
+    return trained(subject, optimizer), optimizer.title(), isinstance(optimizer, Named)
+
+
+@program
+def unbound_calls(subject: Subject) -> Any:
+    cls = base(subject)
+    optimizer, weight = make(cls, subject), variable(subject)
+    source = recorded.gradient_source(weight)
+    scale_loss = cls.scale_loss if subject.kind.name == "keras3" else cls.get_scaled_loss
+    with tf.GradientTape() as tape:
+        loss = scale_loss(optimizer, tf.identity(source))
+    gradients = tape.gradient(loss, [source])
+    if subject.kind.name == "keras3":
+        cls.apply(optimizer, gradients, [weight])
+    else:
+        unscaled = cls.get_unscaled_gradients(optimizer, gradients)
+        cls.apply_gradients(optimizer, zip(unscaled, [weight]))
+    return recorded.number(weight), recorded.number(loss)
+
+
+def horovod(subject: Subject, bases: Callable[[Any], Tuple[Any, ...]]) -> Any:
+    """An optimizer in a class that is made at run time around its own."""
+    calls: List[str] = []
+    optimizer = make(subject.cls, subject)
+    name = "apply" if subject.kind.name == "keras3" else "apply_gradients"
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        calls.append(name)
+        return getattr(super(self.__class__, self), name)(*args, **kwargs)
+
+    wrapped = type(optimizer.__class__.__name__, bases(optimizer), {name: method})
+    made: Any = wrapped.from_config(optimizer.get_config())  # type: ignore[attr-defined]
+    return type(made) is wrapped, trained(subject, made), calls
+
+
+@program
+def wrapped_at_run_time(subject: Subject) -> Any:
+    return horovod(subject, lambda optimizer: (optimizer.__class__,))
+
+
+@program
+def wrapped_at_run_time_by_bases(subject: Subject) -> Any:
+    return horovod(subject, lambda optimizer: (*optimizer.__class__.__bases__,))
+
+
+@program
+def copied(subject: Subject) -> Any:
+    optimizer = make(subject.cls, subject)
+    shallow = copy.copy(optimizer)
+    return type(shallow) is type(optimizer), trained(subject, shallow)
+
+
+@program
+def copied_deeply(subject: Subject) -> Any:
+    optimizer = make(subject.cls, subject)
+    deep = copy.deepcopy(optimizer)
+    result = trained(subject, deep)
+    scale, _ = subject.scale_and_counter(optimizer)
+    return type(deep) is type(optimizer), result, recorded.number(scale)
+
+
+@program
+def pickled(subject: Subject) -> Any:
+    optimizer = make(subject.cls, subject)
+    try:
+        pickled = pickle.dumps(optimizer)
+    except (AttributeError, TypeError, pickle.PicklingError):
+        return "cannot be pickled"
+    again = pickle.loads(pickled)
+    return type(again) is type(optimizer), trained(subject, again)
+
+
+@program
+def two_subclasses(subject: Subject) -> Any:
+    calls: List[str] = []
+    name = "apply" if subject.kind.name == "keras3" else "apply_gradients"
+    cls = base(subject)
+    first, second = recording((name,), cls, calls), recording((), cls, calls)
+    one, two = make(first, subject), make(second, subject)
+    results = [trained(subject, one), trained(subject, two)]
+    return results, calls, isinstance(one, second), isinstance(two, first)
+
+
+@program
+def registered(subject: Subject) -> Any:
+    keras = subject.kind.keras
+    register = keras.utils.register_keras_serializable(f"tests_{subject.who}_{subject.api}")
+
+    class Scaled(base(subject)):  # type: ignore[misc]
+        pass
+
+    register(Scaled)
+    optimizer = make(Scaled, subject)
+    serialized = keras.utils.serialize_keras_object(optimizer)
+    again = Scaled.from_config(optimizer.get_config())
+    named = serialized.get("registered_name") or serialized["class_name"]
+    found = keras.utils.get_registered_object(named)
+    return found is Scaled, type(again) is Scaled, trained(subject, again)
+
+
+@program
+def more_in_the_configuration(subject: Subject) -> Any:
+    class Scaled(base(subject)):  # type: ignore[misc]
+        extra = 0
+
+        def get_config(self) -> Dict[str, Any]:
+            return dict(super().get_config(), extra=self.extra)
+
+        @classmethod
+        def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+            config = dict(config)
+            extra = config.pop("extra")
+            made = super().from_config(config, custom_objects)
+            made.extra = extra
+            return made
+
+    optimizer = make(Scaled, subject)
+    optimizer.extra = 7
+    again = Scaled.from_config(optimizer.get_config())
+    return type(again) is Scaled, again.extra, trained(subject, again)
+
+
+@program
+def saved_in_a_checkpoint(subject: Subject) -> Any:
+    class Scaled(base(subject)):  # type: ignore[misc]
+        pass
+
+    names = []
+    for cls in (subject.cls, Scaled):
+        optimizer = make(cls, subject)
+        step(subject, optimizer, variable(subject))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with tempfile.TemporaryDirectory() as folder:
+                checkpoint = tf.train.Checkpoint(optimizer=optimizer)
+                path = checkpoint.save(os.path.join(folder, "checkpoint"))
+                names.append(sorted(name for name, _ in tf.train.list_variables(path)))
+    return names[0] == names[1], names[1]
+
+
+@program
+def what_the_class_is(subject: Subject) -> Any:
+    cls = base(subject)
+    optimizer = make(subject.cls, subject)
+    return (
+        issubclass(cls, subject.kind.optimizers.Optimizer),
+        isinstance(optimizer, subject.cls),
+        type(optimizer) is subject.cls,
+        type(optimizer).__name__,
+        subject.cls.__doc__ is not None,
+        type(make(cls, subject)) is cls,
+    )
+
+
+@program
+def public_names_on_the_class(subject: Subject) -> Any:
+    """Those of the original; ours may have more."""
+    theirs = next(
+        each for each in recorded.originals() if each._replace(who=subject.who) == subject
+    )
+    names = [each for each in dir(base(theirs)) if not each.startswith("_")]
+    return [each for each in names if hasattr(base(subject), each)]
+
+
+TRAINED = [0.5, 0.5, SCALE / 2]
+
+DIFFERENCES: List[Difference] = [
+    Difference(
+        "has_attributes_first",
+        lambda subject: subject.kind.name == "legacy" and recorded.TF >= (2, 4),
+        "from 2.4 on the original cannot have an attribute before its constructor has run",
+        ("first", TRAINED),
+    ),
+    Difference(
+        "copied_deeply",
+        lambda subject: subject.kind.name == "legacy" and recorded.TF >= (2, 12),
+        "from 2.12 on the original over a legacy optimizer cannot be copied (K22)",
+        (True, TRAINED, SCALE),
+    ),
+    Difference(
+        "wrapped_at_run_time",
+        lambda subject: recorded.TF < (2, 2),
+        "that original has no configuration (K3)",
+        (True, TRAINED, ["apply_gradients"] * 2),
+    ),
+    Difference(
+        "more_in_the_configuration",
+        lambda subject: recorded.TF < (2, 2),
+        "that original has no configuration (K3)",
+        (True, 7, TRAINED),
+    ),
+    Difference(
+        "wrapped_at_run_time_by_bases",
+        lambda subject: subject.api != "experimental" or recorded.TF < (2, 4),
+        "the bases of the original do not hold what makes it a loss-scale optimizer",
+        lambda subject: (True, TRAINED, [step_methods(subject)[0]] * 2),
+    ),
+]
+
+
+def expected(name: str, original: Subject) -> Any:
+    found = [each for each in DIFFERENCES if each.program == name and each.subjects(original)]
+    assert len(found) <= 1
+    if found and callable(found[0].ours):
+        return found[0].ours(original)
+    return found[0].ours if found else None
+
+
+def pairs() -> Iterator[Tuple[Subject, Subject]]:
+    for original in recorded.originals():
+        yield original, original._replace(who="ours")
+
+
+PAIRS = list(pairs())
+
+
+def outcome(run: Program, subject: Subject) -> Any:
+    try:
+        return run(subject)
+    except Exception as error:
+        return type(error).__name__
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=[str(original) for original, _ in PAIRS])
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_the_program_runs_as_with_the_original(name: str, pair: Tuple[Subject, Subject]) -> None:
+    with recorded.eagerly(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the originals deprecate themselves
+        theirs = outcome(PROGRAMS[name], pair[0])
+        ours = outcome(PROGRAMS[name], pair[1])
+    wanted = expected(name, pair[0])
+    if wanted is None:
+        assert ours == theirs
+    else:
+        assert ours != theirs, "this is no difference"
+        assert ours == wanted, theirs
+
+
+# What an original cannot be asked, on the class that programs name.
+
+
+@pytest.mark.parametrize("subject", recorded.ours(), ids=str)
+def test_a_subclass_of_the_public_class(subject: Subject) -> None:
+    calls: List[str] = []
+    name = "apply" if subject.kind.name == "keras3" else "apply_gradients"
+
+    class Mixin:
+        def get_config(self) -> Dict[str, Any]:
+            calls.append("get_config")
+            return super().get_config()  # type: ignore[misc]
+
+    class Scaled(Mixin, recording((name,), subject.cls, calls)):  # type: ignore[misc]
+        def __init__(self, rate: float) -> None:
+            args, kwargs = arguments(subject)
+            super().__init__(subject.inner("SGD", learning_rate=rate), *args, **kwargs)
+
+    with recorded.eagerly():
+        optimizer = Scaled(rate=0.5)
+        assert isinstance(optimizer, Scaled)
+        assert isinstance(optimizer, subject.kind.optimizers.Optimizer)
+        assert trained(subject, optimizer) == trained(subject, make(subject.cls, subject))
+        assert calls == [name, name]
+        optimizer.get_config()
+        assert calls == [name, name, "get_config"]
+
+
+@pytest.mark.parametrize("subject", recorded.ours(), ids=str)
+def test_unbound_calls_of_the_public_class(subject: Subject) -> None:
+    cls = subject.cls
+    with recorded.eagerly():
+        optimizer, weight = make(cls, subject), variable(subject)
+        source = recorded.gradient_source(weight)
+        with tf.GradientTape() as tape:
+            loss = cls.get_scaled_loss(optimizer, tf.identity(source))
+        gradients = cls.get_unscaled_gradients(optimizer, tape.gradient(loss, [source]))
+        cls.apply_gradients(optimizer, zip(gradients, [weight]))
+        assert recorded.number(weight) == 0.5
+        assert cls.get_config(optimizer) == optimizer.get_config()
+
+
+PUBLIC = [
+    tfls.keras.mixed_precision.LossScaleOptimizer,
+    tfls.keras.mixed_precision.experimental.LossScaleOptimizer,
+]
+
+
+@pytest.mark.parametrize("cls", PUBLIC, ids=["final", "experimental"])
+def test_the_public_class_shows_what_it_has(cls: Any) -> None:
+    assert issubclass(cls, tf.keras.optimizers.Optimizer)
+    assert cls.__module__.startswith("tf_lossscale.")
+    for name in (
+        "apply_gradients",
+        "dynamic",
+        "dynamic_counter",
+        "dynamic_growth_steps",
+        "from_config",
+        "get_config",
+        "get_scaled_loss",
+        "get_unscaled_gradients",
+        "initial_scale",
+        "inner_optimizer",
+        "iterations",
+        "learning_rate",
+        "loss_scale",
+        "minimize",
+    ):
+        assert inspect.getdoc(inspect.getattr_static(cls, name)), name
+
+
+@pytest.mark.parametrize("subject", recorded.ours(), ids=str)
+def test_repr_and_type(subject: Subject) -> None:
+    with recorded.eagerly():
+        optimizer = make(subject.cls, subject)
+        one_kind = subject.kind.name == "keras3" or recorded.TF < (2, 11)
+        if issubclass(PUBLIC[0], subject.kind.optimizers.Optimizer):
+            assert (type(optimizer) is subject.cls) is one_kind
+        assert type(optimizer).__module__.startswith("tf_lossscale.")
+        text = repr(optimizer)
+        assert "tf_lossscale" in text
+        assert "64" in text
+        assert repr(optimizer.inner_optimizer) in text
