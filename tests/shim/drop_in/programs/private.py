@@ -1,4 +1,4 @@
-"""Prints whose the symbols of modules without a public name are, before, during, after `install()`."""
+"""Prints whose the symbols of modules without a public name are, with `install()` and without."""
 
 import importlib
 import json
@@ -8,6 +8,7 @@ import warnings
 import tf_lossscale
 from tf_lossscale import _namespace, _paths
 
+CONTRIB = "tensorflow.contrib.mixed_precision.python"
 # What programs import from there, of what each shows.
 NAMES = {
     "loss_scale_manager": "FixedLossScaleManager",
@@ -53,16 +54,14 @@ def names_of(module_name):
 
 def main():
     warnings.simplefilter("ignore")
-    import tensorflow  # noqa: F401  what is filled
-    import tensorflow.python.keras.mixed_precision
-
     parent = "tensorflow.python.keras.mixed_precision"
+    importlib.import_module(parent)
     states = {"before": everything(), "names": names_of(parent)}
     modules = set(sys.modules)
     tf_lossscale.install()
     states["during"] = everything()
     states["refused"] = [
-        message(lambda: importlib.import_module("tensorflow.contrib.mixed_precision.python.layers")),
+        message(lambda: importlib.import_module(CONTRIB + ".layers")),
         message(lambda: importlib.import_module(parent + ".experimental.autocast")),
         message(lambda: sys.modules[parent + ".experimental.policy"].PolicyV1),
     ]
