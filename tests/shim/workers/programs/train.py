@@ -9,6 +9,7 @@ For each case: `weights` after the last step, `whole`, those of the whole batche
 scale after it, and `steps`, the global step.
 """
 
+import functools
 import json
 import os
 import sys
@@ -25,6 +26,7 @@ tf1.enable_v2_behavior()
 
 import recorded  # noqa: E402 - after the path is set
 import support  # noqa: E402 - after the path is set
+from steps import step_of_keras, step_of_v1  # noqa: E402 - after the path is set
 
 import tf_lossscale as tfls  # noqa: E402 - after the path is set
 
@@ -132,28 +134,6 @@ def compiled(function, mode):
     return tf.function(function, autograph=False) if mode == "function" else function
 
 
-def step_of_v1(optimizer, weights, gradients, counter):
-    def step(*examples):
-        optimizer.minimize(lambda: loss_of(weights, gradients, *examples), counter, weights)
-
-    return step
-
-
-def step_of_keras(optimizer, weights, gradients):
-    scales = hasattr(optimizer, "get_scaled_loss")
-
-    def step(*examples):
-        with tf.GradientTape() as tape:
-            loss = loss_of(weights, gradients, *examples)
-            loss = optimizer.get_scaled_loss(loss) if scales else loss
-        # Keras 3 keeps TensorFlow's variable inside.
-        found = tape.gradient(loss, [getattr(each, "_value", each) for each in weights])
-        found = optimizer.get_unscaled_gradients(found) if scales else found
-        optimizer.apply_gradients(zip(found, weights))
-
-    return step
-
-
 def values(variables):
     found = []
     for variable in variables:
@@ -169,6 +149,7 @@ def train(case):
     kind = next((each for each in recorded.kinds() if "keras-" + each.name == family), None)
     with STRATEGY.scope():
         weights = make_weights(kind, gradients)
+        loss = functools.partial(loss_of, weights, gradients)
         counter = tf.Variable(
             0,
             dtype=tf.int64,
@@ -180,10 +161,10 @@ def train(case):
             optimizer = subject.dynamic(KERAS[name](kind), 8.0, 2)
             if kind.name == "keras3":
                 optimizer.build(weights)
-            step, read = step_of_keras(optimizer, weights, gradients), lambda: optimizer.loss_scale
+            step, read = step_of_keras(optimizer, weights, loss), lambda: optimizer.loss_scale
         else:
             optimizer, read = FAMILIES[family](OPTIMIZERS[name]())
-            step = step_of_v1(optimizer, weights, gradients, counter)
+            step = step_of_v1(optimizer, weights, loss, counter)
 
     def everywhere(*examples):
         run(step, args=examples)
@@ -218,11 +199,12 @@ def whole(kind, name, gradients):
     key = (kind and kind.name, name, gradients)
     if key not in WHOLE:
         weights = make_weights(kind, gradients)
+        loss = functools.partial(loss_of, weights, gradients)
         if kind is None:
-            step = step_of_v1(OPTIMIZERS[name](), weights, gradients, None)
+            step = step_of_v1(OPTIMIZERS[name](), weights, loss)
         else:
             optimizer = KERAS[name](kind)
-            step = step_of_keras(optimizer, weights, gradients)
+            step = step_of_keras(optimizer, weights, loss)
         for number, examples in enumerate(batches(0, WORKERS * BATCH)):
             if number != OVERFLOW:
                 step(*examples)

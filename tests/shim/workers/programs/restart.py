@@ -1,0 +1,131 @@
+"""One worker of a cluster that dies and is started again: `restart.py DIRECTORY [DIE_AT]`.
+
+Each class trains two variables with Momentum, and gradients that depend on the step and the worker;
+the last worker overflows in step 1. Each step is saved, and training starts at the last checkpoint
+in DIRECTORY. With DIE_AT, the worker first trains without files and prints the result; then it
+trains with files, and the last worker kills itself before step DIE_AT; the others wait for it.
+
+Prints as JSON what each class has after each step: its variables and its scale.
+"""
+
+import json
+import os
+import signal
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHIM = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [SHIM, os.path.join(SHIM, "keras")]
+
+import numpy as np  # noqa: E402 - after the path is set
+import tensorflow as tf  # noqa: E402 - after the path is set
+
+tf1 = tf.compat.v1
+tf1.enable_v2_behavior()
+
+import recorded  # noqa: E402 - after the path is set
+from steps import step_of_keras, step_of_v1  # noqa: E402 - after the path is set
+
+import tf_lossscale as tfls  # noqa: E402 - after the path is set
+
+TASK = json.loads(os.environ["TF_CONFIG"])
+WORKERS, INDEX = len(TASK["cluster"]["worker"]), TASK["task"]["index"]
+STEPS, OVERFLOW = 6, 1
+DIRECTORY = os.path.join(sys.argv[1], str(INDEX))
+DIE_AT = int(sys.argv[2]) if len(sys.argv) > 2 else None
+
+Strategy = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
+STRATEGY = (Strategy or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
+RUN = getattr(STRATEGY, "run", None) or STRATEGY.experimental_run_v2
+
+
+def contrib(inner):
+    namespace = tfls.contrib.mixed_precision
+    manager = namespace.ExponentialUpdateLossScaleManager(8.0, 2, 1, 2, 0.5)
+    return namespace.LossScaleOptimizer(inner, manager), manager.get_loss_scale
+
+
+def v1(inner):
+    namespace = tfls.compat.v1.train.experimental
+    scale = namespace.DynamicLossScale(8.0, 2)
+    return namespace.MixedPrecisionLossScaleOptimizer(inner, scale), scale
+
+
+V1 = {"contrib": contrib, "v1": v1}
+KERAS = {kind.name: kind for kind in recorded.kinds()}
+
+
+class Trained:
+    """The variables of one class, its optimizer, and a step on all workers."""
+
+    def __init__(self, name):
+        kind = KERAS.get(name)
+        with STRATEGY.scope():
+            start = np.arange(6.0, dtype=np.float32).reshape([3, 2]), np.float32(0.5)
+            if kind is None:
+                self.variables = [tf.Variable(each) for each in start]
+                optimizer, self._scale = V1[name](tf1.train.MomentumOptimizer(0.125, 0.5))
+                step = step_of_v1(optimizer, self.variables, self._loss)
+            else:
+                self.variables = [recorded.make_variable(kind, each, "v") for each in start]
+                inner = kind.optimizers.SGD(0.125, momentum=0.5)
+                optimizer = recorded.Subject(kind, "final", "ours").dynamic(inner, 8.0, 2)
+                if kind.name == "keras3":
+                    optimizer.build(self.variables)
+                self._scale = lambda: optimizer.loss_scale
+                step = step_of_keras(optimizer, self.variables, self._loss)
+        self.optimizer = optimizer
+        self.step = tf.function(lambda number: on_all(step, number), autograph=False)
+
+    def _loss(self, number):
+        table, bias = (tf.convert_to_tensor(each) for each in self.variables)
+        factor = float(INDEX + 1)
+        factor = tf.where(
+            tf.logical_and(tf.equal(number, OVERFLOW), INDEX == WORKERS - 1), float("inf"), factor
+        )
+        number = tf.cast(number, tf.float32)
+        return tf.reduce_sum(table * [number, 2.0]) * factor + bias * factor * number
+
+    def read(self):
+        found = [np.asarray(local(each)).ravel().tolist() for each in self.variables]
+        return found, float(tf.convert_to_tensor(self._scale()).numpy())
+
+
+def on_all(step, number):
+    RUN(step, args=(number,))
+
+
+def local(variable):
+    variable = getattr(variable, "_value", variable)  # of Keras 3, within
+    return STRATEGY.experimental_local_results(variable)[0].numpy()
+
+
+def train(directory=None, die_at=None):
+    everything = {name: Trained(name) for name in [*V1, *KERAS]}
+    parts = {}
+    for name, each in everything.items():
+        parts[name + "_optimizer"] = each.optimizer
+        for index, variable in enumerate(each.variables):
+            parts[f"{name}_{index}"] = variable
+    done = tf.Variable(0)
+    checkpoint = tf.train.Checkpoint(done=done, **parts)
+    latest = tf.train.latest_checkpoint(directory) if directory else None
+    if latest:
+        with STRATEGY.scope():
+            checkpoint.restore(latest)
+    history = {}
+    for number in range(int(done.numpy()), STEPS):
+        if number == die_at and INDEX == WORKERS - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        for each in everything.values():
+            each.step(tf.constant(number))
+        done.assign_add(1)
+        if directory:
+            checkpoint.save(os.path.join(directory, "c"))
+        history[str(number)] = {name: each.read() for name, each in everything.items()}
+    return history
+
+
+if DIE_AT is not None:
+    print(json.dumps(train()), flush=True)
+print(json.dumps(train(DIRECTORY, DIE_AT)))

@@ -1,0 +1,49 @@
+"""A worker is killed: the others end with an error, and a restart goes on where they were."""
+
+import json
+import os
+import sys
+import time
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(sys.path[0], "keras"))
+
+import processes
+import recorded
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "restart.py")
+WORKERS = 3 if os.environ.get("TFLS_TEST_SIZE") == "long" else 2
+DIE_AT = 3
+# Seconds: for machines under load. TensorFlow takes about 25 to notice.
+TRAINED, NOTICED = 300, 250
+
+
+@pytest.mark.skipif(recorded.TF != (2, 15), reason="tried with TensorFlow 2.15 only")
+def test_a_restart_goes_on_where_the_workers_were(tmp_path):
+    workers = processes.start_workers(PROGRAM, WORKERS, str(tmp_path), str(DIE_AT))
+    try:
+        assert workers[-1].wait(timeout=TRAINED) < 0
+        died = time.monotonic()
+        unbroken = []
+        for worker in workers[:-1]:
+            output, errors = worker.communicate(timeout=died + NOTICED - time.monotonic())
+            assert worker.returncode != 0
+            unbroken.append(json.loads(output.splitlines()[0]))
+            assert "UnavailableError" in errors or "task:" in errors, errors[-2000:]
+    finally:
+        for worker in workers:
+            worker.kill()
+        workers[-1].communicate()
+    restarted = processes.start_workers(PROGRAM, WORKERS, str(tmp_path))
+    for found in processes.wait_for_workers(restarted, timeout=TRAINED):
+        # Step OVERFLOW was skipped, and there were steps after it, before and after the restart.
+        assert sorted(found) == [str(number) for number in range(DIE_AT, 6)]
+        for number, classes in found.items():
+            for name, (variables, scale) in classes.items():
+                for expected in unbroken:
+                    assert [variables, scale] == expected[number][name], (number, name)
+        assert unbroken[0]["0"] != unbroken[0][str(DIE_AT)] != found["5"]
+        for before, after in zip(unbroken[0]["0"].values(), unbroken[0]["1"].values()):
+            assert before[0] == after[0]
