@@ -87,6 +87,7 @@ def test_what_is_called_tensorflow_and_is_not_gives_the_install_hint(tmp_path, k
         (tmp_path / "tensorflow").mkdir()
     else:
         (tmp_path / "tensorflow.py").write_text("")
+    (tmp_path / "numpy.py").write_text("")  # it is not what this is about
     # Without the installed TensorFlow, which Python prefers to a folder without `__init__.py`.
     name = "tf_lossscale.keras.mixed_precision.LossScaleOptimizer"
     command = [sys.executable, "-S", "-c", f"import tf_lossscale; {name}"]

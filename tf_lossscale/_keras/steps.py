@@ -67,6 +67,7 @@ def step(
         finite = agreed_by_replicas(finite)
 
     def everywhere(run: Callable[..., Any]) -> Any:
+        _take_name_of_first_conditional()
         if late_check is None:
             applied, really = branch(finite, run), finite
         else:
@@ -93,6 +94,16 @@ def step(
 
     context = tf.distribute.get_replica_context()
     return context.merge_call(in_cross_replica, args=(finite, *args))
+
+
+def _take_name_of_first_conditional() -> None:
+    """Lets variables that are made in the branch have the names that the original gives them.
+
+    The original moves its loss scale in a conditional first, so that these are named after the
+    second one (`cond_1/Adam/iter`).
+    """
+    if not tf.executing_eagerly():
+        tf1.get_default_graph().unique_name("cond")
 
 
 def _tested_again(late_check: LateCheck, run: Callable[..., Any]) -> Any:

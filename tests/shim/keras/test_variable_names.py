@@ -1,0 +1,68 @@
+"""The names of variables that the inner optimizer makes while a function is traced.
+
+Keras stores them in `.h5` files. They are those of the original, which traces a conditional for its
+loss scale before the one that the variables are made in.
+"""
+
+import pytest
+import recorded
+import tensorflow as tf
+
+KINDS = [kind for kind in recorded.kinds() if kind.name != "keras3"]
+IS_2_11 = recorded.TF == (2, 11)
+
+
+def names(subject, dynamic, conditional_before):
+    with recorded.eagerly():
+        weights = [
+            tf.compat.v2.Variable([1.0, 2.0], name="a"),
+            tf.compat.v2.Variable(1.0, name="b"),
+        ]
+        inner = subject.inner("Adam")
+        optimizer = subject.dynamic(inner) if dynamic else subject.fixed(inner, 128.0)
+
+        @tf.function
+        def step():
+            if conditional_before:
+                tf.cond(weights[1] > 100.0, lambda: weights[1] * 1.0, lambda: weights[1] * 2.0)
+            optimizer.get_scaled_loss(weights[1])
+            gradients = optimizer.get_unscaled_gradients([each * 1.0 for each in weights])
+            optimizer.apply_gradients(zip(gradients, weights))
+            return tf.constant(0)
+
+        step()
+        made = inner.weights if subject.kind.name == "legacy" else inner.variables
+        return sorted(each.name for each in (made() if callable(made) else made))
+
+
+@pytest.mark.parametrize("conditional_before", [False, True])
+@pytest.mark.parametrize("dynamic", [True, False])
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in KINDS if not (IS_2_11 and kind.name == "new")],
+    ids=lambda kind: kind.name,
+)
+def test_variables_made_in_a_function_have_the_names_of_the_original(
+    kind, dynamic, conditional_before
+):
+    found = {
+        str(each): names(each, dynamic, conditional_before)
+        for each in recorded.originals() + recorded.ours()
+        if each.kind.name == kind.name
+    }
+    assert any(each.startswith("original") for each in found), found
+    prefix = ("cond_2/" if conditional_before else "cond_1/") if dynamic else ""
+    for subject, its in found.items():
+        assert len(its) >= 5, subject
+        if kind.name == "legacy" and recorded.TF >= (2, 0):
+            assert its[0] == prefix + "Adam/a/m:0", subject
+        assert its == found[next(iter(found))], subject
+
+
+@pytest.mark.skipif(not IS_2_11, reason="only TensorFlow 2.11 puts the optimizer's name first")
+def test_new_style_optimizers_of_2_11_make_theirs_outside_the_conditional():
+    kind = next(each for each in KINDS if each.name == "new")
+    own, original = (recorded.Subject(kind, "final", who) for who in ("ours", "original"))
+    assert names(original, True, False)[0] == "cond_1/Adam/m/a:0"
+    assert names(original, False, False)[0] == "Adam/m/a:0"
+    assert "m/a:0" in names(own, True, False)
