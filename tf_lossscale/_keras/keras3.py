@@ -213,7 +213,7 @@ class Keras3Wrapper(Constructor):
           The product in the dtype of the loss; a callable for a callable.
         """
         self._calls.note("get_scaled_loss")
-        return scale_loss(loss, self._state)
+        return scale_loss(loss, self._scale_in_force)
 
     @not_converted
     def scale_loss(self, loss: Any) -> Any:
@@ -239,7 +239,12 @@ class Keras3Wrapper(Constructor):
           grads: float tensors, `IndexedSlices` (which stay sparse) and None (which stays None).
         """
         self._calls.note("get_unscaled_gradients")
-        return self._unscaled(grads)
+        return unscale_gradients(list(grads), self._scale_in_force())
+
+    def _scale_in_force(self) -> Any:
+        """Returns the scale that Keras 2's methods go by: that of a subclass's property, if any."""
+        is_own = type(self).loss_scale is Keras3Wrapper.loss_scale
+        return self._state() if is_own else self.loss_scale
 
     def _unscaled(self, grads: Sequence[Any]) -> List[Any]:
         return unscale_gradients(list(grads), self._state())

@@ -174,7 +174,7 @@ class DelegatingWrapper(Constructor):
           The product in the dtype of the loss; a callable for a callable, which reads the loss
           scale when it is called.
         """
-        return scale_loss(loss, self._loss_scale)
+        return scale_loss(loss, self._scale_in_force)
 
     @not_converted
     def get_unscaled_gradients(self, grads: Sequence[Any]) -> List[Any]:
@@ -183,7 +183,15 @@ class DelegatingWrapper(Constructor):
         Args:
           grads: float tensors, `IndexedSlices` (which stay sparse) and None (which stays None).
         """
-        return unscale_gradients(list(grads), self._loss_scale())
+        return unscale_gradients(list(grads), self._scale_in_force())
+
+    def _scale_in_force(self) -> Any:
+        """Returns the scale that losses get: that of a property of a subclass, if there is one."""
+        # The originals read the property from 2.4 on, when it became a tensor.
+        is_own = type(self).loss_scale is DelegatingWrapper.loss_scale
+        if is_own or self._family.installed_final is None:
+            return self._loss_scale()
+        return self.loss_scale
 
     def _scaled_on_tape(self, loss: Any, tape: Optional[Any]) -> Tuple[Any, Any]:
         """Returns the scaled loss, and the tape that records it; a callable for a callable.

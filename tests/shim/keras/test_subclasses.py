@@ -212,6 +212,21 @@ def overrides_in_minimize(subject: Subject) -> Any:
 
 
 @program
+def a_loss_scale_of_its_own(subject: Subject) -> Any:
+    class Scaled(base(subject)):  # type: ignore[misc]
+        @property
+        def loss_scale(self) -> Any:
+            return tf.constant(2.0)
+
+    optimizer = make(Scaled, subject)
+    if subject.kind.name == "keras3":  # its own class has no such property
+        return trained(subject, optimizer)[:2]
+    scaled = optimizer.get_scaled_loss(tf.constant(3.0))
+    (gradient,) = optimizer.get_unscaled_gradients([tf.constant(8.0)])
+    return recorded.number(scaled), recorded.number(gradient)
+
+
+@program
 def a_mixin_before(subject: Subject) -> Any:
     calls: List[str] = []
     names = step_methods(subject)
