@@ -5,7 +5,7 @@ import sys
 from types import FrameType
 from typing import NamedTuple, Optional
 
-__all__ = ["CallSite", "call_site"]
+__all__ = ["Call", "CallSite", "call_site"]
 
 # Packages whose frames are between the user's line and ours, and modules that call what they are
 # given, as the threads of replicas begin there.
@@ -28,6 +28,13 @@ class CallSite(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.place}, line {self.line}"
+
+
+class Call(NamedTuple):
+    """A call of the user's: what is called, in words that are equal on all workers, and where."""
+
+    what: str
+    site: CallSite
 
 
 def call_site() -> CallSite:

@@ -7,10 +7,16 @@ network. The operation is older than subgroups in `tf.distribute` and works in a
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._cross_shard.call_site import call_site
+from tf_lossscale._cross_shard.call_site import Call, call_site
 from tf_lossscale._cross_shard.groups import all_shards, group_of
-from tf_lossscale._cross_shard.keys import check_loop, group_key, instance_key
-from tf_lossscale._cross_shard.meeting import Step, step_of, sum_together
+from tf_lossscale._cross_shard.keys import check_loop, group_key, instance_keys
+from tf_lossscale._cross_shard.meeting import (
+    Step,
+    has_several_workers,
+    meet,
+    step_of,
+    sum_together,
+)
 from tf_lossscale._cross_shard.shards import Shards
 from tf_lossscale._versions import (
     call_round_by_round,
@@ -34,7 +40,11 @@ _CARRIERS = {tf.float16: tf.float32, tf.bfloat16: tf.float32, tf.uint32: tf.int6
 
 @not_converted
 def collective_sums(
-    values: Sequence[Any], shards: Shards, groups: Sequence[Sequence[int]], step: Optional[Step]
+    values: Sequence[Any],
+    shards: Shards,
+    groups: Sequence[Sequence[int]],
+    step: Optional[Step],
+    call: Call,
 ) -> List[Any]:
     """Returns the sums of `values` over the group of this replica.
 
@@ -43,6 +53,7 @@ def collective_sums(
       shards: the replicas of a strategy.
       groups: numbers of replicas; every replica in one group.
       step: what the workers must have in common, if they are to meet first.
+      call: what they must have in common if they meet at each sum, in a Session.
 
     Returns:
       Tensors like `values`; for no values, one tensor that is computed after the meeting.
@@ -51,7 +62,7 @@ def collective_sums(
         return [tf.identity(value) for value in values]
     carried = [tf.cast(value, _carrier(value)) for value in values]
     if tf.executing_eagerly() or _sessions_could_prune():
-        totals = _together(carried, groups, step)
+        totals = _together(carried, groups, step, call)
     else:
         if local_replica_started_eagerly() and len(shards.strategy.extended.worker_devices) > 1:
             raise NotImplementedError(
@@ -59,7 +70,7 @@ def collective_sums(
                 "after the other, so that they would wait for each other for ever. Put a "
                 "tf.function around `strategy.run`."
             )
-        totals = _reduce_all(carried, shards.strategy, shards.replica, groups, step)
+        totals = _reduce_all(carried, shards.strategy, shards.replica, groups, step, call)
     return [tf.cast(total, value.dtype) for total, value in zip(totals, values)] or totals
 
 
@@ -73,9 +84,10 @@ def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
       what: what the sum is for, in words that are equal on all workers.
     """
     groups = all_shards(strategy.num_replicas_in_sync)
-    step = list(step_of(what, call_site(), groups, [value]))
+    call = Call(what, call_site())
+    step = list(step_of(call, groups, [value]))
     count = len(strategy.extended.worker_devices)
-    return _function(strategy, groups)([[value]] * count, [step] * count)[0][0]
+    return _function(strategy, groups, call)([[value]] * count, [step] * count)[0][0]
 
 
 def _carrier(value: Any) -> Any:
@@ -88,38 +100,59 @@ def _reduce_all(
     index: int,
     groups: Sequence[Sequence[int]],
     step: Optional[Step],
+    call: Call,
 ) -> List[Any]:
     """Builds the operations of one replica."""
     if step is None:
-        return [_reduce(value, strategy, index, groups) for value in values]
+        sums = [_reduce(value, strategy, index, groups, call) for value in values]
+        return sums or [_meet_in_session(strategy, index, groups, call)]
     if len(strategy.extended.worker_devices) > 1:
         check_loop(index, current_loop())
     return sum_together(step, values, strategy, index, groups)
 
 
-def _reduce(value: Any, strategy: Any, index: int, groups: Sequence[Sequence[int]]) -> Any:
+def _meet_in_session(strategy: Any, index: int, groups: Sequence[Sequence[int]], call: Call) -> Any:
+    devices = strategy.extended.worker_devices
+    loop = current_loop() if len(devices) > 1 else None
+    key = instance_keys(index, len(groups), loop)[-1]
+    place = devices[index % len(devices)]
+    with tf1.device(None), tf1.device(place):
+        return meet(step_of(call, groups, []), [], strategy, index, place, key)
+
+
+def _reduce(
+    value: Any, strategy: Any, index: int, groups: Sequence[Sequence[int]], call: Call
+) -> Any:
     """Builds the operation of one replica."""
     number = group_of(index, groups)
     members = list(groups[number])
     devices = strategy.extended.worker_devices
     apart = len(devices) > 1 and in_loop_of_session()
     loop = current_loop() if len(devices) > 1 and not apart else None
-    keys = group_key(strategy, members), instance_key(index, number, len(groups), loop)
+    keys = instance_keys(index, len(groups), loop)
+    place = devices[index % len(devices)]
 
     def reduce(x: Any) -> Any:
+        with tf1.device(None), tf1.device(place):
+            met = []
+            if has_several_workers(strategy):
+                met = [meet(step_of(call, groups, [x]), [x], strategy, index, place, keys[-1])]
+            with tf.control_dependencies(met):
+                return add_up(x)
+
+    def add_up(x: Any) -> Any:
         # A scope of its own: collectives of one scope can be merged into one by TensorFlow, and up
         # to 2.4 that writes the sums over what went into them. A device of its own for each member,
         # whatever the code around it says: two on one would wait.
-        place = devices[index % len(devices)]
         with tf1.name_scope(None, "replica_sum"), tf1.device(None), tf1.device(place):
-            return collective_reduce(x, len(members), *keys)
+            return collective_reduce(x, len(members), group_key(strategy, members), keys[number])
 
     if not apart:
         total = reduce(value)
         if loop is not None:
             _hold_up_the_round(total)
         return total
-    with tf1.device(None), tf1.device(devices[index % len(devices)]):
+    with tf1.device(None), tf1.device(place):
         return call_round_by_round(reduce, value)
 
 
@@ -154,7 +187,7 @@ _functions: Dict[Tuple[Any, ...], Any] = {}
 
 
 def _together(
-    values: Sequence[Any], groups: Sequence[Sequence[int]], step: Optional[Step]
+    values: Sequence[Any], groups: Sequence[Sequence[int]], step: Optional[Step], call: Call
 ) -> List[Any]:
     def sum_all(strategy: Any, values: List[Any], step: List[Any]) -> List[Any]:
         count = len(strategy.extended.worker_devices)
@@ -163,7 +196,7 @@ def _together(
         each_values = [[each[i % len(each)] for each in local] for i in range(count)]
         rows = [strategy.experimental_local_results(part) for part in step]
         each_step = [[each[i % len(each)] for each in rows] for i in range(count)]
-        totals = _function(strategy, groups)(each_values, each_step)
+        totals = _function(strategy, groups, call)(each_values, each_step)
         return [
             per_replica(values[number], [each[number] for each in totals])
             if number < len(values) and len(local[number]) == count > 1
@@ -175,13 +208,13 @@ def _together(
     return list(tf.distribute.get_replica_context().merge_call(sum_all, args=arguments))
 
 
-def _function(strategy: Any, groups: Sequence[Sequence[int]]) -> Any:
+def _function(strategy: Any, groups: Sequence[Sequence[int]], call: Call) -> Any:
     """Returns a function of the values and steps of all replicas of this process."""
     first = replicas_of_workers_before(strategy)
 
     def reduce_all(values: List[List[Any]], steps: List[List[Any]]) -> List[List[Any]]:
         totals = [
-            _reduce_all(own, strategy, first + local, groups, Step(*step) if step else None)
+            _reduce_all(own, strategy, first + local, groups, Step(*step) if step else None, call)
             for local, (own, step) in enumerate(zip(values, steps))
         ]
         with tf.control_dependencies([total for each in totals for total in each]):

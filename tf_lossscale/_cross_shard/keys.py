@@ -21,7 +21,7 @@ from typing import Any, Dict, List, Tuple
 
 from tf_lossscale._versions import graph_of_all_replicas
 
-__all__ = ["MEETING_KEY", "check_loop", "group_key", "instance_key", "sum_key"]
+__all__ = ["MEETING_KEY", "check_loop", "group_key", "instance_keys", "sum_key"]
 
 BASE = 1 << 30
 # Of the two halves above it, the second is for keys that are computed.
@@ -78,13 +78,12 @@ def check_loop(replica: int, loop: Any) -> None:
         _count(_tables.setdefault(graph_of_all_replicas(), _Table()), replica, loop)
 
 
-def instance_key(replica: int, group: int, groups: int, loop: Any) -> int:
-    """Returns the key of the next sum that `replica` builds in the current graph.
+def instance_keys(replica: int, groups: int, loop: Any) -> List[int]:
+    """Returns the keys of the next sum that `replica` builds in the current graph.
 
     Args:
       replica: number of the replica.
-      group: number of its group.
-      groups: how many groups there are; each gets a key of its own.
+      groups: how many groups there are; each gets a key of its own, and the meeting the last one.
       loop: the loop that the sum stands in, or None.
 
     Raises:
@@ -93,10 +92,10 @@ def instance_key(replica: int, group: int, groups: int, loop: Any) -> int:
     with _lock:
         table = _tables.setdefault(graph_of_all_replicas(), _Table())
         number = _count(table, replica, loop)
-        for each in range(groups):
+        for each in range(groups + 1):
             if (number, each) not in table.keys:
                 table.keys[number, each] = next(_numbers)
-        return table.keys[number, group]
+        return [table.keys[number, each] for each in range(groups + 1)]
 
 
 def _count(table: _Table, replica: int, loop: Any) -> int:

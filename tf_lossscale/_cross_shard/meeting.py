@@ -8,12 +8,15 @@ for what, and with which shapes. Where rows differ every replica sees it, and al
 Where they are equal, what is added up has a key that depends on its shape alone.
 
 Steps of one worker run one after the other, so that only one has these keys at any time.
+
+In a Session all workers have built the same graph, or so it should be. There each sum has keys of
+its own, from when it was built, and a meeting of its own under one of them.
 """
 
 import zlib
 from typing import Any, List, NamedTuple, Sequence
 
-from tf_lossscale._cross_shard.call_site import CallSite
+from tf_lossscale._cross_shard.call_site import Call
 from tf_lossscale._cross_shard.keys import MEETING_KEY, group_key, sum_key
 from tf_lossscale._versions import (
     KEYS_AT_RUN_TIME,
@@ -26,7 +29,7 @@ from tf_lossscale._versions import (
     tf1,
 )
 
-__all__ = ["Step", "meet", "step_of", "sum_together", "workers_meet"]
+__all__ = ["Step", "has_several_workers", "meet", "step_of", "sum_together", "workers_meet"]
 
 # float32 holds whole numbers exactly up to here.
 _EXACT = 1 << 24
@@ -62,25 +65,29 @@ class Step(NamedTuple):
     text: Any
 
 
+def has_several_workers(strategy: Any) -> bool:
+    """Returns whether some replicas are in other processes."""
+    return len(strategy.extended.worker_devices) < strategy.num_replicas_in_sync
+
+
 def workers_meet(strategy: Any) -> bool:
     """Returns whether steps begin with a meeting: several workers, and no Session."""
-    several = len(strategy.extended.worker_devices) < strategy.num_replicas_in_sync
-    return several and functions_start_eagerly()
+    return has_several_workers(strategy) and functions_start_eagerly()
 
 
 @not_converted
-def step_of(what: str, site: CallSite, groups: Sequence[Any], values: Sequence[Any]) -> Step:
+def step_of(call: Call, groups: Sequence[Any], values: Sequence[Any]) -> Step:
     """Describes a step of this replica.
 
     Args:
-      what: what is called.
-      site: where.
+      call: what is called, and where.
       groups: the groups of replicas.
       values: the tensors of this replica whose sums are wanted.
     """
     dtypes = [value.dtype.base_dtype.name for value in values]
-    call = zlib.crc32(f"{what} {site.place} {groups} {dtypes}".encode()) % _EXACT
-    numbers = [site.line, call, _number_of(values) % _EXACT]
+    what, site = call
+    number = zlib.crc32(f"{what} {site.place} {groups} {dtypes}".encode()) % _EXACT
+    numbers = [site.line, number, _number_of(values) % _EXACT]
     row = tf.stack([tf.cast(number, tf.float32) for number in numbers])
     shown = [f"{dtype}{value.shape}" for dtype, value in zip(dtypes, values)][:_SHOWN]
     more = f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else ""
@@ -109,7 +116,7 @@ def sum_together(
     # A device of its own for each member, whatever the code around it says: two on one would wait.
     with tf1.device(None), tf1.device(device):
         with tf.control_dependencies([advance(device)]):
-            results = [meet(step, values, strategy, index, device)]
+            results = [meet(step, values, strategy, index, device, MEETING_KEY)]
         if values:
             with tf.control_dependencies(results):
                 results = [
@@ -132,15 +139,26 @@ def _sum(value: Any, position: int, strategy: Any, members: List[int]) -> Any:
         return collective_reduce(value, len(members), group_key(strategy, members), key)
 
 
-def meet(step: Step, values: Sequence[Any], strategy: Any, index: int, device: str) -> Any:
-    """Returns a bool scalar, True, once all replicas have come to the same step."""
+def meet(
+    step: Step, values: Sequence[Any], strategy: Any, index: int, device: str, meeting_key: int
+) -> Any:
+    """Returns a bool scalar, True, once all replicas have come to the same step.
+
+    Args:
+      step: what the workers must have in common.
+      values: the tensors of this replica whose sums are wanted.
+      strategy: the strategy.
+      index: number of the replica.
+      device: its device.
+      meeting_key: the key of the collective.
+    """
     replicas = strategy.num_replicas_in_sync
     traced = 0 if KEYS_AT_RUN_TIME else zlib.crc32(_traced_shapes(values).encode()) % _EXACT
     with tf1.name_scope(None, "meeting"):
         row = tf.concat([step.row, [float(traced)]], axis=0)
         own = tf.expand_dims(tf.one_hot(index, replicas), 1) * tf.expand_dims(row, 0)
         key = group_key(strategy, list(range(replicas)))
-        rows = collective_reduce(own, replicas, key, MEETING_KEY)
+        rows = collective_reduce(own, replicas, key, meeting_key)
         same = tf.reduce_all(tf.equal(rows, rows[:1]))
         with tf1.device(host_of(device)):
             check = tf.raw_ops.Assert(

@@ -3,13 +3,13 @@
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._cross_shard.applying import apply_summed
-from tf_lossscale._cross_shard.call_site import call_site
+from tf_lossscale._cross_shard.call_site import Call, call_site
 from tf_lossscale._cross_shard.collectives import collective_sums
 from tf_lossscale._cross_shard.groups import all_shards, checked_groups, subgroup_size
-from tf_lossscale._cross_shard.meeting import step_of, workers_meet
+from tf_lossscale._cross_shard.meeting import has_several_workers, step_of, workers_meet
 from tf_lossscale._cross_shard.packing import sum_packed
 from tf_lossscale._cross_shard.shards import Shards, current_shards
-from tf_lossscale._cross_shard.sums import Call, replica_sums
+from tf_lossscale._cross_shard.sums import replica_sums, with_shapes
 from tf_lossscale._cross_shard.tpu import tpu_sum
 from tf_lossscale._gradient_sums import leaves_sum_to_tensorflow
 from tf_lossscale._step import as_pairs
@@ -146,9 +146,9 @@ class CrossShardOptimizer(tf1.train.Optimizer):
             return self._opt.apply_gradients(dense, global_step, name)
         call = Call(self._made, call_site())
         if len(groups) == 1 and leaves_sum_to_tensorflow(self._opt) and _sums_in_one_call(dense):
-            if not workers_meet(shards.strategy):
+            if not has_several_workers(shards.strategy):
                 return self._opt.apply_gradients(dense, global_step, name)
-            if STRATEGY_SURVIVES_RETRACING:
+            if STRATEGY_SURVIVES_RETRACING or not workers_meet(shards.strategy):
                 met = _after_meeting(dense, shards, groups, call)
                 return self._opt.apply_gradients(met, global_step, name)
         summed = _summed(dense, shards, groups, call)
@@ -234,8 +234,10 @@ def _tpu_summed(pairs: Pairs, groups: Any) -> Pairs:
 def _after_meeting(pairs: Pairs, shards: Shards, groups: Groups, call: Call) -> Pairs:
     """Returns the pairs unchanged, once the workers have found that they are at the same step."""
     present = [gradient for gradient, _ in pairs if gradient is not None]
-    step = step_of(call.what, call.site, groups, present)
-    with tf.control_dependencies(collective_sums([], shards, groups, step)):
+    step = step_of(call, groups, present) if workers_meet(shards.strategy) else None
+    if step is None:
+        call = with_shapes(call, present)
+    with tf.control_dependencies(collective_sums([], shards, groups, step, call)):
         return [
             (None if gradient is None else tf.identity(gradient), variable)
             for gradient, variable in pairs

@@ -1,8 +1,8 @@
 """`cross_replica_sum`."""
 
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import Any, List, Optional, Sequence
 
-from tf_lossscale._cross_shard.call_site import CallSite, call_site
+from tf_lossscale._cross_shard.call_site import Call, call_site
 from tf_lossscale._cross_shard.collectives import collective_sums
 from tf_lossscale._cross_shard.groups import all_shards, checked_groups
 from tf_lossscale._cross_shard.meeting import step_of, workers_meet
@@ -10,7 +10,7 @@ from tf_lossscale._cross_shard.shards import Shards, current_shards
 from tf_lossscale._cross_shard.tpu import tpu_sum
 from tf_lossscale._versions import not_converted, tf, tf1
 
-__all__ = ["Call", "cross_replica_sum", "replica_sums"]
+__all__ = ["cross_replica_sum", "replica_sums", "with_shapes"]
 
 
 @not_converted
@@ -61,13 +61,6 @@ def cross_replica_sum(
         return tf.identity(total, name=scope)
 
 
-class Call(NamedTuple):
-    """A call of the user's: what is called, in words that are equal on all workers, and where."""
-
-    what: str
-    site: CallSite
-
-
 @not_converted
 def replica_sums(
     values: Sequence[Any],
@@ -85,9 +78,10 @@ def replica_sums(
       call: what asks for the sums.
       parts: the tensors that were packed into `values`, if they were.
     """
-    step = None
-    if workers_meet(shards.strategy):
-        step = step_of(call.what, call.site, groups, values if parts is None else parts)
+    summands = values if parts is None else parts
+    step = step_of(call, groups, summands) if workers_meet(shards.strategy) else None
+    if step is None and parts is not None:
+        call = with_shapes(call, parts)
 
     @tf.custom_gradient
     def summed(*xs: Any) -> Any:
@@ -95,9 +89,14 @@ def replica_sums(
             back = call._replace(what=f"the gradient of {call.what}")
             return replica_sums(dys, shards, groups, back)
 
-        return collective_sums(xs, shards, groups, step), gradient
+        return collective_sums(xs, shards, groups, step, call), gradient
 
     return list(summed(*values))
+
+
+def with_shapes(call: Call, tensors: Sequence[Any]) -> Call:
+    """Returns a call that says which shapes it is for: in a Session each sum is looked at alone."""
+    return call._replace(what=call.what + " of " + ", ".join(str(each.shape) for each in tensors))
 
 
 _DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.uint32)

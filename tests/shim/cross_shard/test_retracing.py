@@ -88,3 +88,30 @@ def test_another_step_of_one_worker_is_an_error_on_all(case):
         if shown:
             assert shown[index == count - 1] in error
             assert shown[index != count - 1] not in error
+
+
+# In a Session nothing is traced again, but graphs may differ. (With Momentum TensorFlow itself stops
+# where they do, as it makes slots in the order of the steps.)
+IN_SESSIONS = (
+    ["order:sgd", "order:assigning", "sum:-", "shape:-"] if LONG else ["order:sgd", "sum:-"]
+)
+
+
+@pytest.mark.parametrize("case", IN_SESSIONS)
+def test_another_graph_of_one_worker_is_an_error_on_all(case):
+    count = 3 if LONG else 2
+    program = os.path.join(PROGRAMS, "mismatch_in_session.py")
+    results = wait_for_workers(start_workers(program, count, case), timeout=TIMEOUT)
+    for result in results:
+        assert result["error"]
+        assert result["weights"] == [0.0]  # nothing was applied
+    # Where two sums differ, the error of one of them can end the other.
+    assert any("workers are at different steps" in each["error"] for each in results)
+
+
+@pytest.mark.parametrize("name", ["momentum", "assigning"] if LONG else ["momentum"])
+def test_the_same_graph_on_all_workers_is_no_error(name):
+    count = 3 if LONG else 2
+    program = os.path.join(PROGRAMS, "mismatch_in_session.py")
+    results = wait_for_workers(start_workers(program, count, f"same:{name}"), timeout=TIMEOUT)
+    assert results == [{"error": "", "weights": [-float(count)]}] * count

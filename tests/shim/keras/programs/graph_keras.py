@@ -99,7 +99,7 @@ def main() -> None:
                 results[name][what] = step(subjects[name])
             except Exception as error:
                 results[name][what] = f"{type(error).__name__}: {error}"[:400]
-    print(json.dumps(results))
+    print(json.dumps(results, default=float))  # TensorFlow 2.11 gives scalars of NumPy
 
 
 if __name__ == "__main__":
