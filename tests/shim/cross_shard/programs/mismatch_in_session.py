@@ -84,5 +84,5 @@ with tf1.Session(SERVER.target, config=CONFIG) as session:
         session.run(train)
     except tf.errors.OpError as raised:
         error = raised.message
-    kept = sorted(set(x for each in session.run(local) for x in each.ravel().tolist()))
+    kept = sorted({x for each in session.run(local) for x in each.ravel().tolist()})
     print(json.dumps({"error": error, "weights": kept}))
