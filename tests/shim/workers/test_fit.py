@@ -18,10 +18,9 @@ LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 TIMEOUT, LONG_TIMEOUT = 540, 3600
 # The scale starts at 8 and is doubled after two finite steps; step 2 of 5 overflows.
 FINAL_SCALE, STEPS = 16.0, 5
-TRIED = [(2, 4), (2, 15)]
 
 pytestmark = pytest.mark.skipif(
-    recorded.TF not in TRIED, reason="tried with TensorFlow 2.4 and 2.15 only"
+    recorded.TF < (2, 3), reason="Keras cannot train under the strategy on loopback before 2.3"
 )
 
 

@@ -20,7 +20,7 @@ DIE_AT = 3
 TRAINED, NOTICED = 300, 250
 
 
-@pytest.mark.skipif(recorded.TF != (2, 15), reason="tried with TensorFlow 2.15 only")
+@pytest.mark.skipif(recorded.TF < (2, 5), reason="nothing looks whether other workers are alive")
 def test_a_restart_goes_on_where_the_workers_were(tmp_path):
     workers = processes.start_workers(PROGRAM, WORKERS, str(tmp_path), str(DIE_AT))
     try:

@@ -95,7 +95,8 @@ def examples(gradients, first, last):
 def compile_and_fit(model, optimizer, gradients, mode):
     loss = product if gradients == "half" else error
     model.compile(optimizer, loss, run_eagerly=mode == "eager")
-    model.fit(examples(gradients, 0, STEPS), epochs=1, verbose=0)
+    # TensorFlow 2.3 wants to be told how many steps there are.
+    model.fit(examples(gradients, 0, STEPS), epochs=1, steps_per_epoch=STEPS, verbose=0)
 
 
 def loop(model, optimizer, gradients):
@@ -148,9 +149,10 @@ def whole(kind, name, gradients):
     if key not in WHOLE:
         model, optimizer = make_model(kind, gradients), OPTIMIZERS[name](kind)
         model.compile(optimizer, product if gradients == "half" else error)
-        model.fit(examples(gradients, 0, OVERFLOW), epochs=1, verbose=0)
+        model.fit(examples(gradients, 0, OVERFLOW), steps_per_epoch=OVERFLOW, verbose=0)
         optimizer.iterations.assign_add(1)  # Keras counts a skipped step, too, which Adam sees.
-        model.fit(examples(gradients, OVERFLOW + 1, STEPS), epochs=1, verbose=0)
+        rest = STEPS - OVERFLOW - 1
+        model.fit(examples(gradients, OVERFLOW + 1, STEPS), steps_per_epoch=rest, verbose=0)
         WHOLE[key] = values(model)
     return WHOLE[key]
 
