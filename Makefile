@@ -7,7 +7,7 @@
 #   make gpu        what only a GPU shows, as one table; says so where there is none
 #   make bench      ours beside the originals; results in out/benchmarks
 #   make programs   write the random programs anew after a rule changed, and record the originals
-#   make rules      write the pages of the rules anew after a rule changed
+#   make rules      regenerate the pages of the rules after one has changed
 #   make docs       the documentation site, in site/
 #   make clean      remove what the targets made
 

@@ -19,14 +19,14 @@ from typing import Any, Dict, List
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), os.path.dirname(os.path.dirname(HERE))]
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import numpy as np  # noqa: E402 - after the path is set
+import tensorflow as tf  # noqa: E402 - after the path is set
 
 tf1 = tf.compat.v1
 if tf.__version__.startswith("1."):
     tf1.enable_v2_behavior()
 
-import recorded  # noqa: E402
+import recorded  # noqa: E402 - after the path is set
 
 INF, NAN = float("inf"), float("nan")
 HUGE = 2.0**127  # finite, but the sum of two is not
