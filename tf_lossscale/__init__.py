@@ -18,8 +18,6 @@ from tf_lossscale._drop_in import install, uninstall
 if TYPE_CHECKING:
     from tf_lossscale import compat, contrib, keras, mixed_precision, tpu, train
 
-_NAMESPACES = ("compat", "contrib", "keras", "mixed_precision", "tpu", "train")
-
 __all__ = [
     "__version__",
     "compat",
@@ -32,9 +30,11 @@ __all__ = [
     "uninstall",
 ]
 
-__getattr__ = _namespace.attach_parent(
-    __name__, **{name: __name__ + "." + name for name in _NAMESPACES}
-)[1]
+if not TYPE_CHECKING:  # or each name would be known to a type checker
+    _NAMESPACES = ("compat", "contrib", "keras", "mixed_precision", "tpu", "train")
+    __getattr__ = _namespace.attach_parent(
+        __name__, **{name: __name__ + "." + name for name in _NAMESPACES}
+    )[1]
 
 
 def __dir__() -> "list[str]":

@@ -20,18 +20,9 @@ def modules(folder):
 
 
 @pytest.mark.parametrize("path", modules(PACKAGE), ids=lambda path: os.path.relpath(path, PACKAGE))
-def test_the_shim_parses_as_python_3_7_and_says_what_it_exports(path):
+def test_the_shim_parses_as_python_3_7_and_has_docstrings(path):
     with open(path) as source:
         tree = ast.parse(source.read(), feature_version=(3, 7))
-    names = {
-        getattr(target, "id", None)
-        for node in tree.body
-        for outer in getattr(node, "targets", [getattr(node, "target", None)])
-        for target in getattr(outer, "elts", [outer])
-    }
-    docstring_only = len(tree.body) == 1
-    entry_point = os.path.basename(path) == "__main__.py"
-    assert "__all__" in names or docstring_only or entry_point, "no __all__"
     assert ast.get_docstring(tree), "no docstring"
 
 

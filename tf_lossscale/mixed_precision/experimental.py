@@ -10,5 +10,5 @@ if TYPE_CHECKING:
         FixedLossScale as FixedLossScale,
         LossScale as LossScale,
     )
-
-__all__, __getattr__, __dir__ = _namespace.attach(__name__)
+else:  # unseen, or each name would be known to a type checker
+    __all__, __getattr__, __dir__ = _namespace.attach(__name__)

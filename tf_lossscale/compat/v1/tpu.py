@@ -11,5 +11,5 @@ if TYPE_CHECKING:
     from tf_lossscale._cross_shard.sums import (
         cross_replica_sum as cross_replica_sum,
     )
-
-__all__, __getattr__, __dir__ = _namespace.attach(__name__)
+else:  # unseen, or each name would be known to a type checker
+    __all__, __getattr__, __dir__ = _namespace.attach(__name__)

@@ -9,8 +9,10 @@ if TYPE_CHECKING:
         LossScaleOptimizer as LossScaleOptimizer,
     )
     from tf_lossscale._keras.policy import (
+        ExperimentalPolicy as Policy,
+        experimental_global_policy as global_policy,
         get_layer_policy as get_layer_policy,
         set_policy as set_policy,
     )
-
-__all__, __getattr__, __dir__ = _namespace.attach(__name__)
+else:  # unseen, or each name would be known to a type checker
+    __all__, __getattr__, __dir__ = _namespace.attach(__name__)

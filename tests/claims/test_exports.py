@@ -1,0 +1,123 @@
+"""Modules export what is public and nothing else, and type checkers see it as Python does."""
+
+import ast
+import contextlib
+import operator
+import subprocess
+import sys
+from typing import List
+
+import pytest
+from documents import ROOT, files, name_of
+
+import tf_lossscale
+from tf_lossscale import _paths
+
+MODULES = [
+    name_of(each)
+    for each in files(".py")
+    if name_of(each).startswith(("tf_lossscale/", "codemods/"))
+]
+ENTRY_POINTS = ("__main__.py",)
+
+
+def wrong_exports(source: str) -> List[str]:
+    """What is wrong with `__all__` of a module; empty for one that is a docstring only."""
+    tree = ast.parse(source)
+    if len(tree.body) <= 1:
+        return []
+    exported, bound = None, set()
+    for node in tree.body:
+        for each in _bindings(node):
+            bound.add(each)
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            exported = ast.literal_eval(node.value)
+    if exported is None:
+        # A namespace has what `attach` returns; the tests of the shim look at its names.
+        return [] if "__all__" in bound else ["has no __all__"]
+    wrong = [f"exports {name}, which it has not" for name in exported if name not in bound]
+    private = (name for name in exported if name.startswith("_") and name != "__version__")
+    wrong += [f"exports the private {name}" for name in private]
+    wrong += ["exports a name twice"] if len(set(exported)) < len(exported) else []
+    return wrong
+
+
+def _bindings(node: ast.AST) -> List[str]:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
+        return [node.name]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+    found = [
+        each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    ]
+    for body in ("body", "orelse", "finalbody", "handlers"):
+        for each in getattr(node, body, []):
+            found += _bindings(each)
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_exports_public_names_that_it_has(module):
+    if module.endswith(ENTRY_POINTS):
+        return
+    assert wrong_exports((ROOT / module).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""A module."""\nx = 1\n',
+        '"""A module."""\n__all__ = ["y"]\nx = 1\n',
+        '"""A module."""\n__all__ = ["_x"]\n_x = 1\n',
+        '"""A module."""\n__all__ = ["x", "x"]\nx = 1\n',
+    ],
+)
+def test_wrong_exports_are_found(source):
+    assert wrong_exports(source)
+
+
+def program(names: List[str]) -> str:
+    """Reads each name as an attribute, and imports it."""
+    lines = ["import tf_lossscale as tfls"]
+    for number, name in enumerate(names):
+        namespace, _, last = name.rpartition(".")
+        lines.append(f"x{number} = tfls.{name}")
+        if namespace not in _paths.VIEWS:  # these are attributes, not modules
+            lines.append(f"from tf_lossscale.{namespace} import {last} as y{number}")
+    return "\n".join(lines) + "\n"
+
+
+def mypy(source: str, folder) -> str:
+    (folder / "uses.py").write_text(source)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", str(folder / "uses.py")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def public_names() -> List[str]:
+    """Paths below `tfls` that hold a symbol, second names included."""
+    found = []
+    for namespace in [*_paths.NAMESPACES, *_paths.VIEWS]:
+        with contextlib.suppress(AttributeError):  # only the drop-in has this second name
+            operator.attrgetter(namespace)(tf_lossscale)
+            symbols = _paths.NAMESPACES[_paths.VIEWS.get(namespace, namespace)]
+            found += [f"{namespace}.{name}" for name in symbols]
+    return found
+
+
+def test_mypy_sees_every_public_name_and_only_those(tmp_path):
+    names = public_names()
+    assert len(names) > 60
+    unknown = ["keras.mixed_precision.LossScaleManager", "tpu.LossScaleManager"]
+    uses = program([*names, *unknown]) + "tfls.install()\ntfls.load_LossScaleManager()\n"
+    said = mypy(uses, tmp_path)
+    errors = [line for line in said.splitlines() if "error:" in line]
+    assert len(errors) == 2 * len(unknown) + 1, said
+    assert all("LossScaleManager" in line for line in errors), said
