@@ -9,7 +9,7 @@ __all__ = ["FileError", "FileResult", "Finding", "Options", "Safety", "Target"]
 
 
 class Safety(enum.Enum):
-    """What a rule says of one place (CONTRACT section 2)."""
+    """What a rule says of one place."""
 
     SAFE = "safe"
     """The behaviour stays the same; applied."""

@@ -16,7 +16,7 @@ class Symbol(NamedTuple):
     Attributes:
       name: its name in every namespace.
       implementation: `module:attribute` of ours, relative to `tf_lossscale`.
-      rule: the codemod rule that moves code off it (CONTRACT: codes never change their meaning).
+      rule: the codemod rule that moves code off it (codes never change their meaning).
       namespaces: TensorFlow's public namespaces that hold it, without the leading `tf.`.
       legacy: False where TensorFlow keeps the symbol, or never had it.
     """

@@ -25,7 +25,7 @@ class Program(NamedTuple):
       original: the TensorFlow whose originals say what is right, "1.15", "2.3" or "2.4".
       expects: what must become of it, by stage (`migration.STAGES`). Only the stages named here
         are migrated, so a grammar leaves out a stage that its program has no right answer in.
-      ignores: per stage, keys of the result that may differ, because CONTRACT says that they do.
+      ignores: per stage, keys of the result that may differ, as documented.
     """
 
     name: str

@@ -74,7 +74,7 @@ def comparable(original: recorded.Subject, program: Program) -> bool:
     if original.api == "keras3" and beyond_keras_3:
         return False
     if (recorded.TF < (2, 4) and program.clip) or (recorded.TF < (2, 3) and program.sparse):
-        return False  # it refuses to clip, and makes sparse gradients dense (DEFECTS K7, K5)
+        return False  # it refuses to clip, and makes sparse gradients dense (K7, K5)
     # Adam's step depends on the iterations.
     return counts_skipped(original) or program.optimizer != "Adam" or never_skips(program)
 
@@ -90,7 +90,7 @@ def never_skips(program: Program) -> bool:
 
 
 def counts_skipped(original: recorded.Subject) -> bool:
-    """Whether skipped steps count as iterations, as they do with ours everywhere (DEFECTS K6)."""
+    """Whether skipped steps count as iterations, as ours do everywhere (known difference K6)."""
     return original.api != "keras3" and recorded.TF >= (2, 3)
 
 
@@ -130,7 +130,7 @@ def run(original: recorded.Subject, program: Program) -> None:
         first, second = (side.state(counts_skipped(original)) for side in sides)
         assert len(first) == len(second)
         if original.api == "keras3" and not 1 <= first[0][1] <= LARGEST:
-            return  # where ours stops, the original goes on (DEFECTS Q1, Q2)
+            return  # where ours stops, the original goes on (known difference Q1, Q2)
         for (name, theirs), (_, mine) in zip(first, second):
             assert same(theirs, mine), f"step {index}, {name}: {theirs} and {mine}"
 

@@ -139,8 +139,8 @@ def check(size, strategy, side, namespaces):
 
 @pytest.mark.skipif(not support.IS_TF1, reason="only TensorFlow 1.15 has the original")
 def test_contrib_programs(size):
-    # The original hands on dense gradients (DEFECTS C2), and all optimizers but the plain one treat
-    # the rows that a sparse gradient does not name differently, or round differently.
+    # The original passes on dense gradients (known difference C2), and all optimizers but the plain
+    # one treat the rows that a sparse gradient does not name differently, or round differently.
     def comparable(program):
         return not program["sparse"] or program["optimizer"] == "sgd"
 
@@ -153,7 +153,7 @@ def test_contrib_programs(size):
 
 
 def test_v1_programs(size):
-    # The original cannot take other dtypes (DEFECTS M1).
+    # The original cannot take other dtypes (known difference M1).
     check(size, programs(V1, ["float32"]), v1_side, support.v1_namespaces())
 
 

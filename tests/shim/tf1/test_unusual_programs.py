@@ -183,7 +183,7 @@ class TestV1:
 
 
 def test_a_fixed_scale_with_an_update_of_its_own_is_obeyed():
-    """The originals do not ask it (DEFECTS M5)."""
+    """The originals do not ask it (known difference M5)."""
     namespace = support.v1_namespaces()["ours"]
 
     class Refusing(namespace.FixedLossScale):

@@ -1,0 +1,280 @@
+"""Every command line of the documentation is one that works, and every option is documented."""
+
+import configparser
+import itertools
+import json
+import re
+import shlex
+import shutil
+from typing import Iterable, Iterator, List, Set, Tuple
+
+import pytest
+from command_parsers import actions, entry_point, options, parse
+from documents import ROOT, Text, blocks, markdown, place, prose
+from test_named_paths import EXAMPLES, environments, targets
+from tf_lossscale_codemods.cli import command as codemods, settings
+
+import tf_lossscale
+
+PAGES = {
+    "migrate": "docs/migrate.md",
+    "run": "docs/drop-in.md",
+    "checkpoint inspect": "docs/checkpoints.md",
+    "checkpoint convert": "docs/checkpoints.md",
+}
+"""Where the options of a sub-command are documented."""
+
+NOT_OURS = {"--batch_size": "of a user's script"}
+
+_COMMAND = re.compile(r"(tf-lossscale|make|pip|python3?|tox|\.ci/run)(\s|$)")
+_USAGE = re.compile(r"[\[\]|…]")
+
+
+def read(name: str) -> Text:
+    return Text(name, 1, (ROOT / name).read_text(encoding="utf-8"))
+
+
+def pages() -> List[Text]:
+    return [text for text in markdown() if not text.file.startswith(("tests/", "docs/rules/"))]
+
+
+def command_lines(texts: Iterable[Text]) -> Iterator[Tuple[str, str, bool]]:
+    """Place, command line and whether it stands for itself, as it does in a block of its own."""
+    for text in texts:
+        for block in blocks(text):
+            if block.language:
+                continue
+            lines = block.code.splitlines()
+            prompted = lines[0].startswith("$ ")
+            for number, line in enumerate(lines, block.line):
+                if line.startswith("$ ") or (line.strip() and not prompted):
+                    yield f"{text.file}:{number}", line[2:] if prompted else line, True
+        plain = prose(text)
+        for match in re.finditer(r"`([^`\n]+)`", plain):
+            if _COMMAND.match(match[1]):
+                yield place(text, match.start()), match[1], False
+
+
+def wrong_commands(texts: Iterable[Text]) -> List[str]:
+    found = []
+    for where, line, whole in command_lines(texts):
+        words = shlex.split(line, comments=True)
+        error = _wrong(words, whole)
+        if error:
+            found.append(f"{where}: {line}: {error}")
+    return found
+
+
+def _wrong(words: List[str], whole: bool) -> str:
+    if words[:3] == ["python", "-m", "tf_lossscale"]:
+        words = ["tf-lossscale", "run", *words[3:]]
+    program, *rest = words
+    check = {
+        "tf-lossscale": _wrong_use,
+        "make": lambda rest, _: "no such target" if set(rest) - targets() else "",
+        "pip": _wrong_pip,
+        "python": _wrong_script,
+        "tox": _wrong_tox,
+        ".ci/run": lambda rest, _: "takes no arguments" if rest else "",
+    }.get(program)
+    return "no such command" if check is None else check(rest, whole)
+
+
+def _wrong_pip(rest: List[str], _: bool) -> str:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    for word in rest[1:]:
+        name, _, extra = word.rstrip("]").partition("[")
+        if name not in (config["metadata"]["name"], "show"):
+            return f"{name} is not this package"
+        if extra and extra not in config["options.extras_require"]:
+            return f"no such extra: {extra}"
+    return "" if rest[:1] in (["install"], ["show"]) else "neither install nor show"
+
+
+def _wrong_script(rest: List[str], _: bool) -> str:
+    scripts = [word for word in rest if not word.startswith("-")]
+    if not scripts or scripts[0] in EXAMPLES or "-m" in rest:
+        return ""
+    path = ROOT / scripts[0]
+    if path.is_dir() and (path / "__main__.py").exists():
+        known = {each.stem for each in path.glob("*.py")}
+        return "" if set(scripts[1:]) <= known else "no such part"
+    return "" if path.is_file() else "no such script"
+
+
+def _wrong_tox(rest: List[str], _: bool) -> str:
+    if not rest:
+        return ""
+    if rest[0] != "-e" or rest[1] not in environments():
+        return "no such environment"
+    return "" if all((ROOT / path).exists() for path in rest[3:]) else "no such test"
+
+
+def _wrong_use(words: List[str], whole: bool) -> str:
+    """What is wrong with a use of our command; placeholders and alternatives are tried out."""
+    usage = any(_USAGE.search(word) for word in words)
+    words = [re.sub(r"[\[\]]", "", word) for word in words if word not in ("[options]", "…")]
+    if words and words[0] == "COMMAND":
+        return ""
+    for each in itertools.product(*[word.split("|") for word in words]):
+        error = "" if each[-1:] in (("--help",), ("--version",)) else parse(list(each))[0]
+        # In a sentence a command may be named without all its arguments.
+        if error and not ((usage or not whole) and "required" in error):
+            return error
+    return ""
+
+
+def of_benchmarks() -> Set[str]:
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py")]
+    return set(re.findall(r'add_argument\(\s*"(--[\w-]+)"', "\n".join(sources)))
+
+
+def wrong_options(texts: Iterable[Text]) -> List[str]:
+    known = set.union(*options().values()) | {"--version"} | set(NOT_OURS) | of_benchmarks()
+    return [
+        f"{place(text, match.start())}: {match[0]}"
+        for text in texts
+        for match in re.finditer(r"(?<![\w-])--[a-z][\w-]*", text.text)
+        if match[0] not in known
+    ]
+
+
+def undocumented(command: str, page: str) -> List[str]:
+    named = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", page))
+    return [
+        action.option_strings[0]
+        for action in actions(command)
+        if not named & set(action.option_strings)
+    ]
+
+
+def test_every_command_line_is_accepted():
+    assert wrong_commands(pages()) == []
+
+
+def test_there_are_command_lines_to_check():
+    found = list(command_lines(pages()))
+    assert len([line for _, line, whole in found if whole]) > 15
+    assert len([line for _, line, _ in found if line.startswith("tf-lossscale")]) > 30
+
+
+def test_every_option_that_is_named_exists():
+    assert wrong_options(pages()) == []
+
+
+@pytest.mark.parametrize("command", options())
+def test_every_option_is_documented(command):
+    page = read(PAGES[command]).text if command in PAGES else ""
+    assert undocumented(command, page) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tf-lossscale migrate --keras 4",
+        "tf-lossscale migrate --rewrite",
+        "tf-lossscale checkpoint convert SRC DST --to contrib|v2",
+        "tf-lossscale run --fast train.py",
+        "tf-lossscale upgrade",
+        "make everything",
+        "pip install tensorflow",
+        "pip install 'tf-lossscale[gpu]'",
+        "python tests/not_there.py",
+        "python benchmarks nothing",
+        "tox -e tf9.9-py37",
+        "conda install tf-lossscale",
+    ],
+)
+def test_a_wrong_command_is_found(line):
+    text = Text("docs/made-up.md", 1, f"# Made up\n\n```\n{line}\n```\n")
+    assert [each.split(": ")[0] for each in wrong_commands([text])] == ["docs/made-up.md:4"]
+
+
+def test_wrong_and_missing_options_are_found():
+    assert wrong_options([Text("docs/made-up.md", 1, "pass `--rewrite`")])
+    assert undocumented("run", "It has no option.") == ["--replace"]
+
+
+def settings_of(code: str, folder) -> dict:
+    (folder / "pyproject.toml").write_text(code, encoding="utf-8")
+    return settings.load([str(folder)]).values
+
+
+def language_blocks(name: str, language: str) -> List[str]:
+    return [block.code for block in blocks(read(name)) if block.language == language]
+
+
+def test_the_settings_that_are_shown_are_all_there_are(tmp_path):
+    (code,) = language_blocks("docs/migrate.md", "toml")
+    assert {key.replace("_", "-") for key in settings_of(code, tmp_path)} == set(settings._KEYS)
+
+
+def test_a_setting_that_does_not_exist_is_found(tmp_path):
+    with pytest.raises(settings.SettingsError, match="color"):
+        settings_of("[tool.tf-lossscale]\ncolor = true\n", tmp_path)
+
+
+def keys(value) -> set:
+    """Of nested JSON: `{"a": [{"b": 1}]}` has `a` and `a.b`."""
+    if isinstance(value, list):
+        return set().union(*map(keys, value)) if value else set()
+    if not isinstance(value, dict):
+        return set()
+    below = {f"{key}.{each}" for key, inner in value.items() for each in keys(inner)}
+    return set(value) | below
+
+
+def test_the_json_report_that_is_shown_has_the_keys_of_a_real_one(tmp_path, monkeypatch, capsys):
+    (code,) = language_blocks("docs/migrate.md", "json")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(
+        "import tensorflow as tf\n"
+        "x = tf.keras.mixed_precision.experimental.LossScaleOptimizer(a, 'dynamic')\n"
+    )
+    codemods.main(["migrate", "--jobs", "1", "--report", "json"])
+    real = json.loads(capsys.readouterr().out)
+    assert real["findings"], "nothing to compare"
+    assert keys(json.loads(code)) == keys(real)
+    assert keys({"summary": {"files": 1}}) != keys(real)
+
+
+def test_the_hooks_that_are_shown_exist():
+    (code,) = language_blocks("docs/migrate.md", "yaml")
+    ids = set(re.findall(r"^- id: (\S+)", read(".pre-commit-hooks.yaml").text, re.MULTILINE))
+    assert set(re.findall(r"tf-lossscale-\w+", code)) == ids
+    assert re.findall(r"rev: v(\S+)", code) == [tf_lossscale.__version__]
+    (arguments,) = re.findall(r"args: (\[.*\])", code)
+    words = [word.strip(' "') for word in arguments.strip("[]").split(",")]
+    assert not parse(["migrate", *words])[0]
+
+
+def test_the_inspection_that_is_shown_is_what_is_printed(tmp_path, monkeypatch, capsys):
+    (block,) = [b for b in blocks(read("docs/checkpoints.md")) if b.code.startswith("$ ")]
+    line, *expected = block.code.splitlines()
+    program, *words = shlex.split(line[2:])
+    source = ROOT / "tests/data/fixtures/1.15.5/contrib.LossScaleOptimizer"
+    (tmp_path / "logs").mkdir()
+    for path in (source / "exponential_sgd_refvars" / "saver").iterdir():
+        name = path.name.replace(path.name.partition(".")[0], "model.ckpt-7")
+        shutil.copy(str(path), str(tmp_path / "logs" / name))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
+    assert (program, entry_point()(words)) == ("tf-lossscale", 0)
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_the_json_of_an_inspection_has_the_keys_that_are_named(monkeypatch, capsys):
+    text = read("docs/checkpoints.md").text
+    (shape,) = re.findall(r'`(\{"version": 1,[^`]*\})`', text)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
+    found = set()
+    for fixture in (
+        "1.15.5/contrib.LossScaleOptimizer/exponential_sgd_refvars/saver/model",
+        "2.4.4/keras_final.LossScaleOptimizer/model_dyn_h5/model.h5",
+    ):
+        path = str(ROOT / "tests/data/fixtures" / fixture)
+        entry_point()(["checkpoint", "inspect", "--json", path])
+        found |= keys(json.loads(capsys.readouterr().out))
+    named = {each.rpartition(".")[2] for each in found if ".settings." not in each}
+    assert set(re.findall(r'"(\w+)"', shape)) == named

@@ -1,0 +1,214 @@
+"""Every path, module, target and environment that a text names exists."""
+
+import ast
+import configparser
+import functools
+import re
+from typing import Iterable, List, Set
+
+import pytest
+from documents import ROOT, Text, everything, files, name_of, place
+
+from tf_lossscale import _paths
+
+EXAMPLES = {
+    "*_pb2.py": "a pattern for a user's repository",
+    "src/train.py": "a user's script",
+    "train.py": "a user's script",
+    "optimization.py": "BERT's",
+    "cond/": "a scope in names of variables",
+    "docs/**/keep.log": "a pattern of an ignore file",
+    "docs/a/b/keep.log": "what it matches",
+    "examples/traces/NAME.json": "NAME stands for several",
+    "pyvenv.cfg": "every virtual environment has one",
+    ".git/info/exclude": "a file of git's",
+}
+"""Paths in texts that are not of this repository, and why."""
+
+GENERATED = ("api/", "docs/api/", "out/", "site/")
+"""Written by `make`."""
+
+INTERNAL = ("BRIEF", "CONTRACT", "DEFECTS", "FACTS", "HOUSE", "STYLE")
+"""Documents that are not in the repository: nobody can look anything up there."""
+
+_PATH = re.compile(
+    r"(?<![\w/.~$*@:-])((?:[\w.*-]+/)+[\w.*-]*|[\w*-]+\.(?:py|md|ini|cfg|toml|sh|html))(?![\w/*])"
+)
+_SOURCE = (".py", ".md", ".html", "/")
+
+
+@functools.lru_cache(maxsize=None)
+def existing() -> Set[str]:
+    """Each file, and each folder with a slash at its end."""
+    found = set()
+    for path in files():
+        found.add(name_of(path))
+        found |= {name_of(each) + "/" for each in path.parents if ROOT in each.parents}
+    return found
+
+
+def wrong_paths(texts: Iterable[Text]) -> List[str]:
+    top = {path.name for path in ROOT.iterdir()}
+    wrong = []
+    for text in texts:
+        for match in _PATH.finditer(text.text):
+            path = match[0].rstrip(".")
+            first = path.partition("/")[0]
+            # Below a folder at the top it is a path from there; else the end of one.
+            from_top = "/" in path.rstrip("/") and first in top
+            ours = from_top or path.endswith(_SOURCE) or "/" not in path
+            if path in EXAMPLES or path.startswith(GENERATED) or not ours or first in ("**", "*"):
+                continue
+            if not (is_there(path) if from_top else ends_one(path, text.file)):
+                wrong.append(f"{place(text, match.start())}: {path}")
+    return wrong
+
+
+def is_there(path: str) -> bool:
+    if "*" in path:
+        return any(ROOT.glob(path))
+    return path in existing() or path + "/" in existing()
+
+
+def ends_one(path: str, file: str) -> bool:
+    if path.startswith("../"):
+        return (ROOT / file).parent.joinpath(path).exists()
+    return any(each == path or each.endswith("/" + path) for each in existing())
+
+
+_DOTTED = re.compile(r"(?<![\w./-])(tf_lossscale(?:_codemods)?|tfls)((?:\.\w+)+)")
+
+
+def wrong_names(texts: Iterable[Text]) -> List[str]:
+    wrong = []
+    for text in texts:
+        for match in _DOTTED.finditer(text.text):
+            if not _is_a_name(match[1], match[2][1:].split(".")):
+                wrong.append(f"{place(text, match.start())}: {match[0]}")
+    return wrong
+
+
+def _is_a_name(package: str, parts: List[str]) -> bool:
+    folder = ROOT / ("codemods" if package.endswith("_codemods") else "tf_lossscale")
+    namespaces = {**_paths.NAMESPACES, **{k: _paths.NAMESPACES[v] for k, v in _paths.VIEWS.items()}}
+    for length in range(len(parts), 0, -1):
+        namespace = ".".join(parts[:length])
+        if any((each + ".").startswith(namespace + ".") for each in namespaces):
+            rest = parts[length:]
+            return not rest or rest[0] in {"__all__", *namespaces.get(namespace, {})}
+    for length in range(len(parts) + 1):
+        path = folder.joinpath(*parts[:length])
+        module = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        rest = parts[length:]
+        if module.exists() and (not rest or rest[0] in bound_in(module)):
+            return True
+    return False
+
+
+@functools.lru_cache(maxsize=None)
+def bound_in(module) -> Set[str]:
+    """Names that a module binds at its top."""
+    names = set()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name)
+    return names
+
+
+def wrong_documents(texts: Iterable[Text]) -> List[str]:
+    pattern = re.compile(r"\b({})\b(?!_)".format("|".join(INTERNAL)))
+    return [
+        f"{place(text, match.start())}: {match[0]}"
+        for text in texts
+        for match in pattern.finditer(text.text)
+    ]
+
+
+def targets() -> Set[str]:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE))
+
+
+def environments() -> Set[str]:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "tox.ini")
+    return set(config["tox"]["env_list"].split())
+
+
+def wrong_targets(texts: Iterable[Text]) -> List[str]:
+    known = {"make": targets(), "tox -e": environments()}
+    found = re.compile(r"`(make|tox -e) ([a-z][\w.-]*)")
+    return [
+        f"{place(text, match.start())}: {match[0]}"
+        for text in texts
+        for match in found.finditer(text.text)
+        if match[2] not in known[match[1]]
+    ]
+
+
+def test_every_path_that_is_named_exists():
+    assert wrong_paths(everything()) == []
+
+
+def test_every_module_and_symbol_that_is_named_exists():
+    assert wrong_names(everything()) == []
+
+
+def test_no_text_cites_a_document_that_is_not_here():
+    assert wrong_documents(everything()) == []
+
+
+def test_every_target_and_environment_that_is_named_exists():
+    assert wrong_targets(everything()) == []
+
+
+def test_make_lists_its_targets():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split())
+    assert phony == targets()
+    shown = set(re.findall(r"^#   make (\S+)", makefile, re.MULTILINE))
+    assert shown <= phony
+    assert phony - shown == {"lint", "types", "unit", "doctest", "package"}, "parts of make test"
+
+
+def test_every_example_is_used():
+    text = "\n".join(each.text for each in everything())
+    assert [each for each in EXAMPLES if each not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("check", "claim"),
+    [
+        (wrong_paths, "see `tests/shim/test_not_there.py`"),
+        (wrong_paths, "see test_not_there.py"),
+        (wrong_paths, "see [that](docs/not-there.md)"),
+        (wrong_paths, "the folder `not_there/`"),
+        (wrong_names, "`tf_lossscale._v1.loss_scales.HalfScale`"),
+        (wrong_names, "`tf_lossscale_codemods.engine.stages`"),
+        (wrong_names, "`tfls.keras.mixed_precision.LossScaleManager`"),
+        (wrong_names, "`tfls.contrib.nothing`"),
+        (wrong_documents, "as HOUSE says"),
+        (wrong_targets, "run `make everything`"),
+        (wrong_targets, "run `tox -e tf9.9-py37`"),
+    ],
+)
+def test_a_wrong_claim_is_found(check, claim):
+    text = Text("docs/made-up.md", 1, f"# Made up\n\n{claim}\n")
+    assert [each.split(": ")[0] for each in check([text])] == ["docs/made-up.md:3"]
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "the key cond/beta1_power",
+        "google-research/bert",
+        "`rules/keras/`",
+        "tests/shim/*/test_*.py",
+    ],
+)
+def test_what_is_no_path_of_ours_or_exists_is_let_through(claim):
+    assert wrong_paths([Text("docs/made-up.md", 1, claim)]) == []
