@@ -379,7 +379,7 @@ def v1_program(seed: int, number: int) -> Program:
 def graph_trap_program(seed: int, number: int) -> Program:
     """Programs of graph mode that a rewrite by spelling breaks."""
     rng = random.Random(f"graph_traps {seed} {number}")
-    trap = GRAPH_TRAPS[number % len(GRAPH_TRAPS)](rng)
+    trap = list(GRAPH_TRAPS.values())[number % len(GRAPH_TRAPS)].drawn(rng)
     root = rng.choice(ROOTS)
     lines = [*trap.lines]
     names: list[Names] = []

@@ -412,7 +412,7 @@ def trap_program(seed: int, number: int) -> Program:
     """A program whose obvious rewrite is wrong; what must be left is left, and all of it runs."""
     rng = random.Random(f"traps {seed} {number}")
     imported = rng.choice(ROOTS)
-    trap = TRAPS[number % len(TRAPS)](rng)
+    trap = list(TRAPS.values())[number % len(TRAPS)].drawn(rng)
 
     def filled(lines: Iterable[str]) -> list[str]:
         return [
