@@ -25,12 +25,17 @@ def files(folder):
     """The files of a recording that can be inspected where they lie."""
     expected = facts(folder)
     keys = ("prefix", "file", "saver_prefix", "checkpoint_prefix")
-    names = [expected[key] for key in keys if key in expected and "save_error" not in expected]
+    names = [expected[key] for key in keys if key in expected]
     return [os.path.join(folder, name) for name in names if not name.endswith(".tar.gz")]
 
 
 def all_files():
     return [path for folder in folders("*/*/*") for path in files(folder)]
+
+
+def saved_models():
+    """The folders of recordings whose SavedModel is packed, if it is not small."""
+    return folders("*/*/model_*_savedmodel")
 
 
 def label(path):

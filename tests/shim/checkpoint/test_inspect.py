@@ -81,10 +81,9 @@ def test_the_keys_are_those_of_the_file(checkpoint):
     assert {each["key"] for each in state["variables"]} <= keys
 
 
-@pytest.mark.parametrize("form", ["dyn", "fix"])
-@pytest.mark.parametrize("version", ["2.2.3", "2.4.4", "2.15.1"])
-def test_saved_models(form, version, tmp_path, checkpoint):
-    folder = recorded_files.folders(f"{version}/keras_*/model_{form}_savedmodel")[0]
+@pytest.mark.parametrize("folder", recorded_files.saved_models(), ids=recorded_files.label)
+def test_saved_models(folder, tmp_path, checkpoint):
+    form = "dyn" if "model_dyn" in folder else "fix"
     archive = os.path.join(folder, recorded_files.facts(folder)["file"])
     if archive.endswith(".tar.gz"):
         with tarfile.open(archive) as opened:

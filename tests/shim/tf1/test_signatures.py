@@ -77,12 +77,6 @@ RECORDED = [
         else "compat.v1.mixed_precision",
     )
     for definition in surface()["definitions"].values()
-    if isinstance(definition, dict)
-    and definition.get("module", "").startswith(
-        ("tensorflow.contrib.mixed_precision", "tensorflow.python.training.experimental")
-    )
-    and definition["name"].replace("_rewrite_v1", "_rewrite") in [name for _, name in PAIRS]
-    and definition.get("seen_in", ["1.14.0"])[-1] not in ("1.13.1", "1.14.0")
 ]
 
 
