@@ -1,4 +1,4 @@
-"""The values that pass between the engine, the command and the reports."""
+"""The values that are passed between the engine, the command and the reports."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ __all__ = ["FileError", "FileResult", "Finding", "Options", "Safety", "Target"]
 
 
 class Safety(enum.Enum):
-    """What a rule says of one place."""
+    """The outcome of a rule at one place in the source."""
 
     SAFE = "safe"
-    """The behaviour stays the same; applied."""
+    """The behavior stays the same; applied."""
     UNSAFE = "unsafe"
-    """The behaviour can differ; the message says how. Applied with `--unsafe` only."""
+    """The behavior can change; the message says how. Applied only with `--unsafe`."""
     MANUAL = "manual"
-    """Left as it is; the message says what to do."""
+    """Not edited; the message says what to do."""
 
 
 class Target(enum.Enum):
-    """Where a migration goes."""
+    """The API that a run migrates to."""
 
     SHIM = "shim"
     FINAL = "final"
 
 
 class Options(NamedTuple):
-    """What decides how one file is rewritten; the same for all files of a run.
+    """The options that decide how files are rewritten.
 
     Attributes:
       target: the shim, or the final Keras API.
-      keras: 2 (`tf.keras` up to TensorFlow 2.15, or tf-keras) or 3.
-      unsafe: apply edits that can change behaviour too.
-      select: rule-code prefixes to use; empty means all.
-      ignore: rule-code prefixes to leave out; wins over `select`.
-      mark: leave a `# TODO(CODE): ...` comment at each manual finding.
+      keras: the Keras version to target: 2 (`tf.keras` up to TensorFlow 2.15, or tf-keras) or 3.
+      unsafe: whether to apply edits that can change behavior.
+      select: the rule codes to use, as prefixes; empty means all.
+      ignore: the rule codes to skip, as prefixes; takes precedence over `select`.
+      mark: whether to add a `# TODO(CODE): ...` comment at each manual finding.
     """
 
     target: Target = Target.FINAL
@@ -46,17 +46,17 @@ class Options(NamedTuple):
     mark: bool = False
 
     def selects(self, code: str) -> bool:
-        """Whether `select` and `ignore` let a rule's code through."""
+        """Whether `select` and `ignore` allow a rule code."""
         if self.select and not code.startswith(self.select):
             return False
         return not (self.ignore and code.startswith(self.ignore))
 
 
 class Finding(NamedTuple):
-    """One place that a rule speaks of. Lines and columns count from 1, as editors do.
+    """What a rule reports about one place in the source. Lines and columns count from 1.
 
-    `path` is empty until the command fills it in. `end_line` is the last line of the place, which
-    suppression comments and annotations need. A `safe` finding that is not applied needs no edit.
+    `path` is empty until the command fills it in. `end_line` is the last line of the place, for
+    suppression comments and annotations. A `safe` finding that is not applied needs no edit.
     """
 
     path: str
@@ -71,19 +71,19 @@ class Finding(NamedTuple):
 
     @property
     def is_left(self) -> bool:
-        """Whether a person, or `--unsafe`, has something to do there."""
+        """Whether something is left to do at this place, by hand or with `--unsafe`."""
         return not self.applied and self.outcome is not Safety.SAFE
 
     @property
     def remark(self) -> str:
-        """Why the outcome of the rule is not that of an edit here; empty where it is."""
+        """Why a safe or unsafe finding was not applied; empty if it was."""
         if self.applied or self.outcome is Safety.MANUAL:
             return ""
         return "not applied" if self.is_left else "unchanged"
 
 
 class FileError(NamedTuple):
-    """Why a file could not be processed. `line` is 0 where no line is to blame."""
+    """Why a file could not be processed. `line` is 0 if the error has no line."""
 
     path: str
     line: int
@@ -91,13 +91,13 @@ class FileError(NamedTuple):
 
 
 class FileResult(NamedTuple):
-    """What became of one file.
+    """The result of transforming one file.
 
     Attributes:
-      source: the bytes after the edits; the input bytes where nothing was edited.
-      findings: in order of place.
-      error: set when the file could not be processed; then `source` is the input.
-      note: why nothing was changed, for `-v`; empty where something was.
+      source: the bytes after the edits; the input bytes if nothing was edited.
+      findings: the findings, in source order.
+      error: set if the file could not be processed; then `source` is the input.
+      note: why nothing was changed, for `-v`; empty if something was.
     """
 
     source: bytes

@@ -1,4 +1,4 @@
-"""`tf-lossscale migrate|rules|explain`: the options, and what each sub-command hands on."""
+"""`tf-lossscale migrate|rules|explain`: parses the options and calls the subcommand."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ __all__ = ["main"]
 
 
 def main(argv: Optional[Sequence[str]] = None, prog: str = "tf-lossscale") -> int:
-    """Runs one sub-command.
+    """Runs one subcommand.
 
     Args:
-      argv: the sub-command and its arguments; None takes those of the process.
+      argv: the subcommand and its arguments; by default those of the process.
       prog: the name of the command in messages.
 
     Returns:
-      0 where nothing is left to do, 1 where changes are needed or findings are left, 2 for wrong
-      usage, where a file could not be processed, or for whatever else went wrong, 130 where
-      somebody interrupted it.
+      The exit status: 0 if nothing is left to do, 1 if changes are needed or findings are left, 2
+      for wrong usage, a file that could not be processed, or any other failure, 130 if interrupted.
     """
     words = sys.argv[1:] if argv is None else argv
     return guarded(
@@ -43,18 +42,18 @@ def _main(argv: Optional[Sequence[str]], prog: str) -> int:
         if arguments.command == "rules":
             return explain.list_rules(sys.stdout)
         return explain.explain(arguments.code, sys.stdout)
-    except SystemExit as exit_:  # argparse has printed the help, or what is wrong
+    except SystemExit as exit_:  # argparse has printed the help or the error
         return int(exit_.code or 0)
 
 
 def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     paths = arguments.paths or ["."]
     if "-" in paths and paths != ["-"]:
-        parser.error("- stands for stdin and goes with no other path")
+        parser.error("- (stdin) cannot be combined with other paths")
     if arguments.stdin_filename and paths != ["-"]:
-        parser.error("--stdin-filename goes with - only")
+        parser.error("--stdin-filename requires -")
     if arguments.write and (arguments.check or paths == ["-"]):
-        parser.error("--write goes neither with --check nor with -")
+        parser.error("--write cannot be combined with --check or -")
     try:
         named = [arguments.stdin_filename or "."] if paths == ["-"] else paths
         settings = load(named) if arguments.settings else Settings({})
@@ -64,8 +63,8 @@ def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
     from . import migrate
 
     def chosen(name: str, default: Any) -> Any:
-        said = getattr(arguments, name)
-        return settings.values.get(name, default) if said is None else said
+        given = getattr(arguments, name)
+        return settings.values.get(name, default) if given is None else given
 
     try:
         request = migrate.Request.of(paths, arguments, chosen, settings)
@@ -75,13 +74,13 @@ def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
 
 
 class _Parser(argparse.ArgumentParser):
-    """Names files in its errors so that they are safe to print: `*` of a shell can be any name."""
+    """Escapes file names in errors: a shell's `*` can expand to any name."""
 
     def error(self, message: str) -> NoReturn:
         super().error(visible(message))
 
     def print_help(self, file: Any = None) -> None:
-        """Prints it, and lets an error through, which argparse would swallow."""
+        """Prints the help and raises if that fails; argparse would ignore the failure."""
         (file or sys.stdout).write(self.format_help())
 
 
@@ -92,10 +91,10 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     commands.add_parser("rules", help="list the rules", description="List the rules.")
     explain = commands.add_parser(
         "explain",
-        help="what a rule does, why, before and after",
-        description="What a rule does, why, before and after.",
+        help="explain a rule, with examples",
+        description="Show what a rule does and why, with code before and after.",
     )
-    explain.add_argument("code", metavar="CODE", help="such as LS301")
+    explain.add_argument("code", metavar="CODE", help="rule code, such as LS301")
     return parser
 
 
@@ -106,73 +105,81 @@ def _add_migrate(commands: Any) -> None:
         help="rewrite files and trees; default: show a diff, write nothing",
         description="Rewrite legacy loss-scale code. Without options: show a diff, write nothing.",
         epilog="Exit status: 0 nothing is left to do; 1 changes are needed, or findings are left "
-        "after writing; 2 wrong usage, or a file could not be processed; 130 interrupted. Settings "
-        "also from [tool.tf-lossscale] in pyproject.toml; the command line wins.",
+        "after writing; 2 wrong usage, or a file could not be processed; 130 interrupted. "
+        "Options can also be set in [tool.tf-lossscale] in pyproject.toml; the command line wins.",
         allow_abbrev=False,
     )
     add = migrate.add_argument
-    add("paths", nargs="*", metavar="PATH", help="files and directories; - is stdin (default: .)")
-    add("--to", choices=["shim", "final"], help="where to go (default: final)")
+    add(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="files and directories, or - for stdin (default: .)",
+    )
+    add("--to", choices=["shim", "final"], help="API to migrate to (default: final)")
     add(
         "--keras",
         type=int,
         choices=[2, 3],
-        help="the Keras that the code shall run on (default: 2)",
+        help="Keras version to target (default: 2)",
     )
-    add("--write", action="store_true", help="write the files")
-    add("--check", action="store_true", help="as without options, but print no diff")
-    add("--unsafe", action=yes_or_no, help="apply edits that can change behaviour too")
+    add("--write", action="store_true", help="write the changes to the files")
+    add("--check", action="store_true", help="report only; print no diff")
+    add("--unsafe", action=yes_or_no, help="also apply edits that can change behavior")
     add(
-        "--select", action="append", metavar="CODE,...", help="use these rules only; prefixes count"
+        "--select",
+        action="append",
+        metavar="CODE,...",
+        help="use only these rules; prefixes such as LS3 are accepted",
     )
     add(
         "--ignore",
         action="append",
         metavar="CODE,...",
-        help="leave these rules out; prefixes count",
+        help="skip these rules; prefixes such as LS3 are accepted",
     )
-    add("--exclude", action="append", metavar="GLOB", help="leave these paths out; may repeat")
-    add("--jobs", type=_jobs, metavar="N", help="processes (default: one for each core)")
+    add("--exclude", action="append", metavar="GLOB", help="skip matching paths; repeatable")
+    add("--jobs", type=_jobs, metavar="N", help="worker processes (default: one per core)")
     add(
         "--report",
         action="append",
         metavar="FORMAT[:FILE]",
-        help="text, json, sarif, github or html, to a file or stdout; may repeat (default: text)",
+        help="text, json, sarif, github or html, to a file or stdout; repeatable (default: text)",
     )
-    add("--mark", action=yes_or_no, help="leave a # TODO(CODE) comment at each manual finding")
-    add("--allow-dirty", action=yes_or_no, help="write though git has uncommitted changes")
+    add("--mark", action=yes_or_no, help="add a # TODO(CODE) comment at each manual finding")
+    add("--allow-dirty", action=yes_or_no, help="write even if there are uncommitted changes")
     add(
         "--follow-links-outside",
         action="store_true",
-        help="follow symbolic links out of the named paths",
+        help="follow symbolic links that leave the given paths",
     )
     add(
         "--no-settings",
         dest="settings",
         action="store_false",
-        help="take no settings from pyproject.toml",
+        help="ignore the settings in pyproject.toml",
     )
-    add("--stdin-filename", metavar="FILE", help="the name of what comes from stdin")
+    add("--stdin-filename", metavar="FILE", help="file name to report for stdin")
     add(
         "--time-limit",
         type=_positive,
         default=60.0,
         metavar="SECONDS",
-        help="fail a file that takes longer (default: 60)",
+        help="give up on files that take longer (default: 60)",
     )
     add(
         "--size-limit",
         type=_positive,
         default=32.0,
         metavar="MB",
-        help="fail a file that is larger (default: 32)",
+        help="reject larger files (default: 32)",
     )
     add(
         "-v",
         "--verbose",
         action="count",
         default=0,
-        help="say why each file was left unchanged; -vv: show tracebacks of internal errors",
+        help="report why files were left unchanged; -vv: show tracebacks of internal errors",
     )
 
 

@@ -15,20 +15,20 @@ __all__ = ["explain", "list_rules"]
 
 
 def list_rules(stream: TextIO) -> int:
-    """One line for each code."""
+    """Prints one line for each rule code."""
     for code in codes():
         stream.write(f"{code.code}  {code.words}\n")
     return 0
 
 
 def explain(name: str, stream: TextIO) -> int:
-    """What the rule of a code does, why, before and after; 2 where no rule has that code."""
+    """Prints what a rule does, why, and examples; returns 2 if no rule has the code `name`."""
     listed = codes()
     found = next((code for code in listed if code.code == name.upper()), None)
     if found is None:
         near = [code.code for code in listed if code.code.startswith(name.upper()[:3])]
-        hint = f"; there are {', '.join(near)}" if near else "; see `tf-lossscale rules`"
-        print(f"tf-lossscale: error: no rule has the code {name}{hint}", file=sys.stderr)
+        hint = f"; did you mean {', '.join(near)}?" if near else "; see `tf-lossscale rules`"
+        print(f"tf-lossscale: error: unknown rule code {name}{hint}", file=sys.stderr)
         return 2
     stream.write(_text(found))
     return 0
@@ -47,7 +47,7 @@ def _text(code: Code) -> str:
         parts.append("Before and after:")
         parts += [_example(example) for example in rewritten]
     if left:
-        parts.append("Left as it is:")
+        parts.append("Not rewritten:")
         parts += [_example(example) for example in left]
     return "\n\n".join(parts) + "\n"
 
@@ -64,13 +64,13 @@ def _example(example: Example) -> str:
 
 
 def options_of(example: Example) -> str:
-    """The options of an example and the outcome it has, in words."""
+    """The command-line options of an example, and its outcome."""
     words = [f"--to {example.target.value}"]
     if example.target is Target.FINAL:
         words.append(f"--keras {example.keras}")
     if example.unsafe:
         words.append("--unsafe")
-    said = " ".join(words)
+    text = " ".join(words)
     if isinstance(example.outcome, Safety):
-        said += f": {example.outcome.value}"
-    return said
+        text += f": {example.outcome.value}"
+    return text

@@ -1,10 +1,10 @@
-r"""The rules as a codemod of LibCST itself.
+r"""The rules as a LibCST codemod command.
 
     python -m libcst.tool codemod \
       tf_lossscale_codemods.cli.libcst_command.MigrateCommand --to shim FILE
 
-LibCST's tool reads and writes the files then, with its own promises about them; `tf-lossscale
-migrate` keeps bytes and file modes, reports, and resolves names across the cells of notebooks.
+LibCST's tool then reads and writes the files. Only `tf-lossscale migrate` guarantees that bytes
+outside the edits stay the same, keeps file modes, writes reports, and handles notebooks.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class MigrateCommand(CodemodCommand):
 
     @staticmethod
     def add_args(parser: argparse.ArgumentParser) -> None:
-        """Adds the options that decide how a module is rewritten."""
+        """Adds the options `--to`, `--keras` and `--unsafe`."""
         parser.add_argument("--to", choices=[target.value for target in Target], default="final")
         parser.add_argument("--keras", type=int, choices=[2, 3], default=2)
         parser.add_argument("--unsafe", action="store_true")
 
     def transform_module_impl(self, tree: cst.Module) -> cst.Module:
-        """The migrated module; findings that are not edits become warnings.
+        """Returns the migrated module, and warns about findings that were not applied.
 
         Raises:
-          SkipFile: the module cannot be migrated; it says why.
+          SkipFile: if the module cannot be migrated.
         """
         result = transform(tree.bytes, self._options)
         if result.error is not None:

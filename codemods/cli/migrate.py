@@ -1,4 +1,4 @@
-"""One run of `tf-lossscale migrate`: find, search, process, report, exit status."""
+"""One run of `tf-lossscale migrate`: finds files, processes them, reports, returns the status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Callable, NamedTuple, Optional, TextIO, Union
 from .. import reports
 from ..engine.prefilter import may_concern, may_concern_in
 from ..files import atomic_write
-from ..files.diffs import coloured
+from ..files.diffs import colored
 from ..files.discover import Candidate, Excludes, Skipped, Warned, discover, words
 from ..files.git_status import not_restorable
 from ..files.printable import quoted, visible
@@ -21,34 +21,34 @@ from ..reports import Report, files, text
 from ..workers.limits import Limits
 from ..workers.results import FileOutcome, Plan, Spool, Summary
 from .settings import Settings
-from .terminal import Progress, has_colours, put
+from .terminal import Progress, has_colors, put
 
 __all__ = ["Request", "run"]
 
 _JOBS_PER_CORE = 4
-"""More processes than that only take memory, whoever asks for them."""
+"""An upper limit for `--jobs`: more processes use memory and save no time."""
 
 _Step = Union[Candidate, FileOutcome]
 
 
 class Request(NamedTuple):
-    """What was asked for, the settings taken into account.
+    """What a run does, from the command line and the settings.
 
     Attributes:
-      paths: as they were named; `["-"]` is stdin.
-      options: what decides how each file is rewritten.
-      write: write the files.
-      show_diff: print the diff.
-      excludes: the paths to leave out.
+      paths: as the user gave them; `["-"]` is stdin.
+      options: how files are rewritten.
+      write: whether to write the files.
+      show_diff: whether to print the diff.
+      excludes: the paths to skip.
       jobs: the number of worker processes.
-      reports: those to make.
-      allow_dirty: write in spite of uncommitted changes.
-      stdin_filename: the name of what comes from stdin.
-      verbose: say why each file was left.
-      follow_links_outside: follow symbolic links out of the named paths.
-      settings_note: the line of the summary about the settings; empty without such.
-      limits: what one file may cost.
-      tracebacks: print those of defects of ours.
+      reports: the reports to write.
+      allow_dirty: whether to write even if there are uncommitted changes.
+      stdin_filename: the file name to report for stdin.
+      verbose: whether to report why files were left unchanged.
+      follow_links_outside: whether to follow symbolic links that leave the given paths.
+      settings_note: the line that reports the settings in effect; may be empty.
+      limits: the time and size limits for each file.
+      tracebacks: whether to print tracebacks of internal errors.
     """
 
     paths: Sequence[str]
@@ -74,16 +74,17 @@ class Request(NamedTuple):
         chosen: Callable[[str, Any], Any],
         settings: Settings,
     ) -> Request:
-        """From the command line and the settings.
+        """Creates the request from the command line and the settings.
 
         Args:
-          paths: what was named.
-          arguments: the command line.
-          chosen: option and default to the value that the command line or the settings give.
-          settings: of the project.
+          paths: the paths that the user gave.
+          arguments: the parsed command line.
+          chosen: maps an option and its default to the value given by the command line or, failing
+            that, by the settings.
+          settings: the settings of the project.
 
         Raises:
-          ValueError: a value cannot be used.
+          ValueError: if an option has an invalid value.
         """
         select, ignore = _codes(chosen("select", [])), _codes(chosen("ignore", []))
         options = Options(
@@ -95,10 +96,10 @@ class Request(NamedTuple):
             mark=chosen("mark", False),
         )
         base = settings.directory if arguments.exclude is None else os.getcwd()
-        asked = tuple(reports.parse(one) for one in chosen("report", ["text"]))
-        if sum(report.file is None for report in asked) > 1:
-            raise ValueError("only one --report can go to stdout; write FORMAT:FILE for the others")
-        to_stdout = any(report.file is None and report.format != "text" for report in asked)
+        requested = tuple(reports.parse(one) for one in chosen("report", ["text"]))
+        if sum(report.file is None for report in requested) > 1:
+            raise ValueError("only one --report can go to stdout; use FORMAT:FILE for the others")
+        to_stdout = any(report.file is None and report.format != "text" for report in requested)
         return cls(
             paths=paths,
             options=options,
@@ -106,7 +107,7 @@ class Request(NamedTuple):
             show_diff=not (arguments.write or arguments.check or to_stdout),
             excludes=Excludes(tuple((glob, base) for glob in chosen("exclude", []))),
             jobs=min(chosen("jobs", None) or _cores(), _JOBS_PER_CORE * _cores()),
-            reports=asked,
+            reports=requested,
             allow_dirty=chosen("allow_dirty", False),
             stdin_filename=arguments.stdin_filename or "<stdin>",
             verbose=arguments.verbose > 0,
@@ -118,10 +119,10 @@ class Request(NamedTuple):
 
 
 def run(request: Request) -> int:
-    """Does it, and returns the exit status."""
+    """Carries out the request and returns the exit status."""
     for report in request.reports:
         if report.file and not os.path.isdir(os.path.dirname(os.path.abspath(report.file))):
-            return _refuse(f"--report {report.format}:{report.file}: its directory does not exist")
+            return _refuse(f"--report {report.format}:{report.file}: the directory does not exist")
     if list(request.paths) == ["-"]:
         return _run_stdin(request)
     plan = _plan(request, write=request.write)
@@ -132,7 +133,7 @@ def run(request: Request) -> int:
             why = _why_not_written(request, steps, progress)
             if why is not None:
                 progress.clear()
-                what = "commit or stash that, or pass --allow-dirty"
+                what = "commit or stash the changes, or pass --allow-dirty"
                 return _refuse(f"nothing written: {why}; {what}")
         for outcome in _outcomes(steps, plan, request, progress):
             summary.add(outcome)
@@ -144,11 +145,11 @@ def run(request: Request) -> int:
 
 
 def _why_not_written(request: Request, steps: Sequence[_Step], progress: Progress) -> Optional[str]:
-    """Why the first file that would change must not be overwritten; None where all may be."""
+    """The reason not to overwrite the first protected file that would change; None if none is."""
     reasons = not_restorable(step.real for step in steps if isinstance(step, Candidate))
     if not reasons:
         return None
-    # Which files change shows only when they are processed; nothing is written yet.
+    # Only processing shows which files would change; nothing is written yet.
     plan = _plan(request, write=False)._replace(diff=False, excerpts=False)
     outcomes = _outcomes(steps, plan, request, progress)
     with contextlib.closing(outcomes):
@@ -186,9 +187,9 @@ def _plan(request: Request, write: bool) -> Plan:
 
 
 def _search(request: Request, summary: Summary, progress: Progress) -> list[_Step]:
-    """What to process and, in its place among that, what can be told at once.
+    """The files to process and, in order between them, the outcomes that are already known.
 
-    Of the files that have nothing for us, which are nearly all, none is kept.
+    Files without a legacy name, which are nearly all files, are counted but not kept.
     """
     steps: list[_Step] = []
     for found in discover(request.paths, request.excludes, request.follow_links_outside):
@@ -204,14 +205,14 @@ def _search(request: Request, summary: Summary, progress: Progress) -> list[_Ste
                 steps.append(FileOutcome(_shown(found.path), note=found.why))
         else:
             step = _searched(found._replace(path=_shown(found.path)), summary, request.limits)
-            if step is not None and (request.verbose or not _says_nothing(step)):
+            if step is not None and (request.verbose or not _is_silent(step)):
                 steps.append(step)
             progress.at("Searching", summary.files)
     return steps
 
 
 def _searched(candidate: Candidate, summary: Summary, limits: Limits) -> Optional[_Step]:
-    """The candidate where a rule could concern it, else what there is to tell of it."""
+    """The candidate if a rule could apply to it, otherwise its outcome, if any."""
     error = None
     try:
         size = os.path.getsize(candidate.real)
@@ -231,12 +232,12 @@ def _searched(candidate: Candidate, summary: Summary, limits: Limits) -> Optiona
     summary.files += 1
     if error is not None:
         return FileOutcome(candidate.path, error=error)
-    if concerns:  # without what the ignore files say, which may be much
+    if concerns:  # drops the ignore files, which can be large
         return candidate._replace(ignores=None)
     return FileOutcome(candidate.path, note="no legacy name in it")
 
 
-def _says_nothing(step: _Step) -> bool:
+def _is_silent(step: _Step) -> bool:
     return isinstance(step, FileOutcome) and step.error is None
 
 
@@ -246,7 +247,7 @@ def _outcomes(
     candidates = [step for step in steps if isinstance(step, Candidate)]
     processed: Iterator[FileOutcome] = iter(())
     if candidates:
-        # Imports LibCST, which takes longer than many a search.
+        # Imported late: it imports LibCST, which often takes longer than the search.
         from ..workers.pool import process_all
         from ..workers.worker import Task
 
@@ -264,29 +265,29 @@ def _outcomes(
 
 
 def _show(outcome: FileOutcome, request: Request) -> None:
-    """What is told of a file at once: its error, its diff, why it was left."""
+    """Prints the error or the diff of one file, or why it was left unchanged."""
     if outcome.error is not None:
         print(text.error_line(outcome.error), file=sys.stderr)
     elif request.show_diff and outcome.diff:
-        diff = coloured(outcome.diff) if has_colours(sys.stdout) else outcome.diff
+        diff = colored(outcome.diff) if has_colors(sys.stdout) else outcome.diff
         put(sys.stdout, diff)
     elif request.verbose and not outcome.changed:
-        print(f"{quoted(outcome.path)}: left: {visible(outcome.note)}", file=sys.stderr)
+        print(f"{quoted(outcome.path)}: unchanged: {visible(outcome.note)}", file=sys.stderr)
 
 
 def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) -> int:
-    """Makes the reports; 2 where one cannot be written."""
+    """Writes the reports; returns 2 if one cannot be written, otherwise 0."""
     status = 0
-    # With `-`, a report on stderr is all that is there: a program may read it.
+    # With `-`, the report goes to stderr, where a program may read it: print nothing else there.
     for_program = any(one.file is None and one.format != "text" for one in request.reports)
     if request.settings_note and not (for_program and stream is sys.stderr):
         print(request.settings_note, file=sys.stderr)
     for report in request.reports:
         if report.file is None:
-            # What went wrong has its line on stderr already.
+            # Errors have already been printed to stderr.
             quiet = (one._replace(error=None) for one in spool)
-            told = quiet if report.format == "text" else spool
-            reports.write(report.format, told, summary, stream)
+            outcomes = quiet if report.format == "text" else spool
+            reports.write(report.format, outcomes, summary, stream)
             continue
         try:
             with files.replacing(report.file) as file:
@@ -302,7 +303,7 @@ def _refuse(message: str) -> int:
 
 
 def _shown(path: str) -> str:
-    """The path relative to the working directory, where there is a way."""
+    """The path relative to the working directory if there is a relative path."""
     try:
         return os.path.relpath(path)
     except ValueError:  # on another drive
@@ -310,7 +311,7 @@ def _shown(path: str) -> str:
 
 
 def _codes(values: Iterable[str]) -> tuple[str, ...]:
-    """The code prefixes of `--select` and `--ignore`, several to a value."""
+    """The code prefixes in the values of `--select` or `--ignore`."""
     prefixes = tuple(
         one.strip().upper() for value in values for one in value.split(",") if one.strip()
     )
@@ -320,7 +321,7 @@ def _codes(values: Iterable[str]) -> tuple[str, ...]:
         unknown = unknown_prefixes(prefixes)
         if unknown:
             shown = ", ".join(unknown[:10])
-            raise ValueError(f"no rule has the code {shown}; see `tf-lossscale rules`")
+            raise ValueError(f"unknown rule code {shown}; see `tf-lossscale rules`")
     return prefixes
 
 

@@ -1,6 +1,6 @@
-"""The command as a process: whatever goes wrong has a status and a line, and never a traceback.
+"""Runs the command as a process: every failure is one line and an exit status, not a traceback.
 
-Streams may be closed, full, or unable to show a name; somebody may press Ctrl-C at any moment.
+Streams can be closed, full, or unable to encode a file name, and Ctrl-C can come at any moment.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from ..files.printable import quoted, visible
 __all__ = ["INTERRUPTED", "guarded"]
 
 INTERRUPTED = 130
-"""The status of a program that SIGINT has ended, as shells show it."""
+"""The exit status that shells report for a program that was ended by SIGINT."""
 
 _REPORT = "https://github.com/tf-lossscale/tf-lossscale/issues"
 
 
 def guarded(prog: str, function: Callable[[], int], tracebacks: bool) -> int:
-    """The status of `function`, or that of what went wrong in it.
+    """Returns the exit status of `function`, and turns exceptions into a message and a status.
 
     Args:
       prog: the name of the command in messages.
-      function: the command.
-      tracebacks: print that of a defect of ours.
+      function: the command; returns its exit status.
+      tracebacks: whether to print tracebacks of internal errors.
     """
     if sys.stdout is None:
-        _say(f"{prog}: error: stdout is closed; to see nothing, send it to {os.devnull}")
+        _say(f"{prog}: error: stdout is closed; redirect it to {os.devnull} to discard the output")
         return 2
     with _streams():
         try:
@@ -40,9 +40,9 @@ def guarded(prog: str, function: Callable[[], int], tracebacks: bool) -> int:
             sys.stdout.flush()
             return status
         except KeyboardInterrupt:
-            _say(f"{prog}: interrupted; each file is whole, old or new")
+            _say(f"{prog}: interrupted; no file was left half-written")
             status = INTERRUPTED
-        except BrokenPipeError:  # the reader has seen enough: `tf-lossscale migrate | head`
+        except BrokenPipeError:  # the reader closed the pipe: `tf-lossscale migrate | head`
             status = 2
         except Exception as error:
             if tracebacks:
@@ -62,22 +62,22 @@ def _words(error: Exception) -> str:
         where = f": {quoted(os.fsdecode(error.filename))}" if error.filename else ""
         return f"{error.strerror.lower()}{where}"
     what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-    return f"internal error ({what}); -vv shows where; please report it at {_REPORT}"
+    return f"internal error ({what}); run with -vv for a traceback; please report it at {_REPORT}"
 
 
 def _say(line: str) -> None:
-    """A line on stderr; nothing where that cannot be written."""
+    """Prints a line to stderr; does nothing if stderr cannot be written."""
     with contextlib.suppress(OSError, ValueError):
         print(visible(line), file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def _streams() -> Iterator[None]:
-    """Streams that show what they cannot encode as escapes; none of them is closed."""
+    """Makes stdout and stderr escape what they cannot encode, and replaces closed streams."""
     for number in range(3):
         try:
             os.fstat(number)
-        except OSError:  # otherwise the next file that is opened would take its place
+        except OSError:  # otherwise the next file to be opened would get this number
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
@@ -95,6 +95,6 @@ def _streams() -> Iterator[None]:
 
 
 def _drop_stdout() -> None:
-    """Python would complain once more when it flushes what nobody can take."""
+    """Discards the rest of stdout; otherwise Python reports another error when it flushes it."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Writes the pages on the rules: `python -m tf_lossscale_codemods.cli.rule_pages FOLDER`."""
+"""Writes the pages of the rules: `python -m tf_lossscale_codemods.cli.rule_pages FOLDER`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _FAMILIES = {
     "LS4": "Keras 2 to Keras 3",
     "LS5": "Cross-shard optimizer and sums",
     "LS6": "Policies",
-    "LS9": "What the source alone does not decide",
+    "LS9": "What cannot be determined from the source",
 }
 
 
 def pages() -> dict[str, str]:
-    """File name to text: `index.md` and a page for each rule."""
+    """Returns the text of `index.md` and of a page for each rule, by file name."""
     written = {f"{rule.slug}.md": _page(rule) for rule in rules()}
     written["index.md"] = _index()
     return written
 
 
 def main() -> int:
-    """Writes the pages to the folder that is named, and removes those of old rules."""
+    """Writes the pages to the given folder, and removes the pages of rules that no longer exist."""
     if len(sys.argv) != 2:
         print(f"usage: {sys.argv[0]} FOLDER", file=sys.stderr)
         return 2
@@ -52,8 +52,9 @@ def _index() -> str:
     lines = [
         "# The rules",
         "",
-        "`tf-lossscale rules` prints this list, `tf-lossscale explain CODE` a rule's page. A code",
-        "never changes its meaning. [What safe, unsafe and manual mean](../migrate.md#outcomes).",
+        "`tf-lossscale rules` prints this list, and `tf-lossscale explain CODE` prints one page.",
+        "The meaning of a code never changes. The outcomes *safe*, *unsafe* and *manual* are",
+        "explained under [outcomes](../migrate.md#outcomes).",
     ]
     family = ""
     for code in codes():
@@ -88,7 +89,7 @@ def _page(rule: Rule) -> str:
         parts.append("## Before and after\n")
         parts += [part for example in rewritten for part in _example(example)]
     if left:
-        parts.append("## Left as it is\n")
+        parts.append("## Not rewritten\n")
         parts += [part for example in left for part in _example(example)]
     return "\n".join(parts)
 
@@ -112,7 +113,7 @@ def _example(example: Example) -> Iterator[str]:
         yield "becomes\n"
         yield _block(example.after)
     if example.message_contains:
-        yield f"The finding says: “… {example.message_contains} …”\n"
+        yield f"The message contains: “{example.message_contains}”\n"
 
 
 def _block(source: str) -> str:

@@ -1,8 +1,8 @@
 """Settings from `[tool.tf-lossscale]` in the project's pyproject.toml.
 
-The file belongs to the repository, which nobody has to trust. So it is searched for in the
-repository only, it is a regular file of the user's, reading it takes bounded time, and no key can
-make a run write, execute or leave out anything unseen.
+The file comes from the repository, which may not be trusted. So it is searched for only inside the
+repository, it must be a regular file that belongs to the user, reading it takes bounded time, and
+no key can make a run write or execute anything, or skip files without a note.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ _TABLE = "tool.tf-lossscale"
 
 _MOST_BYTES = 512 * 1024
 _MOST_WORK = 5 * 10**7
-"""Bound of the squared number of dots on a line: reading dotted keys takes quadratic time."""
+"""Limit for the sum of the squared dots per line: dotted keys take quadratic time to parse."""
 
 _MOST_STRINGS = 200
 _LONGEST_STRING = 200
-"""A glob is matched with each path of the repository."""
+"""Limits for lists: every glob is matched against every path of the repository."""
 
 _SHOWN = ("allow-dirty", "unsafe", "exclude")
-"""The keys that the summary shows: with them a repository could make a run do more, or see less."""
+"""The settings that are printed: they make a run do more, or skip files."""
 
 
 class SettingsError(ValueError):
-    """What is wrong in pyproject.toml, with its place."""
+    """An error in pyproject.toml; the message starts with its place."""
 
 
 class Settings(NamedTuple):
-    """The table.
+    """The settings of a project.
 
     Attributes:
-      values: option name, as argparse spells it, to value; only what the file sets.
-      path: of the file; empty where there is none, or none with our table.
+      values: the settings in the file, by option name as argparse spells it.
+      path: the path of the file; empty if there is no file with a `[tool.tf-lossscale]` table.
     """
 
     values: dict[str, Any]
@@ -52,14 +52,15 @@ class Settings(NamedTuple):
 
     @property
     def directory(self) -> str:
-        """The directory of the file, which its globs are relative to."""
+        """The directory of the file; globs in the file are relative to it."""
         return os.path.dirname(self.path)
 
     def shown(self, counts: Callable[[str], bool]) -> str:
-        """The line of the summary with the settings that users must know of; empty without such.
+        """The line that reports the settings that users must know about; may be empty.
 
         Args:
-          counts: whether the setting of that option counts, as the command line has no other.
+          counts: whether the setting of an option is in effect, that is, the command line does not
+            override it.
         """
         parts = []
         for key in _SHOWN:
@@ -68,19 +69,19 @@ class Settings(NamedTuple):
             if value and counts(name):
                 listed = ", ".join(map(quoted, value)) if isinstance(value, list) else "true"
                 parts.append(f"{key} = {listed}")
-        return f"settings of {_shown(self.path)}: {'; '.join(parts)}" if parts else ""
+        return f"settings from {_shown(self.path)}: {'; '.join(parts)}" if parts else ""
 
 
 def load(paths: Sequence[str]) -> Settings:
-    """The settings of the project that holds all of `paths`.
+    """Loads the settings of the project that contains all of `paths`.
 
-    That is the pyproject.toml in their common directory, or the nearest above it, up to the top of
-    the git work tree. Outside git it is searched for up to the working directory, or in the common
-    directory alone where the working directory is not above that.
+    The settings file is the pyproject.toml in the common directory of the paths, or the nearest one
+    above it, up to the top of the git work tree. Outside git, the search ends at the working
+    directory, or at the common directory if that is not below the working directory.
 
     Raises:
-      SettingsError: it is no TOML, has a key or value that we do not know, is not a regular file,
-        is too large, or belongs to another user.
+      SettingsError: if the file is not valid TOML, has an unknown key or an invalid value, is not a
+        regular file, is too large, or belongs to another user.
     """
     path = _nearest(paths)
     data = b"" if path is None else _read(path)
@@ -111,7 +112,7 @@ def _nearest(paths: Sequence[str]) -> Optional[str]:
 
 
 def _last_directory(start: str) -> str:
-    """The uppermost directory in which the settings of what is in `start` are searched for."""
+    """The last directory that is searched for settings, going up from `start`."""
     top = top_of(start)
     if top is not None:
         return top
@@ -121,7 +122,7 @@ def _last_directory(start: str) -> str:
 
 def _read(path: str) -> bytes:
     try:
-        # Without O_NONBLOCK, opening a pipe that nobody writes to never returns.
+        # Without O_NONBLOCK, opening a pipe that has no writer never returns.
         descriptor = os.open(
             path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         )
@@ -137,11 +138,11 @@ def _read(path: str) -> bytes:
     return data
 
 
-_WITHOUT = "pass --no-settings to go without it"
+_WITHOUT = "pass --no-settings to ignore it"
 
 
 def _refuse_other_owner(path: str) -> None:
-    """Raises an error where somebody else than the user or root has made the file or its link."""
+    """Raises an error if the file, or a link to it, belongs to neither the user nor root."""
     if not hasattr(os, "geteuid"):
         return
     trusted = {0, os.geteuid()}
@@ -151,8 +152,7 @@ def _refuse_other_owner(path: str) -> None:
     for status in (os.lstat(path), os.stat(path)):
         if status.st_uid not in trusted:
             raise SettingsError(
-                f"{_shown(path)}:0: belongs to another user (id {status.st_uid}), so its settings "
-                f"are not taken; {_WITHOUT}"
+                f"{_shown(path)}:0: belongs to another user (id {status.st_uid}); {_WITHOUT}"
             )
 
 
@@ -179,7 +179,8 @@ def _values(path: str, data: bytes) -> dict[str, Any]:
         if read is None:
             known = ", ".join(sorted(_KEYS))
             raise SettingsError(
-                f"{path}:{_line(text, key)}: [{_TABLE}] has no key {_short(key)}; it has {known}"
+                f"{path}:{_line(text, key)}: [{_TABLE}] has the unknown key {_short(key)}; "
+                f"the keys are {known}"
             )
         try:
             values[key.replace("-", "_")] = read(value)
@@ -192,17 +193,17 @@ def _values(path: str, data: bytes) -> dict[str, Any]:
 
 def _parsed(path: str, text: str) -> dict[str, Any]:
     if sum(line.count(".") ** 2 for line in text.split("\n")) > _MOST_WORK:
-        raise SettingsError(f"{path}:0: its keys have too many parts to be read; {_WITHOUT}")
+        raise SettingsError(f"{path}:0: its keys have too many parts; {_WITHOUT}")
     tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         parsed: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
         place = f"{path}:{line[1] if line else 0}"
-        raise SettingsError(f"{place}: is no TOML: {visible(str(error))}") from None
+        raise SettingsError(f"{place}: is not valid TOML: {visible(str(error))}") from None
     except RecursionError:
         raise SettingsError(f"{path}:0: is nested too deeply; {_WITHOUT}") from None
-    except ValueError as error:  # a number of more digits than Python reads
+    except ValueError as error:  # a number with more digits than Python reads
         raise SettingsError(f"{path}:0: cannot be read: {visible(str(error))}") from None
     return parsed
 
@@ -212,12 +213,12 @@ def _short(value: object) -> str:
     shortened.maxstring = shortened.maxother = 60
     try:
         return visible(shortened.repr(value))
-    except ValueError:  # a number of more digits than Python prints
+    except ValueError:  # a number with more digits than Python prints
         return "a number too large to show"
 
 
 def _line(text: str, key: str) -> int:
-    """Where `key` stands in our table, or the table itself."""
+    """The line of `key` in the table, or of the table itself."""
     here = inside = 0
     for number, line in enumerate(text.splitlines(), 1):
         if re.match(r"\s*\[", line):
@@ -261,15 +262,15 @@ def _strings(value: object) -> list[str]:
 
 
 def _formats(value: object) -> list[str]:
-    from .. import reports  # not before: most runs need no report's module so early
+    from .. import reports  # late: most runs do not need it here
 
     values = _strings(value)
     for one in values:
         report = reports.parse(one)
         if report.file is not None:
             raise ValueError(
-                "names a file, which settings cannot do; say where the report goes on the command "
-                f"line: --report {report.format}:FILE"
+                "names a file, which is allowed on the command line only: "
+                f"--report {report.format}:FILE"
             )
     return values
 
@@ -286,7 +287,8 @@ _KEYS: dict[str, Callable[[object], object]] = {
     "report": _formats,
     "jobs": _number,
 }
-"""Not among them: `write` and `check`, as what a run does to files is said where it is started.
+"""The keys, each with the function that validates its value.
 
-`report` has formats only, for the same reason: where a report goes is said on the command line.
+`write`, `check` and the file of a report cannot be set here: only the command line decides what a
+run writes.
 """

@@ -1,4 +1,4 @@
-"""What is written where: bytes to stdout, a progress bar to a terminal, colours for eyes only."""
+"""Output: bytes to stdout, a progress bar and colors on terminals only."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import sys
 import time
 from typing import TextIO
 
-__all__ = ["Progress", "has_colours", "put"]
+__all__ = ["Progress", "has_colors", "put"]
 
 
 def put(stream: TextIO, data: bytes) -> None:
-    """Writes bytes to a text stream as they are, after what was written to it as text."""
+    """Writes bytes to a text stream unchanged, after any text that was written before."""
     stream.flush()
     buffer = getattr(stream, "buffer", None)
-    if buffer is None:  # a stream in memory
+    if buffer is None:  # an in-memory stream
         stream.write(data.decode("utf-8", "replace"))
     else:
         buffer.write(data)
         buffer.flush()
 
 
-def has_colours(stream: TextIO) -> bool:
-    """Whether colours help on `stream`: a terminal, and nobody has asked for none (NO_COLOR)."""
+def has_colors(stream: TextIO) -> bool:
+    """Whether to use colors: `stream` is a terminal, and NO_COLOR is not set."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not plain
 
 
 class Progress:
-    """A bar on stderr for runs of more than half a second; nothing unless that is a terminal."""
+    """A progress bar on stderr, shown after half a second, and only on a terminal."""
 
     _QUIET_SECONDS = 0.5
     _EVERY_SECONDS = 0.1
@@ -40,7 +40,7 @@ class Progress:
         self._drawn = False
 
     def at(self, verb: str, done: int, total: int = 0) -> None:
-        """`done` of `total` files are done; 0 where the total is not known yet."""
+        """Shows that `done` of `total` files are done; `total` is 0 if it is not known yet."""
         now = time.monotonic() if self._shows else 0.0
         if not self._shows or now < self._next:
             return
@@ -56,7 +56,7 @@ class Progress:
         self._drawn = True
 
     def clear(self) -> None:
-        """Takes the bar away, before something else is printed and at the end."""
+        """Removes the bar, before other output and at the end."""
         if self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -1,3 +1,3 @@
-"""From the bytes of a source to its new bytes and findings."""
+"""Turns the bytes of a source into new bytes and findings."""
 
 __all__: "list[str]" = []

@@ -1,4 +1,4 @@
-"""Proposals become edits and findings: all or none per group, applied in one pass, checked."""
+"""Turns proposals into edits and findings: each group applies as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def applied(
     texts: Sequence[Optional[Rendered]],
     proposals: Sequence[Proposal],
 ) -> list[FileResult]:
-    """What becomes of each source when all that can be had of `proposals` is done."""
+    """Applies all proposals that can be applied, and returns the result for each source."""
     where: dict[cst.CSTNode, Place] = {}
     for text in texts:
         if text is not None:
@@ -58,12 +58,12 @@ def _result(
     source: bytes, module: Optional[cst.Module], text: Rendered, findings: list[Finding]
 ) -> FileResult:
     if module is None:
-        note = "nothing can be edited; see its findings" if findings else "nothing legacy in it"
+        note = "no edit is possible; see the findings" if findings else "no legacy symbol in it"
         return FileResult(source, tuple(findings), None, note)
     new_source = text_of(module, text.statements).encode(module.encoding)
     problem = syntax_error(new_source)
     if problem is not None:
-        message = f"was left: the edited text would not parse ({problem.message})"
+        message = f"not rewritten: the result would not parse ({problem.message})"
         return FileResult(source, error=problem._replace(message=message))
     return FileResult(new_source, tuple(findings))
 
@@ -78,10 +78,10 @@ def _resolve_groups(
     unsafe: bool,
     where: dict[cst.CSTNode, Place],
 ) -> list[tuple[Proposal, bool]]:
-    """Each proposal that is not silenced, and whether it is applied.
+    """Returns each proposal that is not silenced, and whether it is applied.
 
-    Those that another of their group holds back become manual. In a group that needs all of its
-    places, one that is silenced (by its `id`) holds back the others.
+    If one proposal of a group cannot be applied, the others become manual. In a group that needs
+    all of its places, a silenced proposal (known by its `id`) has the same effect.
     """
     holding: dict[Group, Proposal] = {}
     for one in proposals:
@@ -100,7 +100,7 @@ def _resolve_groups(
             decided.append((one, False))
         elif holder is not None and holder is not one:
             line = where[holder.node].line
-            message = f"left, as line {line} ({holder.symbol}) must be decided first: {one.message}"
+            message = f"not rewritten: resolve line {line} ({holder.symbol}) first: {one.message}"
             held = one._replace(outcome=Safety.MANUAL, message=message)
             decided.append((one if one.outcome is Safety.UNSAFE else held, False))
         else:

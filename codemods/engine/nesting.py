@@ -1,10 +1,10 @@
-"""How deep a source is nested at most, in one pass over its bytes, before anything parses it.
+"""Bounds the nesting depth of a source, in one pass over its bytes, before it is parsed.
 
-A parser recurses as deep as its source is nested. LibCST's does so in native code, whose overflow
-kills the process, and takes time and memory that grow with the square of the depth; walks over the
-tree recurse too. Counted are brackets, blocks, and what nests without either: `not not x`,
-`a.b.c`, `x if y else z`, `lambda: lambda: x`, `elif`. The sum can be too large for an expression of
-many operators, never too small.
+A parser recurses as deep as its source is nested. LibCST's parser recurses in native code, where a
+stack overflow kills the process, and its time and memory grow with the square of the depth; walks
+over the tree recurse too. The depth counts brackets, blocks, and what nests without either:
+`not not x`, `a.b.c`, `x if y else z`, `lambda: lambda: x`, `elif`. It can be too high for an
+expression with many operators, but never too low.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import NamedTuple, Optional
 __all__ = ["MOST_BRACKETS", "MOST_LEVELS", "Depth", "too_deep"]
 
 MOST_BRACKETS = 200
-"""Python's own limit of brackets in brackets."""
+"""Python's own limit for nested brackets."""
 
 MOST_LEVELS = 1000
-"""Of everything together. Programs that people write have some dozens."""
+"""The limit for everything together. Handwritten programs have a few dozen levels."""
 
 _TOKEN = re.compile(
     rb"""
@@ -56,12 +56,12 @@ _BRACE = re.compile(rb"\{\{?|\}")
 
 
 class Depth(NamedTuple):
-    """The deepest place.
+    """The depth of a source.
 
     Attributes:
-      brackets: open there.
-      levels: of everything together.
-      at: the byte where one of them passed its limit; -1 where none did.
+      brackets: the most brackets that are open at one place.
+      levels: the most levels of everything together.
+      at: the byte at which a limit was exceeded; -1 if none was.
     """
 
     brackets: int
@@ -70,7 +70,7 @@ class Depth(NamedTuple):
 
 
 def too_deep(source: bytes) -> Optional[tuple[int, str]]:
-    """The line, and what is wrong there, where `source` is nested too deeply to be parsed."""
+    """The line and the reason if `source` is nested too deeply to be parsed; otherwise None."""
     if _surely_shallow(source):
         return None
     found = _depth(source)
@@ -83,10 +83,10 @@ def too_deep(source: bytes) -> Optional[tuple[int, str]]:
 
 
 def _surely_shallow(source: bytes) -> bool:
-    """Whether no definition in `source` has enough tokens to be deep: a tenth of a pass's cost.
+    """Whether no definition in `source` has enough tokens to be deep; 10 times faster than a pass.
 
-    Only a string can hold what looks like a definition and so hide depth from this. It hides it
-    from nobody else: the parser runs where its crash costs one file.
+    A string that contains what looks like a definition can hide depth from this check. That is
+    acceptable: the parser runs in a worker process, so a crash costs one file.
     """
     if source.count(b"elif") > MOST_BRACKETS or _DEEP_DEFINITION.search(source):
         return False
@@ -101,13 +101,13 @@ def _surely_shallow(source: bytes) -> bool:
 
 
 def _depth(source: bytes) -> Depth:
-    """One pass; ends where a limit is passed."""
+    """Measures the depth in one pass; stops where a limit is exceeded."""
     deepest = most_brackets = 0
-    blocks = [0]  # the indents of the blocks around
-    branches = [0]  # the `elif`s before, in each of them
-    around = 0  # levels of the blocks
-    outer: list[tuple[int, int, int]] = []  # of the brackets around: operators, clauses, lambdas
-    outside = 0  # levels of the brackets around, and of what is around each
+    blocks = [0]  # indents of the enclosing blocks
+    branches = [0]  # the number of preceding `elif`s in each of these blocks
+    around = 0  # levels of the enclosing blocks
+    outer: list[tuple[int, int, int]] = []  # of the enclosing brackets: operators, clauses, lambdas
+    outside = 0  # levels of the enclosing brackets and of the expressions around them
     operators = clauses = lambdas = 0
     for token in _TOKEN.finditer(source):
         kind = token.lastgroup
@@ -121,9 +121,9 @@ def _depth(source: bytes) -> Depth:
             if outer:
                 operators, clauses, lambdas = outer.pop()
                 outside -= operators + clauses + 1
-            operators += 1  # what follows may be a call of it, or part of it
+            operators += 1  # a call, subscript or attribute may follow
         elif kind == "comma":
-            if not lambdas:  # otherwise it stands between parameters, and the lambda goes on
+            if not lambdas:  # otherwise it separates parameters of a lambda
                 operators = 0
             continue
         elif kind == "line":
@@ -161,7 +161,7 @@ def _depth(source: bytes) -> Depth:
             lambdas += 1
             operators += 1
         elif kind == "for":
-            clauses += bool(outer)  # of a comprehension; a statement's nests as a block does
+            clauses += bool(outer)  # in a comprehension; a `for` statement counts as a block
         elif kind == "colon":
             lambdas -= bool(lambdas)
             continue

@@ -1,4 +1,4 @@
-"""Bytes to a syntax tree, or the reason why not; and whether a tree or a result can be trusted."""
+"""Parses a source into a syntax tree or an error, and checks trees and results."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _ENCODING_HINT = (
 
 
 def parsed(source: bytes) -> Union[cst.Module, FileError]:
-    """The tree of `source`, or the error with its line and a hint.
+    """Parses `source`; returns the tree, or an error with its line and a hint.
 
     Raises:
-      MemoryError: there is not enough for it; nothing else.
+      MemoryError: if there is not enough memory. Nothing else is raised.
     """
     deep = too_deep(source)
     if deep is not None:
@@ -49,12 +49,12 @@ def parsed(source: bytes) -> Union[cst.Module, FileError]:
         return FileError("", 0, f"is nested too deeply to be parsed; {_SPLIT_IT}")
     except MemoryError:
         raise
-    except Exception as error:  # the parser is native code: whatever it raises concerns one file
+    except Exception as error:  # the native parser can raise anything; it fails this file only
         return FileError("", 0, f"cannot be parsed: {type(error).__name__}: {error}")
 
 
 def round_trip_error(module: cst.Module, text: str, source: bytes) -> Optional[FileError]:
-    """Why `module`, rendered as `text`, must not be edited: the parser has lost text.
+    """The error if `text`, the rendered `module`, differs from `source`; otherwise None.
 
     LibCST 1.9 drops comments that are indented less than the block that they end.
     """
@@ -66,17 +66,17 @@ def round_trip_error(module: cst.Module, text: str, source: bytes) -> Optional[F
     return FileError(
         "",
         next(same, min(source.count(b"\n"), given_back.count(b"\n")) + 1),
-        "is not given back unchanged by the parser, so it is left as it is; often for comments "
-        "after the last statement that are indented less than it (indent them fully or not at "
-        "all), or for blank lines at the end that hold spaces (remove them)",
+        "not rewritten: the parser does not reproduce it exactly; common causes are comments after "
+        "the last statement that are partly indented (indent them fully or not at all), or spaces "
+        "on blank lines at the end (remove them)",
     )
 
 
 def syntax_error(source: bytes) -> Optional[FileError]:
-    """Why `source` is no Python; None where it is.
+    """The syntax error in `source`; None if there is none.
 
-    Python's own parser is asked first, being many times faster; what it refuses may be of a newer
-    Python than this one.
+    Python's own parser runs first because it is many times faster. What it rejects may still be
+    valid in a newer Python, so LibCST's parser decides.
     """
     if not _refused_by_python(source):
         return None
@@ -96,9 +96,9 @@ def _refused_by_python(source: bytes) -> bool:
 
 @contextlib.contextmanager
 def _unvalidated() -> Iterator[None]:
-    """Spares the parser the checks of nodes made by hand: a sixth of its time.
+    """Disables the validation of new nodes, which takes a sixth of the parse time.
 
-    What it makes is compared with the source before anything is edited.
+    It is not needed: the tree is compared with the source before anything is edited.
     """
     validate = cst.CSTNode.__post_init__
     cst.CSTNode.__post_init__ = lambda node: None  # type: ignore[method-assign,assignment]
@@ -109,7 +109,7 @@ def _unvalidated() -> Iterator[None]:
 
 
 def _place(source: bytes, error: cst.ParserSyntaxError) -> tuple[int, str]:
-    """Where the syntax error is and what it is, as Python says: LibCST names the place after it."""
+    """The line and message of the syntax error from Python; LibCST reports the place after it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -124,7 +124,7 @@ def _place(source: bytes, error: cst.ParserSyntaxError) -> tuple[int, str]:
 def _hint(source: bytes) -> str:
     if _PYTHON_2.search(source):
         return "it looks like Python 2: convert it first (2to3, futurize)"
-    return "mend the syntax error or exclude the file"
+    return "fix the syntax error, or --exclude the file"
 
 
 def _line_of(source: bytes, error: Exception) -> int:

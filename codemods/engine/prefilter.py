@@ -1,7 +1,7 @@
-"""Which files can be left without a parse: a search through their bytes.
+"""Finds the files that need no parse, by searching their bytes for legacy names.
 
-Of the files in the repositories that used these classes, 3.8 % mention any of the words below.
-Searching costs some microseconds a file, parsing costs up to a tenth of a second.
+In repositories that use these classes, 3.8% of the files contain one of the words below. Searching
+a file takes microseconds; parsing takes up to a tenth of a second.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ WORDS: tuple[bytes, ...] = (
     b"loss_scale:0",
     b"lossscale:",
 )
-"""Every place that a rule speaks of is in a file that holds one of these (a test proves it).
+"""A file in which a rule can find something contains one of these words (checked by a test).
 
-The last begins a suppression comment, which is reported when it silences nothing.
+The last one is for suppression comments, which are reported if they silence nothing.
 """
 
 
 def may_concern(source: bytes) -> bool:
-    """Whether any rule could have something to say about `source`."""
+    """Whether any rule could apply to `source`."""
     return any(word in source for word in WORDS)
 
 
@@ -36,7 +36,7 @@ _OVERLAP = max(map(len, WORDS)) - 1
 
 
 def may_concern_in(file: BinaryIO) -> bool:
-    """The same of a file that is too large to be held in memory."""
+    """Like `may_concern`, for a file that is too large to be held in memory."""
     end = b""
     while True:
         part = file.read(_PART)

@@ -1,10 +1,10 @@
-"""The text of a tree and where some of its nodes stand in it, in one pass.
+"""Renders a tree as text and finds the positions of some of its nodes, in one pass.
 
-LibCST's `PositionProvider` costs more than the parse, as it places every node and all whitespace.
-This renders the tree as `Module.code` does and notes where the wanted nodes begin and end. Two
-thirds of the nodes are whitespace, names and literals, which LibCST writes through five calls each;
-while a source is rendered they are written in one, which halves the time. Should that ever differ
-from what LibCST does, the text is not the source, and the file is left.
+LibCST's `PositionProvider` takes longer than the parse, because it computes the positions of all
+nodes and whitespace. This module renders the tree like `Module.code` and records where the wanted
+nodes begin and end. Two thirds of the nodes are whitespace, names and literals, which LibCST writes
+with five calls each; here each takes one call, which halves the time. If the result ever differed
+from LibCST's, the text would differ from the source, and the file would not be rewritten.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEWLINE = re.compile(r"\r\n?|\n")
 
 
 class Place(NamedTuple):
-    """Lines and columns, counted from 1; `source` is the index of the source."""
+    """The position of a node: lines and columns from 1; `source` is the index of the source."""
 
     source: int
     line: int
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """The text of a tree, the places of the wanted nodes, and each top-level statement's tokens."""
+    """A rendered tree: text, places of the wanted nodes, tokens of each top-level statement."""
 
     text: str
     places: dict[cst.CSTNode, Place]
@@ -50,7 +50,7 @@ class _Nothing(contextlib.AbstractContextManager[None]):
 
 
 class _Noting(contextlib.AbstractContextManager[None]):
-    """Notes how many tokens there are before and after a node."""
+    """Records the number of tokens before and after a node."""
 
     def __init__(self, state: _State, node: cst.CSTNode) -> None:
         self._state = state
@@ -68,9 +68,9 @@ class _State(CodegenState):
     def __init__(self, module: cst.Module, wanted: Collection[cst.CSTNode]) -> None:
         super().__init__(module.default_indent, module.default_newline)
         self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
-        self.wanted = {id(node) for node in wanted}  # to hash a node calls Python code
+        self.wanted = {id(node) for node in wanted}  # hashing a node is slow
         self._nothing = _Nothing()
-        # The method of the base costs a call more a token.
+        # Saves one call for each token.
         self.add_token = self.tokens.append  # type: ignore[method-assign,assignment]
 
     def record_syntactic_position(
@@ -79,7 +79,7 @@ class _State(CodegenState):
         *,
         start_node: Optional[cst.CSTNode] = None,
         end_node: Optional[cst.CSTNode] = None,
-    ) -> Any:  # the base says that it is a generator's context manager, and only enters it
+    ) -> Any:  # the base class declares a generator context manager
         return _Noting(self, node) if id(node) in self.wanted else self._nothing
 
 
@@ -112,7 +112,7 @@ _LEAVES = {
 
 @contextlib.contextmanager
 def _quick_leaves() -> Iterator[None]:
-    """Replaces how LibCST's leaves are written, which their common base defines."""
+    """Replaces the methods that render leaf nodes by faster ones."""
     for kind, write in _LEAVES.items():
         kind._codegen = write  # type: ignore[attr-defined]
     try:
@@ -123,7 +123,7 @@ def _quick_leaves() -> Iterator[None]:
 
 
 def rendered(module: cst.Module, source: int, wanted: Collection[cst.CSTNode]) -> Rendered:
-    """The text of `module`, and the places of `wanted` in it."""
+    """Renders `module`, with the places of the `wanted` nodes."""
     state = _State(module, wanted)
     with _quick_leaves():
         statements = _render(module, state, {})
@@ -132,7 +132,7 @@ def rendered(module: cst.Module, source: int, wanted: Collection[cst.CSTNode]) -
 
 
 def text_of(module: cst.Module, known: Mapping[cst.CSTNode, list[str]]) -> str:
-    """The text of an edited `module`; the statements in `known` have these tokens still."""
+    """Renders an edited `module`; `known` has the tokens of the unchanged statements."""
     state = _State(module, ())
     _render(module, state, known)
     return "".join(state.tokens)
@@ -141,7 +141,7 @@ def text_of(module: cst.Module, known: Mapping[cst.CSTNode, list[str]]) -> str:
 def _render(
     module: cst.Module, state: _State, known: Mapping[cst.CSTNode, list[str]]
 ) -> dict[cst.CSTNode, list[str]]:
-    """As `Module.code` does, statement by statement; returns the tokens of each."""
+    """Renders like `Module.code`, and returns the tokens of each statement."""
     statements: dict[cst.CSTNode, list[str]] = {}
     for line in module.header:
         line._codegen(state)

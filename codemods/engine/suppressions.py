@@ -20,18 +20,18 @@ _CODE = re.compile(r"LS[0-9]*\Z")
 
 
 def may_suppress(source: bytes) -> bool:
-    """Whether `source` can hold such a comment."""
+    """Whether `source` may contain a suppression comment."""
     return _WORD.encode() in source.lower()
 
 
 class _Suppression(NamedTuple):
-    """One comment.
+    """A suppression comment.
 
     Attributes:
-      line: its line, from 1.
-      column: its column, from 1.
-      codes: the prefixes that it silences: `("",)`, which is all, where it names none.
-      problem: why it cannot be read; then it silences nothing.
+      line: the line, from 1.
+      column: the column, from 1.
+      codes: the code prefixes to silence; `("",)` (all codes) for a comment without codes.
+      problem: why the comment is invalid; then it silences nothing.
     """
 
     line: int
@@ -41,7 +41,7 @@ class _Suppression(NamedTuple):
 
 
 class Suppressions:
-    """The suppression comments of one program, and which of their codes were of use."""
+    """The suppression comments of one program, and which of their codes have silenced something."""
 
     def __init__(self, texts: Sequence[Optional[Rendered]]) -> None:
         self._found: dict[tuple[int, int], _Suppression] = {}
@@ -52,7 +52,7 @@ class Suppressions:
                     self._found[index, suppression.line] = suppression
 
     def silence(self, code: str, place: Place) -> bool:
-        """Whether a comment on a line of `place` silences `code`; such a comment is of use."""
+        """Whether a comment on a line of `place` silences `code`; marks the comment as used."""
         silenced = False
         for line in range(place.line, place.end_line + 1):
             found = self._found.get((place.source, line))
@@ -63,9 +63,9 @@ class Suppressions:
         return silenced
 
     def unused(self, options: Options) -> list[tuple[int, Finding]]:
-        """A finding for each comment that cannot be read or has a code that silenced nothing.
+        """Returns a finding for each comment that is invalid or has a code that silenced nothing.
 
-        Nothing is said of codes that `--select` and `--ignore` kept from being looked for.
+        Codes that `--select` or `--ignore` turned off are not reported.
         """
         if not options.selects(UNUSED_CODE):
             return []
@@ -79,14 +79,14 @@ class Suppressions:
             if found.problem:
                 findings.append((source, _finding(found, found.problem)))
             elif idle:
-                named = "" if idle == [""] else f" with {', '.join(idle)}"
-                message = f"this comment silences nothing{named}: remove it, or mend its codes"
+                named = "" if idle == [""] else f" for {', '.join(idle)}"
+                message = f"this comment silences nothing{named}; remove it or fix its codes"
                 findings.append((source, _finding(found, message)))
         return findings
 
 
 def _looked_for(prefix: str, options: Options) -> bool:
-    """Whether findings of all codes that begin so would have been made."""
+    """Whether all rules with this prefix were active."""
     if options.select and not prefix.startswith(options.select):
         return False
     return not any(prefix.startswith(one) or one.startswith(prefix) for one in options.ignore)
@@ -115,7 +115,7 @@ def _suppressions(code: str) -> list[_Suppression]:
                 line, column = token.start
                 found.append(_read(match, line, column + match.start() + 1))
     except (tokenize.TokenError, SyntaxError):
-        pass  # LibCST accepts some sources that the tokenizer does not; they silence nothing
+        pass  # the tokenizer rejects some sources that LibCST accepts
     return found
 
 
@@ -126,6 +126,6 @@ def _read(match: re.Match[str], line: int, column: int) -> _Suppression:
     wrong = [code for code in codes if not _CODE.match(code)]
     if match["end"] and codes and not wrong:
         return _Suppression(line, column, codes)
-    what = f"{', '.join(wrong)} is no code" if wrong else "its brackets hold no codes"
+    what = f"{', '.join(wrong)} is not a rule code" if wrong else "there are no codes in brackets"
     hint = "write `# lossscale: ignore[LS301] reason`"
-    return _Suppression(line, column, (), f"this comment silences nothing, as {what}: {hint}")
+    return _Suppression(line, column, (), f"this comment silences nothing: {what}; {hint}")

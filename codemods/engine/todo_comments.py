@@ -1,4 +1,4 @@
-"""`--mark`: a `# TODO(CODE): ...` comment above each place that a person must decide, once."""
+"""`--mark`: adds a `# TODO(CODE): ...` comment above each manual finding, once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["mark_edits"]
 
 
 def mark_edits(program: Program, manual: Iterable[Proposal]) -> dict[cst.CSTNode, list[Edit]]:
-    """The edits that put the comments there; a statement that has one already gets no second."""
+    """Returns the edits that add the comments, except where a statement already has them."""
     wanted: dict[cst.CSTNode, dict[str, str]] = {}
     for one in manual:
         if one.outcome is Safety.MANUAL:
@@ -43,7 +43,7 @@ def _marking(comments: list[str]) -> Edit:
 
 
 def _statement(program: Program, node: cst.CSTNode) -> cst.CSTNode:
-    """The nearest statement around `node` that can have comment lines above it."""
+    """The innermost statement around `node` that can have comment lines above it."""
     for above in program.ancestors(node):
         if isinstance(above, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             parent = program.parents.get(above)

@@ -1,4 +1,4 @@
-"""From bytes to bytes: prefilter, parse once, resolve once, ask the rules, apply, check."""
+"""Transforms sources: prefilter, parse, resolve names, run the rules, apply, check."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from .suppressions import may_suppress
 __all__ = ["transform", "transform_sources"]
 
 _NO_NAME = "no legacy name in it"
-_NOTHING = "nothing legacy in it"
+_NOTHING = "no legacy symbol in it"
 _DEEP = FileError("", 0, "is nested too deeply to be edited; split the deepest expression")
 
 _Tree = Optional[cst.Module]
 
 
 def transform(source: bytes, options: Options) -> FileResult:
-    """What becomes of one file. Never raises: what is wrong with it is in the result."""
+    """Transforms one file. Never raises: errors are part of the result."""
     return transform_sources([source], options)[0]
 
 
 def transform_sources(
     sources: Sequence[bytes], options: Options, only: Optional[Iterable[Rule]] = None
 ) -> list[FileResult]:
-    """What becomes of sources that share their global names, in order: the cells of a notebook.
+    """Transforms sources that share their global names, in order, such as notebook cells.
 
     Args:
       sources: the cells, or one file.
-      options: what to do.
-      only: the rules to ask, where not all of them.
+      options: how to rewrite them.
+      only: the rules to run; by default all.
     """
     if not any(may_concern(source) for source in sources):
         return [FileResult(source, note=_NO_NAME) for source in sources]
@@ -49,10 +49,10 @@ def transform_sources(
         module = parsed(source)
         errors.append(module if isinstance(module, FileError) else None)
         modules.append(None if isinstance(module, FileError) else module)
-    asked = tuple(rules() if only is None else only)
+    active = tuple(rules() if only is None else only)
     try:
         while True:
-            results = _results(sources, modules, errors, options, asked)
+            results = _results(sources, modules, errors, options, active)
             if results is not None:
                 return results
     except RecursionError:
@@ -64,13 +64,13 @@ def _results(
     modules: list[_Tree],
     errors: list[Optional[FileError]],
     options: Options,
-    asked: Sequence[Rule],
+    active: Sequence[Rule],
 ) -> Optional[list[FileResult]]:
-    """The results; None where a tree turned out not to be trusted and was taken out."""
+    """Returns the results, or None if a tree failed the round-trip check and was removed."""
     program = Program(modules, options)
     proposals = [
         proposal
-        for rule in asked
+        for rule in active
         for proposal in rule.check(program)
         if options.selects(proposal.code)
     ]

@@ -1,3 +1,3 @@
-"""Finds files, reads and replaces them, and compares them with git."""
+"""Finds, reads and replaces files, and compares them with git."""
 
 __all__: "list[str]" = []

@@ -1,7 +1,7 @@
-"""Reads files and puts new bytes in their place: whole, or not at all.
+"""Reads files and replaces them atomically.
 
-Paths are absolute and free of symbolic links, as `discover` gives them. Each is opened from the top
-name by name, so a directory that has since become a link leads nowhere.
+Paths are absolute and without symbolic links, as `discover` returns them. Each path is opened name
+by name from the root, so that a directory that has since become a link is an error.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ __all__ = [
 
 
 class ChangedOnDiskError(OSError):
-    """The file is not what was read; somebody else is writing to it."""
+    """The file has changed since it was read."""
 
 
 class HardLinkedError(OSError):
-    """The file has several names, and a rename would put new bytes behind one of them only."""
+    """The file has several hard links, of which a rename would replace only one."""
 
 
 class ReadOnlyFileError(PermissionError):
-    """The file says that it must not be written."""
+    """The file is read-only."""
 
 
 def read(path: str) -> bytes:
-    """The bytes of a regular file.
+    """Reads a regular file.
 
     Raises:
-      SwappedError: a link is in the path, or at its end.
-      OSError: it cannot be read, or is a pipe or device.
+      SwappedError: if the path contains a symbolic link.
+      OSError: if the file cannot be read, or is a pipe or device.
     """
     folder, name = os.path.split(path)
     with Directory(folder) as directory:
@@ -49,24 +49,27 @@ def read(path: str) -> bytes:
 
 
 def replace(path: str, old: bytes, new: bytes) -> None:
-    """Puts `new` where `old` was; mode, owner and attributes stay.
+    """Replaces the content `old` of a file by `new`; keeps mode, owner and attributes.
 
-    The new bytes are complete on the disk before one rename puts them in place, so that after a
-    kill or a power cut the file is whole, old or new. What kills have left beside it is removed.
+    The new bytes are complete on disk before a rename puts them in place, so that after a kill or a
+    power failure the file has either the old or the new content. Temporary files that killed runs
+    left in the directory are removed.
 
     Raises:
-      ChangedOnDiskError: the file no longer holds `old`.
-      HardLinkedError: the file has other names.
-      ReadOnlyFileError: its mode lets nobody write it.
-      SwappedError: a link is in the path, or at its end.
-      OSError: the directory cannot be written, the disk is full, the owner cannot be kept.
+      ChangedOnDiskError: if the file no longer has the content `old`.
+      HardLinkedError: if the file has several hard links.
+      ReadOnlyFileError: if the file is read-only.
+      SwappedError: if the path contains a symbolic link.
+      OSError: if the directory cannot be written, the disk is full, or the owner cannot be kept.
     """
     folder, name = os.path.split(path)
     with Directory(folder) as directory:
         status = directory.status(name)
         if status.st_nlink > 1:
             raise HardLinkedError(
-                errno.EMLINK, f"it has {status.st_nlink} hard links, which would part", path
+                errno.EMLINK,
+                f"it has {status.st_nlink} hard links, of which only one would be replaced",
+                path,
             )
         if not status.st_mode & 0o222 or not directory.is_writable(name):
             raise ReadOnlyFileError(0, "read-only", path)
@@ -77,11 +80,11 @@ def replace(path: str, old: bytes, new: bytes) -> None:
             with open(descriptor, "wb") as file:
                 claim(descriptor)
                 file.write(new)
-                file.flush()  # before the mode: to a user, writing takes setuid away again
+                file.flush()  # before setting the mode, because writing can clear setuid
                 _give_attributes(descriptor, directory, name, status)
                 os.fsync(descriptor)
                 if os.name == "nt":
-                    file.close()  # there no open file can be renamed; elsewhere it stays claimed
+                    file.close()  # an open file cannot be renamed there
                 now = directory.status(name)
                 if _read(directory, name) != old or not os.path.samestat(now, status):
                     raise ChangedOnDiskError(0, "changed since it was read", path)
@@ -98,7 +101,7 @@ _swept: set[tuple[int, int]] = set()
 
 
 def _sweep(directory: Directory) -> None:
-    """Removes leftovers, once for each directory that this process writes in."""
+    """Removes leftover temporary files, once for each directory that this process writes to."""
     status = directory.status()
     if (status.st_dev, status.st_ino) not in _swept:
         _swept.add((status.st_dev, status.st_ino))
@@ -121,13 +124,13 @@ def _give_attributes(
         mine = os.fstat(descriptor)
         if (mine.st_uid, mine.st_gid) != (status.st_uid, status.st_gid):
             os.fchown(descriptor, status.st_uid, status.st_gid)
-        os.fchmod(descriptor, stat.S_IMODE(status.st_mode))  # after chown, which drops setuid
+        os.fchmod(descriptor, stat.S_IMODE(status.st_mode))  # after chown, which clears setuid
     if hasattr(os, "listxattr"):
         source = directory.open(name, os.O_RDONLY)
         try:
-            with contextlib.suppress(OSError):  # a file system without attributes has none to lose
+            with contextlib.suppress(OSError):  # the file system has no attributes
                 for attribute in os.listxattr(source):
-                    with contextlib.suppress(OSError):  # security labels are the system's to give
+                    with contextlib.suppress(OSError):  # security labels are set by the system
                         os.setxattr(descriptor, attribute, os.getxattr(source, attribute))
         finally:
             os.close(source)

@@ -1,4 +1,4 @@
-"""Unified diffs of bytes: the whole of a file, and the part that belongs to one finding."""
+"""Unified diffs of bytes: of a whole file, and the part that belongs to a finding."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 
 from .printable import quoted
 
-__all__ = ["coloured", "excerpt", "unified"]
+__all__ = ["colored", "excerpt", "unified"]
 
 _AROUND = 2
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 
 
 def unified(path: str, old: bytes, new: bytes) -> bytes:
-    """The diff from `old` to `new`, as `git apply` and `patch -p1` take it; line ends stay."""
+    """The diff from `old` to `new` for `git apply` and `patch -p1`; keeps line ends."""
     name = path.replace("\\", "/") if os.sep == "\\" else path
     before, after = (quoted(side + name).encode("utf-8") for side in ("a/", "b/"))
     lines = difflib.diff_bytes(
@@ -26,16 +26,16 @@ def unified(path: str, old: bytes, new: bytes) -> bytes:
 
 
 def _lines(source: bytes) -> list[bytes]:
-    # Not splitlines(): form feeds and lone carriage returns end no line of a diff.
+    # Not splitlines(): form feeds and lone carriage returns do not end a line of a diff.
     lines = source.split(b"\n")
     last = lines.pop()
     return [line + b"\n" for line in lines] + ([last] if last else [])
 
 
 def excerpt(diff: bytes, source: bytes, first: int, last: int) -> str:
-    """The changes of `diff` that touch the lines `first` to `last` of `source`, else those lines.
+    """The changes in `diff` that touch lines `first` to `last` of `source`, or else those lines.
 
-    Each line keeps its mark: `-`, `+` or a space. Unchanged lines stand around, where they are.
+    Each line starts with `-`, `+` or a space, with up to two unchanged lines around the changes.
     """
     last = max(first, last)
     touching = [lines for start, end, lines in _changes(diff) if start <= last and end >= first]
@@ -50,7 +50,7 @@ def excerpt(diff: bytes, source: bytes, first: int, last: int) -> str:
 
 
 def _changes(diff: bytes) -> Iterator[tuple[int, int, list[bytes]]]:
-    """First and last line of the old text, and the text with its surroundings, of each change."""
+    """Yields the first and last old line, and the text with context, of each change."""
     for hunk in diff.split(b"\n@@ ")[1:]:
         header, _, body = hunk.partition(b"\n")
         number = int(header.split(b" ")[0][1:].split(b",")[0])
@@ -63,7 +63,7 @@ def _changes(diff: bytes) -> Iterator[tuple[int, int, list[bytes]]]:
             if not is_same:
                 before = _same(reversed(lines[max(at - _AROUND, 0) : at]))[::-1]
                 after = _same(lines[end : end + _AROUND])
-                # What is only added stands behind the line before it.
+                # A pure insertion belongs to the line before it.
                 yield number - (old == 0), number + max(old - 1, 0), before + changed + after
             number += old
             at = end
@@ -73,14 +73,14 @@ def _same(lines: Iterable[bytes]) -> list[bytes]:
     return list(itertools.takewhile(lambda line: line.startswith(b" "), lines))
 
 
-def coloured(diff: bytes) -> bytes:
-    """The diff for a terminal: headers bold, old lines red, new lines green."""
-    colours = {b"---": b"1", b"+++": b"1", b"@@": b"36", b"-": b"31", b"+": b"32"}
+def colored(diff: bytes) -> bytes:
+    """The diff in colors: headers bold, old lines red, new lines green."""
+    colors = {b"---": b"1", b"+++": b"1", b"@@": b"36", b"-": b"31", b"+": b"32"}
     out = []
     for line in diff.split(b"\n"):
-        for start, colour in colours.items():
+        for start, color in colors.items():
             if line.startswith(start):
-                line = b"\x1b[" + colour + b"m" + line + b"\x1b[0m"
+                line = b"\x1b[" + color + b"m" + line + b"\x1b[0m"
                 break
         out.append(line)
     return b"\n".join(out)

@@ -1,7 +1,7 @@
-"""Directories held by a handle, so that nobody can lead a path elsewhere between two steps.
+"""Directory handles, which protect against paths that change between two operations.
 
-A path is looked up again each time it is used, and a directory in it may have become a link by
-then. A handle stays with the directory that was opened.
+A path is looked up each time it is used, and a directory in it may have been replaced by a link in
+the meantime. A handle always refers to the directory that was opened.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple, Optional, Union
 __all__ = ["Directory", "Entry", "SwappedError"]
 
 _HAS_HANDLES = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-# O_PATH, where there is one, asks for no right to list the directories on the way.
+# O_PATH, if available, needs no permission to list the directories on the way.
 _STEP = (
     getattr(os, "O_PATH", os.O_RDONLY)
     | getattr(os, "O_DIRECTORY", 0)
@@ -29,25 +29,25 @@ _NO_DIRECTORY = (errno.ENOTDIR, errno.ELOOP)
 
 
 class SwappedError(OSError):
-    """A link stands where there was a directory or file."""
+    """A directory or file has been replaced by a symbolic link."""
 
 
 class Entry(NamedTuple):
-    """One name in a directory, and what it is: `link`, `directory`, `file` or `other`."""
+    """A directory entry; the kind is `link`, `directory`, `file` or `other`."""
 
     name: str
     kind: str
 
 
 class Directory:
-    """A directory, from its absolute path without symbolic links.
+    """An open directory, given by its absolute path without symbolic links.
 
-    Where the system has no such handles (Windows), each step checks that the path is still free of
-    links.
+    On systems without directory handles (Windows), every operation checks that the path still
+    contains no links.
 
     Raises:
-      SwappedError: a link is in the path.
-      OSError: it cannot be opened.
+      SwappedError: if the path contains a symbolic link.
+      OSError: if the directory cannot be opened.
     """
 
     def __init__(self, path: str) -> None:
@@ -71,7 +71,7 @@ class Directory:
             os.close(self._handle)
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
-        """A file descriptor for `name`; never waits for a pipe, never follows a link."""
+        """Opens `name`; never waits for a pipe and never follows a link."""
         try:
             return os.open(self._of(name), flags | _QUIET | _BINARY, mode, dir_fd=self._handle)
         except OSError as error:
@@ -80,25 +80,25 @@ class Directory:
             raise
 
     def status(self, name: str = os.curdir) -> os.stat_result:
-        """That of `name` itself, where it is a link too."""
+        """The status of `name`, without following a link."""
         return os.stat(self._of(name), dir_fd=self._handle, follow_symlinks=False)
 
     def is_writable(self, name: str) -> bool:
-        """Whether we may write to the file `name`."""
+        """Whether this process may write to the file `name`."""
         return os.access(self._of(name), os.W_OK, dir_fd=self._handle)
 
     def entries(self) -> list[Entry]:
-        """All names in it, in their order."""
+        """All entries, sorted by name."""
         with self._listed() as listed, os.scandir(listed) as scanned:
             return sorted(Entry(entry.name, _kind(entry)) for entry in scanned)
 
     def names(self) -> list[str]:
-        """The same without what they are."""
+        """The names of all entries, in any order."""
         with self._listed() as listed:
             return os.listdir(listed)
 
     def rename(self, old: str, new: str) -> None:
-        """Puts `old` in the place of `new`, in one step."""
+        """Renames `old` to `new` atomically, replacing `new`."""
         if self._handle is None:
             os.replace(self._of(old), self._of(new))
         else:
@@ -109,25 +109,25 @@ class Directory:
         os.unlink(self._of(name), dir_fd=self._handle)
 
     def check_place(self) -> None:
-        """Makes sure that the path still leads here.
+        """Checks that the path still refers to this directory.
 
         Raises:
-          SwappedError: it leads elsewhere.
-          OSError: it leads nowhere.
+          SwappedError: if it refers to another directory.
+          OSError: if it does not exist.
         """
         with Directory(self.path) as now:
             if not os.path.samestat(now.status(), self.status()):
                 raise _swapped(self.path)
 
     def sync(self) -> None:
-        """Brings renames to the disk; not every system can, and they are atomic all the same."""
+        """Flushes renames to disk, where the system supports it; they are atomic in any case."""
         with contextlib.suppress(OSError), self._listed() as listed:
             if isinstance(listed, int):
                 os.fsync(listed)
 
     @contextlib.contextmanager
     def _listed(self) -> Iterator[Union[int, str]]:
-        """What `os.scandir` takes for this directory."""
+        """The argument for `os.scandir`."""
         if self._handle is None:
             self._check()
             yield self.path
@@ -150,7 +150,7 @@ class Directory:
 
 
 def _open(path: str) -> int:
-    """Opens `path` one name at a time, so that none of them can be a link."""
+    """Opens `path` name by name, so that none of them can be a link."""
     handle = os.open(os.sep, _STEP)
     for name in path.split(os.sep):
         if not name:
@@ -176,4 +176,4 @@ def _kind(entry: os.DirEntry[str]) -> str:
 
 
 def _swapped(path: str) -> SwappedError:
-    return SwappedError(errno.ELOOP, "a link now stands in its path", path)
+    return SwappedError(errno.ELOOP, "its path now contains a symbolic link", path)

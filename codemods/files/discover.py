@@ -1,4 +1,4 @@
-"""From the paths that were named to the files to look at: each file once, in a stable order."""
+"""Finds the files below the given paths: each file once, in a stable order."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", "CVS"})
 
 
 class Candidate(NamedTuple):
-    """A file to look at.
+    """A file to check.
 
     Attributes:
-      path: as it was named, or below the directory that was named.
-      real: its absolute path without symbolic links.
-      ignores: the ignore files to ask before anything is done with it; None where it was named.
+      path: the path as given, or below the given directory.
+      real: the absolute path without symbolic links.
+      ignores: the ignore files that apply; None for a file that the user named.
     """
 
     path: str
@@ -50,24 +50,24 @@ class Candidate(NamedTuple):
 
     @property
     def is_ignored(self) -> bool:
-        """Whether git ignores it; asked late, as most files have nothing for us anyway."""
+        """Whether git ignores the file; computed late, because most files have no legacy name."""
         return self.ignores is not None and self.ignores.ignores(self.real, is_directory=False)
 
 
 class Skipped(NamedTuple):
-    """A path that is left out, and why."""
+    """A skipped path, and the reason."""
 
     path: str
     why: str
 
 
 class Excludes(NamedTuple):
-    """The globs of `--exclude`, each with the directory that it is relative to."""
+    """The globs of `--exclude`, each with its base directory."""
 
     globs: tuple[tuple[str, str], ...] = ()
 
     def match(self, real: str) -> bool:
-        """Whether a glob matches the path, a directory above it, or a single name in it."""
+        """Whether a glob matches the path, a parent directory, or a single name in the path."""
         for glob, base in self.globs:
             parts = os.path.relpath(real, base).replace(os.sep, "/").split("/")
             prefixes = ["/".join(parts[: end + 1]) for end in range(len(parts))]
@@ -77,7 +77,7 @@ class Excludes(NamedTuple):
 
 
 class Warned(NamedTuple):
-    """What the user should hear of though nothing failed: a path, and why."""
+    """A warning about a path."""
 
     path: str
     why: str
@@ -89,17 +89,17 @@ _Found = Union[Candidate, Skipped, Warned, FileError]
 def discover(
     paths: Sequence[str], excludes: Excludes, follow_outside: bool = False
 ) -> Iterator[_Found]:
-    """The files below `paths`: in the order named, inside a directory by name, links last.
+    """Yields the files below `paths`: in the given order, by name in directories, links last.
 
-    A file that several names lead to is given once, if possible under a name that is no link. A
-    link that is found, not named, is followed only to what one of `paths` holds, unless
-    `follow_outside`: what it is called is for the owner of the tree to choose, not for the user.
+    A file that can be reached by several paths is yielded once, if possible under a path without
+    links. A link that is found, rather than named by the user, is followed only if its target is
+    below one of `paths`, or if `follow_outside` is set: the owner of the tree may not be trusted.
     """
     return _Walk(paths, excludes, follow_outside).all()
 
 
 class _Level(NamedTuple):
-    """A directory that the walk is in, and what it has not yet come to."""
+    """A directory that is being walked, and its remaining entries."""
 
     path: str
     real: str
@@ -114,7 +114,7 @@ class _Walk:
         self._excludes = excludes
         self._follow_outside = follow_outside
         self._directories: set[tuple[int, int]] = set()
-        self._files: set[str] = set()  # those that were named, or that a link led to
+        self._files: set[str] = set()  # named by the user, or the target of a link
         self._links: collections.deque[Candidate] = collections.deque()
         self._warnings: list[Warned] = []
         self._repositories = Repositories(self._warn, SUFFIXES)
@@ -138,7 +138,7 @@ class _Walk:
         elif stat.S_ISDIR(mode):
             yield from self._tree(path, real)
         elif not stat.S_ISREG(mode):
-            yield FileError(path, 0, "is neither a file nor a directory; name one of them")
+            yield FileError(path, 0, "is neither a file nor a directory")
         elif os.path.islink(path):
             self._links.append(Candidate(path, real, None))
         elif real not in self._files and not self._walked(real):
@@ -146,7 +146,7 @@ class _Walk:
             yield Candidate(path, real, None)
 
     def _tree(self, path: str, real: str) -> Iterator[_Found]:
-        """All below a directory; with a stack of its own, as a tree may be deeper than Python's."""
+        """Yields everything below a directory; iterative, because trees can be very deep."""
         stack: list[_Level] = []
         above: Optional[IgnoreFiles] = None
         while True:
@@ -187,7 +187,7 @@ class _Walk:
     def _ignores(
         self, real: str, entries: Sequence[Entry], above: Optional[IgnoreFiles]
     ) -> IgnoreFiles:
-        """The ignore files that concern a directory, `above` being those of the one above it."""
+        """The ignore files that apply to a directory; `above` are those of its parent."""
         if above is None:
             return IgnoreFiles.around(real, self._warn, self._repositories)
         if any(entry.name == ".git" for entry in entries):
@@ -195,7 +195,7 @@ class _Walk:
         return above.below(real, self._warn)
 
     def _entries(self, real: str) -> list[Entry]:
-        """What is in a directory; nothing where the walk has been there."""
+        """The entries of a directory; none if it has already been walked."""
         with Directory(real) as directory:
             status = directory.status()
             if (status.st_dev, status.st_ino) in self._directories:
@@ -236,7 +236,7 @@ class _Walk:
             elif link.is_ignored:
                 yield Skipped(link.path, _IGNORED)
             elif not os.path.exists(target):
-                yield Skipped(link.path, f"a symbolic link to nothing ({target})")
+                yield Skipped(link.path, f"is a broken symbolic link to {target}")
             elif os.path.isfile(target) and target not in self._files and not self._walked(target):
                 self._files.add(target)
                 yield Candidate(link.path, target, None)
@@ -245,7 +245,7 @@ class _Walk:
         return self._follow_outside or self._root_of(target) is not None
 
     def _root_of(self, target: str) -> Optional[str]:
-        """The named path that is or holds `target`."""
+        """The given path that is, or contains, `target`."""
         while target not in self._roots:
             above = os.path.dirname(target)
             if above == target:
@@ -254,9 +254,9 @@ class _Walk:
         return target
 
     def _is_internal(self, target: str) -> bool:
-        """Whether `target` is of a version control system; the walk itself never comes there."""
+        """Whether `target` is inside the data of a version control system."""
         below = target[len(self._root_of(target) or "") :]
-        parts = {part.lower() for part in below.split(os.sep)}  # some systems take .GIT too
+        parts = {part.lower() for part in below.split(os.sep)}  # some file systems ignore case
         return not parts.isdisjoint(name.lower() for name in _VERSION_CONTROL)
 
     def _warn(self, path: str, why: str) -> None:
@@ -267,7 +267,7 @@ class _Walk:
             yield self._warnings.pop(0)
 
     def _walked(self, real: str) -> bool:
-        """Whether the walk has been through the directory of this file, and so has given it."""
+        """Whether the directory of this file has been walked, so the file was already yielded."""
         try:
             status = os.stat(os.path.dirname(real))
         except OSError:
@@ -282,25 +282,25 @@ class _Walk:
         if name in _CACHES:
             return "is a cache"
         if name in _ENVIRONMENTS:
-            return "is a virtual environment, by its name"
+            return "is a virtual environment (by its name)"
         if os.path.isfile(os.path.join(real, "pyvenv.cfg")):
-            return "is a virtual environment: it has a pyvenv.cfg"
+            return "is a virtual environment (has a pyvenv.cfg)"
         return _EXCLUDED if self._excludes.match(real) else ""
 
 
 def words(error: OSError) -> str:
-    """What is wrong with a path and what to do about it."""
+    """Describes an error about a path, and what to do about it."""
     if isinstance(error, FileNotFoundError):
         return "does not exist; check the spelling and the working directory"
     if isinstance(error, SwappedError):
-        return "was left: a link has come into its path since it was found; run again"
+        return "not processed: its path now contains a symbolic link; run again"
     if isinstance(error, PermissionError):
         return "cannot be read: permission denied; change its mode, or --exclude it"
     reason = (error.strerror or str(error)).lower()
-    return f"cannot be read: {reason}; --exclude it to go without it"
+    return f"cannot be read: {reason}; --exclude it to skip it"
 
 
-_EXCLUDED = "is excluded by --exclude"
+_EXCLUDED = "matches --exclude"
 _IGNORED = "is ignored by git"
-_INTERNAL = "holds the data of a version control system"
-_OUTSIDE = "a symbolic link out of the paths that were named; see --follow-links-outside"
+_INTERNAL = "belongs to a version control system"
+_OUTSIDE = "is a symbolic link that leaves the given paths; see --follow-links-outside"

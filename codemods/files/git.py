@@ -1,12 +1,12 @@
-"""Every call of git, in one place and in a form that runs nothing of the repository.
+"""All calls to git, made so that git runs no program that the repository chooses.
 
 The configuration of a repository can name programs that git runs: for `core.fsmonitor`, hooks,
-filters (`filter.*.clean` runs in a mere `git status`), external diffs, text conversion, aliases,
-credentials, the transports of a partial clone. So only plumbing is called here, and only such that
-compares or prints stored objects and the index. None of it reads the content of a file of the work
-tree, which is where filters come in, and none writes. What could still run is switched off by
-options that come before the repository's own, and nothing is fetched. Environment variables of git
-do not reach it. It has no input but what is passed here, a time limit, and a limit of its output.
+filters (even `git status` runs `filter.*.clean`), external diffs, text conversion, aliases,
+credentials, and the transports of a partial clone. So this module calls only plumbing commands that
+compare or print stored objects and the index. They neither write nor read the content of files in
+the work tree, which would run filters. Options that take precedence over the configuration turn off
+what could still run, and nothing is fetched. Git gets none of its environment variables, no input
+except what is passed here, and limits on its time and output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Optional
 __all__ = ["GitError", "LateError", "run", "top_of", "user_path"]
 
 _SECONDS = 120.0
-"""More than any repository needs; a pipe in the place of a file would hold git for ever."""
+"""More than any repository needs; git would wait forever for a pipe in place of a file."""
 
 _MOST_OUTPUT = 512 * 1024**2
 
@@ -44,7 +44,7 @@ _OFF = {
 }
 
 _ENVIRONMENT = {
-    "GIT_ALLOW_PROTOCOL": "",  # wins over `protocol.ext.allow` of the repository
+    "GIT_ALLOW_PROTOCOL": "",  # takes precedence over `protocol.ext.allow` in the repository
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -54,18 +54,18 @@ _ENVIRONMENT = {
 
 
 class GitError(Exception):
-    """Git cannot be run, or does not answer; the message continues "…, but git"."""
+    """Git cannot be run or has failed; the message continues a sentence that ends in "git"."""
 
 
 class LateError(GitError):
-    """Git was ended, as it took too long."""
+    """Git exceeded its time limit."""
 
 
 def top_of(path: str) -> Optional[str]:
-    """The top of the git work tree that holds `path`, found without git; None outside any.
+    """The top of the git work tree that contains `path`, found without git; None if there is none.
 
-    A `.git` of any kind counts: a directory, the file of a submodule or of a second work tree, a
-    link. Where git would find it damaged and go further up, this does not.
+    Any kind of `.git` counts: a directory, the file of a submodule or a linked work tree, a link.
+    Unlike git, this does not continue above a damaged `.git`.
     """
     above = os.path.realpath(path)
     while not os.path.lexists(os.path.join(above, ".git")):
@@ -83,35 +83,35 @@ def run(
     statuses: Sequence[int] = (0,),
     seconds: Optional[float] = None,
 ) -> bytes:
-    """What the plumbing command prints about the work tree `top`.
+    """Runs a plumbing command in the work tree `top`, and returns its output.
 
     Args:
-      top: the directory that holds `.git`.
+      top: the directory that contains `.git`.
       arguments: the command and its arguments.
-      data: its input.
-      statuses: the exit statuses that are an answer.
-      seconds: that it may take, where that is less than usual.
+      data: the input of the command.
+      statuses: the exit statuses that count as success.
+      seconds: a time limit that is shorter than the default.
 
     Raises:
-      GitError: there is no git, it ends with another status, or takes too long.
+      GitError: if git is not installed, ends with another status, or takes too long.
     """
-    # --work-tree wins over `core.worktree`.
+    # --work-tree takes precedence over `core.worktree`.
     command = [f"--work-tree={top}", *_switched_off(), *arguments]
     limit = _SECONDS if seconds is None else min(seconds, _SECONDS)
-    answer, status, said = _run(command, top, _environment(top), limit, data)
+    answer, status, errors = _run(command, top, _environment(top), limit, data)
     if status not in statuses:
-        raise GitError(f"does not tell its state ({said})")
+        raise GitError(f"failed ({errors})")
     return answer
 
 
 def user_path(key: str) -> Optional[str]:
-    """The path that `key` has in the configuration of the user or the system; None: not set.
+    """The path in the user's or the system's git configuration under `key`; None if not set.
 
-    No repository is looked at, so none can set it; nor does a condition on it (`includeIf
-    "gitdir:…"`) hold.
+    Git runs outside any repository, so a repository cannot set the path, and conditional includes
+    (`includeIf "gitdir:…"`) do not apply.
 
     Raises:
-      GitError: there is no git, or it cannot read its configuration.
+      GitError: if git is not installed, or cannot read its configuration.
     """
     environment = _environment(os.sep)
     for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):  # where these files are
@@ -119,11 +119,11 @@ def user_path(key: str) -> Optional[str]:
             environment[name] = os.environ[name]
     if "GIT_CONFIG_NOSYSTEM" in os.environ:
         environment["GIT_CONFIG_NOSYSTEM"] = os.environ["GIT_CONFIG_NOSYSTEM"]
-    environment["GIT_DIR"] = os.devnull  # which is none, and keeps git from searching for one
+    environment["GIT_DIR"] = os.devnull  # no repository; keeps git from searching for one
     command = ["config", "-z", "--path", "--get", key]
-    answer, status, said = _run(command, os.sep, environment, _SECONDS)
+    answer, status, errors = _run(command, os.sep, environment, _SECONDS)
     if status not in (0, 1):
-        raise GitError(f"does not tell its configuration ({said})")
+        raise GitError(f"cannot read its configuration ({errors})")
     return os.fsdecode(answer.rstrip(b"\0")) if status == 0 else None
 
 
@@ -138,8 +138,8 @@ def _run(
     seconds: float,
     data: bytes = b"",
 ) -> tuple[bytes, int, str]:
-    """What git prints, its exit status, and the first line of its errors."""
-    # With optional locks git could rewrite the index.
+    """Runs git; returns its output, its exit status, and the first line of its errors."""
+    # With optional locks, git could rewrite the index.
     command = [_program(), "--no-pager", "--no-optional-locks", "--literal-pathspecs", *arguments]
     try:
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
@@ -155,17 +155,17 @@ def _run(
             )
             answer, status = _answer(process, seconds)
             errors.seek(0)
-            said = errors.read(1000).decode("utf-8", "replace").strip().splitlines()
+            lines = errors.read(1000).decode("utf-8", "replace").strip().splitlines()
     except OSError as error:
         raise GitError(f"cannot be run ({error.strerror})") from None
-    return answer, status, " ".join(said[:1])
+    return answer, status, " ".join(lines[:1])
 
 
 def _answer(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, int]:
-    """What the process prints, and its exit status.
+    """Returns the output and the exit status of the process.
 
     Raises:
-      GitError: it took too long or printed too much, and was ended.
+      GitError: if it took too long or printed too much; the process is ended.
     """
     assert process.stdout is not None
     late = threading.Event()
@@ -180,7 +180,7 @@ def _answer(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, in
     try:
         answer = process.stdout.read(_MOST_OUTPUT + 1)
         if len(answer) > _MOST_OUTPUT:
-            raise GitError("tells more than can be read")
+            raise GitError("printed too much output")
         status = process.wait()
     finally:
         timer.cancel()
@@ -193,12 +193,10 @@ def _answer(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, in
 
 
 def _program() -> str:
-    """The git of the PATH, without entries that depend on the working directory.
-
-    Those could be the repository's.
+    """The git in the PATH, ignoring relative entries, which the repository could control.
 
     Raises:
-      GitError: there is none.
+      GitError: if there is none.
     """
     path = _search_path()
     found = shutil.which("git", path=path) if path else None
@@ -214,6 +212,6 @@ def _search_path() -> str:
 
 def _environment(top: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    # Git does not search above `top`, where it would answer for another repository.
+    # Keeps git from searching above `top`, where it could find another repository.
     ceiling = {"GIT_CEILING_DIRECTORIES": os.path.dirname(top), "PATH": _search_path()}
     return {**kept, **_ENVIRONMENT, **ceiling}

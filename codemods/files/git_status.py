@@ -1,8 +1,8 @@
-"""Whether git could give back what a run is about to overwrite.
+"""Checks whether git could restore the files that a run is about to overwrite.
 
-Each file is looked up in the work tree that holds it, wherever the path that was named leads: a
-nested repository, a submodule, the target of a link. Contents are compared here, byte by byte with
-what git has stored: in `git status`, a repository can run programs of its own (see `git`).
+Each file is looked up in the work tree that contains it, which may be a nested repository, a
+submodule, or the work tree of the target of a link. The content is compared here with what git has
+stored, because `git status` can run programs that the repository chooses (see `git`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ __all__ = ["not_restorable"]
 
 
 def not_restorable(files: Iterable[str]) -> dict[str, str]:
-    """Those of `files` that must not be overwritten, each with the reason.
+    """Returns the files that must not be overwritten, each with the reason.
 
-    A file may be overwritten where it is in no work tree; else where git tracks it, it is as
-    committed, git has that content, and the work tree is clean. A work tree is not clean where a
-    tracked file has changes that are not committed, or where a file of a kind that we rewrite is
-    neither tracked nor ignored.
+    A file outside any work tree may be overwritten. In a work tree, the file must be tracked and
+    unchanged since the commit, git must have its content, and the work tree must be clean: no
+    tracked file has uncommitted changes, and no Python file or notebook is untracked.
 
     Args:
       files: absolute paths without symbolic links.
@@ -43,7 +42,7 @@ def not_restorable(files: Iterable[str]) -> dict[str, str]:
     reasons: dict[str, str] = {}
     late: Optional[str] = None
     for top, inside in trees.items():
-        if late is not None:  # one wait is enough, however many work trees there are
+        if late is not None:  # do not wait again for the other work trees
             reasons.update(dict.fromkeys(inside, late))
             continue
         try:
@@ -51,22 +50,23 @@ def not_restorable(files: Iterable[str]) -> dict[str, str]:
             why = tree.why_dirty()
             reasons.update(dict.fromkeys(inside, why) if why else tree.differing(inside))
         except git.GitError as error:
-            why = f"{quoted(top)} is a git work tree, but git {visible(str(error))}"
+            why = f"cannot check the git work tree {quoted(top)}: git {visible(str(error))}"
             reasons.update(dict.fromkeys(inside, why))
             late = why if isinstance(error, git.LateError) else None
     return reasons
 
 
 class _Entry(NamedTuple):
-    """One line of the index.
+    """An entry of the index.
 
     Attributes:
       mode: octal: 100644, 100755, 120000 (a link) or 160000 (a submodule).
-      object_id: of the content.
-      stage: 0 but while a merge has conflicts.
-      mtime: of the file when git last compared it, in seconds and nanoseconds; None: not known.
-      size: likewise, modulo 2**32.
-      flags: of git's index in memory.
+      object_id: the object id of the content.
+      stage: 0 except during a merge with conflicts.
+      mtime: the modification time of the file when git last compared it, as seconds and
+        nanoseconds; None if unknown.
+      size: the size of the file at that time, modulo 2**32.
+      flags: the flags of the entry in git's in-memory index.
     """
 
     mode: str
@@ -82,7 +82,7 @@ class _Entry(NamedTuple):
 
     @property
     def is_left_out(self) -> bool:
-        """Whether git takes it as unchanged unseen, or leaves it out of the work tree."""
+        """Whether git assumes that the file is unchanged, or does not check it out."""
         return bool(self.flags & (_ASSUME_UNCHANGED | _SKIP_WORKTREE))
 
 
@@ -98,17 +98,17 @@ _ENTRY = re.compile(
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 _LARGEST = 1024**3
-"""Bytes of a file that are compared; a larger one without the time of the index is changed."""
+"""Bytes of a file to compare; a larger file whose time differs counts as changed."""
 
 _LARGEST_TEXT = 16 * 1024**2
-"""Bytes of a file whose line ends may be taken into account."""
+"""Bytes of a file for which converted line ends are considered."""
 
 _BATCH_BYTES = 16 * 1024**2
-"""Bytes to ask git for at a time."""
+"""Bytes to request from git at a time."""
 
 
 class _WorkTree:
-    """One work tree, its index read once."""
+    """A work tree, with its index."""
 
     def __init__(self, top: str) -> None:
         self._top = top
@@ -124,7 +124,7 @@ class _WorkTree:
         return git.run(self._top, *arguments, data=data, statuses=statuses)
 
     def _read_index(self) -> dict[bytes, _Entry]:
-        # What --debug adds may change with git, says its manual; without it, files are read.
+        # Git's manual says that the --debug format may change; without it, files are read instead.
         for more in (["--debug"], []):
             listed = self._git("ls-files", "--stage", "-z", *more)
             found: dict[bytes, _Entry] = {}
@@ -144,16 +144,16 @@ class _WorkTree:
                 )
             if end == len(listed):
                 return found
-        raise git.GitError("lists its files in a form that is not known")
+        raise git.GitError("lists its files in an unknown format")
 
     def why_dirty(self) -> Optional[str]:
-        """What is not committed in the work tree, in words."""
+        """Describes the uncommitted changes in the work tree; None if there are none."""
         changed = sorted({*self._staged(), *self._changed(), *self._untracked()})
         if not changed:
             return None
         more = f" and {len(changed) - 1:,} more" if len(changed) > 1 else ""
         first = quoted(os.fsdecode(changed[0]))
-        return f"{quoted(self._top)} has changes that are not committed: {first}{more}"
+        return f"{quoted(self._top)} has uncommitted changes: {first}{more}"
 
     def _staged(self) -> Iterable[bytes]:
         if not self._git("rev-parse", "--quiet", "--verify", "HEAD^{commit}", statuses=(0, 1)):
@@ -183,7 +183,7 @@ class _WorkTree:
             return True
 
     def _looks_unchanged(self, status: os.stat_result, entry: _Entry) -> bool:
-        """Whether time and size are those of the index, and the time says enough."""
+        """Whether time and size match the index, and the file is older than the index."""
         if entry.mtime is None or status.st_mtime_ns >= self._index_time:
             return False
         seconds, nanoseconds = divmod(status.st_mtime_ns, 10**9)
@@ -191,8 +191,8 @@ class _WorkTree:
         return same_time and entry.size == status.st_size % 2**32
 
     def _has_content(self, real: bytes, entry: _Entry) -> bool:
-        """Whether the file has the bytes that a checkout would write."""
-        # An index can name any path, and links can lead to files of /proc that hold a reader.
+        """Whether the file has the bytes that git would check out."""
+        # An index can contain any path, and links can lead to files in /proc that block a reader.
         descriptor = os.open(real, os.O_RDONLY | _NO_WAIT)
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
@@ -208,7 +208,7 @@ class _WorkTree:
                     return False
                 hashed.update(block)
                 left -= len(block)
-            if file.read(1):  # it grows, or says of itself that it is empty
+            if file.read(1):  # the file grows, or reports size 0 like those in /proc
                 return False
             if hashed.hexdigest() == entry.object_id:
                 return True
@@ -226,7 +226,7 @@ class _WorkTree:
         )
 
     def _checks_out_crlf(self, real: bytes) -> bool:
-        """Whether git writes CRLF in this file where the content has LF."""
+        """Whether git checks this file out with CRLF in place of LF."""
         relative = os.fsdecode(os.path.relpath(real, os.fsencode(self._top)))
         answer = self._git("check-attr", "-z", "text", "eol", "--", relative).split(b"\0")
         text, eol = answer[2], answer[5]
@@ -251,28 +251,28 @@ class _WorkTree:
                     yield path
 
     def _relative(self, real: str) -> Optional[bytes]:
-        """The path as the index has it; None where another work tree holds the file."""
+        """The path in the index; None if the file is in another work tree."""
         if self._top_of(os.path.dirname(real)) != self._top:
             return None
         return os.fsencode(os.path.relpath(real, self._top).replace(os.sep, "/"))
 
     def differing(self, files: Iterable[str]) -> dict[str, str]:
-        """Those of `files` that git could not write again byte by byte, each with the reason."""
+        """Returns the files that git could not restore byte for byte, each with the reason."""
         reasons: dict[str, str] = {}
         same: dict[str, str] = {}
         for file in files:
             path = self._relative(file)
             entry = None if path is None else self._index.get(path)
             if entry is None or not entry.is_regular:
-                reasons[file] = f"git does not track {quoted(file)}, so it could not restore it"
+                reasons[file] = f"git does not track {quoted(file)} and could not restore it"
             elif not self._is_as_stored(os.fsencode(file), entry):
-                reasons[file] = f"{quoted(file)} has changes that are not committed"
+                reasons[file] = f"{quoted(file)} has uncommitted changes"
             else:
                 same[file] = entry.object_id
         stored = set(self._stored(same))
         for file, object_id in same.items():
             if object_id not in stored:
-                reasons[file] = f"git has lost the committed content of {quoted(file)}"
+                reasons[file] = f"git has no object for the committed content of {quoted(file)}"
         return reasons
 
     def _is_as_stored(self, real: bytes, entry: _Entry) -> bool:
@@ -282,21 +282,21 @@ class _WorkTree:
             return False
 
     def _stored(self, same: dict[str, str]) -> Iterator[str]:
-        """The objects of these files that git has, whole; asked for a bounded part at a time."""
-        asked: list[str] = []
+        """Yields the object ids of these files that git has intact; requests them in batches."""
+        batch: list[str] = []
         size = 0
         for number, (file, object_id) in enumerate(same.items(), 1):
-            asked.append(object_id)
-            with contextlib.suppress(OSError):  # gone since
+            batch.append(object_id)
+            with contextlib.suppress(OSError):  # deleted in the meantime
                 size += os.stat(file).st_size
             if size >= _BATCH_BYTES or number == len(same):
-                data = "".join(one + "\n" for one in asked).encode()
+                data = "".join(one + "\n" for one in batch).encode()
                 yield from _whole(self._git("cat-file", "--batch", data=data))
-                asked, size = [], 0
+                batch, size = [], 0
 
 
 def _whole(answer: bytes) -> Iterator[str]:
-    """The blobs in the answer of `git cat-file --batch` whose content is what their name says."""
+    """The blobs in the output of `git cat-file --batch` whose content matches their object id."""
     at = 0
     while at < len(answer):
         end = answer.index(b"\n", at)
@@ -316,6 +316,6 @@ def _is_content(data: bytes, object_id: str) -> bool:
 
 
 def _new_hash(object_id: str, size: int) -> hashlib._Hash:
-    """The hash by which git names contents, SHA-1 or SHA-256, with the header of a file's."""
+    """The hash for git's object ids, SHA-1 or SHA-256, with the header of a blob."""
     name = "sha1" if len(object_id) == 40 else "sha256"
     return hashlib.new(name, b"blob %d\0" % size, usedforsecurity=False)

@@ -1,7 +1,7 @@
-"""Which paths git ignores, by the rules of its ignore files.
+"""Determines which paths git ignores.
 
-Patterns are matched against one entry at a time, on the way down the tree: what is below an ignored
-directory is never asked for, as git never looks there either.
+Patterns are matched against one directory entry at a time, on the way down the tree. Like git, the
+walk does not enter ignored directories.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ __all__ = ["LARGEST", "IgnoreFiles", "Warn"]
 
 
 class IgnoreFiles(NamedTuple):
-    """The ignore files that concern one directory: its own and those above it.
+    """The ignore files that apply to a directory: its own and those above it.
 
     Attributes:
-      base: the directory of the innermost file.
-      patterns: its patterns.
-      above: what the directories above say.
-      size: bytes of all these files.
-      repository: the work tree that holds the directory; None outside git.
-      ignores_all: the directory is ignored itself, so all in it is, but for what git tracks.
+      base: the directory of the innermost ignore file.
+      patterns: the patterns of that file.
+      above: the ignore files of the directories above.
+      size: the total size of these files in bytes.
+      repository: the work tree that contains the directory; None outside git.
+      ignores_all: whether the directory itself is ignored; then only tracked files in it are not.
     """
 
     base: str
@@ -39,16 +39,16 @@ class IgnoreFiles(NamedTuple):
     ignores_all: bool = False
 
     def ignores(self, path: str, is_directory: bool) -> bool:
-        """Whether git ignores the entry `path` itself: a pattern does, and git does not track it.
+        """Whether git ignores the entry `path`: a pattern matches, and git does not track it.
 
-        A directory counts as tracked where something in it is.
+        A directory counts as tracked if it contains a tracked file.
         """
         if not self._matches(path, is_directory):
             return False
         return self.repository is None or not self.repository.tracks(path)
 
     def _matches(self, path: str, is_directory: bool) -> bool:
-        """Whether patterns ignore `path`; the last one that matches decides."""
+        """Whether the patterns ignore `path`; the last one that matches decides."""
         if self.ignores_all:
             return True
         level: Optional[IgnoreFiles] = self
@@ -62,13 +62,15 @@ class IgnoreFiles(NamedTuple):
         return False
 
     def below(self, directory: str, warn: Warn) -> IgnoreFiles:
-        """What concerns the entries of `directory`, which lies below this one."""
-        if self._matches(directory, is_directory=True):  # git reads no ignore file in there either
+        """The ignore files for the entries of `directory`, a subdirectory of this one."""
+        if self._matches(
+            directory, is_directory=True
+        ):  # git does not read ignore files there either
             return self._replace(ignores_all=True)
         return self._into(directory, warn)
 
     def nested(self, top: str, warn: Warn, repositories: Repositories) -> IgnoreFiles:
-        """What concerns the entries of `top`, the top of another work tree below this directory."""
+        """The ignore files for the entries of `top`, the top of a nested work tree."""
         return self._of_top(top, warn, repositories, self.size)._into(top, warn)
 
     def _into(self, directory: str, warn: Warn) -> IgnoreFiles:
@@ -80,7 +82,7 @@ class IgnoreFiles(NamedTuple):
         except (FileNotFoundError, NotADirectoryError):
             return self
         except OSError as error:
-            if error.errno == errno.ENAMETOOLONG:  # so deep that git cannot read it either
+            if error.errno == errno.ENAMETOOLONG:  # git cannot read such a deep path either
                 return self
             warn(path, f"is ignored: {(error.strerror or str(error)).lower()}")
             return self
@@ -93,17 +95,17 @@ class IgnoreFiles(NamedTuple):
     def _of_top(
         cls, top: str, warn: Warn, repositories: Repositories, size: int = 0
     ) -> IgnoreFiles:
-        """What holds in the whole work tree."""
+        """The ignore files that apply to the whole work tree."""
         repository = repositories.at(top)
         files = cls(top, repository.user_excludes, None, size, repository)
         return files._with(top, os.path.join(top, ".git", "info", "exclude"), warn)
 
     @classmethod
     def around(cls, directory: str, warn: Warn, repositories: Repositories) -> IgnoreFiles:
-        """What concerns the entries of `directory`, from the top of its git work tree down.
+        """The ignore files for the entries of `directory`, from the top of its git work tree down.
 
-        Where that says that `directory` is itself ignored, the files above it do not count: someone
-        who names it wants to see into it.
+        If they ignore `directory` itself, the files above it do not apply: the user has named the
+        directory, so it is searched.
         """
         top = _work_tree(directory)
         if top is None:

@@ -10,21 +10,21 @@ from collections.abc import Iterator
 __all__ = ["LARGEST", "lines", "read"]
 
 LARGEST = 1 << 20
-"""Bytes that the ignore files from the top of the work tree down to one directory have together."""
+"""Limit for the total size of the ignore files that apply to a directory, in bytes."""
 
 
 def read(path: str, most: int = LARGEST, follow: bool = False) -> bytes:
-    """The bytes of a regular file; whoever wrote the repository chose what stands at `path`.
+    """Reads a regular file at a path that the repository may control.
 
     Args:
-      path: of the file.
-      most: bytes that it may have.
-      follow: follow a link, as git does for the file of the user.
+      path: the path of the file.
+      most: the largest size allowed, in bytes.
+      follow: whether to follow a link, as git does for the user's own ignore file.
 
     Raises:
-      OSError: it is a link, pipe or device, has more than `most` bytes, or cannot be read.
+      OSError: if it is a link, pipe or device, is larger than `most`, or cannot be read.
     """
-    # Opening must not wait for the other end of a pipe, and must not follow a link out.
+    # Opening must not wait for the other end of a pipe, and must not follow a link.
     flags = os.O_RDONLY
     for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY", *(() if follow else ("O_NOFOLLOW",))):
         flags |= getattr(os, name, 0)
@@ -48,6 +48,6 @@ def read(path: str, most: int = LARGEST, follow: bool = False) -> bytes:
 
 
 def lines(data: bytes) -> Iterator[bytes]:
-    """The lines as git cuts them: without a byte order mark, a CR at the end, all behind a NUL."""
+    """Splits lines like git: without byte order mark, trailing CR, and anything after a NUL."""
     for line in (data[3:] if data.startswith(b"\xef\xbb\xbf") else data).split(b"\n"):
         yield (line[:-1] if line.endswith(b"\r") else line).partition(b"\0")[0]

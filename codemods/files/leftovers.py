@@ -1,4 +1,4 @@
-"""The names of our temporary files, and the removal of those that a killed run has left."""
+"""Names temporary files, and removes those that killed runs have left."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _TRIES = 1000
 
 
 def new_name() -> str:
-    """A name for a temporary file of this process."""
+    """Returns a new name for a temporary file of this process."""
     return f".tf-lossscale-{os.getpid()}-{secrets.token_hex(8)}.tmp"
 
 
 def claim(descriptor: int) -> None:
-    """Marks an open and empty temporary file as in use, for as long as this process has it open.
+    """Marks an open, empty temporary file as in use while this process has it open.
 
-    The process number in its name does not do by itself: a number is given again, and in another
-    container, on the same files, other processes have these numbers.
+    The process id in its name is not sufficient: ids are reused, and another container that uses
+    the same files has other processes with the same ids.
     """
-    # Another worker that looks for leftovers may hold it for a moment. It must not wait for ever.
+    # Another worker that looks for leftovers may hold the lock briefly; do not wait forever.
     for _ in range(_TRIES):
         if _claimed(descriptor) is not False:
             return
@@ -42,11 +42,11 @@ def claim(descriptor: int) -> None:
 
 
 def remove_leftovers(directory: Directory) -> None:
-    """Removes the temporary files in `directory` that belong to us and to no running process."""
+    """Removes temporary files in `directory` that belong to this user and no running process."""
     for name in directory.names():
         match = _NAME.fullmatch(name)
         if match:
-            with contextlib.suppress(OSError):  # gone, or not ours to open: it does no harm
+            with contextlib.suppress(OSError):  # already deleted, or not accessible: harmless
                 _remove(directory, name, int(match[1]))
 
 
@@ -61,7 +61,7 @@ def _remove(directory: Directory, name: str, process: int) -> None:
         claimed = _claimed(descriptor)
         if claimed is False:
             return
-        # Without locks the number has to do; and an empty file may be about to be claimed.
+        # Without locks, the process id decides; and an empty file may be about to be claimed.
         if (claimed is None or status.st_size == 0) and _is_running(process):
             return
         directory.unlink(name)
@@ -70,7 +70,7 @@ def _remove(directory: Directory, name: str, process: int) -> None:
 
 
 def _claimed(descriptor: int) -> Optional[bool]:
-    """Whether it is now ours, or another's; None where the file system has no locks."""
+    """Tries to lock the file: False if another process has it locked, None without locks."""
     if fcntl is None:
         return None
     try:
@@ -84,9 +84,9 @@ def _claimed(descriptor: int) -> Optional[bool]:
 
 def _is_running(process: int) -> bool:
     if process == os.getpid():
-        return False  # an earlier process with the same id has left it
+        return False  # left by an earlier process with the same id
     if os.name == "nt":
-        return True  # there a signal of 0 would end the process; whoever finds it may delete it
+        return True  # signal 0 would end the process on Windows
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -97,9 +97,9 @@ def _is_running(process: int) -> bool:
 
 
 def _is_zombie(process: int) -> bool:
-    """Whether it has ended and nobody has waited for it; in containers often nobody does."""
+    """Whether the process has ended but was not waited for, as often happens in containers."""
     try:
         with open(f"/proc/{process}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
-    except OSError:  # no Linux, or gone in this moment
+    except OSError:  # not Linux, or the process has ended
         return False

@@ -1,8 +1,8 @@
-"""Matches paths against the patterns of one ignore file: all of them at once, without backtracking.
+"""Matches paths against the patterns of an ignore file, all at once and without backtracking.
 
-The patterns become one automaton whose states are the bits of an integer, so the work for each byte
-of a path grows with the size of the patterns and with nothing else: no pattern takes exponential
-time. Patterns and paths are bytes, as in git, where `?` stands for one byte.
+The patterns form one automaton whose states are the bits of an integer. The work for each byte of a
+path is proportional to the size of the patterns, so no pattern takes exponential time. Patterns and
+paths are bytes, as in git, where `?` matches one byte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Optional
 __all__ = ["LONGEST", "Patterns"]
 
 LONGEST = 4096
-"""Bytes of a pattern; no path is longer, and a longer pattern is taken to match nothing."""
+"""Limit for a pattern in bytes; paths are not longer, and a longer pattern matches nothing."""
 
 _SLASH = ord("/")
 _SPECIAL = re.compile(rb"[*?\[\\]")
@@ -25,9 +25,9 @@ _SPECIAL = re.compile(rb"[*?\[\\]")
 class Patterns:
     """The patterns of one ignore file.
 
-    Each position in a pattern is a bit: it is set while what precedes the position matches what has
-    been read of the path. A literal, `?` or bracket moves its bit to the next position. `*` keeps
-    the bit where it is until a slash comes; `**` keeps it at slashes too.
+    Each position in a pattern is a bit, which is set if the part of the pattern before it matches
+    the part of the path read so far. A literal, `?` or bracket moves the bit to the next position.
+    `*` keeps the bit in place up to the next slash; `**` also keeps it at slashes.
 
     >>> patterns = Patterns([b"*.log", b"/build/", b"!docs/**/keep.log"])
     >>> patterns.match(b"a/b.log", is_directory=False)
@@ -60,10 +60,10 @@ class Patterns:
         return self._accept != 0
 
     def match(self, path: bytes, is_directory: bool) -> Optional[bool]:
-        """Whether `path` is ignored by the last pattern that matches it; None where none does."""
+        """Whether the last pattern that matches `path` ignores it; None if no pattern matches."""
         cut = path.rfind(b"/") + 1
         folder = path[:cut]
-        if folder != self._folder:  # a walk asks for the entries of one directory after the other
+        if folder != self._folder:  # a walk matches the entries of a directory together
             self._in_folder = self._read(self._entered(self._start), folder)
             self._folder = folder
         state = self._read(self._in_folder, path[cut:])
@@ -82,12 +82,12 @@ class Patterns:
         return state
 
     def _entered(self, state: int) -> int:
-        """`state`, and what is reached without a byte: `**/` matches no directory at all, too."""
+        """`state` and what is reached without a byte: `**/` also matches zero directories."""
         entered = state & self._enter
         return state | entered << 1 | entered << 2 if entered else state
 
     def _step(self, byte: int) -> int:
-        """The positions that `byte` leads on from."""
+        """The positions that match `byte`."""
         build = self._build
         positions = array.array("L", build.literals.get(byte, ()))
         if byte == _SLASH:
@@ -99,7 +99,7 @@ class Patterns:
 
 
 class _Builder:
-    """The positions of the patterns, by what they do."""
+    """Builds the positions of the patterns, grouped by what they match."""
 
     def __init__(self) -> None:
         self.at = 0
@@ -139,8 +139,8 @@ class _Builder:
             self._directories()  # it matches at any depth
         here = 1 if pattern.startswith(b"/") else 0
         plain = _SPECIAL.search(pattern, here)
-        # git compares what stands before the first special character by itself. So `**` means
-        # directories at the beginning, behind a slash, and behind such a plain text.
+        # Git compares the literal prefix of a pattern separately. So `**` matches directories at
+        # the beginning, after a slash, and after such a prefix.
         first = plain.start() if plain else len(pattern)
         while here < len(pattern):
             byte = pattern[here : here + 1]
@@ -157,11 +157,11 @@ class _Builder:
                 if here < len(pattern):
                     self._move(self.literals.setdefault(pattern[here], array.array("L")))
                 else:
-                    self.at += 1  # a last backslash: nothing leads on from here
+                    self.at += 1  # a trailing backslash matches nothing
                 here += 1
 
     def _stars(self, pattern: bytes, here: int, separate: bool) -> int:
-        """Adds the stars that begin at `here`; where the pattern goes on behind them."""
+        """Adds the stars that begin at `here`; returns the index after them."""
         end = here
         while pattern.startswith(b"*", end):
             end += 1
@@ -182,14 +182,14 @@ class _Builder:
         self.at += 1
 
     def _directories(self) -> None:
-        """`**/`: no directory, or any number of them. The second position is inside of them."""
+        """Adds `**/`: any number of directories, or none. The second position is inside them."""
         self.enters.append(self.at)
         self.every.append(self.at + 1)
         self.literals.setdefault(_SLASH, array.array("L")).append(self.at + 1)
         self.at += 2
 
     def _bracket(self, pattern: bytes, here: int) -> int:
-        """Adds the bracket whose inside begins at `here`; where the pattern goes on behind it."""
+        """Adds the bracket whose content begins at `here`; returns the index after it."""
         members, end = _members(pattern, here)
         if members is not None:
             self.brackets.setdefault(members, array.array("L")).append(self.at)
@@ -198,12 +198,12 @@ class _Builder:
 
 
 def _members(pattern: bytes, here: int) -> tuple[Optional[frozenset[int]], int]:
-    """The bytes that a bracket stands for, and its end; None where it is broken."""
+    """The bytes that a bracket matches, and its end; None if it is malformed."""
     broken = None, len(pattern)
     negated = pattern[here : here + 1] in (b"!", b"^")
     here += negated
     members: set[int] = set()
-    previous: Optional[int] = None  # what a range can begin with
+    previous: Optional[int] = None  # the start of a possible range
     first = True
     while here < len(pattern):
         byte = pattern[here]
@@ -247,7 +247,7 @@ def _opens_class(pattern: bytes, here: int) -> bool:
 
 
 def _without_trailing_spaces(line: bytes) -> bytes:
-    """`line` without the spaces at its end that no backslash keeps."""
+    """`line` without trailing spaces, except those escaped by a backslash."""
     if not line.endswith(b" "):
         return line
     kept = len(line.rstrip(b" "))

@@ -1,7 +1,7 @@
-"""Names of files, and text that comes from them, in a form that is safe to print.
+"""Escapes file names, and text from files, so that they are safe to print.
 
-A repository chooses the names of its files. Printed as they are, they could move the cursor of a
-terminal, forge a line of a report, or give commands to the CI system that reads the log.
+A repository chooses the names of its files. Printed unchanged, they could move the cursor of a
+terminal, forge a line of a report, or send commands to the CI system that reads the log.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ _SHORT = {
 }
 
 _COMMAND = re.compile(r"\s*::|.*##", re.DOTALL)
-"""What GitHub Actions (`::error`, `##[error]`) or Azure Pipelines (`##vso[`) take for a command."""
+"""A command of GitHub Actions (`::error`, `##[error]`) or Azure Pipelines (`##vso[`)."""
 
 _SPECIAL = '"' if os.sep == "\\" else '"\\'
 
 
 def quoted(path: str) -> str:
-    """The path as git shows it: in C-style quotes where it holds anything that is not plain text.
+    """Quotes a path like git: in C-style quotes if it contains anything but plain text.
 
-    That is a control character or another character that cannot be printed, a quote or backslash, a
-    byte that is not UTF-8, or what a CI system takes for a command. Other paths stay as they are.
-    `git apply` and `patch` read the quoted form.
+    That is an unprintable character, a quote or backslash, a byte that is not UTF-8, or a CI
+    command. Other paths are returned unchanged. `git apply` and `patch` read the quoted form.
     """
     plain = path.isprintable() and not any(one in path for one in _SPECIAL)
     if plain and not _COMMAND.match(path):
@@ -43,9 +42,9 @@ def quoted(path: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Text on one line: what cannot be printed as an escape, the rest as it is.
+    """Escapes unprintable characters, for messages that quote text from a file.
 
-    For messages that quote something of a file. Not reversible, as backslashes stay.
+    Not reversible, because backslashes are not escaped.
     """
     if not text.isprintable():
         text = "".join(one if one.isprintable() else _quoted_character(one) for one in text)
@@ -53,7 +52,7 @@ def visible(text: str) -> str:
 
 
 def is_utf8(path: str) -> bool:
-    """Whether every byte of the name is part of a character."""
+    """Whether the name can be encoded as UTF-8."""
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:
@@ -70,11 +69,11 @@ def _quoted_character(character: str) -> str:
 def _octal(character: str) -> str:
     try:
         data = character.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half of a pair, which only Windows has in names
+    except UnicodeEncodeError:  # half of a surrogate pair, possible on Windows
         data = character.encode("utf-8", "surrogatepass")
     return "".join(f"\\{byte:03o}" for byte in data)
 
 
 def _hashes(text: str) -> str:
-    """Breaks `##` up, which is a command wherever in a line it stands."""
+    """Breaks up `##`, which begins a command anywhere in a line."""
     return re.sub("#(?=#)", _octal("#").replace("\\", "\\\\"), text)

@@ -1,7 +1,7 @@
-"""What a search asks git: where the user's own ignore file is, and which files git tracks.
+"""What a search needs from git: the user's own ignore file, and the tracked files.
 
-Both are looked up on first use and once, as most searches need neither. Where git does not answer,
-the ignore files alone decide.
+Both are read on first use, because most searches need neither. If git fails, the ignore files alone
+decide.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .patterns import LONGEST, Patterns
 __all__ = ["Repositories", "Repository", "UserExcludes", "Warn"]
 
 Warn = Callable[[str, str], None]
-"""Takes the path of an ignore file that cannot be used, and why."""
+"""Called with the path of an ignore file that cannot be used, and the reason."""
 
 _SECONDS = 60.0
-"""For the indexes of all work trees of a search together: a hostile tree may hold many."""
+"""Time limit for reading the indexes of all work trees together; a tree can contain many."""
 
 _ENTRY = re.compile(rb"(\d{6}) [0-9a-f]+ [0-3]\t([^\0]+)\0")
 _LINK = b"120000"
@@ -29,12 +29,11 @@ _SUBMODULE = b"160000"
 
 
 class Repositories:
-    """The git work trees that a search comes through.
+    """The git work trees in a search.
 
     Args:
-      warn: called where the user's ignore file cannot be used.
-      suffixes: of the files that are searched; of others, it does not matter whether git tracks
-        them.
+      warn: called if the user's ignore file cannot be used.
+      suffixes: the suffixes of the files to search; whether other files are tracked is irrelevant.
     """
 
     def __init__(self, warn: Warn, suffixes: tuple[str, ...]) -> None:
@@ -52,12 +51,12 @@ class Repositories:
         return self._known[top]
 
     def user_patterns(self, top: str) -> Optional[Patterns]:
-        """Those of the user's ignore file, for the work tree at `top`."""
+        """The patterns of the user's ignore file, for the work tree at `top`."""
         if self._user_file is None:
             self._user_file = _user_file()
-        if self._user_file in ("", os.devnull):  # the ways to say that there is none
+        if self._user_file in ("", os.devnull):  # no ignore file
             return None
-        path = os.path.join(top, self._user_file)  # git takes a relative one from there
+        path = os.path.join(top, self._user_file)  # git resolves a relative path from there
         if path not in self._read:
             self._read[path] = self._patterns(path, is_users=os.path.isabs(self._user_file))
         return self._read[path]
@@ -72,7 +71,7 @@ class Repositories:
             return None
 
     def tracked(self, top: str) -> list[bytes]:
-        """The files that can matter, all links and all submodules in the index, sorted."""
+        """The tracked files with the suffixes, links and submodules, sorted."""
         if self._seconds_left <= 0:
             return []
         started = time.monotonic()
@@ -91,7 +90,7 @@ class Repositories:
 
 
 class Repository:
-    """One git work tree."""
+    """A git work tree."""
 
     def __init__(self, top: str, all_of_them: Repositories) -> None:
         self._top = top
@@ -100,11 +99,11 @@ class Repository:
 
     @property
     def user_excludes(self) -> UserExcludes:
-        """What the user's ignore file says of the paths in this work tree."""
+        """The patterns of the user's ignore file, for the paths in this work tree."""
         return UserExcludes(self._top, self._all)
 
     def tracks(self, path: str) -> bool:
-        """Whether git tracks the file `path`, or something below the directory `path`."""
+        """Whether git tracks the file `path`, or a file below the directory `path`."""
         if self._tracked is None:
             self._tracked = self._all.tracked(self._top)
         relative = path[len(self._top.rstrip(os.sep)) + 1 :].replace(os.sep, "/")
@@ -125,13 +124,13 @@ class UserExcludes:
         self._repositories = repositories
 
     def match(self, path: bytes, is_directory: bool) -> Optional[bool]:
-        """As `Patterns.match`."""
+        """Like `Patterns.match`."""
         patterns = self._repositories.user_patterns(self._top)
         return None if patterns is None else patterns.match(path, is_directory)
 
 
 def _user_file() -> str:
-    """The ignore file that holds for all repositories of the user."""
+    """The path of the user's own ignore file."""
     try:
         named = git.user_path("core.excludesFile")
     except git.GitError:

@@ -1,3 +1,3 @@
-"""Jupyter notebooks: their cells as sources, with everything else left byte for byte."""
+"""Jupyter notebooks: transforms the code cells and keeps all other bytes."""
 
 __all__: "list[str]" = []

@@ -1,4 +1,4 @@
-"""Where the values of a JSON text stand, for edits that leave every other byte alone."""
+"""Parses JSON with the position of each value, so that edits can keep all other bytes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import NamedTuple, Union
 __all__ = ["MOST_LEVELS", "Array", "NestingError", "Object", "Scalar", "Value", "spans"]
 
 MOST_LEVELS = 200
-"""Of arrays and objects in each other. A notebook has some dozens, with its richest outputs."""
+"""The limit for nested arrays and objects. Notebooks have at most a few dozen levels."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class NestingError(ValueError):
-    """The text is nested more than `MOST_LEVELS` deep; `at` says where."""
+    """The text is nested more than `MOST_LEVELS` deep, at the index `at`."""
 
     def __init__(self, at: int) -> None:
         super().__init__(f"nested more than {MOST_LEVELS} deep")
@@ -24,7 +24,7 @@ class NestingError(ValueError):
 
 
 class Scalar(NamedTuple):
-    """A string, number, true, false or null, and where it stands."""
+    """A string, number, true, false or null, and its position."""
 
     value: object
     start: int
@@ -32,7 +32,7 @@ class Scalar(NamedTuple):
 
 
 class Array(NamedTuple):
-    """The elements, and where it stands."""
+    """The elements of an array, and its position."""
 
     items: list[Value]
     start: int
@@ -40,25 +40,25 @@ class Array(NamedTuple):
 
 
 class Object(NamedTuple):
-    """The members, and where it stands."""
+    """The members of an object, and its position."""
 
     members: dict[str, Value]
     start: int
     end: int
 
     def text(self, name: str) -> str:
-        """The string member `name`; empty where there is none."""
+        """The string member `name`; empty if there is none."""
         member = self.members.get(name)
         value = member.value if isinstance(member, Scalar) else ""
         return value if isinstance(value, str) else ""
 
     def object(self, name: str) -> Object:
-        """The object member `name`; an empty one where there is none."""
+        """The object member `name`; an empty object if there is none."""
         member = self.members.get(name)
         return member if isinstance(member, Object) else Object({}, 0, 0)
 
     def array(self, name: str) -> list[Value]:
-        """The elements of the array member `name`; none where there is none."""
+        """The elements of the array member `name`; an empty list if there is none."""
         member = self.members.get(name)
         return member.items if isinstance(member, Array) else []
 
@@ -69,7 +69,7 @@ _MOST_DIGITS = 1000
 
 
 def _whole_number(digits: str) -> object:
-    """The number, or the text of one so long that Python takes quadratic time, or refuses."""
+    """The number, or its digits if there are so many that Python is slow or refuses."""
     return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
@@ -77,11 +77,11 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=_whole_number)
 
 
 def spans(text: str) -> Value:
-    """The values of a JSON text.
+    """Parses a JSON text into values with positions.
 
     Raises:
-      json.JSONDecodeError: it is none.
-      NestingError: it is nested too deeply.
+      json.JSONDecodeError: if the text is not JSON.
+      NestingError: if it is nested too deeply.
     """
     value = _value(text, _skip(text, 0), 0)
     end = _skip(text, value.end)

@@ -1,56 +1,58 @@
-"""Lines of a notebook cell that IPython understands and Python does not, hidden and put back."""
+"""Replaces IPython magic and shell lines in a cell by Python statements, and restores them."""
 
 from __future__ import annotations
 
 import re
 from typing import Optional
 
-__all__ = ["Hidden", "hide"]
+__all__ = ["MaskedCell", "mask"]
 
 _PYTHON_CELLS = frozenset({"time", "timeit", "capture", "prun"})
-"""Cell magics whose body is Python that runs in the notebook's own namespace."""
+"""Cell magics whose body is Python code that runs in the namespace of the notebook."""
 
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)")
 _LINE = re.compile(r"[ \t]*(?:[%!?]|[\w.]+\?{1,2}[ \t]*(?:\r?\n|\Z))")
 _ASSIGNMENT = re.compile(r"(?P<target>[ \t]*[\w.]+(?:[ \t]*,[ \t]*[\w.]+)*[ \t]*=[ \t]*)[!%]")
 _STRING = re.compile(r"(?i:[rbuf]{0,2})(?P<quote>'''|\"\"\"|'|\")")
-_MARK = "lossscale-hidden-line-"
+_MARK = "lossscale-masked-line-"
 
 
-class Hidden:
-    """A cell with its magic and shell lines replaced by statements of as many lines.
+class MaskedCell:
+    """A cell whose magic and shell lines are replaced by placeholders, line by line.
 
     Attributes:
-      source: what Python may parse; None where the whole cell is in another language.
-      lines: the lines that it does not get to see, by their numbers from 1.
+      source: the Python source; None if the whole cell is in another language.
+      lines: the replaced lines, by line number from 1.
     """
 
-    def __init__(self, source: Optional[str], lines: dict[int, str], stands_in: list[str]) -> None:
+    def __init__(
+        self, source: Optional[str], lines: dict[int, str], placeholders: list[str]
+    ) -> None:
         self.source = source
         self.lines = lines
-        self._stands_in = stands_in
+        self._placeholders = placeholders
 
     def restore(self, source: str) -> str:
-        """`source` with the hidden lines back in their places.
+        """Returns `source` with the original lines in place of the placeholders.
 
         Raises:
-          ValueError: a stand-in is not there exactly once.
+          ValueError: if a placeholder does not occur exactly once.
         """
-        for stand_in, line in zip(self._stands_in, self.lines.values()):
-            if source.count(stand_in) != 1:
+        for placeholder, line in zip(self._placeholders, self.lines.values()):
+            if source.count(placeholder) != 1:
                 raise ValueError(f"the line {line.strip()!r} would get lost")
-            source = source.replace(stand_in, line)
+            source = source.replace(placeholder, line)
         return source
 
 
-def hide(source: str) -> Hidden:
-    """The cell without what only IPython understands."""
+def mask(source: str) -> MaskedCell:
+    """Replaces the lines of a cell that only IPython understands by placeholders."""
     magic = _CELL_MAGIC.match(source)
     if magic is not None and magic[1] not in _PYTHON_CELLS:
-        return Hidden(None, dict(enumerate(source.split("\n"), 1)), [])
+        return MaskedCell(None, dict(enumerate(source.split("\n"), 1)), [])
     out: list[str] = []
-    hidden: dict[int, str] = {}
-    stands_in: list[str] = []
+    masked: dict[int, str] = {}
+    placeholders: list[str] = []
     scanner = _Scanner()
     lines = re.findall(r"[^\n]*\n|[^\n]+", source)
     at = 0
@@ -63,24 +65,24 @@ def hide(source: str) -> Hidden:
                 end += 1
             for number in range(at, end):
                 body = lines[number].rstrip("\r\n")
-                stand_in = f"#{_MARK}{len(hidden)}#"
+                placeholder = f"#{_MARK}{len(masked)}#"
                 if number == at:
                     indent = body[: len(body) - len(body.lstrip())]
                     statement = f"{assignment['target']}0" if assignment else f"{indent}pass"
-                    stand_in = statement + stand_in
-                hidden[number + 1] = body
-                stands_in.append(stand_in)
-                out.append(stand_in + lines[number][len(body) :])
+                    placeholder = statement + placeholder
+                masked[number + 1] = body
+                placeholders.append(placeholder)
+                out.append(placeholder + lines[number][len(body) :])
             at = end
         else:
             scanner.feed(line)
             out.append(line)
             at += 1
-    return Hidden("".join(out), hidden, stands_in)
+    return MaskedCell("".join(out), masked, placeholders)
 
 
 class _Scanner:
-    """Follows strings, brackets and backslashes, to know where a statement can start."""
+    """Tracks strings, brackets and backslashes to find where statements can start."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -113,7 +115,7 @@ class _Scanner:
             self._depth = max(self._depth, 0)
             at += 1
         if len(self._quote) == 1:
-            self._quote = ""  # an unclosed string: a syntax error that is not ours to find
+            self._quote = ""  # an unclosed string; the parser reports it
 
     def _string(self, line: str, at: int) -> int:
         if line.startswith(self._quote, at):

@@ -1,4 +1,4 @@
-"""Notebooks: the code cells as one program; only the `source` of edited cells changes on disk."""
+"""Transforms the code cells of a notebook as one program; changes only the edited cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..engine.prefilter import may_concern
 from ..engine.transform import transform_sources
 from ..model import FileError, FileResult, Finding, Options, Safety
 from .json_spans import Array, NestingError, Object, Scalar, Value, spans
-from .magics import Hidden, hide
+from .magics import MaskedCell, mask
 
 __all__ = ["transform"]
 
@@ -21,17 +21,17 @@ _LEGACY = re.compile(
     r"get_(?:scaled_loss|unscaled_gradients)|(?:contrib\.mixed_precision|mixed_precision\.experimental)"
 )
 _JSON_LINE = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n|\Z)", re.DOTALL)
-"""Up to an escaped line end, in the text of a JSON string."""
+"""Matches one line in the text of a JSON string, up to an escaped line end."""
 
 
 class _Cell(NamedTuple):
-    """One code cell.
+    """A code cell.
 
     Attributes:
-      number: among all cells, from 1.
-      value: its `source` in the JSON text: a string, or an array of them.
-      lines: its lines as JSON writes them, without the quotes; joined and decoded, its source.
-      starts: where in the JSON text each line starts.
+      number: the position among all cells, from 1.
+      value: the `source` member: a string, or an array of strings.
+      lines: the lines in JSON encoding, without the quotes.
+      starts: the index in the JSON text at which each line starts.
     """
 
     number: int
@@ -46,7 +46,7 @@ class _Cell(NamedTuple):
 
 
 def transform(source: bytes, options: Options) -> FileResult:
-    """What becomes of a notebook. Never raises: what is wrong with it is in the result."""
+    """Transforms a notebook. Never raises: errors are part of the result."""
     if not may_concern(source):
         return FileResult(source, note="no legacy name in it")
     try:
@@ -55,16 +55,16 @@ def transform(source: bytes, options: Options) -> FileResult:
         document = spans(body)
     except json.JSONDecodeError as error:
         return _failed(
-            source, error.lineno, f"is not JSON, as a notebook is: {error.msg}; save it anew"
+            source, error.lineno, f"is not a notebook: invalid JSON: {error.msg}; save it again"
         )
     except UnicodeDecodeError as error:
         line = source.count(b"\n", 0, error.start) + 1
-        return _failed(source, line, "is not UTF-8, as a notebook is; save it anew")
+        return _failed(source, line, "is not a notebook: not UTF-8; save it again")
     except NestingError as error:
         line = body.count("\n", 0, error.at) + 1
         return _failed(source, line, f"is {error}; --exclude it")
     if not isinstance(document, Object):
-        return _failed(source, 1, "is JSON but no notebook: there is no object in it")
+        return _failed(source, 1, "is not a notebook: the JSON is not an object")
     language = _language(document)
     if language not in ("", "python", "ipython"):
         return FileResult(source, note=f"a notebook in {language}")
@@ -72,12 +72,12 @@ def transform(source: bytes, options: Options) -> FileResult:
 
 
 def _transform_cells(source: bytes, body: str, cells: list[_Cell], options: Options) -> FileResult:
-    hidden = [hide(cell.source) for cell in cells]
-    sources = [(one.source or "").encode("utf-8", "surrogatepass") for one in hidden]
+    masked = [mask(cell.source) for cell in cells]
+    sources = [(one.source or "").encode("utf-8", "surrogatepass") for one in masked]
     results = transform_sources(sources, options)
     findings: list[Finding] = []
     edits: list[tuple[int, int, str]] = []
-    for cell, one, before, result in zip(cells, hidden, sources, results):
+    for cell, one, before, result in zip(cells, masked, sources, results):
         findings += _not_python(body, cell, one, options)
         if result.error is not None:
             line = _line(body, cell, result.error.line)
@@ -88,7 +88,9 @@ def _transform_cells(source: bytes, body: str, cells: list[_Cell], options: Opti
             try:
                 new = one.restore(result.source.decode("utf-8", "surrogatepass"))
             except ValueError as error:
-                return _failed(source, _line(body, cell, 1), f"cell {cell.number}: {error}; left")
+                return _failed(
+                    source, _line(body, cell, 1), f"cell {cell.number}: not rewritten: {error}"
+                )
             edits.append((cell.value.start, cell.value.end, _encoded(body, cell, new)))
     edited = body
     for start, end, new in reversed(edits):
@@ -98,15 +100,15 @@ def _transform_cells(source: bytes, body: str, cells: list[_Cell], options: Opti
     return FileResult(start_mark + edited.encode("utf-8"), tuple(findings), None, note)
 
 
-def _not_python(body: str, cell: _Cell, hidden: Hidden, options: Options) -> list[Finding]:
-    """A finding for each line that only IPython understands and that holds a legacy name."""
+def _not_python(body: str, cell: _Cell, masked: MaskedCell, options: Options) -> list[Finding]:
+    """Returns a finding for each magic or shell line that contains a legacy name."""
     if not options.selects(_NOT_PYTHON):
         return []
     found = []
-    for number, line in hidden.lines.items():
+    for number, line in masked.lines.items():
         name = _LEGACY.search(line)
         if name is not None:
-            message = "only IPython knows what becomes of this line: migrate it by hand"
+            message = "magic and shell lines are not rewritten: migrate this line by hand"
             at = name.start() + 1
             finding = Finding(
                 "", number, at, _NOT_PYTHON, name[0], Safety.MANUAL, False, message, number
@@ -142,7 +144,7 @@ def _cells(body: str, document: Object) -> list[_Cell]:
 
 
 def _lines(body: str, value: Value) -> Optional[list[tuple[str, int]]]:
-    """The lines of a cell's source as JSON writes them, and where each starts."""
+    """The lines of a cell's source in JSON encoding, and the index at which each starts."""
     strings = value.items if isinstance(value, Array) else [value]
     lines: list[tuple[str, int]] = []
     open_line = False
@@ -164,7 +166,7 @@ def _lines(body: str, value: Value) -> Optional[list[tuple[str, int]]]:
 
 
 def _encoded(body: str, cell: _Cell, new: str) -> str:
-    """The JSON of the new source, in the form of the old; lines that stay keep their spelling."""
+    """Encodes the new source as JSON in the style of the old; unchanged lines keep their bytes."""
     old_lines = [json.loads(f'"{line}"', strict=False) for line in cell.lines]
     new_lines = new.split("\n")
     new_lines = [line + "\n" for line in new_lines[:-1]] + (
@@ -191,7 +193,7 @@ def _encoded(body: str, cell: _Cell, new: str) -> str:
 
 
 def _line(body: str, cell: _Cell, line: int) -> int:
-    """The line of the file that holds line `line` of the cell."""
+    """The line in the file of line `line` of the cell."""
     if not cell.starts:
         return body.count("\n", 0, cell.value.start) + 1
     at = cell.starts[min(max(line, 1), len(cell.starts)) - 1]

@@ -1,4 +1,4 @@
-"""Files of reports: each is complete under another name before it takes the place of an old one."""
+"""Report files: each is written under a temporary name and renamed when it is complete."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[TextIO]:
-    """A stream whose text replaces the file `path` once the block is left without an exception.
+    """Opens a text stream that replaces the file `path` if the block ends without an exception.
 
-    No link is followed: one that has the name of the file is itself replaced, and a directory below
-    the working directory must not be one. A character device such as /dev/null is written to.
+    Symbolic links are not followed: a link at `path` itself is replaced, and a link in place of a
+    directory below the working directory is an error. A character device such as /dev/null is
+    written to.
 
     Raises:
-      OSError: the file cannot be made, or is neither a regular file nor a link to one.
+      OSError: if the file cannot be created, or is neither a regular file nor a link to one.
     """
     directory, name = os.path.split(os.path.abspath(path))
     with _handle(directory) as handle:
@@ -62,10 +63,10 @@ def _is_device(where: str, handle: Optional[int]) -> bool:
             return True
         link = stat.S_ISLNK(status.st_mode)
         target = os.stat(where, dir_fd=handle) if link else status
-    except OSError:  # nothing there yet, or a link to nothing
+    except OSError:  # it does not exist, or is a broken link
         return False
     if link and not stat.S_ISREG(target.st_mode):
-        raise OSError(0, "Is a link to what is not a regular file", where)
+        raise OSError(0, "Links to something other than a regular file", where)
     if not (stat.S_ISREG(target.st_mode) or stat.S_ISDIR(target.st_mode)):
         raise OSError(0, "Is not a regular file", where)
     return False
@@ -73,10 +74,10 @@ def _is_device(where: str, handle: Optional[int]) -> bool:
 
 @contextlib.contextmanager
 def _handle(directory: str) -> Iterator[Optional[int]]:
-    """A handle of the directory; None where the system has none.
+    """Opens the directory; yields None if the system has no directory handles.
 
-    From the working directory down no link is followed, as the repository may have made it. The way
-    to a directory outside is the user's.
+    Links below the working directory are not followed, because they may come from the repository.
+    Paths to directories outside come from the user.
     """
     if not _BY_HANDLE:
         yield None
@@ -89,7 +90,7 @@ def _handle(directory: str) -> Iterator[Optional[int]]:
         parts = os.path.relpath(directory, here).split(os.sep) if inside else []
         for part in parts:
             if stat.S_ISLNK(os.lstat(part, dir_fd=handle).st_mode):
-                raise OSError(errno.ELOOP, f"{part} is a symbolic link, which is not followed")
+                raise OSError(errno.ELOOP, f"symbolic link {part} is not followed")
             below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=handle)
             os.close(handle)
             handle = below

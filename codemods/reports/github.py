@@ -1,4 +1,4 @@
-"""GitHub annotations: workflow commands that show each finding beside its line."""
+"""GitHub annotations: workflow commands that show each finding next to its line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDS = re.compile("([\r\n])")
 
 
 def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
-    """Writes one command for each finding and error, and the summary as a line of the log."""
+    """Writes a workflow command for each finding and error, and the summary as a plain line."""
     for outcome in outcomes:
         for finding in outcome.findings:
             level = "notice" if finding.outcome is Safety.SAFE else "warning"
@@ -41,12 +41,12 @@ def _command(level: str, properties: dict[str, object], message: str) -> str:
 
 
 def _file(path: str) -> str:
-    """The path itself, as annotations are found by it; quoted where the runner cannot decode it."""
+    """The path, which GitHub matches to a file; quoted if the runner could not decode it."""
     return path if re.sub(r"[\r\n]", "", path).isprintable() else quoted(path)
 
 
 def _lines(text: str) -> str:
-    """The text without control characters but line ends, which GitHub shows in a message."""
+    """The text with all control characters escaped except line ends, which GitHub shows."""
     return "".join(part if part in ("\r", "\n") else visible(part) for part in _ENDS.split(text))
 
 

@@ -1,4 +1,4 @@
-"""One self-contained page: counts, filters, and each place with its part of the diff."""
+"""A self-contained HTML page: counts, filters, and each finding with its part of the diff."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAGE = os.path.join(os.path.dirname(__file__), "page.html")
 
 
 def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
-    """Fills the page. The outcomes are read twice: for the choices of the filters, then in full."""
+    """Fills in the page. Reads the outcomes twice: for the filters, then for the findings."""
     kinds: collections.Counter[str] = collections.Counter()
     used: collections.Counter[str] = collections.Counter()
     for outcome in outcomes:
@@ -43,14 +43,14 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
 
 def _summary(summary: Summary) -> Iterator[str]:
     yield '<dl class="counts">\n'
-    names = {"files": "files looked at", "changed": "changed" if summary.wrote else "to change"}
+    names = {"files": "files checked", "changed": "changed" if summary.wrote else "to change"}
     for name, count in summary.as_dict().items():
         yield f"<div><dt>{names.get(name, name)}</dt><dd>{count:,}</dd></div>\n"
     yield "</dl>\n"
 
 
 def _filters(kinds: collections.Counter[str], used: collections.Counter[str]) -> Iterator[str]:
-    yield '<form class="filters" aria-label="Filter the places">\n'
+    yield '<form class="filters" aria-label="Filter the findings">\n'
     yield "<fieldset><legend>Outcome</legend>\n"
     for kind in ("safe", "unsafe", "manual", "error"):
         box = f'<input type="checkbox" name="outcome" value="{kind}" checked>'
@@ -85,10 +85,10 @@ def _file(outcome: FileOutcome) -> Iterator[str]:
 
 def _place(finding: Finding, excerpt: str) -> Iterator[str]:
     outcome = finding.outcome.value
-    said = f"{outcome}, {finding.remark}" if finding.remark else outcome
+    label = f"{outcome}, {finding.remark}" if finding.remark else outcome
     yield f'<details class="place" data-outcome="{outcome}" data-code="{escape(finding.code)}">\n'
     yield f'<summary><span class="at">{finding.line}:{finding.column}</span> '
-    yield f'<span class="tag {outcome}">{escape(finding.code)} {said}</span> '
+    yield f'<span class="tag {outcome}">{escape(finding.code)} {label}</span> '
     yield f"<code>{escape(finding.symbol)}</code>: {escape(visible(finding.message))}</summary>\n"
     if excerpt:
         yield '<pre tabindex="0">'

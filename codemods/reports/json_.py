@@ -1,4 +1,4 @@
-"""The JSON report: version 1, for programs."""
+"""The JSON report, version 1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["write"]
 
 
 def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
-    """Writes the report entry by entry, as memory must not grow with the number of files."""
+    """Writes the report entry by entry, so that memory does not grow with the number of files."""
     stream.write('{\n  "version": 1,\n  "summary": ')
     stream.write(json.dumps(summary.as_dict()))
     stream.write(',\n  "findings": ')
@@ -54,5 +54,5 @@ def _errors(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, object]]:
 
 
 def _path(path: str) -> str:
-    """The path itself; quoted where it is not UTF-8, as JSON could not hold it, or looks quoted."""
+    """The path; quoted if it is not UTF-8, which JSON cannot represent, or looks quoted."""
     return path if is_utf8(path) and not path.startswith('"') else quoted(path)

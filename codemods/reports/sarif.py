@@ -22,7 +22,7 @@ _LEVELS = {Safety.SAFE: "note", Safety.UNSAFE: "warning", Safety.MANUAL: "warnin
 
 
 def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
-    """Writes one run. Results are written one by one, as memory must not grow with the files."""
+    """Writes one run, result by result, so that memory does not grow with the number of files."""
     rules = codes()
     index = {rule.code: number for number, rule in enumerate(rules)}
     driver = {

@@ -1,4 +1,4 @@
-"""One line for each finding and a summary: for people."""
+"""The text report: one line for each finding, and a summary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
 
 
 def line_of(finding: Finding) -> str:
-    """`path:line:column: CODE outcome symbol: message`."""
+    """Formats a finding as `path:line:column: CODE outcome symbol: message`."""
     outcome = finding.outcome.value
     if finding.remark:
         outcome += f" ({finding.remark})"
@@ -32,13 +32,13 @@ def line_of(finding: Finding) -> str:
 
 
 def error_line(error: FileError) -> str:
-    """`path:line: error: message`."""
+    """Formats an error as `path:line: error: message`."""
     place = quoted(error.path) + (f":{error.line}" if error.line else "")
     return f"{place}: error: {visible(error.message)}"
 
 
 def summary_line(summary: Summary) -> str:
-    """The counts, in words."""
+    """Formats the counts as one line."""
     files = "1 file" if summary.files == 1 else f"{summary.files:,} files"
     parts = [
         f"{summary.changed:,} {'changed' if summary.wrote else 'to change'}",
@@ -47,4 +47,4 @@ def summary_line(summary: Summary) -> str:
         f"{summary.unsafe:,} unsafe",
         f"{summary.manual:,} manual",
     ]
-    return f"{files} looked at: {', '.join(parts)}"
+    return f"{files} checked: {', '.join(parts)}"

@@ -1,3 +1,3 @@
-"""Processes that rewrite one file each, within limits, and what became of it."""
+"""Worker processes that each rewrite one file at a time, within limits, and their results."""
 
 __all__: "list[str]" = []

@@ -1,8 +1,7 @@
-"""Runs the native parser on a stack that deep nesting does not overflow.
+"""Runs a function on a large stack, so that the parser can handle deeply nested source.
 
-LibCST's parser recurses in native code: some thousand nested parentheses overflow the eight
-megabytes of a main thread's stack and kill the process, and with it the run. Memory of a stack is
-taken as far as it is used only.
+LibCST's parser recurses in native code: a few thousand nested parentheses overflow the main
+thread's stack of 8 MB and kill the process. A larger stack costs memory only where it is used.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ _T = TypeVar("_T")
 
 
 def with_deep_stack(function: Callable[[], _T]) -> _T:
-    """`function()`, on a thread with a deep stack. What it raises is raised here."""
+    """Calls `function` on a thread with a large stack; returns or raises what it does."""
     results: list[_T] = []
     raised: list[BaseException] = []
 
     def run() -> None:
         try:
             results.append(function())
-        except BaseException as error:  # handed to the caller
+        except BaseException as error:  # raised again in the calling thread
             raised.append(error)
 
     before = threading.stack_size(_STACK)
     try:
         thread = threading.Thread(target=run)
         thread.start()
-    except RuntimeError:  # no memory for such a stack: the usual one does for usual files
+    except RuntimeError:  # no memory for it: most files need only the default stack
         return function()
     finally:
         threading.stack_size(before)

@@ -1,4 +1,4 @@
-"""How much of a machine one file may cost: time, size, memory."""
+"""The limits on processing one file: time, size, memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _GB = 1024 * _MB
 
 
 class Limits(NamedTuple):
-    """What one file may cost at most.
+    """The limits on one file.
 
-    They come from the command line only: a repository must not lift its own limits.
+    They come from the command line only: a repository must not raise its own limits.
 
     Attributes:
-      seconds: of processing; writing the result does not count.
-      size: in bytes, of a file that a rule could concern.
+      seconds: processing time, not counting the time to write the result.
+      size: bytes of a file to which a rule could apply.
     """
 
     seconds: float = 60.0
@@ -27,27 +27,27 @@ class Limits(NamedTuple):
 
     @classmethod
     def of(cls, seconds: float, megabytes: float) -> Limits:
-        """From the options of the command line."""
+        """Creates the limits from the command-line options."""
         return cls(seconds, round(megabytes * _MB))
 
     @property
     def search(self) -> int:
-        """In bytes, of a file that is searched for names that concern a rule."""
+        """Bytes of a file that is searched for legacy names."""
         return 32 * self.size
 
     @property
     def too_slow(self) -> str:
-        """The error of a file that takes longer."""
+        """The error for a file that exceeds the time limit."""
         return f"took more than {self.seconds:g} seconds; raise --time-limit, or --exclude it"
 
     @property
     def too_large(self) -> str:
-        """The error of a file that is larger."""
+        """The error for a file that exceeds the size limit."""
         return f"is larger than {self.size / _MB:.3g} MB; raise --size-limit, or --exclude it"
 
 
 def memory_bound() -> int:
-    """The bytes that a worker may take: half of what the machine has, from one to eight GB."""
+    """The memory limit of a worker in bytes: half of the machine's memory, but 1 to 8 GB."""
     try:
         physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -56,7 +56,7 @@ def memory_bound() -> int:
 
 
 def bound_memory(more: int) -> None:
-    """Lets this process take `more` bytes than it has, where the system can be asked that."""
+    """Limits this process to `more` bytes beyond what it uses now, where the system supports it."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -1,8 +1,8 @@
-"""Processes files in workers: in order, a few ahead of the reports, and past any crash.
+"""Processes files in worker processes: in order, within limits, and regardless of crashes.
 
-A worker is a process of its own even for one job: only a process can be stopped in native code,
-where the parser may overflow its stack on very deep nesting, or run for hours. A worker that dies,
-or is killed because it takes too long, costs the file that it held.
+There is a worker process even for `--jobs 1`, because only a process can be stopped while native
+code runs: on very deep nesting the parser can overflow its stack or run for hours. If a worker
+dies, or is killed because it takes too long, only the file that it was processing fails.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from .worker import WRITES, Task, work
 __all__ = ["process_all"]
 
 _AHEAD = 8
-"""Files per worker that may wait for an earlier one: enough to keep it busy, few enough to hold."""
+"""Files per worker that may be processed or finished ahead of the next one to report."""
 
 _FORKS = sys.platform == "linux"
 
 _TICK = 1.0
-"""Seconds after which the clocks of the workers are looked at; more than one never counts at once,
-so that a run that was stopped (Ctrl-Z) for long goes on as if nothing had been."""
+"""Seconds between checks of the time limit. A longer gap counts as one tick, so that a run can be
+suspended (Ctrl-Z) and resumed without exceeding the limit."""
 
 _FILES_OF_A_RUN = 40
 _FILES_OF_A_WORKER = 4
-"""Open files, with room to spare; workers inherit those of the workers before them."""
+"""Open files needed, with a margin; a worker inherits those of the workers before it."""
 
 _TO_END = 10.0
-"""Seconds for a worker to end by itself, with what it writes."""
+"""Seconds to wait for a worker to finish writing and exit."""
 
 
 class _Worker:
-    """One process, the pipe to it, and the task that it holds."""
+    """A worker process, the pipe to it, and its current task."""
 
     def __init__(self, plan: Plan, limits: Limits, others: Sequence[_Worker]) -> None:
         context = multiprocessing.get_context("fork" if _FORKS else None)
@@ -52,8 +52,8 @@ class _Worker:
         self.number = 0
         self.seconds = 0.0
         self.is_writing = False
-        # A forked child has our ends of all pipes too. It must close them: while it lives, the
-        # others would not see that we have closed ours.
+        # A forked child inherits our ends of all pipes and must close them; otherwise the other
+        # workers would not notice that we have closed ours.
         ours = [self.pipe, *(other.pipe for other in others)] if _FORKS else []
         self.process = context.Process(
             target=work, args=(theirs, ours, os.getpid(), plan, limits), daemon=True
@@ -68,13 +68,13 @@ class _Worker:
     def give(self, number: int, task: Task) -> None:
         self.number, self.task = number, task
         self.seconds, self.is_writing = 0.0, False
-        with contextlib.suppress(OSError):  # where it has died, its pipe says so at once
+        with contextlib.suppress(OSError):  # if the worker has died, `take` notices
             self.pipe.send(task)
 
     def take(self) -> Optional[FileOutcome]:
-        """The outcome of its task; None where that is not there yet.
+        """Returns the outcome of the task; None if it is not finished.
 
-        Where the process has died, the outcome is the error that says so.
+        If the process has died, the outcome is an error.
         """
         assert self.task is not None
         try:
@@ -95,7 +95,7 @@ class _Worker:
         self.process.join()
 
     def stop(self) -> None:
-        """Ends the process: at once, unless it writes a file."""
+        """Ends the process, at once unless it is writing a file."""
         if self.task is not None and not self.is_writing:
             self.process.kill()
         self.pipe.close()
@@ -107,7 +107,7 @@ class _Worker:
 def process_all(
     tasks: Iterable[Task], plan: Plan, jobs: int, limits: Limits
 ) -> Iterator[FileOutcome]:
-    """The outcome of each task, in the order of the tasks."""
+    """Yields the outcome of each task, in the order of the tasks."""
     left = enumerate(tasks)
     jobs = min(jobs, _most_workers())
     workers: list[_Worker] = []
@@ -130,7 +130,7 @@ def process_all(
                         break
                     try:
                         idle = _Worker(plan, limits, workers)
-                    except OSError:  # the system gives no more processes or pipes
+                    except OSError:  # the system allows no more processes or pipes
                         if not workers:
                             raise
                         jobs = len(workers)
@@ -153,7 +153,7 @@ def process_all(
 
 
 def _outcomes(workers: list[_Worker], limits: Limits) -> Iterator[tuple[int, FileOutcome]]:
-    """What is ready within a tick, and what takes too long; takes dead workers out."""
+    """Yields the outcomes that arrive within a tick, and timeouts; removes dead workers."""
     busy = {worker.pipe: worker for worker in workers if worker.task is not None}
     begun = time.monotonic()
     ready = multiprocessing.connection.wait(list(busy), _TICK)
@@ -177,11 +177,11 @@ def _outcomes(workers: list[_Worker], limits: Limits) -> Iterator[tuple[int, Fil
 
 
 def _most_workers() -> int:
-    """As many as leave open files to each, by the limit of the system (`ulimit -n`)."""
+    """The number of workers that the limit of open files (`ulimit -n`) allows."""
     try:
         import resource
     except ImportError:
-        return 60  # Windows waits for no more than that at once
+        return 60  # Windows cannot wait for more at once
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return sys.maxsize
@@ -190,7 +190,7 @@ def _most_workers() -> int:
 
 @contextlib.contextmanager
 def _no_interrupt() -> Iterator[None]:
-    """Lets Ctrl-C wait: a child that it meets before it ignores it would print a traceback."""
+    """Delays Ctrl-C until the child ignores it; otherwise the child would print a traceback."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -207,7 +207,7 @@ def _how_it_ended(exit_code: Optional[int]) -> str:
     elif -exit_code == signal.SIGSEGV:
         how = "by a stack overflow in the parser: an expression is nested too deeply"
     elif -exit_code in (signal.SIGABRT, getattr(signal, "SIGKILL", 9)):
-        how = f"by signal {-exit_code}: perhaps for want of memory (it may take "
+        how = f"by signal {-exit_code}: perhaps out of memory (the limit is "
         how += f"{memory_bound() / 2**30:.0f} GB)"
     else:
         how = f"by signal {-exit_code}"

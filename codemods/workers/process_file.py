@@ -1,4 +1,4 @@
-"""One file from disk to disk: read, rewritten, written where asked, told as an outcome."""
+"""Processes one file: reads it, rewrites it, writes it if requested, returns the outcome."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["process", "process_given", "rewritten"]
 def process(
     path: str, real: str, plan: Plan, limits: Limits, before_writing: Callable[[], None]
 ) -> FileOutcome:
-    """What becomes of the file `real`, which the reports call `path`. Never raises.
+    """Processes a file. Never raises: an error is part of the outcome.
 
     Args:
-      path: as the reports show it.
-      real: where it is.
+      path: the path to show in reports.
+      real: the path of the file.
       plan: what to do.
-      limits: what it may cost.
-      before_writing: called before the result is put in its place.
+      limits: the limits on one file.
+      before_writing: called before the result is written.
     """
     try:
         if os.stat(real).st_size > limits.size:
@@ -43,46 +43,48 @@ def process(
         try:
             atomic_write.replace(real, source, result.source)
         except atomic_write.ChangedOnDiskError:
-            return _failed(path, "changed while it was looked at, so it was left; run again")
+            return _failed(path, "not written: the file changed during the run; run again")
         except atomic_write.ReadOnlyFileError:
-            return _failed(path, "is read-only, so it was left; make it writable, or --exclude it")
+            return _failed(
+                path, "not written: the file is read-only; make it writable, or --exclude it"
+            )
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            return _failed(path, f"could not be written: {reason}; it is as it was")
+            return _failed(path, f"could not be written: {reason}; the file is unchanged")
     return outcome
 
 
 def process_given(path: str, source: bytes, plan: Plan) -> FileOutcome:
-    """What becomes of bytes from stdin, with the result. Never raises."""
+    """Processes bytes from stdin; the outcome holds the new bytes. Never raises."""
     result = rewritten(path, source, plan.options, plan.tracebacks)
     return _to_outcome(path, source, result, plan)._replace(source=result.source)
 
 
 def rewritten(path: str, source: bytes, options: Options, tracebacks: bool = False) -> FileResult:
-    """What becomes of the bytes of a file of that name. Never raises.
+    """Rewrites the bytes of a file. Never raises: an error is part of the result.
 
     Args:
-      path: the name, whose suffix tells what it is.
-      source: the bytes.
-      options: what to do.
-      tracebacks: print that of a defect of ours to stderr.
+      path: the name of the file; the suffix `.ipynb` means a notebook.
+      source: the bytes of the file.
+      options: how to rewrite them.
+      tracebacks: whether to print tracebacks of internal errors to stderr.
     """
     try:
         if path.endswith(".ipynb"):
             return transform_notebook(source, options)
         return transform(source, options)
     except MemoryError:
-        message = f"takes more than {memory_bound() / 2**30:.0f} GB of memory; --exclude it"
-    except Exception as error:  # a defect of ours concerns this file only, and must be told
+        message = f"needs more than {memory_bound() / 2**30:.0f} GB of memory; --exclude it"
+    except Exception as error:  # an internal error fails this file only
         if tracebacks:
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}"
-        message = f"was left: a rule failed on it ({what}); please report this, with the file"
+        message = f"not rewritten: a rule failed ({what}); please report this, with the file"
     return FileResult(source, error=FileError("", 0, message))
 
 
 def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
-    """The outcome that the reports tell of `result`."""
+    """Converts the result to the outcome that the reports show."""
     if result.error is not None:
         return FileOutcome(path, error=result.error._replace(path=path))
     changed = result.source != source

@@ -1,4 +1,4 @@
-"""What became of one file of a run, the counts over all of them, and where they are kept."""
+"""The outcome of each file of a run, the counts over all files, and a store for outcomes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["FileOutcome", "Plan", "Spool", "Summary"]
 
 
 class FileOutcome(NamedTuple):
-    """One file of a run.
+    """The outcome of one file.
 
     Attributes:
-      path: as the reports show it.
-      changed: the edits change it (with `--write`: have changed it).
-      findings: in order of place.
-      error: set when it could not be processed; then nothing was changed.
-      note: why it was left unchanged, for `-v`.
-      diff: from the old bytes to the new; empty where nothing changes or nobody asked.
-      excerpts: one for each finding, where somebody asked: its part of the diff, or its lines.
-      source: the bytes after the edits, of what came on stdin.
+      path: the path to show in reports.
+      changed: whether the edits change the file (with `--write`: have changed it).
+      findings: the findings, in source order.
+      error: set if the file could not be processed; then it is unchanged.
+      note: why the file was left unchanged, for `-v`.
+      diff: the diff from the old to the new bytes; empty if not requested or nothing changes.
+      excerpts: for each finding, its part of the diff or its lines; empty if not requested.
+      source: the bytes after the edits, for input from stdin.
     """
 
     path: str
@@ -42,11 +42,11 @@ class Plan(NamedTuple):
     """What to do with each file of a run.
 
     Attributes:
-      options: what decides how it is rewritten.
-      write: put the result in its place.
-      diff: somebody wants to see the diff.
-      excerpts: somebody wants to see each place with its part of the diff.
-      tracebacks: print that of a defect of ours.
+      options: how to rewrite the files.
+      write: whether to write the result to the file.
+      diff: whether the diff is needed.
+      excerpts: whether the diff of each finding is needed.
+      tracebacks: whether to print tracebacks of internal errors.
     """
 
     options: Options
@@ -60,11 +60,11 @@ class Summary:
     """The counts of a run.
 
     Attributes:
-      files: looked at.
-      changed: that the edits change.
-      failed: that could not be processed.
-      safe, unsafe, manual: findings by outcome.
-      left: findings that leave something to do.
+      files: the number of files checked.
+      changed: the number of files that the edits change.
+      failed: the number of files that could not be processed.
+      safe, unsafe, manual: the number of findings with each outcome.
+      left: the number of findings that leave something to do.
       wrote: whether the changes were written.
     """
 
@@ -74,7 +74,7 @@ class Summary:
         self.safe = self.unsafe = self.manual = 0
 
     def add(self, outcome: FileOutcome) -> None:
-        """Counts the findings and the fate of one file, not the file itself."""
+        """Adds the outcome of a file to all counts except `files`."""
         self.changed += outcome.changed
         self.failed += outcome.error is not None
         for finding in outcome.findings:
@@ -85,22 +85,21 @@ class Summary:
 
     @property
     def status(self) -> int:
-        """The exit status: 0 nothing is left to do, 1 something is, 2 a file failed."""
+        """The exit status: 0 nothing is left to do, 1 something is left to do, 2 a file failed."""
         if self.failed:
             return 2
         return int(bool(self.left or (self.changed and not self.wrote)))
 
     def as_dict(self) -> dict[str, int]:
-        """The counts that the JSON report shows."""
+        """The counts in the JSON report."""
         names = ("files", "changed", "failed", "safe", "unsafe", "manual")
         return {name: getattr(self, name) for name in names}
 
 
 class Spool:
-    """File outcomes on disk, so that memory does not grow with the number of files.
+    """A store for outcomes on disk, so that memory does not grow with the number of files.
 
-    The first few stay in memory, and so do all from where the disk does not take them: a directory
-    for temporary files that is full or missing stops no run.
+    Up to 4 MB stay in memory. If the temporary directory is missing or full, everything does.
     """
 
     _IN_MEMORY = 4 * 1024 * 1024
@@ -111,7 +110,7 @@ class Spool:
         self._may_move = True
 
     def append(self, outcome: FileOutcome) -> None:
-        """Keeps one more."""
+        """Adds an outcome."""
         data = pickle.dumps(outcome, protocol=pickle.HIGHEST_PROTOCOL)
         if self._may_move and self._end + len(data) > self._IN_MEMORY:
             self._may_move = False
@@ -130,7 +129,7 @@ class Spool:
         self._file.flush()
 
     def _move(self, other: BinaryIO) -> None:
-        """Goes on in `other`, with what is there."""
+        """Copies the content to `other` and continues there."""
         try:
             self._file.seek(0)
             left = self._end
@@ -140,7 +139,7 @@ class Spool:
                 left -= len(part)
             other.flush()
         except OSError:
-            with contextlib.suppress(OSError):  # which writes once more what it could not
+            with contextlib.suppress(OSError):  # closing tries to write again
                 other.close()
             raise
         with contextlib.suppress(OSError):
@@ -153,6 +152,6 @@ class Spool:
             yield pickle.load(self._file)
 
     def close(self) -> None:
-        """Gives the space back."""
+        """Frees the disk space."""
         with contextlib.suppress(OSError):
             self._file.close()

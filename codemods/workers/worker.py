@@ -1,7 +1,7 @@
-"""The life of a worker: a process that takes files until nobody asks, and can be killed over one.
+"""The worker process: processes files until the parent closes the pipe.
 
-Nothing but the end of the process stops native code, so every limit that must hold is set from
-outside, or left to the system.
+Native code can only be stopped by ending the process, so limits are enforced by the parent process
+or by the operating system.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ __all__ = ["WRITES", "Task", "with_large_stack", "work"]
 _T = TypeVar("_T")
 
 WRITES = "writes"
-"""What a worker sends before it writes; it waits for an answer, after which nobody kills it."""
+"""Sent by a worker before it writes a file; after the reply, the parent does not kill it."""
 
 _RECURSION_LIMIT = 20_000
-"""Frames of Python for expressions as deep as generated ones are."""
+"""Python frames, enough for the deepest expressions in generated code."""
 
 _DIES_LATER = 10.0
-"""Seconds after the time limit at which a worker ends itself, should nobody have killed it."""
+"""Seconds after the time limit at which a worker ends itself if it has not been killed."""
 
 _PR_SET_PDEATHSIG = 1
 
 
 class Task(NamedTuple):
-    """One file.
+    """A file to process.
 
     Attributes:
-      path: as the reports show it.
-      real: where it is.
-      source: its bytes where they came on stdin; then nothing is read or written.
+      path: the path to show in reports.
+      real: the path of the file.
+      source: the bytes from stdin; then no file is read or written.
     """
 
     path: str
@@ -57,32 +57,32 @@ class Task(NamedTuple):
 
 
 def work(pipe: Any, others: Sequence[Any], parent: int, plan: Plan, limits: Limits) -> None:
-    """Takes tasks until the pipe is closed.
+    """Processes tasks until the pipe is closed.
 
     Args:
-      pipe: tasks come from it, and outcomes go to it.
-      others: the ends of pipes that a fork has copied and that must be closed.
-      parent: the process that asks.
+      pipe: receives tasks and sends outcomes.
+      others: ends of other pipes that the fork has copied, to be closed.
+      parent: the id of the parent process.
       plan: what to do with each file.
-      limits: what one may cost.
+      limits: the limits on one file.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the run
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    faulthandler.disable()  # the parent tells of a crash, in one line
-    warnings.simplefilter("ignore")  # of Python, about the source that is looked at
+    faulthandler.disable()  # the parent reports a crash in one line
+    warnings.simplefilter("ignore")  # from Python, about the source being parsed
     _end_with(parent)
     for other in others:
         other.close()
     bound_memory(memory_bound())
-    # What is loaded stays; the trees of a file go with it. Collecting in between costs a tenth.
+    # Collect garbage only between files: collecting within a file costs a tenth of the time.
     gc.freeze()
     gc.disable()
     with_large_stack(lambda: _serve(pipe, plan, limits))
 
 
 def with_large_stack(function: Callable[[], _T]) -> _T:
-    """Calls `function` with room for deeply nested expressions, in the parser and in our walks."""
+    """Calls `function` with enough stack for deeply nested expressions, native and Python."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(_RECURSION_LIMIT)
     try:
@@ -97,7 +97,7 @@ def _serve(pipe: Any, plan: Plan, limits: Limits) -> None:
         pipe.send(WRITES)
         pipe.recv()
 
-    with contextlib.suppress(EOFError, OSError):  # nobody asks any more, or nobody listens
+    with contextlib.suppress(EOFError, OSError):  # the parent closed the pipe
         while True:
             task = pipe.recv()
             _end_after(limits.seconds + _DIES_LATER)
@@ -111,20 +111,20 @@ def _serve(pipe: Any, plan: Plan, limits: Limits) -> None:
 
 
 def _end_after(seconds: float) -> None:
-    """Ends the process after that much time of a processor; 0 takes it back."""
+    """Ends the process after that many seconds of CPU time; 0 cancels the timer."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _end_with(parent: int) -> None:
-    """Ends this process when its parent ends, however that ends."""
+    """Ends this process when its parent ends, even if the parent is killed."""
     if hasattr(signal, "SIGPROF"):
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    if sys.platform == "linux":  # at once, native code or not
+    if sys.platform == "linux":  # at once, even in native code
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
-    # Elsewhere as soon as Python code runs; the timer ends what never comes back to it.
+    # Elsewhere as soon as Python code runs; the timer ends native code that never returns.
     threading.Thread(target=_watch_parent, daemon=True).start()
 
 

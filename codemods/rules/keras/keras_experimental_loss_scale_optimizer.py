@@ -347,7 +347,7 @@ RULE = Rule(
             """,
             None,
             Safety.MANUAL,
-            message_contains="decided first",
+            message_contains="not rewritten: resolve line",
         ),
         Example(
             "dynamic by position",

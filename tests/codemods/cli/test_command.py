@@ -18,9 +18,7 @@ def test_shows_a_diff_and_writes_nothing(command_line):
     assert b"--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n" in ran.out
     assert b"+opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)\n" in ran.out
     assert b"\na.py:3:7: LS301 safe LossScaleOptimizer: " in ran.out
-    assert ran.out.endswith(
-        b"2 files looked at: 1 to change, 0 failed, 1 safe, 0 unsafe, 0 manual\n"
-    )
+    assert ran.out.endswith(b"2 files checked: 1 to change, 0 failed, 1 safe, 0 unsafe, 0 manual\n")
     assert ran.err == ""
     assert command_line.bytes_on_disk() == before
 
@@ -38,7 +36,7 @@ def test_writes_and_then_has_nothing_left_to_do(command_line):
     command_line.write(a=LEGACY, b=CLEAN)
     ran = command_line.run("migrate", "--write")
     assert (ran.status, ran.err) == (0, "")
-    assert b"2 files looked at: 1 changed" in ran.out
+    assert b"2 files checked: 1 changed" in ran.out
     assert command_line.bytes_on_disk() == {"a.py": FINAL, "b.py": CLEAN}
     again = command_line.run("migrate", "--write")
     assert again.status == 0
@@ -50,7 +48,7 @@ def test_nothing_to_do_is_status_0(command_line):
     command_line.write(a=CLEAN)
     ran = command_line.run("migrate")
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out == b"1 file looked at: 0 to change, 0 failed, 0 safe, 0 unsafe, 0 manual\n"
+    assert ran.out == b"1 file checked: 0 to change, 0 failed, 0 safe, 0 unsafe, 0 manual\n"
 
 
 def test_what_needs_a_tpu_is_told_each_time_and_leaves_nothing_to_do(command_line):
@@ -92,7 +90,7 @@ def test_a_failed_file_is_status_2_and_the_others_are_written(command_line):
     assert ran.status == 2
     assert ran.err.count("\n") == 1
     assert ran.err.startswith("a.py:2: error: cannot be parsed: ")
-    assert ran.err.endswith("; mend the syntax error or exclude the file\n")
+    assert ran.err.endswith("; fix the syntax error, or --exclude the file\n")
     assert command_line.bytes_on_disk()["b.py"] == FINAL
 
 
@@ -120,7 +118,7 @@ def test_a_defect_of_a_rule_is_told_and_costs_one_file(command_line, monkeypatch
     command_line.write(a=LEGACY + b"# bad\n", b=LEGACY)
     ran = command_line.run("migrate", "--write", "--jobs", "1")
     assert ran.status == 2
-    assert ran.err.startswith("a.py: error: was left: a rule failed on it (ZeroDivisionError: by z")
+    assert ran.err.startswith("a.py: error: not rewritten: a rule failed (ZeroDivisionError: by z")
     assert command_line.bytes_on_disk() == {"a.py": LEGACY + b"# bad\n", "b.py": FINAL}
 
 
@@ -150,21 +148,24 @@ def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
         (["migrate", "--keras", "4"], "invalid choice: 4"),
         (["migrate", "--jobs", "0"], "must be 1 or more"),
         (["migrate", "--jobs", "many"], "invalid"),
-        (["migrate", "--select", "LS777"], "no rule has the code LS777; see `tf-lossscale rules`"),
-        (["migrate", "--ignore", "E501"], "no rule has the code E501"),
-        (["migrate", "--report", "xml"], "no report is called 'xml'; there are text, json, sarif"),
-        (["migrate", "--report", "json:"], "'json:' names no file"),
+        (["migrate", "--select", "LS777"], "unknown rule code LS777; see `tf-lossscale rules`"),
+        (["migrate", "--ignore", "E501"], "unknown rule code E501"),
+        (
+            ["migrate", "--report", "xml"],
+            "unknown report format 'xml'; the formats are text, json, sarif",
+        ),
+        (["migrate", "--report", "json:"], "'json:' has no file name"),
         (
             ["migrate", "--report", "json", "--report", "sarif"],
             "only one --report can go to stdout",
         ),
-        (["migrate", "--report", "json:no/where.json"], "its directory does not exist"),
-        (["migrate", "--write", "--check"], "--write goes neither with --check nor with -"),
-        (["migrate", "-", "a.py"], "- stands for stdin and goes with no other path"),
-        (["migrate", "--stdin-filename", "a.py"], "--stdin-filename goes with - only"),
+        (["migrate", "--report", "json:no/where.json"], "the directory does not exist"),
+        (["migrate", "--write", "--check"], "--write cannot be combined with --check or -"),
+        (["migrate", "-", "a.py"], "- (stdin) cannot be combined with other paths"),
+        (["migrate", "--stdin-filename", "a.py"], "--stdin-filename requires -"),
         (["migrate", "--no-such-option"], "unrecognized arguments"),
-        (["explain", "LS777"], "no rule has the code LS777; see `tf-lossscale rules`"),
-        (["explain", "LS399"], "no rule has the code LS399; there are LS301"),
+        (["explain", "LS777"], "unknown rule code LS777; see `tf-lossscale rules`"),
+        (["explain", "LS399"], "unknown rule code LS399; did you mean LS301"),
         (["nonsense"], "invalid choice"),
         ([], "required"),
     ],
@@ -229,13 +230,13 @@ def test_verbose_says_why_each_file_was_left(command_line):
     command_line.path("f/pyvenv.cfg").write_text("")
     ran = command_line.run("migrate", "-v")
     assert sorted(ran.err.splitlines()) == [
-        "b.py: left: no legacy name in it",
-        "c.py: left: nothing legacy in it",
-        "d.py: left: is ignored by git",
-        "f: left: is a virtual environment: it has a pyvenv.cfg",
-        "venv: left: is a virtual environment, by its name",
+        "b.py: unchanged: no legacy name in it",
+        "c.py: unchanged: no legacy symbol in it",
+        "d.py: unchanged: is ignored by git",
+        "f: unchanged: is a virtual environment (has a pyvenv.cfg)",
+        "venv: unchanged: is a virtual environment (by its name)",
     ]
-    assert b"3 files looked at" in ran.out
+    assert b"3 files checked" in ran.out
 
 
 def test_stdin_gives_the_result_on_stdout_and_the_report_on_stderr(command_line):
@@ -281,7 +282,7 @@ def test_explain_shows_before_and_after(command_line):
     assert "Upstream: https://" in text
     assert "Before and after:" in text
     assert "    +opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)\n" in text
-    assert "Left as it is:" in text
+    assert "Not rewritten:" in text
 
 
 def test_every_code_can_be_explained(command_line):
@@ -311,7 +312,7 @@ def test_interrupted_is_told(command_line, monkeypatch):
     ran = command_line.run("migrate")
     assert (ran.status, ran.err) == (
         130,
-        "tf-lossscale: interrupted; each file is whole, old or new\n",
+        "tf-lossscale: interrupted; no file was left half-written\n",
     )
 
 
@@ -412,7 +413,7 @@ def test_report_and_diff_do_not_mix(command_line):
     assert json.loads(ran.out)["summary"]["changed"] == 1
     ran = command_line.run("migrate", "--report", "json:report.json")
     assert b"@@" in ran.out
-    assert b"looked at" not in ran.out
+    assert b"checked" not in ran.out
     with open("report.json", encoding="utf-8") as file:
         assert json.load(file)["summary"]["changed"] == 1
 

@@ -69,7 +69,7 @@ def test_check_fails_while_something_is_left(command_line, pre_commit):
     command_line.path("c.txt").write_bytes(LEGACY)
     said = pre_commit("tf-lossscale-check", status=1)
     assert "a.py:3:7: LS301 safe" in said
-    assert "2 files looked at" in said
+    assert "2 files checked" in said
     assert command_line.path("a.py").read_bytes() == LEGACY
 
 

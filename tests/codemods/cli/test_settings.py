@@ -51,7 +51,7 @@ def test_keys_that_users_must_know_of_are_shown(command_line, text, status, show
     given(command_line, f"[tool.tf-lossscale]\n{text}\n")
     for argv in (["migrate"], ["migrate", "--write"], ["migrate", "--report", "json"]):
         ran = command_line.run(*argv)
-        assert ran.err == f"settings of pyproject.toml: {shown}\n"
+        assert ran.err == f"settings from pyproject.toml: {shown}\n"
     ran = command_line.run("migrate", "--no-settings")
     assert ran.err == ""
 
@@ -107,9 +107,12 @@ def test_settings_hold_for_stdin_by_its_name(command_line):
     [
         (
             "[tool.tf-lossscale]\nto = 'shim'\nunsave = true\n",
-            "pyproject.toml:3: [tool.tf-lossscale] has no key 'unsave'; it has allow-dirty, ex",
+            "pyproject.toml:3: [tool.tf-lossscale] has the unknown key 'unsave'; the keys are ",
         ),
-        ("[tool.tf-lossscale]\nwrite = true\n", "pyproject.toml:2: [tool.tf-lossscale] has no key"),
+        (
+            "[tool.tf-lossscale]\nwrite = true\n",
+            "pyproject.toml:2: [tool.tf-lossscale] has the unknown key",
+        ),
         (
             "# x\n[tool.tf-lossscale]\n'to' = 'kears'\n",
             "pyproject.toml:3: [tool.tf-lossscale] to = 'kears': must be one of 'shim', 'final'",
@@ -118,10 +121,13 @@ def test_settings_hold_for_stdin_by_its_name(command_line):
         ("[tool.tf-lossscale]\njobs = 0\n", "jobs = 0: must be a whole number, 1 or more"),
         ("[tool.tf-lossscale]\nunsafe = 'yes'\n", "unsafe = 'yes': must be true or false"),
         ("[tool.tf-lossscale]\nselect = [1]\n", "select = [1]: must be a list of strings"),
-        ("[tool.tf-lossscale]\nselect = ['LS777']\n", "no rule has the code LS777"),
-        ("[tool.tf-lossscale]\nreport = ['xml']\n", "no report is called 'xml'"),
-        ("[tool.tf-lossscale\n", "pyproject.toml:1: is no TOML: "),
-        ("[tool.tf-lossscale.deep]\nx = 1\n", "pyproject.toml:1: [tool.tf-lossscale] has no key"),
+        ("[tool.tf-lossscale]\nselect = ['LS777']\n", "unknown rule code LS777"),
+        ("[tool.tf-lossscale]\nreport = ['xml']\n", "unknown report format 'xml'"),
+        ("[tool.tf-lossscale\n", "pyproject.toml:1: is not valid TOML: "),
+        (
+            "[tool.tf-lossscale.deep]\nx = 1\n",
+            "pyproject.toml:1: [tool.tf-lossscale] has the unknown key",
+        ),
     ],
     ids=lambda value: value.split("\n")[1] if "\n" in value else "",
 )
@@ -153,4 +159,4 @@ def test_what_is_shown_does_not_mix_with_a_report_on_stderr(command_line):
     ran = command_line.run("migrate", "-", "--report", "json", stdin=LEGACY)
     assert json.loads(ran.err)["version"] == 1
     ran = command_line.run("migrate", "-", stdin=LEGACY)
-    assert "settings of pyproject.toml: unsafe = true\n" in ran.err
+    assert "settings from pyproject.toml: unsafe = true\n" in ran.err

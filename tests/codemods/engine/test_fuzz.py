@@ -133,7 +133,7 @@ def test_mutated_examples(seed):
         options = rng.choice(OPTIONS)
         result = transform(before, options)
         if result.error is not None:
-            assert "not given back" in result.error.message, (result.error, before)
+            assert "does not reproduce" in result.error.message, (result.error, before)
             assert result.source == before
             continue
         assert syntax_error(result.source) is None

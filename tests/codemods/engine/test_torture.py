@@ -82,10 +82,10 @@ FAILS = {
     "gbk.py": (LEGACY + "x = '漢字'\n".encode("gbk"), "gbk.py:4: error: cannot be decoded: "),
     "cookie.py": (b"# coding: klingon\n" + LEGACY, "cookie.py:1: error: cannot be decoded: "),
     "null.py": (LEGACY + b"\x00\n", "null.py"),
-    "lost.py": (LEGACY + b"if a:\n  b()\n # c\n # d\n", "lost.py:6: error: is not given back"),
-    "blanks.py": (LEGACY + b"\n  \n", "blanks.py:4: error: is not given back"),
-    "read_only.py": (LEGACY, "read_only.py: error: is read-only, so it was left; "),
-    "broken.ipynb": (b'{"cells": [ LossScale', "broken.ipynb:1: error: is not JSON, as a notebook"),
+    "lost.py": (LEGACY + b"if a:\n  b()\n # c\n # d\n", "lost.py:6: error: not rewritten: "),
+    "blanks.py": (LEGACY + b"\n  \n", "blanks.py:4: error: not rewritten: the parser"),
+    "read_only.py": (LEGACY, "read_only.py: error: not written: the file is read-only; "),
+    "broken.ipynb": (b'{"cells": [ LossScale', "broken.ipynb:1: error: is not a notebook: invalid"),
 }  # fmt: skip
 
 

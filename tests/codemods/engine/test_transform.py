@@ -58,7 +58,7 @@ class TestErrors:
         result = transform(b"import tensorflow as tf\n\ntf.contrib.mixed_precision.(\n", Options())
         assert result.error is not None
         assert result.error.line == 3
-        assert "mend" in result.error.message
+        assert "fix the syntax error" in result.error.message
 
     def test_python_2_is_named(self):
         result = transform(b"print 'mixed_precision'\n", Options())

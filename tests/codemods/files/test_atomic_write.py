@@ -140,7 +140,7 @@ def test_the_command_tells_of_a_read_only_file(command_line):
     ran = command_line.run("migrate", "--write")
     assert ran.status == 2
     assert ran.err == (
-        "a.py: error: is read-only, so it was left; make it writable, or --exclude it\n"
+        "a.py: error: not written: the file is read-only; make it writable, or --exclude it\n"
     )
     assert command_line.bytes_on_disk() == {"a.py": LEGACY, "b.py": FINAL}
 
@@ -159,7 +159,7 @@ def test_the_command_tells_of_a_file_that_changes_while_it_is_looked_at(command_
     monkeypatch.setattr(process_file, "transform", transform)
     ran = command_line.run("migrate", "--write", "a.py")
     assert ran.status == 2
-    assert ran.err == "a.py: error: changed while it was looked at, so it was left; run again\n"
+    assert ran.err == "a.py: error: not written: the file changed during the run; run again\n"
     assert command_line.bytes_on_disk()["a.py"] == LEGACY + b"# saved by an editor\n"
 
 

@@ -57,13 +57,13 @@ def test_several_paths_that_overlap_give_each_file_once(tree):
 def test_virtual_environments_by_name(tree, name):
     tree(f"{name}/lib/a.py", "b.py")
     assert files() == ["b.py"]
-    assert skipped() == {name: "is a virtual environment, by its name"}
+    assert skipped() == {name: "is a virtual environment (by its name)"}
 
 
 def test_virtual_environments_by_their_configuration(tree):
     tree("tools/py3/pyvenv.cfg", "tools/py3/lib/a.py", "tools/b.py")
     assert files() == ["tools/b.py"]
-    assert skipped() == {"tools/py3": "is a virtual environment: it has a pyvenv.cfg"}
+    assert skipped() == {"tools/py3": "is a virtual environment (has a pyvenv.cfg)"}
 
 
 @pytest.mark.parametrize("name", [".git", "__pycache__", ".ipynb_checkpoints", "node_modules"])
@@ -128,7 +128,7 @@ def test_a_link_into_a_virtual_environment(tree):
 def test_a_link_to_nothing_is_told_of(tree):
     tree("a.py", links=[("b.py", "nowhere.py")])
     assert files() == ["a.py"]
-    assert skipped()["b.py"].startswith("a symbolic link to nothing")
+    assert skipped()["b.py"].startswith("is a broken symbolic link")
 
 
 def test_hard_links_are_files_of_their_own(tree):
@@ -158,7 +158,7 @@ def test_a_pipe_is_an_error_where_it_is_named_and_nothing_elsewhere(tree):
     os.mkfifo("b.py")
     assert files() == ["a.py"]
     (found,) = discover(["b.py"], Excludes())
-    assert found == FileError("b.py", 0, "is neither a file nor a directory; name one of them")
+    assert found == FileError("b.py", 0, "is neither a file nor a directory")
 
 
 def test_a_directory_that_cannot_be_read_is_an_error_and_the_walk_goes_on(tree, monkeypatch):

@@ -80,9 +80,9 @@ def test_only_what_leads_to_tracked_files_is_walked(repository):
     ignore("!*\n", "out/a")  # git does not read it, as the directory above is ignored
     assert found() == ["out/a/x.py", "z.py"]
     ran = repository.run("migrate", "-v")
-    assert "out/b: left: is ignored by git" in ran.err
-    assert "out/c: left: is ignored by git" in ran.err
-    assert "out/a/y.py: left: is ignored by git" in ran.err
+    assert "out/b: unchanged: is ignored by git" in ran.err
+    assert "out/c: unchanged: is ignored by git" in ran.err
+    assert "out/a/y.py: unchanged: is ignored by git" in ran.err
 
 
 def test_caches_environments_and_excludes_are_left_though_git_tracks_them(repository):
@@ -185,8 +185,8 @@ def test_links(repository):
     files = repository.bytes_on_disk()
     assert files["other/real.py"] == FINAL  # through the link that git tracks
     assert files["src/x.py"] == LEGACY
-    assert "out/m.py: left: is ignored by git" in ran.err
-    assert "out/d: left: a symbolic link out of the paths that were named" in ran.err
+    assert "out/m.py: unchanged: is ignored by git" in ran.err
+    assert "out/d: unchanged: is a symbolic link that leaves the given paths" in ran.err
     with open("../outside/x.py", "rb") as file:
         assert file.read() == LEGACY
 

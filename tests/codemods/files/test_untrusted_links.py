@@ -22,7 +22,7 @@ from tf_lossscale_codemods.files.directories import Directory
 from tf_lossscale_codemods.files.discover import Candidate, Excludes, discover
 from tf_lossscale_codemods.model import FileError
 
-OUTSIDE = "a symbolic link out of the paths that were named; see --follow-links-outside"
+OUTSIDE = "is a symbolic link that leaves the given paths; see --follow-links-outside"
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_links_out_are_not_followed(leading_out, outside, arguments):
     assert snapshot(outside) == before
     left = {line for line in ran.err.splitlines() if OUTSIDE in line}
     links = ["directory", "file.py", "proc", "relative.py", "root", "sub/above", "through.py"]
-    assert left == {f"{link}: left: {OUTSIDE}" for link in links}
+    assert left == {f"{link}: unchanged: {OUTSIDE}" for link in links}
     assert b"home" not in ran.out
     expected = FINAL if arguments == ["--write"] else LEGACY
     assert leading_out.path("mine.py").read_bytes() == expected
@@ -239,7 +239,8 @@ def test_a_directory_that_becomes_a_link_is_not_written_through(command_line, ou
     ran = command_line.run("migrate", "--write", "--jobs", "1", "sub")
     assert ran.status == 2
     assert ran.err == (
-        "sub/site.py: error: could not be written: a link now stands in its path; it is as it was\n"
+        "sub/site.py: error: could not be written: its path now contains a symbolic link; "
+        "the file is unchanged\n"
     )
     assert snapshot(outside) == before
     assert command_line.path("moved/site.py").read_bytes() == LEGACY
@@ -257,7 +258,7 @@ def test_a_directory_that_becomes_a_link_is_not_read_through(command_line, outsi
             with pytest.raises(atomic_write.SwappedError) as caught:
                 atomic_write.read(found.real)
             words.append(discovery.words(caught.value))
-    assert words == ["was left: a link has come into its path since it was found; run again"]
+    assert words == ["not processed: its path now contains a symbolic link; run again"]
 
 
 def test_a_directory_that_becomes_a_link_is_not_walked_into(command_line, outside):
@@ -378,8 +379,8 @@ def test_a_file_with_several_hard_links_is_left(command_line, outside):
     ran = command_line.run("migrate", "--write")
     assert ran.status == 2
     assert ran.err == (
-        "a.py: error: could not be written: it has 2 hard links, which would part; "
-        "it is as it was\n"
+        "a.py: error: could not be written: it has 2 hard links, of which only one would be "
+        "replaced; the file is unchanged\n"
     )
     assert os.path.samefile("a.py", outside / "same.py")
     assert snapshot(outside) == before

@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from tf_lossscale_codemods.notebooks.magics import hide
+from tf_lossscale_codemods.notebooks.magics import mask
 
 UNTOUCHED = [
     pytest.param("x = 1\n", id="plain Python"),
@@ -35,12 +35,12 @@ HIDDEN = [
 @pytest.mark.parametrize("source", UNTOUCHED)
 def test_left_alone(source):
     ast.parse(source)
-    assert hide(source).source == source
+    assert mask(source).source == source
 
 
 @pytest.mark.parametrize("source", HIDDEN)
 def test_hidden_and_back(source):
-    hidden = hide(source)
+    hidden = mask(source)
     assert hidden.source != source
     ast.parse(hidden.source)
     assert len(hidden.source.splitlines()) == len(source.splitlines())
@@ -50,16 +50,16 @@ def test_hidden_and_back(source):
 
 
 def test_an_assignment_still_binds_its_name():
-    assert hide("tf = !ls\n").source.startswith("tf = 0#")
+    assert mask("tf = !ls\n").source.startswith("tf = 0#")
 
 
 @pytest.mark.parametrize("magic", ["%%bash\nls", "%%writefile a.py\nimport x", "  %%html\n<p>"])
 def test_a_cell_in_another_language(magic):
-    assert hide(magic).source is None
+    assert mask(magic).source is None
 
 
 def test_a_line_that_would_get_lost_is_an_error():
-    hidden = hide("!ls\n")
+    hidden = mask("!ls\n")
     with pytest.raises(ValueError, match="'!ls' would get lost"):
         hidden.restore("x = 1\n")
     with pytest.raises(ValueError, match="would get lost"):

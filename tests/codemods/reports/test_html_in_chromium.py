@@ -94,7 +94,7 @@ def keep(page, name: str) -> None:
 
 def test_all_places_show_at_first(page):
     assert places(page) == total(page) > 8
-    assert page.locator("output").inner_text() == f"{total(page)} of {total(page)} places"
+    assert page.locator("output").inner_text() == f"{total(page)} of {total(page)} findings"
 
 
 def test_filter_by_outcome(page):
@@ -102,7 +102,7 @@ def test_filter_by_outcome(page):
         page.get_by_label(kind, exact=False).first.uncheck()
     assert places(page) == 1
     assert page.locator("#places section:visible h2").all_inner_texts() == ["broken.py"]
-    assert page.locator("output").inner_text() == f"1 of {total(page)} places"
+    assert page.locator("output").inner_text() == f"1 of {total(page)} findings"
     page.locator("input[value=error]").uncheck()
     assert places(page) == 0
     assert page.locator("#nothing").is_visible()
