@@ -10,11 +10,18 @@ Where they are equal, what is added up has a key that depends on its shape alone
 Steps of one worker run one after the other, so that only one has these keys at any time.
 
 In a Session all workers have built the same graph, or so it should be. There each sum has keys of
-its own, from when it was built, and a meeting of its own under one of them.
+its own, from when it was built, and a meeting of its own under one of them. Several of them can be
+under way at once, so a replica that sees a mismatch must not fail at once: its failure would end
+the other meetings, and with them the steps of workers that others still read this one from. Those
+would wait forever for what nobody sends any more. So every replica waits before it fails, long
+enough for all to have seen the mismatch for themselves.
 """
 
+import time
 import zlib
 from typing import Any, List, NamedTuple, Sequence
+
+import numpy as np
 
 from tf_lossscale._cross_shard.call_site import Call
 from tf_lossscale._cross_shard.keys import MEETING_KEY, group_key, sum_key
@@ -39,6 +46,9 @@ _FACTOR = 1000003
 _RANKS = 255  # TensorFlow's tensors have fewer dimensions
 _WEIGHTS = [pow(_FACTOR, power, _MODULUS) for power in range(1, _RANKS + 1)]
 _SHOWN = 8
+# Seconds from when a replica in a Session sees a mismatch until it fails. The others see it within
+# milliseconds; busy machines need more.
+_GRACE = 10.0
 
 _MESSAGE = (
     "The workers are at different steps of CrossShardOptimizer or cross_replica_sum, so nothing "
@@ -161,11 +171,25 @@ def meet(
         rows = collective_reduce(own, replicas, key, meeting_key)
         same = tf.reduce_all(tf.equal(rows, rows[:1]))
         with tf1.device(host_of(device)):
-            check = tf.raw_ops.Assert(
-                condition=same, data=[_MESSAGE, step.text, _ADVICE, rows], summarize=4 * replicas
-            )
+            waited = [] if functions_start_eagerly() else [_wait_unless(same)]
+            with tf.control_dependencies(waited):
+                check = tf.raw_ops.Assert(
+                    condition=same,
+                    data=[_MESSAGE, step.text, _ADVICE, rows],
+                    summarize=4 * replicas,
+                )
         with tf.control_dependencies([check]):
             return tf.identity(same)
+
+
+def _wait_unless(same: Any) -> Any:
+    """Returns a tensor that is computed at once where `same` is true, and else after `_GRACE`."""
+
+    def wait() -> Any:
+        time.sleep(_GRACE)
+        return np.bool_(False)
+
+    return tf.cond(same, lambda: tf.constant(True), lambda: tf.numpy_function(wait, [], tf.bool))
 
 
 def _traced_shapes(values: Sequence[Any]) -> str:

@@ -1,14 +1,17 @@
 """One worker of a cluster whose Session's graph is not that of the others: `... CASE`, prints JSON.
 
-A case is `WHAT:OPTIMIZER`. The last worker builds its steps in another order, in `order`; it sums
-a scalar where the others sum a vector, in `sum`, and a tensor of another shape with as many
-elements, in `shape`. In `same` all do the same. Prints the error that this raised.
+A case is `WHAT:OPTIMIZER`. The last worker builds its steps in another order, in `order`, and in
+`late`, where the first worker also comes to its second step seconds after the others. The last
+worker sums a scalar where the others sum a vector, in `sum`, and a tensor of another shape with as
+many elements, in `shape`. In `same` all do the same. Prints the error that this raised.
 """
 
 import json
 import os
 import sys
+import time
 
+import numpy as np
 import tensorflow as tf
 
 import tf_lossscale as tfls
@@ -52,7 +55,7 @@ def weight(name, shape):
 
 with STRATEGY.scope():
     weights = [weight("a", [2]), weight("b", [])]
-    if WHAT in ("same", "order"):
+    if WHAT in ("same", "order", "late"):
         first, second = [tpu.CrossShardOptimizer(OPTIMIZERS[NAME]()) for _ in range(2)]
 
 
@@ -60,8 +63,16 @@ def update_first():
     return first.apply_gradients([(tf.ones([2]), weights[0])])
 
 
+def one_after_seconds():
+    time.sleep(4.0)
+    return np.float32(1.0)
+
+
 def update_second():
-    return second.apply_gradients([(tf.ones([]), weights[1])])
+    gradient = tf.ones([])
+    if WHAT == "late" and INDEX == 0:
+        gradient = tf.reshape(tf.numpy_function(one_after_seconds, [], tf.float32), [])
+    return second.apply_gradients([(gradient, weights[1])])
 
 
 def step():
