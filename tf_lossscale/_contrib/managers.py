@@ -11,11 +11,31 @@ __all__ = ["ExponentialUpdateLossScaleManager", "FixedLossScaleManager", "LossSc
 
 
 class LossScaleManager(HoldsState, metaclass=abc.ABCMeta):
-    """Gives a `LossScaleOptimizer` its loss scale and learns how each step went.
+    """Gives a `LossScaleOptimizer` its loss scale, and is told how each step went.
 
-    Stands for `tf.contrib.mixed_precision.LossScaleManager`, TensorFlow 1.15. A manager of your own
-    subclasses it and gives both methods. Unlike the original it can be saved by
-    `tf.train.Checkpoint`.
+    Stands for `tf.contrib.mixed_precision.LossScaleManager`, TensorFlow 1.15.
+
+    In each step the optimizer multiplies the loss by `get_loss_scale()`, divides the gradients by
+    it, tests whether all of them are finite, and passes the answer to `update_loss_scale`. A
+    manager of your own subclasses this class and implements both methods. The optimizer skips a
+    step with a non-finite gradient, whatever the manager does.
+
+    This class has no state. A subclass makes its own variables; unlike the original it can be saved
+    by `tf.train.Checkpoint`.
+
+    >>> import tensorflow as tf
+    >>> import tf_lossscale as tfls
+    >>> class Halving(tfls.contrib.mixed_precision.LossScaleManager):
+    ...     def __init__(self, scale):
+    ...         self.scale = tf.Variable(scale, trainable=False)
+    ...     def get_loss_scale(self):
+    ...         return self.scale
+    ...     def update_loss_scale(self, finite_grads):
+    ...         return self.scale.assign(tf.where(finite_grads, self.scale, self.scale / 2))
+    >>> manager = Halving(8.0)
+    >>> update = manager.update_loss_scale(tf.constant(False))
+    >>> float(manager.get_loss_scale().numpy())
+    4.0
     """
 
     @abc.abstractmethod
@@ -37,11 +57,24 @@ class LossScaleManager(HoldsState, metaclass=abc.ABCMeta):
 class FixedLossScaleManager(LossScaleManager):
     """A loss scale that never changes.
 
-    Stands for `tf.contrib.mixed_precision.FixedLossScaleManager`, TensorFlow 1.15. Steps with
-    non-finite gradients are skipped all the same (unlike under the later `FixedLossScale`).
+    Stands for `tf.contrib.mixed_precision.FixedLossScaleManager`, TensorFlow 1.15.
+
+    The loss is multiplied by the scale and the gradients are divided by it. Small float16 gradients
+    that would be rounded to 0 survive if the scale is large enough. The optimizer skips a step with
+    a non-finite gradient, and the next step has the same scale. (`FixedLossScale`, of the later
+    API, applies such gradients.)
+
+    State: none. The scale is a float32 tensor of shape `[]`, made once; nothing is saved.
+
+    >>> import tf_lossscale as tfls
+    >>> manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128)
+    >>> update = manager.update_loss_scale(False)
+    >>> float(manager.get_loss_scale().numpy())
+    128.0
 
     Args:
-      loss_scale: the scale, at least 1; a number, a NumPy scalar or an eager tensor.
+      loss_scale: the scale, at least 1; a number, a NumPy scalar or an eager tensor. Converted to
+        float32.
 
     Raises:
       ValueError: `loss_scale` is below 1.
@@ -66,22 +99,29 @@ class FixedLossScaleManager(LossScaleManager):
 
 
 class ExponentialUpdateLossScaleManager(LossScaleManager):
-    """A loss scale that is multiplied up after finite steps and down after non-finite ones.
+    """A loss scale that grows after finite steps and shrinks after non-finite ones.
 
     Stands for `tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager`, TensorFlow 1.15.
 
     After `incr_every_n_steps` finite steps without a non-finite one in between, the scale is
     multiplied by `incr_ratio`, unless the product is infinite. After `decr_every_n_nan_or_inf`
     non-finite steps, *with finite ones allowed in between*, it is multiplied by `decr_ratio`, but
-    not below 1. Either change sets both counts back to 0.
+    not below 1. Either change sets both counts back to 0. The optimizer skips each non-finite step.
 
-    The state is three variables that are not trained: `loss_scale` (float32), `good_steps` and
-    `bad_steps` (int32), all of shape `[]`. Nothing is validated, as in the original.
+    State: three variables that are not trained, of shape `[]`, saved under these names:
 
-    >>> manager = ExponentialUpdateLossScaleManager(8.0, incr_every_n_steps=2)
+    * `loss_scale` (float32): begins at `init_loss_scale`; nothing resets it.
+    * `good_steps` (int32): finite steps since the last change of the scale or the last non-finite
+      step. Back to 0 at either.
+    * `bad_steps` (int32): non-finite steps since the last change of the scale. Back to 0 at a
+      change; a finite step leaves it.
+
+    >>> import tf_lossscale as tfls
+    >>> manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
+    ...     8.0, incr_every_n_steps=2)
     >>> for finite in (False, True, False):  # the second non-finite step of two
-    ...     manager.update_loss_scale(finite)
-    >>> round(float(manager.get_loss_scale()), 3)
+    ...     update = manager.update_loss_scale(finite)
+    >>> round(float(manager.get_loss_scale().numpy()), 3)
     6.4
 
     Args:
@@ -89,11 +129,11 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
       incr_every_n_steps: finite steps before an increase.
       decr_every_n_nan_or_inf: non-finite steps before a decrease.
       incr_ratio: factor of an increase.
-      decr_ratio: factor of a decrease.
+      decr_ratio: factor of a decrease. None of these numbers is validated, as in the original.
 
     Raises:
-      TypeError: `init_loss_scale` is not a number; ValueError where it is None, or a tensor of
-        another dtype than float32.
+      TypeError: `init_loss_scale` is not a number.
+      ValueError: `init_loss_scale` is None, or a tensor of another dtype than float32.
     """
 
     def __init__(

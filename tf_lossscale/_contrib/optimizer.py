@@ -14,10 +14,29 @@ __all__ = ["LossScaleOptimizer"]
 class LossScaleOptimizer(ScaledLossOptimizer):
     """An optimizer that scales the loss by a manager's scale and skips steps that overflowed.
 
-    Stands for `tf.contrib.mixed_precision.LossScaleOptimizer`, TensorFlow 1.15. In each step the
-    loss is multiplied by the scale and the gradients by its reciprocal; if all of them are finite
-    the inner optimizer applies them, otherwise weights, slots and `global_step` stay as they are.
-    The manager hears about every step.
+    Stands for `tf.contrib.mixed_precision.LossScaleOptimizer`, TensorFlow 1.15.
+
+    `compute_gradients` multiplies the loss by the scale, has the inner optimizer compute the
+    gradients, and multiplies them by the reciprocal of the scale. `apply_gradients` tests whether
+    all of them are finite, over all replicas of a strategy. If so, the inner optimizer applies
+    them; otherwise weights, slots and `global_step` stay as they are. Then the manager is told, on
+    every step.
+
+    State: none of its own. Slots are those of `opt`, and the loss scale is in `loss_scale_manager`;
+    `tf.train.Checkpoint` finds them as `base_optimizer` and `loss_scale_manager`.
+
+    >>> import tensorflow as tf
+    >>> import tf_lossscale as tfls
+    >>> weight = tf.Variable(1.0)
+    >>> optimizer = tfls.contrib.mixed_precision.LossScaleOptimizer(
+    ...     tf.compat.v1.train.GradientDescentOptimizer(0.5),
+    ...     tfls.contrib.mixed_precision.FixedLossScaleManager(128))
+    >>> step = optimizer.minimize(lambda: weight * 1.0, var_list=[weight])
+    >>> float(weight.numpy())
+    0.5
+    >>> step = optimizer.minimize(lambda: weight * float("inf"), var_list=[weight])  # is skipped
+    >>> float(weight.numpy())
+    0.5
 
     Args:
       opt: a `tf.compat.v1.train.Optimizer`, or any object with its `compute_gradients` and

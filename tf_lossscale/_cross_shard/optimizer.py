@@ -36,12 +36,24 @@ class CrossShardOptimizer(tf1.train.Optimizer):
     """An optimizer that sums the gradients of all shards before an inner one applies them.
 
     Stands for `tf.contrib.tpu.CrossShardOptimizer` and `tf.compat.v1.tpu.CrossShardOptimizer`,
-    TensorFlow 1.15 and 2.21, which work on TPUs only. In a TPU program it builds what they build.
-    In the replicas of a `tf.distribute.Strategy` it sums on GPUs and CPUs; with one shard it hands
-    the gradients on.
+    TensorFlow 1.15 and 2.21, which work on TPUs only.
 
-    The mean is taken of the *loss*, in `compute_gradients`. Code that calls `tf.gradients` and
-    `apply_gradients` gets sums, whatever `reduction` says, as with the original.
+    `compute_gradients` divides the loss by the number of shards, for `Reduction.MEAN`.
+    `apply_gradients` sums each gradient over the shards of its group and has the inner optimizer
+    apply the sums. In a TPU program it builds what the originals build; in the replicas of a
+    `tf.distribute.Strategy` it sums on GPUs and CPUs; with one shard it passes the gradients on.
+    The mean is taken of the *loss*: code that calls `tf.gradients` and `apply_gradients` gets sums,
+    whatever `reduction` says, as with the original.
+
+    State: none of its own; slots are those of `opt`.
+
+    >>> import tensorflow as tf
+    >>> import tf_lossscale as tfls
+    >>> weight = tf.Variable(1.0)
+    >>> optimizer = tfls.tpu.CrossShardOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.5))
+    >>> step = optimizer.apply_gradients([(tf.constant(1.0), weight)])  # here there is one shard
+    >>> float(weight.numpy())
+    0.5
 
     Args:
       opt: a `tf.compat.v1.train.Optimizer`.

@@ -18,10 +18,24 @@ __all__ = ["LossScaleOptimizer"]
 class LossScaleOptimizer(_Base):
     """The optimizer with loss scaling as TensorFlow 1.14 to 2.8 had it, on every Keras.
 
-    Stands for `tf.keras.mixed_precision.experimental.LossScaleOptimizer`, TensorFlow 2.8, which is
-    the final class with another constructor; `loss_scale` reads as a tensor, not as the object that
-    was passed. A `DynamicLossScale` that is passed keeps the state: its variables are the scale and
-    the counter of this optimizer.
+    Stands for `tf.keras.mixed_precision.experimental.LossScaleOptimizer`, TensorFlow 2.8.
+
+    It is the final class with another constructor: the loss is multiplied by the scale, the
+    gradients are divided by it, and a dynamic scale skips steps with non-finite gradients.
+    `loss_scale` reads as a tensor, not as the object that was passed.
+
+    State: that of the final class. A `DynamicLossScale` that is passed keeps it: its variables
+    `current_loss_scale` and `good_steps` are the scale and the counter of this optimizer. On Keras
+    3 their values are copied once, when the optimizer is made.
+
+    >>> import tensorflow as tf
+    >>> import tf_lossscale as tfls
+    >>> weight = tf.Variable(1.0)
+    >>> optimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(
+    ...     tf.keras.optimizers.SGD(0.5), "dynamic")
+    >>> step = optimizer.minimize(lambda: weight * 1.0, [weight])
+    >>> float(weight.numpy()), float(optimizer.loss_scale)
+    (0.5, 32768.0)
 
     Args:
       optimizer: a Keras optimizer. It must not scale the loss, nor be wrapped elsewhere.

@@ -48,10 +48,20 @@ _SCALE_OF_COMPILE = {"initial_loss_scale": 2.0**15, "increment_period": 2000, "m
 class _PolicyWithLossScale(Policy):
     """A dtype policy that says how `compile` scales the loss.
 
-    Stands for `tf.keras.mixed_precision.experimental.Policy`, TensorFlow 2.8. From TensorFlow 2.9
-    on `compile` itself scales under `mixed_float16`, dynamically, and under no other policy. After
-    `tf_lossscale.install()` it scales as the policy says under `mixed_float16`. What it would not
-    do is refused.
+    Stands for `tf.keras.mixed_precision.experimental.Policy`, TensorFlow 2.8.
+
+    Layers take the dtypes of their variables and computations from the policy, as from the final
+    one. From TensorFlow 2.9 on `compile` itself scales under `mixed_float16`, dynamically, and
+    under no other policy. After `tf_lossscale.install()` it scales as the policy says under
+    `mixed_float16`. A policy that asks for what `compile` would not do is refused.
+
+    State: none of its own. `loss_scale` is the loss scale that was passed; the one that stands for
+    the default is made when it is first read.
+
+    >>> import tf_lossscale as tfls
+    >>> policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16")
+    >>> policy.compute_dtype, policy.variable_dtype, float(policy.loss_scale())
+    ('float16', 'float32', 32768.0)
 
     Args:
       name: name of the policy, such as `"mixed_float16"`.

@@ -17,8 +17,33 @@ DEFAULT_INITIAL_SCALE = 2**15
 class LossScale(HoldsState, metaclass=abc.ABCMeta):
     """The factor by which a loss is multiplied, and how it follows the gradients.
 
-    Stands for `tf.compat.v1.mixed_precision.LossScale`, TensorFlow 2.21. A loss scale of your own
-    subclasses it, makes its state with `_add_weight` and gives the three abstract methods.
+    Stands for `tf.compat.v1.mixed_precision.LossScale`, TensorFlow 2.21.
+
+    An optimizer calls the loss scale for its current value, multiplies the loss by it, divides the
+    gradients by it, and passes them to `update`. That returns whether they are to be applied. A
+    loss scale of your own subclasses this class, makes its state with `_add_weight`, and implements
+    `__call__`, `update` and `get_config`.
+
+    State: the variables that `_add_weight` made, one set for each graph that the object is used in.
+    They are saved as children under their names.
+
+    >>> import tensorflow as tf
+    >>> import tf_lossscale as tfls
+    >>> class Halving(tfls.compat.v1.mixed_precision.LossScale):
+    ...     def __init__(self, scale):
+    ...         super().__init__()
+    ...         self.scale = self._add_weight("scale", scale)
+    ...     def __call__(self):
+    ...         return tf.convert_to_tensor(self.scale)
+    ...     def update(self, grads):
+    ...         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in grads])
+    ...         return self.scale.assign(tf.where(finite, self.scale, self.scale / 2)), finite
+    ...     def get_config(self):
+    ...         return {"scale": 8.0}
+    >>> loss_scale = Halving(8.0)
+    >>> update, should_apply = loss_scale.update([tf.constant([1.0, float("nan")])])
+    >>> bool(should_apply), float(loss_scale())
+    (False, 4.0)
     """
 
     def __init__(self) -> None:
@@ -73,6 +98,19 @@ class FixedLossScale(LossScale):
 
     Stands for `tf.compat.v1.mixed_precision.FixedLossScale`, TensorFlow 2.21.
 
+    The loss is multiplied by the scale and the gradients are divided by it. `update` looks at no
+    gradient and always says that they are to be applied. So a step that overflows makes weights
+    infinite or NaN. (`FixedLossScaleManager`, of the earlier API, has such a step skipped.)
+
+    State: none; nothing is saved.
+
+    >>> import tensorflow as tf
+    >>> import tf_lossscale as tfls
+    >>> loss_scale = tfls.compat.v1.mixed_precision.FixedLossScale(128)
+    >>> _, should_apply = loss_scale.update([tf.constant(float("inf"))])
+    >>> should_apply, float(loss_scale())
+    (True, 128.0)
+
     Args:
       loss_scale_value: the scale, a Python int or float, at least 1.
 
@@ -116,18 +154,29 @@ class FixedLossScale(LossScale):
 class DynamicLossScale(LossScale):
     """A loss scale that grows while gradients are finite and shrinks when they are not.
 
-    Stands for `tf.compat.v1.mixed_precision.DynamicLossScale`, TensorFlow 2.21. After
-    `increment_period` finite steps in a row the scale is multiplied by `multiplier`, unless the
-    product is not finite. A step with a non-finite gradient is to be skipped; it divides the scale
-    by `multiplier`, but not below 1. Both start the count again.
+    Stands for `tf.compat.v1.mixed_precision.DynamicLossScale`, TensorFlow 2.21.
 
-    The state is two variables that are not trained: `current_loss_scale` (float32) and `good_steps`
-    (int64), both of shape `[]`.
+    After `increment_period` finite steps in a row the scale is multiplied by `multiplier`, unless
+    the product is not finite. A step with a non-finite gradient is to be skipped; it divides the
+    scale by `multiplier`, but not below 1. Both start the count again. Under a strategy the
+    gradients of all replicas are added up before they are tested.
 
-    >>> loss_scale = DynamicLossScale(initial_loss_scale=8.0, increment_period=2)
+    State: two variables that are not trained, of shape `[]`, saved under these names:
+
+    * `current_loss_scale` (float32): begins at `initial_loss_scale`; nothing resets it.
+    * `good_steps` (int64): finite steps since the last change of the scale or the last non-finite
+      step. Back to 0 at either, also where the scale would not be finite, or is 1 already.
+
+    >>> import tensorflow as tf
+    >>> import tf_lossscale as tfls
+    >>> loss_scale = tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, increment_period=2)
     >>> _, should_apply = loss_scale.update([tf.constant([1.0, float("inf")])])
     >>> bool(should_apply), float(loss_scale())
     (False, 4.0)
+    >>> for _ in range(2):
+    ...     _, should_apply = loss_scale.update([tf.constant([1.0, 2.0])])
+    >>> bool(should_apply), float(loss_scale())
+    (True, 8.0)
 
     Args:
       initial_loss_scale: the scale to begin with.

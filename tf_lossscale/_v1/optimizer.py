@@ -16,11 +16,29 @@ __all__ = ["MixedPrecisionLossScaleOptimizer"]
 class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
     """An optimizer that scales the loss, and skips the steps that its loss scale rejects.
 
-    Stands for `tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer`, TensorFlow 2.21. In
-    each step the loss is multiplied by the scale and the gradients by its reciprocal. A
-    `DynamicLossScale` rejects steps with non-finite gradients: weights, slots and `global_step`
-    then stay as they are. A `FixedLossScale` rejects none. The `update()` of a loss scale of your
-    own is called and obeyed.
+    Stands for `tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer`, TensorFlow 2.21.
+
+    `compute_gradients` multiplies the loss by the scale and the gradients by its reciprocal.
+    `apply_gradients` asks the loss scale whether to apply them. A `DynamicLossScale` rejects a step
+    with a non-finite gradient on any replica: weights, slots and `global_step` then stay as they
+    are. A `FixedLossScale` rejects none. The `update()` of a loss scale of your own is called and
+    obeyed.
+
+    State: none of its own. Slots are those of `opt`, and the scale is in the loss scale;
+    `tf.train.Checkpoint` finds them as `base_optimizer` and `loss_scale`.
+
+    >>> import tensorflow as tf
+    >>> import tf_lossscale as tfls
+    >>> weight = tf.Variable(1.0)
+    >>> loss_scale = tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, increment_period=1)
+    >>> optimizer = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(
+    ...     tf.compat.v1.train.GradientDescentOptimizer(0.5), loss_scale)
+    >>> step = optimizer.minimize(lambda: weight * 1.0, var_list=[weight])
+    >>> float(weight.numpy()), float(loss_scale())
+    (0.5, 16.0)
+    >>> step = optimizer.minimize(lambda: weight * float("inf"), var_list=[weight])  # is skipped
+    >>> float(weight.numpy()), float(loss_scale())
+    (0.5, 8.0)
 
     Args:
       opt: a `tf.compat.v1.train.Optimizer`.
