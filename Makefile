@@ -1,25 +1,25 @@
-# Every target does its own set-up; a fresh machine needs Python (3.10 to 3.13) and make only.
+# Every target sets itself up; the only requirements are Python (3.10 to 3.13) and make.
 #
-#   make demo       migrate two legacy training scripts and train them beside their recorded traces
+#   make demo       migrate two legacy training scripts and check that they train like the originals
 #   make test       lint, types, tests, doctests, documentation, wheel and sdist
-#   make test-long  the property tests at full size, thousands of programs
-#   make clients    trains with the code of real packages, on TensorFlow's classes and on ours
-#   make gpu        what only a GPU shows, as one table; says so where there is none
-#   make bench      ours beside the originals; results in out/benchmarks
-#   make programs   write the random programs anew after a rule changed, and record the originals
+#   make test-long  the property tests at full size, with thousands of programs
+#   make clients    train with real packages, with TensorFlow's classes and with the shim
+#   make gpu        the checks that need a GPU, as one table; says so if there is no GPU
+#   make bench      compare the shim with the originals; results in out/benchmarks
+#   make programs   regenerate the random programs after a rule has changed; record the originals
 #   make rules      regenerate the pages of the rules after one has changed
-#   make docs       the documentation site, in site/
-#   make clean      remove what the targets made
+#   make docs       build the documentation site in site/
+#   make clean      remove everything that the targets created
 
 PYTHON ?= python3
-# The build without CUDA is a third of the download; macOS has one build only.
+# The build without CUDA is a third of the download. On macOS there is only one build.
 TENSORFLOW ?= $(if $(filter Darwin,$(shell uname -s)),tensorflow,tensorflow-cpu)==2.21.*
 TF_KERAS ?= tf-keras==2.21.*
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export TF_CPP_MIN_LOG_LEVEL = 3
 
-# NVIDIA's libraries are gigabytes: only where there is such a GPU.
+# NVIDIA's libraries take gigabytes: install them only if there is an NVIDIA GPU.
 GPU_TENSORFLOW ?= $(if $(shell command -v nvidia-smi),tensorflow[and-cuda]==2.21.*,$(TENSORFLOW))
 
 DEMO = .venv-demo
@@ -48,7 +48,7 @@ unit: $(TEST)/.ready
 test-long: $(TEST)/.ready
 	TFLS_TEST_SIZE=long $(TEST)/bin/python -m pytest -n 2 tests
 
-# `sitecustomize` is run when Python starts; it is not a module to import by its path.
+# Python runs `sitecustomize` when it starts; it cannot be imported by its path.
 doctest: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest --doctest-modules -q tf_lossscale \
 	  --ignore tf_lossscale/_child/sitecustomize.py
@@ -67,13 +67,14 @@ package: $(TEST)/.ready
 	$(TEST)/bin/python -m build --outdir out/dist .
 	$(TEST)/bin/python tests/package/smoke.py out/dist
 
-# Recording runs the originals, so it needs Python 3.7 and 3.8; only a changed grammar needs it.
+# Needed only when the grammar of the programs changes. Recording runs the originals, so it needs
+# Python 3.7 and 3.8.
 programs: $(TEST)/.ready
 	PYTHONPATH=tests/codemods $(TEST)/bin/python -m execution $(PROGRAMS)
 	for each in tf1.15-py37 tf2.3-py38 tf2.4-py38; do \
 	  tox exec -e $$each -- python tests/shim/programs/record.py || exit 1; done
 
-# Python 3.7 and 3.11, cmake and a C++ compiler: Horovod is built from its sources, in some minutes.
+# Needs Python 3.7 and 3.11, cmake and a C++ compiler: building Horovod takes a few minutes.
 clients:
 	$(PYTHON) tests/clients
 
@@ -83,7 +84,7 @@ gpu: $(GPU)/.ready
 bench: $(TEST)/.ready
 	$(TEST)/bin/python benchmarks
 
-# A virtual environment is ready when its marker is newer than what it was made from.
+# A virtual environment is ready if its marker is newer than the files that define it.
 $(DEMO)/.ready: setup.cfg setup.py pyproject.toml
 	$(call environment,$(DEMO))
 	$(DEMO)/bin/pip install --quiet absl-py libcst "$(TENSORFLOW)" "$(TF_KERAS)"
@@ -101,7 +102,7 @@ $(GPU)/.ready: setup.cfg setup.py pyproject.toml
 
 define environment
 	@$(PYTHON) -c 'import sys; (3, 10) <= sys.version_info[:2] <= (3, 13) or sys.exit( \
-	  "TensorFlow 2.21 needs Python 3.10 to 3.13; %s is %d.%d. Name another: make PYTHON=python3.12" \
+	  "TensorFlow 2.21 needs Python 3.10 to 3.13; %s is %d.%d. Choose another: make PYTHON=python3.12" \
 	  % ((sys.executable,) + sys.version_info[:2]))'
 	$(PYTHON) -m venv --clear $(1)
 	$(1)/bin/pip install --quiet --upgrade pip

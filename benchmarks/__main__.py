@@ -1,4 +1,4 @@
-"""Runs every benchmark in a process of its own; results in out/benchmarks.
+"""Runs every benchmark in its own process; writes the results to out/benchmarks.
 
 python benchmarks [NAME ...]
 """

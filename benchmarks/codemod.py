@@ -1,9 +1,9 @@
-"""`tf-lossscale migrate` beside `tf_upgrade_v2`, and beside reading the bytes.
+"""Compares `tf-lossscale migrate` with `tf_upgrade_v2`, and with reading the files.
 
-The trees hold modules of the standard library, each a little different, so that the code is real
-and no two files are alike; only those in the Python of the time, as `tf_upgrade_v2` dies of what
-is newer. Programs are started anew for each figure, as a user starts them. Needs `tf_upgrade_v2`,
-which comes with TensorFlow, on the path or beside the interpreter.
+The trees contain modules of the standard library, each slightly modified, so that the code is real
+and no two files are equal. Only modules in old Python syntax are used, because `tf_upgrade_v2`
+crashes on newer syntax. Each measurement starts a new process. Needs `tf_upgrade_v2`, which is part
+of TensorFlow, on the path or next to the interpreter.
 """
 
 import ast
@@ -55,7 +55,7 @@ def main() -> None:
         add_beside(report, f"{FEW} files, {FEW // 100} hits", few, theirs, bar=50)
         hits = os.path.join(folder, "hits")
         make(hits, HITS, hit=lambda number: True)
-        add_beside(report, f"{HITS} files, all hits", hits, theirs, bar=3)
+        add_beside(report, f"{HITS} files, all with legacy names", hits, theirs, bar=3)
         clean = os.path.join(folder, "clean")
         make(clean, CLEAN, hit=lambda number: False, most=8_000)
         add_scan(report, clean)
@@ -68,7 +68,7 @@ def upgrade_script() -> str:
     beside = os.path.join(os.path.dirname(sys.executable), "tf_upgrade_v2")
     found = beside if os.path.exists(beside) else shutil.which("tf_upgrade_v2")
     if not found:
-        sys.exit("tf_upgrade_v2 is not installed; it comes with TensorFlow 2")
+        sys.exit("tf_upgrade_v2 is not installed; it is part of TensorFlow 2")
     return found
 
 
@@ -83,7 +83,7 @@ def is_newer(source: bytes) -> bool:
 
 
 def modules(most: int) -> List[bytes]:
-    """Modules of the standard library in the Python of the time."""
+    """Modules of the standard library in old Python syntax."""
     top = sysconfig.get_path("stdlib")
     found = []
     for folder in ("", "asyncio", "email", "http", "json", "logging", "unittest", "xml/dom"):
@@ -128,7 +128,7 @@ def medians(ways: Dict[str, Callable[[], float]]) -> Dict[str, float]:
 
 
 def copies(folder: str) -> Iterator[str]:
-    """Fresh copies, as a rewritten tree has nothing left to do."""
+    """Fresh copies of a tree, because a rewritten tree has nothing left to do."""
     number = 0
     while True:
         copy = f"{folder}-copy-{number}"
@@ -173,7 +173,7 @@ def add_scan(report: harness.Report, folder: str) -> None:
         }
     )
     report.add(
-        f"{CLEAN} files, no hit",
+        f"{CLEAN} files, no legacy names",
         read_and_search_s=times["read"],
         ours_s=times["ours"],
         ratio=times["ours"] / times["read"],
@@ -189,7 +189,7 @@ def add_jobs(report: harness.Report, folder: str) -> None:
         }
     )
     report.add(
-        f"{HITS} files, all hits",
+        f"{HITS} files, all with legacy names",
         one_job_s=times["1"],
         two_jobs_s=times["2"],
         ratio=times["1"] / times["2"],
@@ -198,7 +198,7 @@ def add_jobs(report: harness.Report, folder: str) -> None:
 
 
 def add_memory(report: harness.Report, folder: str) -> None:
-    """The largest process of a run, for a tree and for one of eight times as many files."""
+    """The peak memory of a process, for a tree and for one with eight times as many files."""
     peaks = []
     for count in (40, 320):
         tree = os.path.join(folder, f"memory-{count}")

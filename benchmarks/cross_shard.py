@@ -1,9 +1,9 @@
-"""CrossShardOptimizer on four logical CPU devices beside the strategy's own all-reduce.
+"""Compares CrossShardOptimizer with `all_reduce` of the strategy, on four logical CPU devices.
 
 `all_reduce` sums the gradients with `ReplicaContext.all_reduce`; `step` is `apply_gradients` of the
-cross-shard optimizer, and `packed` its sum by our own collectives, which subgroups and optimizers
-with an `apply_gradients` of their own use. `plain` is the update that `step` makes besides: the
-inner optimizer with gradients that need no sum.
+cross-shard optimizer, and `packed` its sum with our own collectives, used for subgroups and
+optimizers that override `apply_gradients`. `plain` is the update alone: the inner optimizer with
+gradients that need no sum.
 """
 
 from harness import Report, median_times, quiet

@@ -1,7 +1,7 @@
-"""What the meeting of the workers adds to a step: two workers on loopback, with and without it.
+"""Measures the cost of the meeting of the workers in a step, with two workers on loopback.
 
-Both ways run in the same processes and take turns; without the meeting is how the step would be if
-nothing made sure that the workers are at the same one. The first worker's times are reported.
+Steps with and without the meeting alternate in the same processes. Without the meeting, nothing
+checks that the workers are at the same step. The times of the first worker are reported.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The finite check of all gradients, beside the originals' and beside a bare sum."""
+"""Compares the finite check of all gradients with the originals' check and a plain sum."""
 
 import harness
 
@@ -60,7 +60,7 @@ def main():
         for case, (count, size) in CASES.items():
             for mode, make in modes.items():
                 if mode == "xla" and count > 100:
-                    continue  # XLA takes minutes to compile what it then runs in no time
+                    continue  # XLA would take minutes to compile it
                 times = harness.median_times(make(count, size, dtype), report.repetitions)
                 report.add(
                     f"{dtype.name} {mode} {case}",

@@ -1,8 +1,8 @@
-"""Times several ways of doing the same thing against one another.
+"""Compares the run times of several variants.
 
-The ways take turns, one call each, so that whatever else the machine does falls on all of them
-alike. The figure for a way is the median of its calls. Nothing is imported but NumPy, so that a
-benchmark decides itself when and how TensorFlow starts.
+The variants take turns, one call each, so that other load on the machine affects all of them
+equally. The result for a variant is the median of its calls. Only NumPy is imported, so that a
+benchmark can decide when and how TensorFlow starts.
 """
 
 import argparse
@@ -22,7 +22,7 @@ INSTANCES = 3
 
 
 def quiet() -> None:
-    """To be called before TensorFlow is imported: no GPU unless asked for, no start-up chatter."""
+    """Disables GPUs, unless requested, and log messages; call it before importing TensorFlow."""
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -31,11 +31,11 @@ def quiet() -> None:
 def median_times(
     ways: Dict[str, Callable[[], Any]], repetitions: int = REPETITIONS
 ) -> Dict[str, float]:
-    """Returns the median seconds of a call of each way.
+    """Returns the median time of a call of each variant, in seconds.
 
     Args:
-      ways: name to function; a function returns only when its work is done.
-      repetitions: timed calls of each, at least 30, after a few that are not timed.
+      ways: the variants by name; each function returns only when its work is done.
+      repetitions: the number of timed calls of each, at least 30, after a warm-up.
     """
     for way in ways.values():
         for _ in range(WARM_UP):
@@ -50,12 +50,12 @@ def median_times(
 
 
 def one_thread(tf: Any) -> None:
-    """Makes TensorFlow use one thread, outside Sessions, which are told by their own settings.
+    """Makes TensorFlow use one thread outside Sessions, which have their own settings.
 
-    What is compared then is work, and not the luck of its scheduling.
+    This removes the effects of scheduling from the comparison.
 
     Args:
-      tf: TensorFlow, of which nothing has been used.
+      tf: TensorFlow, not yet used.
     """
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
@@ -64,16 +64,16 @@ def one_thread(tf: Any) -> None:
 def processor_times(
     makers: Dict[str, Callable[[], Callable[[], Any]]], repetitions: int = REPETITIONS
 ) -> Dict[str, float]:
-    """Returns the processor seconds of a call of each way, to tell small differences apart.
+    """Returns the CPU time of a call of each variant, in seconds, to measure small differences.
 
-    Where its variables happen to lie in memory makes a way up to 5 % faster or slower. So several
-    instances of each are made, in an order drawn at random, and the figure is the mean of their
-    medians. Other programs on the machine cost wall time, but next to no processor time.
+    The position of the variables in memory makes a variant up to 5 % faster or slower. So several
+    instances of each variant are created, in random order, and the result is the mean of their
+    medians. Other programs on the machine hardly affect the CPU time.
 
     Args:
-      makers: name to a function that makes an instance of a way, which is called like the ways of
-        `median_times`.
-      repetitions: timed calls of each instance.
+      makers: by name, functions that create an instance of a variant, which is called like the
+        variants of `median_times`.
+      repetitions: the number of timed calls of each instance.
     """
     names = [name for name in makers for _ in range(INSTANCES)]
     shuffle = random.Random(1).shuffle
@@ -97,17 +97,17 @@ def processor_times(
 
 
 class Report:
-    """Rows of one benchmark: printed as a table, and written as JSON for `--json FILE`."""
+    """The rows of a benchmark, printed as a table, and written as JSON for `--json FILE`."""
 
     def __init__(self, name: str, tensorflow: str) -> None:
         """Reads the command line.
 
         Args:
-          name: of the benchmark.
-          tensorflow: version of TensorFlow.
+          name: the name of the benchmark.
+          tensorflow: the version of TensorFlow.
         """
         parser = argparse.ArgumentParser(description=name)
-        parser.add_argument("--json", metavar="FILE", help="write the results here, too")
+        parser.add_argument("--json", metavar="FILE", help="also write the results to this file")
         parser.add_argument("--repetitions", type=int, default=REPETITIONS)
         arguments = parser.parse_args()
         self.repetitions: int = arguments.repetitions
@@ -121,7 +121,7 @@ class Report:
         self._rows: List[Dict[str, Any]] = []
 
     def add(self, case: str, **figures: Any) -> None:
-        """Adds a row; floats whose name ends in `_s` are seconds and shown in milliseconds."""
+        """Adds a row. Floats whose name ends in `_s` are in seconds and shown in milliseconds."""
         self._rows.append(dict(case=case, **figures))
         shown = []
         for name, value in figures.items():

@@ -1,9 +1,8 @@
-"""A whole step of the Keras family, beside the original and the bare optimizer.
+"""Compares a step of the Keras family with the original and with the plain optimizer.
 
-What counts is what loss scaling adds: (wrapped - bare) of ours over that of the original of the
-same Keras, in processor time of one thread. `loop` is the Keras 2 loop (scaled loss, unscaled
-gradients, apply), `fit` what Keras 3's `fit` does (scaled loss, apply); the original of Keras 3 has
-no other.
+The result is the CPU time, in one thread, that loss scaling adds (wrapped - plain), ours divided by
+the original of the same Keras. `loop` is the Keras 2 loop (scaled loss, unscaled gradients, apply),
+`fit` is what `fit` of Keras 3 does (scaled loss, apply), the only way with the original of Keras 3.
 
 Usage: keras_step.py [--json FILE] [--repetitions N]
 """
@@ -30,7 +29,7 @@ CASES = {"200 x 1,000": (200, 1000), "20 x 500,000": (20, 500000)}
 
 
 def step(kind, optimizer, style, count, size, compiled):
-    """Returns a function that makes one step of Adam on `count` variables, and waits for it."""
+    """Returns a function that runs one step of Adam on `count` variables and waits for it."""
     variables = [recorded.make_variable(kind, [1.0] * size, "w") for _ in range(count)]
     watched = [recorded.gradient_source(each) for each in variables]
     factor = tf.Variable(1.0, trainable=False)
@@ -39,8 +38,8 @@ def step(kind, optimizer, style, count, size, compiled):
 
     def body():
         with tf.GradientTape() as tape:
-            # The gradients cost next to nothing, so that the optimizer is what is timed, and are no
-            # constants, which would be folded where nothing is scaled.
+            # The gradients are trivial, so that the optimizer dominates the time, but they are not
+            # constants, which would be folded without scaling.
             loss = factor * tf.add_n([tf.reduce_sum(each) for each in watched])
             if style == "loop":
                 loss = optimizer.get_scaled_loss(loss)
@@ -57,7 +56,7 @@ def step(kind, optimizer, style, count, size, compiled):
 
 
 def ways_of(kind, count, size, compiled):
-    """Yields a style and the makers of the ways: bare, original and ours."""
+    """Yields a style and the makers of the variants: bare, original and ours."""
     ours = recorded.Subject(kind, "final", "ours")
     api = "keras3" if kind.name == "keras3" else "final"
     if api == "final" and not hasattr(kind.keras.mixed_precision, "LossScaleOptimizer"):

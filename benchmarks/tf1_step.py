@@ -1,7 +1,7 @@
-"""A whole step of the TensorFlow 1 family, beside the original and the bare optimizer.
+"""Compares a step of the TensorFlow 1 family with the original and with the plain optimizer.
 
-What counts is what loss scaling adds: (wrapped - bare) of ours over that of the original, in
-processor time of one thread.
+The result is the CPU time, in one thread, that loss scaling adds (wrapped - plain), ours divided by
+the original.
 """
 
 import functools
@@ -46,13 +46,13 @@ def families():
 
 
 def loss_of(variables, factor):
-    # The gradients cost next to nothing, so that the optimizer is what is timed, and are no
-    # constants, which would be folded where nothing is scaled.
+    # The gradients are trivial, so that the optimizer dominates the time, but they are not
+    # constants, which would be folded without scaling.
     return factor * tf.add_n([tf.reduce_sum(each) for each in variables])
 
 
 def session_step(wrap, count, size):
-    """Returns a function that makes one step in a Session, and how many operations there are."""
+    """Returns a function that runs one step in a Session, and the number of operations."""
     graph = tf.Graph()
     with graph.as_default():
         variables = [
@@ -71,7 +71,7 @@ def session_step(wrap, count, size):
 
 
 def function_step(wrap, count, size):
-    """Returns a `tf.function` that makes one step."""
+    """Returns a `tf.function` that runs one step."""
     variables = [tf.Variable(tf.ones([size])) for _ in range(count)]
     factor = tf.Variable(1.0, trainable=False)
     optimizer = wrap(tf1.train.AdamOptimizer(1e-3))
@@ -107,11 +107,11 @@ def ways_of(family):
 
 
 def peak_memory(family, way):
-    """Prints the largest resident size, in MB, of a process that made some steps."""
+    """Prints the peak resident size, in MB, of a process after some steps."""
     step, _ = session_step(ways_of(family)[way], *CASES["20 x 500,000"])
     for _ in range(10):
         step()
-    # Not `ru_maxrss`: that of a new process begins with the size of the one that started it.
+    # Not `ru_maxrss`, which in a new process starts at the size of its parent.
     with open("/proc/self/status", encoding="ascii") as file:
         (line,) = [line for line in file if line.startswith("VmHWM")]
     print(int(line.split()[1]) / 1024.0)

@@ -1,9 +1,8 @@
-"""Writes the reference pages (`docs/api/`) from the docstrings; fails where one is missing.
+"""Writes the reference pages (`docs/api/`) from the docstrings; fails if a docstring is missing.
 
-It fails as well where the page of a Keras class lacks a method of `LossScaleWrapper`, or that of
-another class has none. Run by `make docs`, with TensorFlow installed. One page for each namespace
-that users know; a symbol that stands under several of them is described once, on the page of its
-first.
+It also fails if the page of a Keras class lacks a method of `LossScaleWrapper`, or if the page of
+another class has no methods. `make docs` runs it, with TensorFlow installed. There is one page for
+each main namespace; a symbol in several namespaces is described once, on the page of the first.
 """
 
 import inspect
@@ -34,7 +33,7 @@ def main() -> int:
         pages.setdefault(page, [f"# {TITLES[page]}\n"]).append(describe(symbol, missing))
     if missing:
         print(
-            "public, but without a docstring or not on its page:\n  " + "\n  ".join(missing),
+            "public names without a docstring or missing on their page:\n  " + "\n  ".join(missing),
             file=sys.stderr,
         )
         return 1
@@ -64,14 +63,14 @@ def describe(symbol: _paths.Symbol, missing: List[str]) -> str:
 
 
 def expected_members(cls: type) -> Set[str]:
-    """Returns the names that the page of a class must have."""
+    """Returns the names that must be on the page of a class."""
     if issubclass(cls, Constructor):
         return {name for name in vars(LossScaleWrapper) if not name.startswith("_")}
     return set() if dict(public_members(cls)) else {"(no method at all)"}
 
 
 def public_members(cls: type) -> Iterator[Tuple[str, Any]]:
-    """Methods and properties that the class itself, or a base of ours, adds or overrides."""
+    """Yields the methods and properties that the class, or a base in this package, defines."""
     seen = set()
     for base in cls.__mro__:
         if not base.__module__.startswith(_namespace.ROOT):

@@ -1,10 +1,10 @@
-"""Trains with the code of real packages, on TensorFlow's classes and on ours; the same numbers?
+"""Trains with real packages, with TensorFlow's classes and with the shim, and compares the results.
 
 python tests/clients [NAME ...]
 
-Each client has a virtual environment of its own in out/clients, made at the first run. Exit status:
-0 no numbers differ and ours raises nowhere alone, 1 otherwise, also where an environment cannot be
-made or a program dies.
+Each client has its own virtual environment in out/clients, created at the first run. Exit status: 0
+if no results differ and the shim never raises an error alone; 1 otherwise, including when an
+environment cannot be created or a program crashes.
 """
 
 import json
@@ -26,12 +26,12 @@ class Client(NamedTuple):
     """A package and the program that uses it.
 
     Attributes:
-      package: with its version, as pip takes it.
-      python: the interpreter that the environment is made with.
-      requirements: what is installed before the package.
-      program: file in this folder, called with `original` or `ours`.
-      launcher: what stands before the interpreter.
-      without_dependencies: whether the requirements are all that the package is given.
+      package: the package with its version, for pip.
+      python: the interpreter for the environment.
+      requirements: the packages to install before this package.
+      program: a file in this folder, which is called with `original` or `ours`.
+      launcher: the command that runs the interpreter, if any.
+      without_dependencies: whether to install only the requirements, and not the dependencies.
       variables: environment variables for the installation.
     """
 
@@ -80,10 +80,10 @@ CLIENTS = {
             "tf-slim",
         ),
         "models_steps.py",
-        without_dependencies=True,  # it asks for hundreds of megabytes that these parts do not use
+        without_dependencies=True,  # it requires hundreds of megabytes that are not used here
     ),
     "addons": Client("tensorflow-addons==0.23.0", "python3.11", TF_215, "addons_steps.py"),
-    # Beside tf-keras it would use that Keras, of which TensorFlow's class refuses the optimizers.
+    # With tf-keras, it would use that Keras, whose optimizers TensorFlow's class refuses.
     "transformers": Client("transformers==4.38.2", "python3.11", TF_215, "transformers_steps.py"),
     "t2t": Client(
         "tensor2tensor==1.15.7",
@@ -113,7 +113,7 @@ CLIENTS = {
 
 
 def environment_of(name: str) -> str:
-    """The folder of the client's environment; made where it is not there yet."""
+    """The folder of the client's environment; creates it if necessary."""
     client, folder = CLIENTS[name], os.path.join(ENVIRONMENTS, name)
     ready = os.path.join(folder, ".ready")
     if os.path.exists(ready):
@@ -137,7 +137,7 @@ def environment_of(name: str) -> str:
 
 
 def results_of(name: str, side: str) -> Dict[str, Any]:
-    """What the program of the client prints for `original` or `ours`."""
+    """The results that the program of the client prints for `original` or `ours`."""
     client, binaries = CLIENTS[name], os.path.join(environment_of(name), "bin")
     launcher = list(client.launcher)
     if launcher:
@@ -157,14 +157,14 @@ def results_of(name: str, side: str) -> Dict[str, Any]:
         ),
     )
     for line in ran.stdout.splitlines():
-        if MARK in line:  # a launcher may put the number of the process before it
+        if MARK in line:  # a launcher may prefix the number of the process
             found: Dict[str, Any] = json.loads(line.split(MARK, 1)[1])
             return found
     raise SystemExit(f"{name} with {side} printed no results:\n{ran.stdout}\n{ran.stderr[-4000:]}")
 
 
 def compare(original: Any, ours: Any) -> str:
-    """One of `AGREE`, or how they differ."""
+    """One of `AGREE`, or a description of the difference."""
     if _is_error(original):
         return "both raise" if _is_error(ours) else "only TensorFlow's raises"
     if _is_error(ours):

@@ -2,10 +2,13 @@
 
 horovodrun -np 2 --gloo python horovod_steps.py original|ours
 
-Each process has gradients of its own. The result of a case are the weights on every process.
+Each process has its own gradients. The result of a case is the weights on all processes.
 """
 
-from results import run_cases, use_ours  # first: it finds the shim and quiets TensorFlow
+from results import (
+    run_cases,
+    use_ours,
+)  # first: sets the path to the shim and turns off log messages
 
 # isort: split
 import horovod.tensorflow as hvd
@@ -28,7 +31,7 @@ def v1(inner):
 
 
 def contrib(inner):
-    if not OURS:  # no original in TensorFlow 2: what it must agree with is the v1 class's step
+    if not OURS:  # there is no original in TensorFlow 2: compare with a step of the v1 class
         return v1(inner)
     manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8.0, 2, 1)
     return tfls.contrib.mixed_precision.LossScaleOptimizer(inner, manager)
@@ -156,7 +159,7 @@ def cases():
 
 def main():
     hvd.init()
-    # Every process has the same error, or none.
+    # All processes have the same error, or none has an error.
     run_cases(cases(), hvd.allgather_object, report=hvd.rank() == 0)
 
 

@@ -3,7 +3,10 @@
 python models_steps.py original|ours
 """
 
-from results import run_cases, use_ours  # first: it finds the shim and quiets TensorFlow
+from results import (
+    run_cases,
+    use_ours,
+)  # first: sets the path to the shim and turns off log messages
 
 # isort: split
 import numpy as np
@@ -11,9 +14,7 @@ import tensorflow as tf
 
 import tf_lossscale
 
-if (
-    use_ours()
-):  # `performance.configure_optimizer` names the class as tf.keras.mixed_precision has it
+if use_ours():  # `performance.configure_optimizer` uses tf.keras.mixed_precision.LossScaleOptimizer
     tf_lossscale.install(replace=True)
     assert tf.keras.mixed_precision.LossScaleOptimizer.__module__.startswith("tf_lossscale")
 

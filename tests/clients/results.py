@@ -1,4 +1,4 @@
-"""How a client program runs its cases and prints their results for `python tests/clients`."""
+"""Runs the cases of a client program and prints their results for `python tests/clients`."""
 
 import json
 import os
@@ -13,12 +13,12 @@ MARK = "RESULTS "
 
 
 def use_ours():
-    """Whether the program was started with `ours`, and not with `original`."""
+    """Whether the program was started with `ours` rather than `original`."""
     return sys.argv[1] == "ours"
 
 
 def run_cases(cases, gather=lambda own: own, report=True):
-    """Runs every case and prints a line of JSON: name to its numbers, or to its error.
+    """Runs every case and prints a line of JSON with the numbers or the error of each case.
 
     Args:
       cases: pairs of a name and a function that returns lists of numbers.

@@ -3,7 +3,10 @@
 python t2t_steps.py original|ours
 """
 
-from results import run_cases, use_ours  # first: it finds the shim and quiets TensorFlow
+from results import (
+    run_cases,
+    use_ours,
+)  # first: sets the path to the shim and turns off log messages
 
 # isort: split
 import numpy as np
@@ -11,7 +14,7 @@ import tensorflow as tf
 
 import tf_lossscale
 
-if use_ours():  # tensor2tensor names the classes as tf.contrib has them
+if use_ours():  # tensor2tensor uses the names in tf.contrib
     tf_lossscale.install(replace=True)
     from tensorflow.contrib import mixed_precision
 

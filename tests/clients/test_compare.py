@@ -1,4 +1,4 @@
-"""What `python tests/clients` calls equal."""
+"""How `python tests/clients` compares results."""
 
 import importlib.util
 import os

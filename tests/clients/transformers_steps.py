@@ -3,7 +3,10 @@
 python transformers_steps.py original|ours
 """
 
-from results import run_cases, use_ours  # first: it finds the shim and quiets TensorFlow
+from results import (
+    run_cases,
+    use_ours,
+)  # first: sets the path to the shim and turns off log messages
 
 # isort: split
 import os

@@ -1,9 +1,9 @@
-"""Checks what only a GPU shows, and prints one table that can be pasted into a report.
+"""Runs the checks that need a GPU, and prints one table that can be pasted into a report.
 
 python tests/gpu
 
-It runs on the TensorFlow of the interpreter that runs it. Exit status: 0 all checks passed, or
-there is no GPU and nothing was tested; 1 a check failed.
+The checks use the TensorFlow of the interpreter that runs them. Exit status: 0 all checks passed,
+or there is no GPU and nothing was tested; 1 a check failed.
 """
 
 import os
@@ -25,7 +25,7 @@ def main() -> int:
     if not gpus:
         print(
             f"Nothing was tested: TensorFlow {tf.__version__} sees no GPU on this machine "
-            "(docs/performance.md, GPUs, says what it needs)."
+            "(see GPUs in docs/performance.md)."
         )
         return 0
     for gpu in gpus:

@@ -1,4 +1,4 @@
-"""Every check, by the name that the table shows."""
+"""All checks, by the name that the table shows."""
 
 from typing import Callable, Dict
 

@@ -1,4 +1,4 @@
-"""The finite check: its answers for each float dtype, and its speed beside the originals' way."""
+"""The finite check: results for each float dtype, and speed compared with the originals."""
 
 import functools
 import time
@@ -19,7 +19,7 @@ CALLS = 31
 
 
 def answers(dtype: Any, setting: Setting) -> str:
-    """Infinities and NaN are found; finite gradients whose sum overflows are finite."""
+    """Infinities and NaN are detected; finite gradients whose sum overflows count as finite."""
     largest = float(np.finfo(np.float16).max) if dtype == tf.float16 else 3.0e38
     cases = {
         "finite": ([1.0, -2.0, 0.5], True),
@@ -51,7 +51,7 @@ def _modes(values: List[float], dtype: Any, device: str) -> Dict[str, bool]:
 
 
 def speed(dtype: Any, setting: Setting) -> str:
-    """Seconds of the check, of the originals' check and of a bare sum, as ratios."""
+    """Compares the time of the check with the originals' check and with a plain sum."""
     if not tf.executing_eagerly():
         return _ratios(_session_ways(dtype, setting))
     with tf.device(setting.devices[0]):
@@ -103,7 +103,7 @@ def _ratios(ways: Dict[str, Callable[[], Any]]) -> str:
         for name, way in ways.items():
             start = time.perf_counter()
             way()
-            if call >= 3:  # the first ones compile
+            if call >= 3:  # the first calls compile
                 taken[name].append(time.perf_counter() - start)
     median = {name: sorted(each)[len(each) // 2] for name, each in taken.items()}
     return "{:.3f} ms; original / ours {:.2f}, ours / bare sum {:.2f}".format(

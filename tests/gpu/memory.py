@@ -1,4 +1,4 @@
-"""Peak memory of a step, beside the original's and the bare optimizer's."""
+"""Peak memory of a step, compared with the original and the plain optimizer."""
 
 from typing import Any, Callable, Dict
 
@@ -14,10 +14,10 @@ VARIABLES, SIZE = 20, 5000000
 
 
 def peak(setting: Setting) -> str:
-    """No more than the original needs, where it is at hand."""
+    """The peak memory is not higher than with the original."""
     measure = getattr(tf.config.experimental, "reset_memory_stats", None)
     if measure is None or not tf.executing_eagerly() or "GPU" not in setting.devices[0]:
-        raise NotRun("TensorFlow measures the memory of GPUs only, from 2.5 on")
+        raise NotRun("TensorFlow measures only the memory of GPUs, and only from 2.5 on")
     original = tf1.mixed_precision
     ours = tfls.compat.v1.mixed_precision
     peaks = {

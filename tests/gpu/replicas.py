@@ -1,4 +1,4 @@
-"""MirroredStrategy over all GPUs, which adds up with NCCL, and subgroups of `cross_replica_sum`."""
+"""MirroredStrategy with all GPUs, which sums with NCCL, and subgroups of `cross_replica_sum`."""
 
 from typing import Any, Callable, Dict, List
 
@@ -16,14 +16,14 @@ SHAPES = ((), (3,), (300, 400))
 
 def _strategy(setting: Setting) -> Any:
     if not tf.executing_eagerly():
-        raise NotRun("this TensorFlow runs Sessions only")
+        raise NotRun("this TensorFlow has only Sessions")
     if len(setting.devices) < 2:
-        raise NotRun("needs two devices or more")
+        raise NotRun("needs at least two devices")
     return tf.distribute.MirroredStrategy(list(setting.devices))
 
 
 def step_of(make: Callable[[], Any], setting: Setting) -> str:
-    """The gradients of all replicas are added up once; an overflow on one skips them all."""
+    """The gradients of all replicas are summed once; an overflow on one skips the step on all."""
     strategy = _strategy(setting)
     with strategy.scope():
         variables = [tf.Variable(np.ones(shape, np.float32)) for shape in SHAPES]

@@ -39,7 +39,7 @@ def loss_of(variables: List[Any], factor: Any) -> Any:
 
 
 def expected() -> List[np.ndarray]:
-    """What NumPy makes of the same steps, the third of which overflows."""
+    """The result of the same steps in NumPy; the third step overflows."""
     weights = [np.ones(shape, np.float32) for shape in SHAPES]
     slots = [np.zeros(shape, np.float32) for shape in SHAPES]
     for factor in FACTORS:
@@ -66,12 +66,12 @@ def in_session(make: Callable[[], Any], setting: Setting) -> str:
 
 def in_function(make: Callable[[], Any], xla: bool, setting: Setting) -> str:
     if not tf.executing_eagerly():
-        raise NotRun("this TensorFlow runs Sessions only")
+        raise NotRun("this TensorFlow has only Sessions")
     with tf.device(setting.devices[0]):
         variables = [tf.Variable(np.ones(each, np.float32)) for each in SHAPES]
         optimizer = make()
         build = getattr(getattr(optimizer, "inner_optimizer", None), "build", None)
-        if build is not None:  # what a compiled function must not create
+        if build is not None:  # a compiled function must not create these
             optimizer.build(variables)
 
         def step(factor: Any) -> Any:
@@ -86,7 +86,7 @@ def in_function(make: Callable[[], Any], xla: bool, setting: Setting) -> str:
 
         compiled = tf.function(step)
         if xla:
-            compiled(tf.constant(0.0))  # creates slots; XLA must not. It changes nothing.
+            compiled(tf.constant(0.0))  # creates the slots, which XLA cannot do; changes nothing
             try:
                 compiled = tf.function(step, jit_compile=True)
             except TypeError:

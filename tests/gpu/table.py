@@ -17,11 +17,11 @@ class NotRun(Exception):
 
 
 class Setting(NamedTuple):
-    """What a check runs on.
+    """The devices and sizes for a check.
 
     Attributes:
-      devices: names of the devices, such as `/GPU:0`.
-      large: whether tensors are large enough for times and memory to mean something.
+      devices: the names of the devices, such as `/GPU:0`.
+      large: whether tensors are large enough to measure time and memory.
     """
 
     devices: Sequence[str]
@@ -29,12 +29,12 @@ class Setting(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A line of the table.
+    """A row of the table.
 
     Attributes:
-      check: its name.
+      check: the name of the check.
       result: `ok`, `FAILED` or `not run`.
-      detail: figures, or why it failed or was not run.
+      detail: measurements, or why the check failed or was not run.
     """
 
     check: str
@@ -72,7 +72,7 @@ def print_table(rows: Sequence[Row]) -> None:
 
 
 def _keras_version() -> str:
-    # TensorFlow 2.6 to 2.15 does not show the version under `tf.keras`.
+    # In TensorFlow 2.6 to 2.15, `tf.keras` has no version.
     keras = tf.keras if hasattr(tf.keras, "__version__") else sys.modules.get("keras")
     return str(getattr(keras, "__version__", "unknown"))
 

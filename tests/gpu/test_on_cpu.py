@@ -1,4 +1,4 @@
-"""The GPU checks themselves run on CPUs, so that they are right on the day a GPU is there."""
+"""Runs the GPU checks on CPUs, to test the checks themselves."""
 
 import os
 import subprocess
