@@ -225,15 +225,26 @@ def keys(value) -> set:
     return set(value) | below
 
 
+def report_on(source: str, folder, monkeypatch, capsys) -> dict:
+    """What `migrate --report json` prints about a program."""
+    monkeypatch.chdir(folder)
+    (folder / "train.py").write_text("import tensorflow as tf\n" + source)
+    codemods.main(["migrate", "--jobs", "1", "--report", "json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_comment_that_is_shown_silences_its_line(tmp_path, monkeypatch, capsys):
+    (code,) = language_blocks("docs/migrate.md", "python")
+    without = code.partition("#")[0] + "\n"
+    found = report_on(without, tmp_path, monkeypatch, capsys)["findings"]
+    assert [each["code"] for each in found] == re.findall(r"ignore\[(LS\d+)\]", code)
+    assert report_on(code, tmp_path, monkeypatch, capsys)["findings"] == []
+
+
 def test_the_json_report_that_is_shown_has_the_keys_of_a_real_one(tmp_path, monkeypatch, capsys):
     (code,) = language_blocks("docs/migrate.md", "json")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text(
-        "import tensorflow as tf\n"
-        "x = tf.keras.mixed_precision.experimental.LossScaleOptimizer(a, 'dynamic')\n"
-    )
-    codemods.main(["migrate", "--jobs", "1", "--report", "json"])
-    real = json.loads(capsys.readouterr().out)
+    source = "x = tf.keras.mixed_precision.experimental.LossScaleOptimizer(a, 'dynamic')\n"
+    real = report_on(source, tmp_path, monkeypatch, capsys)
     assert real["findings"], "nothing to compare"
     assert keys(json.loads(code)) == keys(real)
     assert keys({"summary": {"files": 1}}) != keys(real)

@@ -150,6 +150,20 @@ def wrong_targets(texts: Iterable[Text]) -> List[str]:
     ]
 
 
+def wrong_variables(texts: Iterable[Text]) -> List[str]:
+    """Environment variables of ours that no program reads."""
+    code = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in [*files(".py"), ROOT / ".ci" / "run", ROOT / "tox.ini", ROOT / "Makefile"]
+    )
+    return [
+        f"{place(text, match.start())}: {match[0]}"
+        for text in texts
+        for match in re.finditer(r"\b(?:TF_LOSSSCALE|TFLS)_[A-Z_]+\b", text.text)
+        if not re.search(rf"""["']{match[0]}["']""", code)
+    ]
+
+
 def test_every_path_that_is_named_exists():
     assert wrong_paths(everything()) == []
 
@@ -164,6 +178,10 @@ def test_no_text_cites_a_document_that_is_not_here():
 
 def test_every_target_and_environment_that_is_named_exists():
     assert wrong_targets(everything()) == []
+
+
+def test_every_environment_variable_that_is_named_is_read():
+    assert wrong_variables(everything()) == []
 
 
 def test_make_lists_its_targets():
@@ -193,6 +211,7 @@ def test_every_example_is_used():
         (wrong_names, "`tfls.contrib.nothing`"),
         (wrong_documents, "as HOUSE says"),
         (wrong_targets, "run `make everything`"),
+        (wrong_variables, "set TFLS_NOT" + "_READ"),
         (wrong_targets, "run `tox -e tf9.9-py37`"),
     ],
 )

@@ -90,7 +90,9 @@ ENDINGS = {
 }
 """What makes sure of its effect, or takes it back."""
 
-COMPILED_ONLY = {"docs/migrate.md": "a line of a program for TensorFlow 1.15, with its comment"}
+COMPILED_ONLY = {
+    "docs/migrate.md": "a line of a program for TensorFlow 1.15; test_commands.py migrates it",
+}
 """Pages whose blocks of Python are compiled and not run, and why."""
 
 
@@ -151,6 +153,26 @@ def test_every_block_has_its_place_here():
             compile(block.code, page, "exec")
         del count[page]
     assert count == {page: len(setups) for page, setups in SETUPS.items()}
+
+
+CHECKED_BY = {
+    "": "test_commands.py: every line is a command, or what one prints",
+    "python": "this file",
+    "pycon": "make doctest",
+    "json": "test_commands.py",
+    "toml": "test_commands.py",
+    "yaml": "test_commands.py",
+}
+"""What checks the blocks of each language."""
+
+
+def test_every_block_is_of_a_language_that_is_checked():
+    for text in markdown():
+        if not text.file.startswith("docs/rules/"):
+            for block in blocks(text):
+                assert block.language in CHECKED_BY, f"{text.file}:{block.line}"
+                assert block.language != "pycon" or text.file == "README.md", text.file
+            assert text.text.count("\n```") == 2 * len(blocks(text)), text.file
 
 
 def test_a_page_has_no_example_outside_of_a_block():

@@ -80,7 +80,7 @@ def test_wrong_arguments(subject: Any) -> None:
     for wrong in (None, "static", [8.0], object()):
         with pytest.raises(ValueError, match="Invalid value passed to loss_scale"):
             subject.cls(sgd(subject), wrong)
-    with pytest.raises(ValueError, match="multiplier must be 2"):
+    with pytest.raises(ValueError, match="multiplier must be 2"):  # K15
         subject.cls(sgd(subject), tf.compat.v1.train.experimental.DynamicLossScale(8, 2, 3.0))
 
     class Custom(tf.compat.v1.train.experimental.LossScale):

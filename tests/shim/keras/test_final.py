@@ -309,6 +309,7 @@ def test_minimize(subject: Any) -> None:
 
 @ours
 def test_hyperparameters_are_the_inner_optimizers(subject: Any) -> None:
+    """Attributes that the originals do not have (K1) or do not forward (K8)."""
     inner = subject.inner("Adam", learning_rate=0.5, epsilon=0.25)
     optimizer = subject.cls(inner)
     assert recorded.number(optimizer.learning_rate) == recorded.number(optimizer.lr) == 0.5

@@ -116,7 +116,18 @@ def k17_sparse_gradients_need_a_dense_shape(subject: Any) -> bool:
     return raises(ValueError, step)
 
 
+def k18_rows_are_added_up_before_the_test(subject: Any) -> bool:
+    optimizer = optimizer_of(subject)
+    variable = recorded.make_variable(subject.kind, [[1.0], [1.0]], "v")
+    half = tf.constant([[2.0**127], [2.0**127]])  # twice that is infinite
+    sparse = tf.IndexedSlices(half, tf.constant([1, 1]), tf.constant([2, 1]))
+    optimizer.get_unscaled_gradients([])
+    optimizer.apply_gradients([(sparse, variable)])
+    return subject.read(optimizer)[0] < 8  # the step is skipped
+
+
 def k20_from_config_changes_its_argument(subject: Any) -> bool:
+    """Q7 on Keras 3."""
     optimizer = optimizer_of(subject)
     config = optimizer.get_config()
     before = copy.deepcopy(config)
@@ -222,6 +233,7 @@ PRESENT: Dict[Defect, Tuple[Tuple[str, ...], Callable[[Tuple[int, int]], bool]]]
         ("experimental", "final"),
         lambda v: v < (2, 13),
     ),
+    k18_rows_are_added_up_before_the_test: (("experimental", "final"), lambda v: v < (2, 13)),
     q1_the_scale_goes_below_1: (("keras3",), _always),
     q2_the_scale_becomes_infinite: (("keras3",), _always),
     q3_no_growth_without_an_error: (("keras3", "final", "experimental"), _always),

@@ -238,7 +238,7 @@ def test_a_file_of_a_dynamic_scale_leaves_a_fixed_one_as_it_is(subject: Any) -> 
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 @pytest.mark.parametrize("subject", OURS, ids=str)
 def test_ours_steps_and_writes_as_recorded(subject: Any, name: str, tmp_path: Any) -> None:
-    """The steps before the save, and the keys and shapes of the file."""
+    """The steps before the save, and the keys and shapes of the file: all of them (Q9)."""
     folder = f"{WRITERS[subject.kind.name]}/dynamic_{name}"
     expected = expected_of(folder)
     training = Training(subject, name, value=expected["v0"])

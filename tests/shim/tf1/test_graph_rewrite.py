@@ -142,6 +142,7 @@ def test_e4_keras_optimizers(kind):
         assert isinstance(opt, experimental) is (support.TF_VERSION < (2, 9))  # as the original
         assert float(opt.loss_scale) == 8.0
         assert option()
+        # E3
         with pytest.raises(ValueError, match="must not already be an instance of a LossScaleOpt"):
             tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
         with pytest.raises(ValueError, match="cannot be None"):

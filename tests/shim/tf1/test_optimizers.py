@@ -132,6 +132,7 @@ class TestInASession:
             opt.apply_gradients(pairs(variable))
 
     def test_nesting_multiplies_the_scales(self, make, name, session):
+        """M8."""
         variable = tf1.get_variable("v", initializer=[1.0])
         inner, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
         outer, _ = wrapper(make, name)(inner, 4.0)

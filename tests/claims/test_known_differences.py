@@ -1,0 +1,64 @@
+"""Every known difference has a test that names its row, and tests name rows that exist."""
+
+import re
+from typing import List, NamedTuple
+
+from documents import ROOT, Text, everything, place
+
+PAGE = "docs/known-differences.md"
+SHIM = ROOT / "tests" / "shim"
+
+
+class Row(NamedTuple):
+    """A row of a table: its identifiers, such as C1, and what ours does."""
+
+    names: List[str]
+    ours: str
+
+
+def rows(page: str) -> List[Row]:
+    """The rows that have identifiers."""
+    found = []
+    for line in page.splitlines():
+        if line.startswith("| "):
+            cells = line.strip("| ").split(" | ")
+            found.append(Row(re.findall(r"\b[A-Z]\d+\b", cells[0]), cells[-1]))
+    return [row for row in found if row.names]
+
+
+def untested(table: List[Row]) -> List[str]:
+    """Identifiers that no test of the shim has, as `C1` or in a name as `c1_...`."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in SHIM.rglob("*.py"))
+    names = {name for row in table if row.ours != "not reproduced" for name in row.names}
+    return sorted(
+        name for name in names if not re.search(rf"\b{name}\b|(?:\b|_){name.lower()}_", text)
+    )
+
+
+def unknown_names(texts: List[Text], table: List[Row]) -> List[str]:
+    known = {name for row in table for name in row.names}
+    return [
+        f"{place(text, match.start())}: {name}"
+        for text in texts
+        for match in re.finditer(r"known[- ]differences?,? \(?((?:[A-Z]\d+(?:, )?)+)", text.text)
+        for name in re.findall(r"[A-Z]\d+", match[1])
+        if name not in known
+    ]
+
+
+def test_every_known_difference_is_named_by_a_test():
+    table = rows((ROOT / PAGE).read_text(encoding="utf-8"))
+    assert len(table) > 50
+    assert untested(table) == []
+
+
+def test_every_identifier_that_is_named_is_that_of_a_row():
+    assert unknown_names(everything(), rows((ROOT / PAGE).read_text(encoding="utf-8"))) == []
+
+
+def test_a_row_without_a_test_is_found():
+    assert untested(rows("| C1, C77 | breaks | fixed |")) == ["C77"]
+
+
+def test_an_unknown_identifier_is_found():
+    assert unknown_names([Text("made_up.py", 1, "(known difference C77)")], [])
