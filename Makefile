@@ -51,7 +51,7 @@ test-long: $(TEST)/.ready
 # Python runs `sitecustomize` when it starts; it cannot be imported by its path.
 doctest: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest --doctest-modules -q tf_lossscale \
-	  --ignore tf_lossscale/_child/sitecustomize.py
+	  --ignore tf_lossscale/_cli/child/sitecustomize.py
 	$(TEST)/bin/python -m pytest --doctest-modules -q codemods
 	$(TEST)/bin/python -m doctest README.md
 

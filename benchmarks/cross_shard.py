@@ -18,7 +18,7 @@ from tf_lossscale._cross_shard.groups import all_shards
 from tf_lossscale._cross_shard.packing import sum_packed
 from tf_lossscale._cross_shard.shards import current_shards
 from tf_lossscale._cross_shard.sums import Call, replica_sums
-from tf_lossscale._versions import already_summed
+from tf_lossscale._versions.replicas import already_summed
 
 tf1 = tf.compat.v1
 REPLICAS = 4

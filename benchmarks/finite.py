@@ -6,7 +6,7 @@ harness.quiet()
 
 import tensorflow as tf
 
-from tf_lossscale._finite import all_finite
+from tf_lossscale._core.finite import all_finite
 
 tf1 = tf.compat.v1
 tf1.logging.set_verbosity("ERROR")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tf_lossscale import _namespace
 from tf_lossscale._about import VERSION as __version__
-from tf_lossscale._drop_in import install, uninstall
+from tf_lossscale._install.install import install, uninstall
 
 if TYPE_CHECKING:
     from tf_lossscale import compat, contrib, keras, mixed_precision, tpu, train

@@ -2,6 +2,6 @@
 
 import sys
 
-from tf_lossscale._command import main
+from tf_lossscale._cli.main import main
 
 sys.exit(main(["run", *sys.argv[1:]], prog="python -m tf_lossscale"))

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from gpu.table import Setting
-from tf_lossscale._finite import all_finite
+from tf_lossscale._core.finite import all_finite
 
 __all__ = ["CHECKS"]
 

@@ -53,13 +53,13 @@ def test_only_versions_compares_versions_or_imports_private_modules():
 
 
 def test_help_comes_at_once_and_without_tensorflow():
-    command = [sys.executable, "-X", "importtime", "-m", "tf_lossscale._command", "--help"]
+    command = [sys.executable, "-X", "importtime", "-m", "tf_lossscale._cli.main", "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "migrate" in done.stdout
     loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert not {"tensorflow", "numpy", "libcst"} & loaded
     fastest = min(
-        _seconds([sys.executable, "-m", "tf_lossscale._command", "--help"]) for _ in range(5)
+        _seconds([sys.executable, "-m", "tf_lossscale._cli.main", "--help"]) for _ in range(5)
     )
     assert fastest < 0.3, f"tf-lossscale --help took {fastest:.2f} s"
 

@@ -13,7 +13,7 @@ def _is_remote(path: str) -> bool:
 
 
 def _gfile() -> Any:
-    from tf_lossscale._versions import tf
+    from tf_lossscale._versions.base import tf
 
     return tf.io.gfile
 

@@ -3,9 +3,9 @@
 import abc
 from typing import Any, Callable, Optional
 
-from tf_lossscale._tracking import HoldsState
-from tf_lossscale._update_rules import contrib_update
-from tf_lossscale._versions import not_converted, tf, tf1
+from tf_lossscale._core.checkpointed_state import HoldsState
+from tf_lossscale._core.update_rules import contrib_update
+from tf_lossscale._versions.base import not_converted, tf, tf1
 
 __all__ = ["ExponentialUpdateLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]
 

@@ -2,11 +2,13 @@
 
 from typing import Any, Optional
 
-from tf_lossscale._gradient_sums import gradients_of_step
-from tf_lossscale._replicas import merge
-from tf_lossscale._scaled_optimizer import ScaledLossOptimizer
-from tf_lossscale._step import apply_if, as_pairs, require_replica_context
-from tf_lossscale._versions import Trackable, is_keras_object, not_converted, tf, tf1
+from tf_lossscale._core.gradient_sums import gradients_of_step
+from tf_lossscale._core.optimizer_step import apply_if, as_pairs, require_replica_context
+from tf_lossscale._core.replicas import merge
+from tf_lossscale._core.scaled_loss_optimizer import ScaledLossOptimizer
+from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.checkpoints import Trackable
+from tf_lossscale._versions.keras import is_keras_object
 
 __all__ = ["LossScaleOptimizer"]
 

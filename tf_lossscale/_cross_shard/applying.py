@@ -9,17 +9,12 @@ import contextlib
 import functools
 from typing import Any, Iterator, Optional, Sequence, Tuple
 
+from tf_lossscale._core.gradient_sums import chain_of
 from tf_lossscale._cross_shard.groups import group_of
 from tf_lossscale._cross_shard.shards import Shards
-from tf_lossscale._gradient_sums import chain_of
-from tf_lossscale._overriding import overridden
-from tf_lossscale._versions import (
-    already_summed,
-    not_converted,
-    replicas_of_workers_before,
-    tf,
-    tf1,
-)
+from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.overridden_methods import overridden
+from tf_lossscale._versions.replicas import already_summed, replicas_of_workers_before
 
 __all__ = ["apply_summed"]
 

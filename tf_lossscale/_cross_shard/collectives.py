@@ -18,18 +18,18 @@ from tf_lossscale._cross_shard.meeting import (
     sum_together,
 )
 from tf_lossscale._cross_shard.shards import Shards
-from tf_lossscale._versions import (
+from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.collectives import collective_reduce
+from tf_lossscale._versions.graphs import (
     call_round_by_round,
-    collective_reduce,
     current_loop,
     in_control_flow,
     in_loop_of_session,
+)
+from tf_lossscale._versions.replicas import (
     local_replica_started_eagerly,
-    not_converted,
     per_replica,
     replicas_of_workers_before,
-    tf,
-    tf1,
 )
 
 __all__ = ["collective_sums", "sum_over_workers"]

@@ -19,7 +19,7 @@ import weakref
 import zlib
 from typing import Any, Dict, List, Tuple
 
-from tf_lossscale._versions import graph_of_all_replicas
+from tf_lossscale._versions.replicas import graph_of_all_replicas
 
 __all__ = ["MEETING_KEY", "check_loop", "group_key", "instance_keys", "sum_key"]
 

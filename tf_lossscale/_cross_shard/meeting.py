@@ -25,15 +25,13 @@ import numpy as np
 
 from tf_lossscale._cross_shard.call_site import Call
 from tf_lossscale._cross_shard.keys import MEETING_KEY, group_key, sum_key
-from tf_lossscale._versions import (
+from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.collectives import (
     KEYS_AT_RUN_TIME,
     advance,
     collective_reduce,
     functions_start_eagerly,
     host_of,
-    not_converted,
-    tf,
-    tf1,
 )
 
 __all__ = ["Step", "has_several_workers", "meet", "step_of", "sum_together", "workers_meet"]

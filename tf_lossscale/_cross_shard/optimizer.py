@@ -2,6 +2,9 @@
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
+from tf_lossscale._core.optimizer_step import as_pairs
+from tf_lossscale._core.optimizer_wrapper import OptimizerWrapper
 from tf_lossscale._cross_shard.applying import apply_summed
 from tf_lossscale._cross_shard.call_site import Call, call_site
 from tf_lossscale._cross_shard.collectives import collective_sums
@@ -11,17 +14,10 @@ from tf_lossscale._cross_shard.packing import sum_packed
 from tf_lossscale._cross_shard.shards import Shards, current_shards
 from tf_lossscale._cross_shard.sums import replica_sums, with_shapes
 from tf_lossscale._cross_shard.tpu import tpu_sum
-from tf_lossscale._gradient_sums import leaves_sum_to_tensorflow
-from tf_lossscale._step import as_pairs
-from tf_lossscale._versions import (
-    STRATEGY_SURVIVES_RETRACING,
-    asked_by_checkpoint,
-    estimator_scales_loss,
-    not_converted,
-    tf,
-    tf1,
-)
-from tf_lossscale._wrapper import OptimizerWrapper
+from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.checkpoints import asked_by_checkpoint
+from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
+from tf_lossscale._versions.replicas import estimator_scales_loss
 
 __all__ = ["CrossShardOptimizer"]
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from tf_lossscale._versions import not_converted, tf
+from tf_lossscale._versions.base import not_converted, tf
 
 __all__ = ["sum_packed"]
 

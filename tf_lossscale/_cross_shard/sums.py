@@ -8,7 +8,7 @@ from tf_lossscale._cross_shard.groups import all_shards, checked_groups
 from tf_lossscale._cross_shard.meeting import step_of, workers_meet
 from tf_lossscale._cross_shard.shards import Shards, current_shards
 from tf_lossscale._cross_shard.tpu import tpu_sum
-from tf_lossscale._versions import not_converted, tf, tf1
+from tf_lossscale._versions.base import not_converted, tf, tf1
 
 __all__ = ["cross_replica_sum", "replica_sums", "with_shapes"]
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Optional
 
-from tf_lossscale._versions import tf
+from tf_lossscale._versions.base import tf
 
 __all__ = ["tpu_sum"]
 

@@ -14,7 +14,7 @@ import threading
 import weakref
 from typing import Any, Iterator, List, MutableMapping, Optional, Set, Tuple
 
-from tf_lossscale._versions import tf, tf1
+from tf_lossscale._versions.base import tf, tf1
 
 __all__ = ["ScalingCalls"]
 

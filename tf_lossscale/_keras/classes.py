@@ -16,9 +16,9 @@ from tf_lossscale._keras.keras3 import Keras3Wrapper
 from tf_lossscale._keras.legacy import OptimizerV2Wrapper
 from tf_lossscale._keras.new_style import Keras2Wrapper
 from tf_lossscale._keras.wrapper import forwards
-from tf_lossscale._versions import (
+from tf_lossscale._versions.base import not_converted
+from tf_lossscale._versions.keras import (
     KerasFamily,
-    not_converted,
     register_loss_scale_optimizer,
     serialize_as,
     share_registration,

@@ -10,7 +10,8 @@ from tf_lossscale._keras.arguments import (
 )
 from tf_lossscale._keras.keras3_config import for_keras_3
 from tf_lossscale._v1.loss_scales import DynamicLossScale
-from tf_lossscale._versions import calling_keras, deserialize_optimizer, loaded_keras, tf
+from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.keras import calling_keras, deserialize_optimizer, loaded_keras
 
 __all__ = ["from_config", "to_config"]
 

@@ -4,7 +4,8 @@ from typing import Any, Dict, Optional
 
 from tf_lossscale._keras.arguments import check_inner, final_loss_scale, mark_wrapped
 from tf_lossscale._keras.config import from_config
-from tf_lossscale._versions import KerasFamily, default_family, tf
+from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.keras import KerasFamily, default_family
 
 __all__ = ["Constructor"]
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tf_lossscale._keras.classes import implementation, serialized_like_the_installed
 from tf_lossscale._keras.registration import register_with_every_keras
-from tf_lossscale._versions import default_family
+from tf_lossscale._versions.keras import default_family
 
 if TYPE_CHECKING:
     from tf_lossscale._keras.legacy import OptimizerV2Wrapper as _Implementation

@@ -5,7 +5,7 @@ from typing import Any
 from tf_lossscale._keras.arguments import experimental_loss_scale
 from tf_lossscale._keras.experimental import LossScaleOptimizer as ExperimentalLossScaleOptimizer
 from tf_lossscale._keras.final import LossScaleOptimizer
-from tf_lossscale._versions import keras_family
+from tf_lossscale._versions.keras import keras_family
 
 __all__ = ["from_loss_scale", "of_graph_rewrite"]
 

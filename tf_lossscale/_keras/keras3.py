@@ -4,6 +4,9 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
+from tf_lossscale._core.optimizer_step import as_pairs
+from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._keras.calls import ScalingCalls
 from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.constructor import Constructor
@@ -12,15 +15,11 @@ from tf_lossscale._keras.state import Keras3State
 from tf_lossscale._keras.steps import Hidden, step, summed
 from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._keras.transformed import late_check
-from tf_lossscale._replicas import replica_count
-from tf_lossscale._scaling import scale_loss, unscale_gradients
-from tf_lossscale._step import as_pairs
-from tf_lossscale._versions import (
+from tf_lossscale._versions.base import not_converted, tf
+from tf_lossscale._versions.keras_3 import (
     keras_3_can_be_given_sums,
     keras_3_is_given_sums,
     keras_3_takes_sums,
-    not_converted,
-    tf,
 )
 
 __all__ = ["Keras3Wrapper"]

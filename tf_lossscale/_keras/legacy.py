@@ -2,30 +2,29 @@
 
 from typing import Any, List, Optional, Sequence, Tuple
 
-from tf_lossscale._gradient_sums import sums_for_replica
+from tf_lossscale._core.gradient_sums import sums_for_replica
+from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._keras.steps import Hidden
 from tf_lossscale._keras.transformed import late_check
 from tf_lossscale._keras.wrapper import DelegatingWrapper
-from tf_lossscale._replicas import replica_count
-from tf_lossscale._versions import (
+from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.checkpoints import (
+    LEGACY_KEEPS_INNER_APART,
+    TrackableReference,
+    asked_by_checkpoint,
+)
+from tf_lossscale._versions.keras_2 import (
     LEGACY_AGGREGATES_ALWAYS,
     LEGACY_AGGREGATES_FIRST,
     LEGACY_CLIPS_WHEN_APPLIED,
     LEGACY_COMPUTES_WITH_TAPE,
-    LEGACY_KEEPS_INNER_APART,
-    TrackableReference,
     aggregate_gradients,
-    already_summed,
-    asked_by_checkpoint,
     has_own_aggregation,
-    has_own_sum,
     has_own_transformation,
-    not_converted,
     overrides,
     show_to_keras_session,
-    tf,
-    tf1,
 )
+from tf_lossscale._versions.replicas import already_summed, has_own_sum
 
 __all__ = ["OptimizerV2Wrapper"]
 

@@ -2,11 +2,12 @@
 
 from typing import Any, List, Optional, Sequence, Tuple
 
+from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._keras.steps import Hidden
 from tf_lossscale._keras.transformed import late_check
 from tf_lossscale._keras.wrapper import DelegatingWrapper
-from tf_lossscale._replicas import replica_count
-from tf_lossscale._versions import not_converted, overrides, tf
+from tf_lossscale._versions.base import not_converted, tf
+from tf_lossscale._versions.keras_2 import overrides
 
 __all__ = ["Keras2Wrapper"]
 

@@ -6,10 +6,12 @@ them; later `compile` knows no loss scale of a policy, and what it cannot honour
 
 from typing import Any, Dict, Optional
 
-from tf_lossscale import _compile
 from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
 from tf_lossscale._v1.loss_scales import DynamicLossScale
-from tf_lossscale._versions import original, policy_of_layer, tf
+from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.compilers import heeds_policies
+from tf_lossscale._versions.keras import policy_of_layer
+from tf_lossscale._versions.originals import original
 
 __all__ = [
     "ExperimentalPolicy",
@@ -129,7 +131,7 @@ def experimental_policy_of(policy: Any) -> Optional[Any]:
 
 
 def _refuse_what_compile_ignores(name: str, scale: Optional[Any]) -> None:
-    if name == _SCALED and _compile.heeds_policies():
+    if name == _SCALED and heeds_policies():
         return
     if scale is None:
         honoured = name != _SCALED

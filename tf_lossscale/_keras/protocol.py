@@ -8,7 +8,7 @@ wrapper leaves out must be found there.
 import sys
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
-from tf_lossscale._versions import KerasFamily
+from tf_lossscale._versions.keras import KerasFamily
 
 if TYPE_CHECKING or sys.version_info >= (3, 8):
     from typing import Protocol

@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 from typing import Any, Optional, Sequence, Set
 
-from tf_lossscale._versions import (
+from tf_lossscale._versions.keras import (
     KERAS_PACKAGES,
     loaded_keras_packages,
     register_loss_scale_optimizer,

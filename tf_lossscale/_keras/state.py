@@ -2,8 +2,9 @@
 
 from typing import Any, Optional, Tuple
 
-from tf_lossscale._update_rules import dynamic_update
-from tf_lossscale._versions import Trackable, not_converted, tf, tf1
+from tf_lossscale._core.update_rules import dynamic_update
+from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.checkpoints import Trackable
 
 __all__ = ["DynamicState", "FixedState", "make_state"]
 

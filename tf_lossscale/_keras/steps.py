@@ -3,11 +3,12 @@
 import functools
 from typing import Any, Callable, List, Optional, Sequence
 
-from tf_lossscale._branch import branch
-from tf_lossscale._finite import all_finite
+from tf_lossscale._core.conditional import branch
+from tf_lossscale._core.finite import all_finite
+from tf_lossscale._core.replicas import agreed as agreed_by_replicas
 from tf_lossscale._keras.transformed import LateCheck
-from tf_lossscale._replicas import agreed as agreed_by_replicas
-from tf_lossscale._versions import not_converted, supports_merge_call, tf, tf1
+from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.replicas import supports_merge_call
 
 __all__ = ["Hidden", "step", "summed"]
 

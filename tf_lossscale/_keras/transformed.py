@@ -11,10 +11,12 @@ variables change, is not tested.
 import contextlib
 from typing import Any, Callable, Iterator, List, Optional
 
-from tf_lossscale._branch import branch
-from tf_lossscale._finite import all_finite
-from tf_lossscale._overriding import overridden
-from tf_lossscale._versions import KerasFamily, UpdateMethods, tf, tf1, update_methods
+from tf_lossscale._core.conditional import branch
+from tf_lossscale._core.finite import all_finite
+from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.keras import KerasFamily
+from tf_lossscale._versions.keras_updates import UpdateMethods, update_methods
+from tf_lossscale._versions.overridden_methods import overridden
 
 __all__ = ["LateCheck", "late_check"]
 

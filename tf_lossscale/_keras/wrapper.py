@@ -2,21 +2,17 @@
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from tf_lossscale._core.optimizer_step import as_pairs, require_replica_context
+from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import step
 from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._keras.transformed import LateCheck
-from tf_lossscale._scaling import scale_loss, unscale_gradients
-from tf_lossscale._step import as_pairs, require_replica_context
-from tf_lossscale._versions import (
-    Trackable,
-    TrackableReference,
-    asked_by_compile,
-    not_converted,
-    tf,
-)
+from tf_lossscale._versions.base import not_converted, tf
+from tf_lossscale._versions.checkpoints import Trackable, TrackableReference
+from tf_lossscale._versions.keras_2 import asked_by_compile
 
 __all__ = ["DelegatingWrapper", "Forward", "forwards"]
 

@@ -4,15 +4,14 @@ import importlib
 from typing import Any
 
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
-from tf_lossscale._versions import (
+from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.graph_rewrite import (
     graph_rewrite_is_on,
-    is_keras_object,
     mixed_policy_is_set,
     plain_session_exists,
     set_graph_rewrite,
-    tf,
-    tf1,
 )
+from tf_lossscale._versions.keras import is_keras_object
 
 __all__ = ["disable_mixed_precision_graph_rewrite", "enable_mixed_precision_graph_rewrite"]
 

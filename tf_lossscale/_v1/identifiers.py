@@ -3,7 +3,8 @@
 from typing import Any
 
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale, LossScale
-from tf_lossscale._versions import original, tf1
+from tf_lossscale._versions.base import tf1
+from tf_lossscale._versions.originals import original
 
 __all__ = ["as_loss_scale", "is_fixed", "is_loss_scale", "is_standard"]
 

@@ -3,11 +3,12 @@
 import abc
 from typing import Any, Dict, List, Optional, Tuple
 
-from tf_lossscale._finite import all_finite
-from tf_lossscale._replicas import require_cross_replica_context, summed_to_test
-from tf_lossscale._tracking import HoldsState
-from tf_lossscale._update_rules import dynamic_update
-from tf_lossscale._versions import not_converted, original, tf, tf1
+from tf_lossscale._core.checkpointed_state import HoldsState
+from tf_lossscale._core.finite import all_finite
+from tf_lossscale._core.replicas import require_cross_replica_context, summed_to_test
+from tf_lossscale._core.update_rules import dynamic_update
+from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.originals import original
 
 __all__ = ["DynamicLossScale", "FixedLossScale", "LossScale", "updates_itself"]
 

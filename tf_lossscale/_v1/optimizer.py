@@ -2,13 +2,13 @@
 
 from typing import Any, List, Optional
 
-from tf_lossscale._gradient_sums import StepGradients, gradients_of_step
-from tf_lossscale._replicas import merge
-from tf_lossscale._scaled_optimizer import ScaledLossOptimizer
-from tf_lossscale._step import apply_if, as_pairs, require_replica_context
+from tf_lossscale._core.gradient_sums import StepGradients, gradients_of_step
+from tf_lossscale._core.optimizer_step import apply_if, as_pairs, require_replica_context
+from tf_lossscale._core.replicas import merge
+from tf_lossscale._core.scaled_loss_optimizer import ScaledLossOptimizer
 from tf_lossscale._v1.identifiers import as_loss_scale, is_fixed
 from tf_lossscale._v1.loss_scales import updates_itself
-from tf_lossscale._versions import not_converted, tf1
+from tf_lossscale._versions.base import not_converted, tf1
 
 __all__ = ["MixedPrecisionLossScaleOptimizer"]
 

@@ -1,15 +1,13 @@
 """The installed TensorFlow, its version, and what every part of the shim needs of it."""
 
 import importlib
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Tuple
 
 __all__ = [
     "INSTALL_HINT",
     "TF_VERSION",
     "first_module",
-    "module_dicts",
     "not_converted",
-    "original",
     "tf",
     "tf1",
     "where",
@@ -74,25 +72,3 @@ where: Any = tf.compat.v2.where
 # AutoGraph rewrites what a `tf.function` calls, except TensorFlow itself. Our code, which takes the
 # place of TensorFlow's, is to run as it is written too: public methods carry this decorator.
 not_converted: Any = tf.autograph.experimental.do_not_convert
-
-
-def module_dicts(module: Any) -> List[Dict[str, Any]]:
-    """Returns the dictionaries that hold the attributes of an API module.
-
-    TensorFlow 1.15 to 2.8 put a wrapper before some of their API modules. It keeps copies of what
-    it was asked for, and does not let go of them when the attribute is deleted.
-    """
-    dicts = [vars(module)]
-    cache = dicts[0].get("_tfmw_attr_map")
-    if isinstance(cache, dict):
-        dicts.append(cache)
-    wrapped = dicts[0].get("_tfmw_wrapped_module")
-    return dicts if wrapped is None else dicts + module_dicts(wrapped)
-
-
-def original(namespace: Any, name: str) -> Optional[Any]:
-    """Returns what TensorFlow has under a path, also where `install()` put ours there, or None."""
-    drop_in = importlib.import_module("tf_lossscale._drop_in")
-    # First, because a look at the path itself may import ours, which may be what asks.
-    replaced = None if namespace is None else drop_in.replaced(namespace, name)
-    return getattr(namespace, name, None) if replaced is None else replaced

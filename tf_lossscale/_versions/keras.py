@@ -5,7 +5,8 @@ import importlib
 import sys
 from typing import Any, List, NamedTuple, Optional, Tuple
 
-from tf_lossscale._versions.base import TF_VERSION, first_module, original, tf
+from tf_lossscale._versions.base import TF_VERSION, first_module, tf
+from tf_lossscale._versions.originals import original
 
 __all__ = [
     "KERAS_PACKAGES",

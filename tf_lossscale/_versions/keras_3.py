@@ -3,8 +3,8 @@
 import contextlib
 from typing import Any, Iterator, Sequence
 
-from tf_lossscale._overriding import overridden
 from tf_lossscale._versions.keras import KerasFamily
+from tf_lossscale._versions.overridden_methods import overridden
 
 __all__ = [
     "keras_3_backend",

@@ -5,8 +5,8 @@ import functools
 import threading
 from typing import Any, Iterator, List, Sequence
 
-from tf_lossscale._overriding import is_overridden, overridden
 from tf_lossscale._versions.base import TF_VERSION, first_module, tf, tf1
+from tf_lossscale._versions.overridden_methods import is_overridden, overridden
 
 __all__ = [
     "already_summed",

@@ -351,7 +351,7 @@ class TestEnds:
     def test_an_interrupt_in_the_first_moments(self, command_line):
         command_line.write(a=LEGACY)
         code = (
-            "import os, sys\nfrom tf_lossscale._command import main\n"
+            "import os, sys\nfrom tf_lossscale._cli.main import main\n"
             "class Here:\n"
             "    def find_spec(self, name, *rest):\n"
             "        if name == 'tf_lossscale_codemods.cli.command':\n"

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tf_lossscale import _command
+from tf_lossscale._cli import main
 
 # `recorded` tells which optimizers are installed; the Keras tests need it too.
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(__file__)), "keras"))
@@ -16,7 +16,7 @@ def checkpoint(capsys):
     """Runs `tf-lossscale checkpoint ...`; returns the exit status, stdout and stderr."""
 
     def run(*arguments):
-        status = _command.main(["checkpoint", *map(str, arguments)])
+        status = main.main(["checkpoint", *map(str, arguments)])
         captured = capsys.readouterr()
         return status, captured.out, captured.err
 

@@ -322,7 +322,7 @@ def test_nothing_needs_tensorflow(tmp_path):
     old = recorded_files.files(old)[0]
     script = (
         "import sys\n"
-        "from tf_lossscale._command import main\n"
+        "from tf_lossscale._cli.main import main\n"
         "main(['--help']); main(['checkpoint', 'convert', '--help'])\n"
         f"assert main(['checkpoint', 'inspect', {path!r}]) == 1\n"
         f"assert main(['checkpoint', 'inspect', {old!r}]) == 0\n"

@@ -12,7 +12,7 @@ import pytest
 from processes import REPOSITORY
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
-BOTH = pytest.mark.parametrize("command", [["tf_lossscale"], ["tf_lossscale._command", "run"]])
+BOTH = pytest.mark.parametrize("command", [["tf_lossscale"], ["tf_lossscale._cli.main", "run"]])
 
 
 def environment(**more: str) -> Dict[str, str]:
@@ -168,7 +168,9 @@ def test_an_interrupt_ends_the_script_as_it_does_under_python(tmp_path: Any) -> 
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])
 def test_an_option_that_would_drop_the_names_is_refused(tmp_path: Any, option: str) -> None:
-    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tf_lossscale._command import main"
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); from tf_lossscale._cli.main import main"
+    )
     done = python(option, "-c", code + "; sys.exit(main())", REPOSITORY, "run", "x.py")
     assert done.returncode == 2
     assert "tf_lossscale.install()" in done.stderr
@@ -178,7 +180,7 @@ def test_an_option_that_would_drop_the_names_is_refused(tmp_path: Any, option: s
 def test_doctor_says_what_is_there_and_what_is_supplied():
     import tensorflow as tf
 
-    done = run(["tf_lossscale._command", "doctor"])
+    done = run(["tf_lossscale._cli.main", "doctor"])
     assert done.returncode == 0, done.stderr
     assert tf.__version__ in done.stdout
     assert "tf.contrib.mixed_precision" in done.stdout
@@ -188,7 +190,7 @@ def test_doctor_says_what_is_there_and_what_is_supplied():
 def test_doctor_without_tensorflow_says_what_to_install():
     code = (
         "import sys; sys.modules['tensorflow'] = None\n"
-        "from tf_lossscale._command import main; sys.exit(main(['doctor']))"
+        "from tf_lossscale._cli.main import main; sys.exit(main(['doctor']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -205,14 +207,14 @@ if sys.version_info < (3, 9):  # from there on they run; tests/codemods tests th
 
     @pytest.mark.parametrize("command", ["migrate", "rules", "explain"])
     def test_the_codemods_name_the_python_they_need(command):
-        done = run(["tf_lossscale._command", command])
+        done = run(["tf_lossscale._cli.main", command])
         assert done.returncode == 2
         assert "3.9" in done.stderr
 
 
 def test_wrong_usage_is_status_2():
-    assert run(["tf_lossscale._command", "migrat"]).returncode == 2
-    assert run(["tf_lossscale._command", "run"]).returncode == 2
-    assert run(["tf_lossscale._command", "run", "--"]).returncode == 2
-    assert run(["tf_lossscale._command", "run", "--no-such", "x.py"]).returncode == 2
-    assert run(["tf_lossscale._command"]).returncode == 2
+    assert run(["tf_lossscale._cli.main", "migrat"]).returncode == 2
+    assert run(["tf_lossscale._cli.main", "run"]).returncode == 2
+    assert run(["tf_lossscale._cli.main", "run", "--"]).returncode == 2
+    assert run(["tf_lossscale._cli.main", "run", "--no-such", "x.py"]).returncode == 2
+    assert run(["tf_lossscale._cli.main"]).returncode == 2

@@ -5,7 +5,7 @@ import pytest
 import support
 import tensorflow as tf
 
-from tf_lossscale import _finite
+from tf_lossscale._core import finite
 
 tf1 = tf.compat.v1
 INF, NAN = float("inf"), float("nan")
@@ -66,33 +66,33 @@ MODES = [eager, function, in_session] + ([compiled] if support.TF_VERSION >= (2,
 @pytest.mark.parametrize("dtype", DTYPES, ids=[dtype.name for dtype in DTYPES])
 def test_every_dtype_and_mode(mode, dtype):
     table = cases(dtype)
-    got = mode(lambda: [_finite.all_finite(tensors(values, dtype)) for values, _ in table])
+    got = mode(lambda: [finite.all_finite(tensors(values, dtype)) for values, _ in table])
     assert [bool(each) for each in got] == [finite for _, finite in table]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_float16_is_added_up_where_there_is_a_gpu(mode, monkeypatch):
-    monkeypatch.setattr(_finite, "_split", lambda values: ([], values))
+    monkeypatch.setattr(finite, "_split", lambda values: ([], values))
     table = cases(tf.float16)
-    got = mode(lambda: [_finite.all_finite(tensors(values, tf.float16)) for values, _ in table])
+    got = mode(lambda: [finite.all_finite(tensors(values, tf.float16)) for values, _ in table])
     assert [bool(each) for each in got] == [finite for _, finite in table]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_nothing_to_test_is_finite(mode):
-    assert mode(lambda: [_finite.all_finite([]), _finite.all_finite([None])]) == [True, True]
+    assert mode(lambda: [finite.all_finite([]), finite.all_finite([None])]) == [True, True]
 
 
 @pytest.mark.parametrize("mode", [eager, function, in_session])
 @pytest.mark.parametrize("dtype", [tf.int32, tf.complex64])
 def test_other_dtypes_are_type_errors(mode, dtype):
     with pytest.raises(TypeError, match="float"):
-        mode(lambda: [_finite.all_finite([tf.constant(1.0), tf.zeros([2], dtype)])])
+        mode(lambda: [finite.all_finite([tf.constant(1.0), tf.zeros([2], dtype)])])
 
 
 def test_unknown_shapes():
     with support.graph() as session:
         value = tf1.placeholder(tf.float32)
-        flag = _finite.all_finite([value])
+        flag = finite.all_finite([value])
         assert session.run(flag, {value: np.ones([2, 3])})
         assert not session.run(flag, {value: [INF]})

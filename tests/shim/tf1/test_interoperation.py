@@ -3,7 +3,7 @@
 import pytest
 import support
 
-from tf_lossscale._versions import tf1
+from tf_lossscale._versions.base import tf1
 
 
 @pytest.mark.parametrize("scale_of", ["original", "ours"])

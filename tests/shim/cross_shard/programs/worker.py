@@ -14,7 +14,7 @@ import tensorflow as tf
 from inner import make_inner
 
 import tf_lossscale as tfls
-from tf_lossscale._versions import replica_id
+from tf_lossscale._versions.replicas import replica_id
 
 tf1 = tf.compat.v1
 STEPS, DIRECTORY = int(sys.argv[1]), sys.argv[2]

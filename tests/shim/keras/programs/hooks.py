@@ -29,7 +29,9 @@ config.set_virtual_device_configuration(
 )
 tf.compat.v1.enable_v2_behavior()
 recorded: Any = importlib.import_module("recorded")
-replica_id: Callable[[], int] = importlib.import_module("tf_lossscale._versions").replica_id
+replica_id: Callable[[], int] = importlib.import_module(
+    "tf_lossscale._versions.replicas"
+).replica_id
 TWO = tf.compat.v2.distribute.MirroredStrategy([f"/cpu:{number}" for number in range(REPLICAS)])
 
 X = np.ones((2, 1), "float32")

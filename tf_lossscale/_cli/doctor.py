@@ -15,7 +15,8 @@ def report() -> int:
     print(f"tf-lossscale   {VERSION}")
     print(f"Python         {platform.python_version()}")
     try:
-        from tf_lossscale._versions import keras_packages, tf
+        from tf_lossscale._versions.base import tf
+        from tf_lossscale._versions.keras import keras_packages
     except ImportError as error:
         print("TensorFlow     none")
         print(f"\n{error}", file=sys.stderr)

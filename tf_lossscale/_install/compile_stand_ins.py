@@ -1,46 +1,19 @@
-"""Where `Model.compile` of each Keras finds the class that it wraps optimizers in.
+"""Lets `Model.compile` wrap optimizers in our class.
 
 Under `mixed_float16` `compile` wraps an optimizer that does not scale the loss. Where the class at
 the public path is ours, the wrapper must be ours as well, or a `train_step` that scales the loss of
-a `LossScaleOptimizer` would find that the optimizer is none. Keras has no public way to say so; the
-modules here keep the class, or the module that holds it, in a global variable.
+a `LossScaleOptimizer` would find that the optimizer is none.
 """
 
 import importlib
 import sys
 from types import ModuleType
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Optional
 
 from tf_lossscale import _namespace, _paths
+from tf_lossscale._versions.compilers import StandIn
 
-__all__ = ["COMPILERS", "Compiler", "heeds_policies", "is_stand_in", "stand_in"]
-
-
-class Compiler(NamedTuple):
-    """A module with a `compile`.
-
-    Attributes:
-      attribute: its global variable.
-      keras_3: whether it is that of Keras 3, where Keras 2's methods are missing otherwise.
-    """
-
-    attribute: str
-    keras_3: bool = False
-
-
-COMPILERS: Dict[str, Compiler] = {
-    "keras.src.trainers.trainer": Compiler("LossScaleOptimizer", keras_3=True),
-    "keras.engine.training": Compiler("lso"),
-    "keras.engine.training_v1": Compiler("loss_scale_optimizer"),
-    "keras.src.engine.training": Compiler("lso"),
-    "keras.src.engine.training_v1": Compiler("loss_scale_optimizer"),
-    "tf_keras.src.engine.training": Compiler("lso"),
-    "tf_keras.src.engine.training_v1": Compiler("loss_scale_optimizer"),
-    "tensorflow.python.keras.engine.training": Compiler("lso"),
-    "tensorflow.python.keras.engine.training_v1": Compiler("loss_scale_optimizer"),
-    "tensorflow_core.python.keras.engine.training": Compiler("loss_scale_optimizer"),
-}
-"""By the name of the module, of all versions."""
+__all__ = ["is_stand_in", "stand_in"]
 
 _FINAL = _paths.NAMESPACES["keras.mixed_precision"]["LossScaleOptimizer"]
 _EXPERIMENTAL = _paths.NAMESPACES["keras.mixed_precision.experimental"]["LossScaleOptimizer"]
@@ -60,7 +33,7 @@ def stand_in(value: Any, always: bool) -> Optional[Any]:
     Returns:
       The stand-in; None where none is needed, as this Keras has experimental policies of its own.
     """
-    if isinstance(value, (_Class, _Module)):
+    if isinstance(value, StandIn):
         value = value.installed
     if not isinstance(value, ModuleType):
         return _Class(value, always)
@@ -70,43 +43,24 @@ def stand_in(value: Any, always: bool) -> Optional[Any]:
 
 def is_stand_in(value: Any, always: bool) -> bool:
     """Returns whether `value` is from `stand_in`, and makes no fewer optimizers ours."""
-    return isinstance(value, (_Class, _Module)) and value.always >= always
+    return isinstance(value, StandIn) and value.always >= always
 
 
-def heeds_policies() -> bool:
-    """Returns whether `compile` of the installed Keras knows the loss scales of our policies."""
-    return any(
-        isinstance(getattr(sys.modules.get(name), compiler.attribute, None), (_Class, _Module))
-        for name, compiler in COMPILERS.items()
-    )
-
-
-class _Module:
+class _Module(StandIn):
     """A module of Keras's loss-scale classes, but for these classes."""
 
     def __init__(self, installed: ModuleType, always: bool) -> None:
-        self.installed = installed
-        self.always = always
+        super().__init__(installed, always)
         for name in _NAMES:
             if hasattr(installed, name):
                 setattr(self, name, _Class(getattr(installed, name), always))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.installed, name)
 
-
-class _Class:
+class _Class(StandIn):
     """Stands for a loss-scale class: makes optimizers of ours, and knows those of both."""
-
-    def __init__(self, installed: Any, always: bool) -> None:
-        self.installed = installed
-        self.always = always
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, self.installed)  # ours are, too
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.installed, name)
 
     def __call__(self, optimizer: Any, *loss_scale: Any, **options: Any) -> Any:
         """Wraps an optimizer in our class; those that our class does not take, in Keras's own.
@@ -116,6 +70,7 @@ class _Class:
           *loss_scale: that of an experimental policy, which the experimental class takes.
           **options: the name, in Keras 3.
         """
+        # Late, because it imports TensorFlow.
         ours: Any = importlib.import_module("tf_lossscale._keras.compiled")
         policy = ours.experimental_policy(sys._getframe(1).f_locals.get("self"))
         if not ours.takes(optimizer) or not (self.always or policy):

@@ -2,7 +2,8 @@
 
 from typing import Any, List
 
-from tf_lossscale._versions import Trackable, asked_by_checkpoint, tf1
+from tf_lossscale._versions.base import tf1
+from tf_lossscale._versions.checkpoints import Trackable, asked_by_checkpoint
 
 __all__ = ["OptimizerWrapper"]
 

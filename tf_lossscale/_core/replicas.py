@@ -10,13 +10,9 @@ from typing import Any, Callable, List, Sequence
 
 from tf_lossscale._cross_shard.collectives import sum_over_workers
 from tf_lossscale._cross_shard.meeting import workers_meet
-from tf_lossscale._versions import (
-    STRATEGY_SURVIVES_RETRACING,
-    map_replicas,
-    not_converted,
-    tf,
-    tf1,
-)
+from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
+from tf_lossscale._versions.replicas import map_replicas
 
 __all__ = [
     "agreed",

@@ -12,7 +12,8 @@ and the branch called like a function, instead of being taken apart into switche
 
 from typing import Any, Callable
 
-from tf_lossscale._versions import in_xla_context, keep_conditional_whole, tf, tf1
+from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.graphs import in_xla_context, keep_conditional_whole
 
 __all__ = ["branch"]
 

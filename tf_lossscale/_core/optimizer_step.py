@@ -2,8 +2,9 @@
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
-from tf_lossscale._branch import branch
-from tf_lossscale._versions import already_summed, tf
+from tf_lossscale._core.conditional import branch
+from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.replicas import already_summed
 
 __all__ = ["apply_if", "as_pairs", "require_replica_context"]
 

@@ -10,8 +10,8 @@ and XLA compiles it.
 
 from typing import Any, Dict, List, Sequence, Tuple
 
-from tf_lossscale._branch import branch
-from tf_lossscale._versions import not_converted, tf, tf1
+from tf_lossscale._core.conditional import branch
+from tf_lossscale._versions.base import not_converted, tf, tf1
 
 __all__ = ["all_finite", "gradient_values"]
 

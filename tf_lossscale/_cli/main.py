@@ -115,7 +115,7 @@ def _run(arguments: List[str], prog: str) -> int:
             parser.error("a script, -m, -c or - is required")
     except SystemExit as exit_:
         return _status(exit_)
-    from tf_lossscale._run import run_python
+    from tf_lossscale._cli.run_script import run_python
 
     return run_python(python_arguments, replace=parsed.replace)
 
@@ -145,7 +145,7 @@ def _doctor(arguments: List[str], prog: str) -> int:
         parser.parse_args(arguments)
     except SystemExit as exit_:
         return _status(exit_)
-    from tf_lossscale._doctor import report
+    from tf_lossscale._cli.doctor import report
 
     return report()
 

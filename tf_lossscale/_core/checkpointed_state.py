@@ -6,7 +6,8 @@ several graphs shows to each only the variables that were made in it.
 
 from typing import Any, Dict, List, Tuple
 
-from tf_lossscale._versions import Trackable, TrackableReference, tf, tf1
+from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.checkpoints import Trackable, TrackableReference
 
 __all__ = ["HoldsState"]
 

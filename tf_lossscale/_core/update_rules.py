@@ -8,8 +8,8 @@ such cases), so `max` is a comparison here: `tf.maximum` has changed its mind ab
 
 from typing import Any, Callable, Optional
 
-from tf_lossscale._branch import branch
-from tf_lossscale._versions import not_converted, tf, tf1, where
+from tf_lossscale._core.conditional import branch
+from tf_lossscale._versions.base import not_converted, tf, tf1, where
 
 __all__ = ["contrib_update", "dynamic_update"]
 

@@ -2,9 +2,9 @@
 
 from typing import Any, List, Optional, Tuple
 
-from tf_lossscale._scaling import scale_loss, unscale_gradients
-from tf_lossscale._versions import not_converted, tf1
-from tf_lossscale._wrapper import OptimizerWrapper
+from tf_lossscale._core.optimizer_wrapper import OptimizerWrapper
+from tf_lossscale._core.scaling import scale_loss, unscale_gradients
+from tf_lossscale._versions.base import not_converted, tf1
 
 __all__ = ["ScaledLossOptimizer"]
 

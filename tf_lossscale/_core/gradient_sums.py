@@ -8,15 +8,10 @@ that is made last adds up what is summed already.
 
 from typing import Any, List, Sequence, Tuple
 
-from tf_lossscale._finite import all_finite
-from tf_lossscale._replicas import all_workers_agree, copy_of, summed_to_test
-from tf_lossscale._versions import (
-    has_own_sum,
-    not_converted,
-    sum_is_off,
-    tf,
-    tf1,
-)
+from tf_lossscale._core.finite import all_finite
+from tf_lossscale._core.replicas import all_workers_agree, copy_of, summed_to_test
+from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.replicas import has_own_sum, sum_is_off
 
 __all__ = [
     "StepGradients",

@@ -15,7 +15,7 @@ if MYPY:
 
 __all__ = []  # type: List[str]
 
-# These names are in `tf_lossscale._child` as well, which is not imported here: it takes time.
+# These names are in `tf_lossscale._cli.child` as well, which is not imported here: it takes time.
 MODE = "TF_LOSSSCALE_INSTALL"
 PATH = "PYTHONPATH"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -76,7 +76,7 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
         # `importlib.util` may be the module that another thread is importing; this one is built in.
         from _frozen_importlib_external import spec_from_file_location
 
-        folder = os.path.dirname(HERE)
+        folder = os.path.dirname(os.path.dirname(HERE))
         return spec_from_file_location(
             PACKAGE, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
         )
@@ -126,7 +126,7 @@ def _first_spec(finders, name, path, target):
 
 def _identity():
     # type: () -> str
-    """Which environment this is, as `tf_lossscale._child.identity` says it."""
+    """Which environment this is, as `tf_lossscale._cli.child.identity` says it."""
     tag = getattr(getattr(sys, "implementation", None), "cache_tag", None)
     return os.pathsep.join([str(tag), getattr(sys, "abiflags", ""), sys.prefix])
 

@@ -8,57 +8,12 @@ from types import ModuleType
 from typing import Any, List, Optional
 
 from tf_lossscale import _namespace, _paths
+from tf_lossscale._install.api_modules import namespaces_below, private_below
 
-# Modules of TensorFlow itself on every version, above some of `_paths.PRIVATE`.
-TENSORFLOW_HAS = ("python", "python.keras", "python.keras.mixed_precision")
-
-__all__ = ["SuppliedNamespace", "awaiting_spec", "is_private", "namespaces_below"]
+__all__ = ["SyntheticNamespace", "awaiting_spec"]
 
 
-def namespaces_below(namespace: str) -> List[str]:
-    """Returns the namespaces directly below one.
-
-    >>> namespaces_below("contrib")
-    ['mixed_precision', 'tpu']
-
-    Args:
-      namespace: TensorFlow's path without `tf.`; the empty string for the top.
-    """
-    prefix = namespace + "." if namespace else ""
-    return sorted(
-        {
-            each[len(prefix) :].split(".")[0]
-            for each in [*_paths.NAMESPACES, *_paths.VIEWS]
-            if each.startswith(prefix)
-        }
-    )
-
-
-def is_private(module_name: str) -> bool:
-    """Returns whether a module has no public name, but shows our symbols or leads to one that does.
-
-    >>> is_private("tensorflow.contrib.mixed_precision.python.loss_scale_manager")
-    True
-    >>> is_private("tensorflow.contrib.mixed_precision")
-    False
-
-    Args:
-      module_name: such as `tensorflow.contrib.tpu.python`.
-    """
-    root, _, namespace = module_name.partition(".")
-    return root == "tensorflow" and (namespace in _paths.PRIVATE or bool(_private_below(namespace)))
-
-
-def _private_below(namespace: str) -> List[str]:
-    """Returns the modules without a public name directly below one without a public name."""
-    prefix = namespace + "."
-    below = [each[len(prefix) :] for each in _paths.PRIVATE if each.startswith(prefix)]
-    if namespace in _paths.NAMESPACES or namespaces_below(namespace) or namespace in TENSORFLOW_HAS:
-        return []
-    return sorted({each.split(".")[0] for each in below})
-
-
-class SuppliedNamespace(ModuleType):
+class SyntheticNamespace(ModuleType):
     """A module whose attributes are our symbols, loaded at first use.
 
     Args:
@@ -87,7 +42,7 @@ class SuppliedNamespace(ModuleType):
 
     def __dir__(self) -> List[str]:
         below = namespaces_below(self._namespace)
-        return sorted([*self._symbols, *(below or _private_below(self._namespace))])
+        return sorted([*self._symbols, *(below or private_below(self._namespace))])
 
     def refuse(self, name: str) -> str:
         """Returns the message for a name that is not supplied."""
@@ -103,7 +58,7 @@ class SuppliedNamespace(ModuleType):
 class _Loader(importlib.abc.Loader):
     """For those who ask how a namespace is found, or load it again: it is there already."""
 
-    def __init__(self, namespace: SuppliedNamespace) -> None:
+    def __init__(self, namespace: SyntheticNamespace) -> None:
         self._namespace = namespace
 
     def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
@@ -128,7 +83,7 @@ class _AwaitingLoader(importlib.abc.Loader):
     def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
         importlib.import_module("tensorflow")
         module = sys.modules.get(spec.name)
-        if not isinstance(module, SuppliedNamespace):  # or this is the thread that imports it
+        if not isinstance(module, SyntheticNamespace):  # or this is the thread that imports it
             raise ModuleNotFoundError(f"No module named {spec.name!r}", name=spec.name)
         self._own_spec = module.__spec__
         return module

@@ -1,7 +1,7 @@
 """Runs an unmodified script with the legacy paths in place, as `python SCRIPT` runs it.
 
 The process becomes that very command, so whatever Python sets up for a script is Python's own. The
-legacy paths are installed by the `sitecustomize` of `tf_lossscale._child`.
+legacy paths are installed by the `sitecustomize` of `tf_lossscale._cli.child`.
 """
 
 import os
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import List, Sequence
 
-from tf_lossscale import _child
+from tf_lossscale._cli import child
 
 __all__ = ["run_python"]
 
@@ -46,7 +46,7 @@ def run_python(arguments: Sequence[str], replace: bool = False) -> int:
             file=sys.stderr,
         )
         return 2
-    _child.announce(os.environ, replace)
+    child.announce(os.environ, replace)
     command = [sys.executable, *_interpreter_options(), *arguments]
     sys.stdout.flush()
     sys.stderr.flush()

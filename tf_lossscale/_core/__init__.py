@@ -1,0 +1,1 @@
+"""What the families share: the finite check, the update rules, replicas, and one step."""

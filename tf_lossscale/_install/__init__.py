@@ -1,0 +1,1 @@
+"""`install()` and `uninstall()`: the legacy paths back under `tensorflow` itself."""

@@ -1,0 +1,151 @@
+"""`install()` and `uninstall()`: the legacy paths back under `tensorflow` itself.
+
+Each module of the API is filled up when it is imported: those that are there now, at once; later
+ones by an import hook, so that no lazy part of TensorFlow is loaded for our sake.
+"""
+
+import sys
+import threading
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Optional
+
+from tf_lossscale._install import import_hook
+from tf_lossscale._install.api_modules import is_of_interest, is_private
+from tf_lossscale._install.fill import fill
+from tf_lossscale._install.record import Record
+from tf_lossscale._install.synthetic_namespace import SyntheticNamespace, awaiting_spec
+from tf_lossscale._versions.api_modules import is_lazy_loader
+
+__all__ = ["install", "uninstall"]
+
+_REGISTRATION = "tf_lossscale._keras.registration"  # imports TensorFlow, so it is not imported here
+
+_record: Optional[Record] = None
+_lock = threading.RLock()  # not held by the import hook, which runs under the locks of imports
+
+
+def install(replace: bool = False) -> None:
+    """Puts every legacy path that this TensorFlow lacks back under `tensorflow`.
+
+    Attributes (`tf.contrib.mixed_precision`) and importable modules (`from
+    tensorflow.contrib.mixed_precision import LossScaleOptimizer`) both work afterwards, whether
+    TensorFlow was imported before or not; it is not imported for this. A second call changes
+    nothing. Processes that are forked inherit it; a spawned one gets it where its main module calls
+    `install()` too, or where the program was started by `tf-lossscale run`.
+
+    Args:
+      replace: whether ours go over what this TensorFlow still has as well. So
+        `tf.compat.v1.tpu.CrossShardOptimizer`, which runs on TPUs only, is replaced by one that
+        runs on GPUs and CPUs; and what `compile` wraps under `mixed_float16` is our class.
+
+    On Keras 3 `tf.keras.mixed_precision.LossScaleOptimizer` is ours in any case, and so is what
+    `compile` wraps there: Keras 3's own class lacks Keras 2's methods.
+    """
+    global _record
+    with _lock:
+        if _record is not None and (_record.replace or not replace):
+            return
+        if _record is None:
+            _record = Record()
+            if _REGISTRATION in sys.modules:
+                sys.modules[_REGISTRATION].wait_again()
+            import_hook.start(is_of_interest, _imported, _supplied_spec, _refusal, _awaited_spec)
+        _record.replace = replace
+        # TensorFlow's own modules are half made while it is being imported; the hook has them then.
+        if import_hook.is_loaded("tensorflow"):
+            _fill_all(_record)
+
+
+def uninstall() -> None:
+    """Undoes `install()`: the paths that it added are gone, those that it replaced are back.
+
+    Some API modules of TensorFlow 2.4 to 2.8 remember for good what was once asked of them; a name
+    that was added to one of these and used stays there.
+    """
+    global _record
+    with _lock:
+        for finder in list(sys.meta_path):
+            # `tf-lossscale run` installs at the first import of TensorFlow: no longer.
+            if getattr(finder, "installs_tf_lossscale", False):
+                sys.meta_path.remove(finder)
+        if _record is not None:
+            import_hook.stop()
+            _record.undo()
+            # Our class waits for each Keras to come: no longer, if it was loaded for this
+            # installation.
+            came = [each for each in sys.meta_path if each not in _record.finders]
+            if any(type(each).__module__ == _REGISTRATION for each in came):
+                sys.modules[_REGISTRATION].stop_waiting()
+            _record = None
+
+
+def _imported(module_name: str, module: Any) -> None:
+    """Called by the import hook with each module of interest."""
+    record = _record
+    if record is None:
+        return
+    if module_name == "tensorflow":
+        _fill_all(record)
+        return
+    # `import tensorflow` writes into its modules until its end: they wait for it. Noted first and
+    # looked up then, because it may end in another thread meanwhile.
+    record.early[module_name] = module
+    if record.tensorflow_is_there:
+        record.early.pop(module_name, None)
+        fill(record, module_name, module)
+
+
+def _fill_all(record: Record) -> None:
+    record.tensorflow_is_there = True
+    # They have run, though in another thread their import may not have ended yet.
+    for name, module in list(record.early.items()):
+        fill(record, name, module)
+    record.early.clear()
+    for name, module in list(sys.modules.items()):
+        # What is still being imported comes back through the hook.
+        complete = name == "tensorflow" or import_hook.is_loaded(name)
+        if not complete or not isinstance(module, ModuleType) or not is_of_interest(name):
+            continue
+        if not is_lazy_loader(module):
+            fill(record, name, module)
+
+
+def _supplied_spec(module_name: str) -> Optional[ModuleSpec]:
+    """Returns the spec of a namespace that we supply, for those who look for it again."""
+    module = None if _record is None else _record.modules.get(module_name)
+    return module.__spec__ if isinstance(module, SyntheticNamespace) else None
+
+
+def _awaited_spec(module_name: str) -> Optional[ModuleSpec]:
+    """Returns the spec of a module that no other finder has, or None.
+
+    That is one without a public name, or what we may supply once another thread has imported
+    TensorFlow: `import tensorflow.contrib` does not wait for one that is in `sys.modules` already.
+    """
+    if _record is not None and is_private(module_name):
+        return _supply_private(_record, module_name)
+    if _record is None or _record.tensorflow_is_there or "tensorflow" not in sys.modules:
+        return None
+    return awaiting_spec(module_name) if module_name.startswith("tensorflow.") else None
+
+
+def _supply_private(record: Record, module_name: str) -> Optional[ModuleSpec]:
+    """Makes a module that has no public name, and returns its spec."""
+    parent_name, _, name = module_name.rpartition(".")
+    module = SyntheticNamespace(module_name, module_name.partition(".")[2])
+    record.register(module_name, module)
+    # The import that asks for it makes it an attribute of its parent, once it has it.
+    record.remember(sys.modules[parent_name], name)
+    return module.__spec__
+
+
+def _refusal(module_name: str) -> Optional[str]:
+    """Returns why a module below a namespace of ours cannot be imported, or None."""
+    if _record is None or is_private(module_name):
+        return None
+    parent, _, name = module_name.rpartition(".")
+    supplied = _record.modules.get(parent)
+    if not isinstance(supplied, SyntheticNamespace):
+        return None
+    return supplied.refuse(name)

@@ -1,0 +1,98 @@
+"""What `install()` put where, so that `uninstall()` can take it away again."""
+
+import sys
+from types import ModuleType
+from typing import Any, Dict, Iterable, List, Set, Tuple
+
+from tf_lossscale._install.api_modules import is_of_interest, is_private
+from tf_lossscale._versions.api_modules import attribute_dicts, is_lazy_loader
+from tf_lossscale._versions.originals import forget_replaced, note_replaced
+
+__all__ = ["Record", "forget"]
+
+_MISSING = object()
+
+
+class Record:
+    """The changes of one installation, from `install()` to `uninstall()`.
+
+    Attributes:
+      replace: whether ours go over what this TensorFlow still has.
+      bound: name and value of each attribute of ours.
+      modules: full name to each module of ours in `sys.modules`.
+      tensorflow_is_there: whether `import tensorflow` has ended.
+      early: full name to each module of interest that was imported before that.
+      finders: what was in `sys.meta_path` before.
+    """
+
+    def __init__(self) -> None:
+        self.replace = False
+        self.bound: List[Tuple[str, Any]] = []
+        self.modules: Dict[str, Any] = {}
+        self.tensorflow_is_there = False
+        self.early: Dict[str, Any] = {}
+        self.finders = list(sys.meta_path)
+        self._attributes: List[Tuple[Any, str, Any]] = []
+        self._seen: Set[int] = set()
+        self._theirs: Set[Tuple[int, str]] = set()
+
+    def note(self, module: Any, names: Iterable[str]) -> None:
+        """Remembers which names a module had when it was first seen.
+
+        Some of ours are the installed objects under another path, so that what an attribute holds
+        does not tell who put it there.
+        """
+        for attributes in attribute_dicts(module):
+            if id(attributes) not in self._seen:
+                self._seen.add(id(attributes))
+                self._theirs.update((id(attributes), name) for name in names if name in attributes)
+
+    def bind(self, owner: Any, name: str, value: Any) -> None:
+        """Sets an attribute and remembers what it was."""
+        self.remember(owner, name)
+        self.bound.append((name, value))
+        setattr(owner, name, value)
+
+    def remember(self, owner: Any, name: str) -> None:
+        """Notes what an attribute is, before it changes."""
+        found = [each[name] for each in attribute_dicts(owner) if name in each]
+        self._attributes.append((owner, name, found[-1] if found else _MISSING))
+        if found:
+            note_replaced(owner, name, found[-1])
+
+    def register(self, name: str, module: ModuleType) -> None:
+        """Makes `import name` find the module."""
+        self.modules[name] = module
+        sys.modules[name] = module
+
+    def undo(self) -> None:
+        """Takes everything away, last thing first."""
+        for owner, name, old in reversed(self._attributes):
+            if old is _MISSING:
+                forget(owner, name)
+            else:
+                setattr(owner, name, old)
+        self._sweep()
+        for name, module in self.modules.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+        forget_replaced()
+
+    def _sweep(self) -> None:
+        """Removes the copies that wrappers of API modules keep of what they were asked for."""
+        for name, module in list(sys.modules.items()):
+            if not isinstance(module, ModuleType) or not is_of_interest(name):
+                continue
+            if is_lazy_loader(module) or is_private(name):
+                continue  # a private one of ours goes as a whole, TensorFlow's has nothing of ours
+            for attributes in attribute_dicts(module):
+                for bound, value in self.bound:
+                    is_theirs = (id(attributes), bound) in self._theirs
+                    if not is_theirs and attributes.get(bound, _MISSING) is value:
+                        del attributes[bound]
+
+
+def forget(owner: Any, name: str) -> None:
+    """Removes an attribute of an API module, and the copies that its wrapper keeps."""
+    for attributes in attribute_dicts(owner):
+        attributes.pop(name, None)

@@ -1,0 +1,54 @@
+"""The modules that TensorFlow's and Keras's public API consists of, and how they hold attributes.
+
+It imports nothing of TensorFlow, so that `install()` can use it before TensorFlow is imported.
+"""
+
+import os
+from typing import Any, Dict, List, Tuple
+
+__all__ = ["API_ROOTS", "attribute_dicts", "is_lazy_loader", "tf_keras_is_in_use"]
+
+API_ROOTS: Tuple[Tuple[str, str], ...] = (
+    ("tensorflow._api.v1", ""),
+    ("tensorflow._api.v2", ""),
+    ("tensorflow_core._api.v1", ""),
+    ("tensorflow.python.keras.api._v1.keras", "keras"),
+    ("tensorflow.python.keras.api._v2.keras", "keras"),
+    ("keras._tf_keras.keras", "keras"),
+    ("keras.api._v1.keras", "keras"),
+    ("keras.api._v2.keras", "keras"),
+    ("tf_keras.api._v1.keras", "keras"),
+    ("tf_keras.api._v2.keras", "keras"),
+    ("tf_keras", "keras"),
+    ("keras", "keras"),  # `tf.compat.v2.keras` is Keras 3 itself
+    ("tensorflow_core", ""),
+    ("tensorflow", ""),
+)
+"""Names of the modules at the top of an API tree, of all versions, and their namespaces."""
+
+
+def attribute_dicts(module: Any) -> List[Dict[str, Any]]:
+    """Returns the dictionaries that hold the attributes of an API module.
+
+    TensorFlow 1.15 to 2.8 put a wrapper before some of their API modules. It keeps copies of what
+    it was asked for, and does not let go of them when the attribute is deleted.
+    """
+    dicts = [vars(module)]
+    cache = dicts[0].get("_tfmw_attr_map")
+    if isinstance(cache, dict):
+        dicts.append(cache)
+    wrapped = dicts[0].get("_tfmw_wrapped_module")
+    return dicts if wrapped is None else dicts + attribute_dicts(wrapped)
+
+
+def is_lazy_loader(module: Any) -> bool:
+    """Returns whether this only stands for a module of TensorFlow that is loaded at its first use.
+
+    To look at its attributes would load it.
+    """
+    return type(module).__name__.endswith("LazyLoader")
+
+
+def tf_keras_is_in_use() -> bool:
+    """Returns whether `tf.keras` is the package tf_keras, without importing TensorFlow."""
+    return os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True")
