@@ -26,12 +26,21 @@ def explain(name: str, stream: TextIO) -> int:
     listed = codes()
     found = next((code for code in listed if code.code == name.upper()), None)
     if found is None:
-        near = [code.code for code in listed if code.code.startswith(name.upper()[:3])]
+        near = _nearest(name.upper(), [code.code for code in listed])
         hint = f"; did you mean {', '.join(near)}?" if near else "; see `tf-lossscale rules`"
         print(f"tf-lossscale: error: unknown rule code {name}{hint}", file=sys.stderr)
         return 2
     stream.write(_text(found))
     return 0
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    """The codes that begin as `name` does, for as long as any does; none that share "LS" only."""
+    for end in range(len(name), len("LS"), -1):
+        near = [code for code in known if code.startswith(name[:end])]
+        if near:
+            return near
+    return []
 
 
 def _text(code: Code) -> str:

@@ -14,16 +14,6 @@ from .explain import options_of
 
 __all__ = ["main", "pages"]
 
-_FAMILIES = {
-    "LS1": "`tf.contrib.mixed_precision`",
-    "LS2": "Loss scales of `tf.train.experimental` and the graph rewrite",
-    "LS3": "`tf.keras.mixed_precision.experimental`: optimizers",
-    "LS4": "Keras 2 to Keras 3",
-    "LS5": "Cross-shard optimizer and sums",
-    "LS6": "Policies",
-    "LS9": "What cannot be determined from the source",
-}
-
 
 def pages() -> dict[str, str]:
     """Returns the text of `index.md` and of a page for each rule, by file name."""
@@ -58,11 +48,11 @@ def _index() -> str:
     ]
     family = ""
     for code in codes():
-        if code.code[:3] != family:
-            family = code.code[:3]
+        if code.rule.family != family:
+            family = code.rule.family
             lines += [
                 "",
-                f"## {family}xx: {_FAMILIES[family]}",
+                f"## {family}",
                 "",
                 "| code | what | rule |",
                 "|---|---|---|",

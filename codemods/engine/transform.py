@@ -71,7 +71,7 @@ def _results(
     proposals = [
         proposal
         for rule in active
-        for proposal in rule.check(program)
+        for proposal in rule.proposals(program)
         if options.selects(proposal.code)
     ]
     if not proposals and not any(may_suppress(source) for source in sources):

@@ -7,13 +7,29 @@ existed in any TensorFlow but are found in code.
 
 from __future__ import annotations
 
+import enum
 import functools
 import re
 from typing import NamedTuple, Optional
 
 from tf_lossscale._paths import SYMBOLS
 
-__all__ = ["DISTINCTIVE", "Legacy", "Root", "is_namespace", "legacy_of", "root_of"]
+__all__ = ["DISTINCTIVE", "Family", "Legacy", "Root", "is_namespace", "legacy_of", "root_of"]
+
+
+class Family(enum.Enum):
+    """Which API a symbol belongs to."""
+
+    CONTRIB = "contrib"
+    """`tf.contrib.mixed_precision`."""
+    V1 = "v1"
+    """The loss scales, their optimizer and the graph rewrite, for the optimizers of `tf.train`."""
+    CROSS_SHARD = "cross-shard"
+    """The cross-shard optimizer and sum."""
+    EXPERIMENTAL = "experimental"
+    """`tf.keras.mixed_precision.experimental`."""
+    FINAL = "final"
+    """`tf.keras.mixed_precision`."""
 
 
 class Legacy(NamedTuple):
@@ -21,8 +37,8 @@ class Legacy(NamedTuple):
 
     Attributes:
       name: its name.
-      rule: the code of the rule that moves code off it.
-      family: `contrib`, `v1`, `cross-shard`, `experimental` or `final`.
+      rule: the code of the rule that moves code off it; empty where none does.
+      family: the API that it belongs to.
       namespace: the public namespace of the path, without `tensorflow.` and `compat.v1.`.
       root: which TensorFlow namespace the path started from.
       never_existed: the path is one that no TensorFlow ever had.
@@ -30,10 +46,51 @@ class Legacy(NamedTuple):
 
     name: str
     rule: str
-    family: str
+    family: Family
     namespace: str
     root: str
     never_existed: bool = False
+
+    @property
+    def is_keras_optimizer(self) -> bool:
+        """Whether it is a Keras loss-scale optimizer, experimental or final."""
+        return self._is_keras and self.name == "LossScaleOptimizer"
+
+    @property
+    def is_experimental_optimizer(self) -> bool:
+        """Whether it is the Keras loss-scale optimizer that takes a loss scale."""
+        return self.is_keras_optimizer and self.family is Family.EXPERIMENTAL
+
+    @property
+    def is_policy(self) -> bool:
+        """Whether it belongs to the policy API, experimental or final."""
+        return self._is_keras and self.name != "LossScaleOptimizer"
+
+    @property
+    def returns_policy(self) -> bool:
+        """Whether a call of it returns a policy."""
+        return self.is_policy and not self.name.startswith("set_")
+
+    @property
+    def is_loss_scale(self) -> bool:
+        """Whether it is one of the loss scales that v1 and experimental optimizers take."""
+        return self.family is Family.V1 and self.name.endswith("LossScale")
+
+    @property
+    def is_graph_optimizer(self) -> bool:
+        """Whether it makes an optimizer that scales the loss in `compute_gradients`."""
+        if self.family is Family.V1:
+            return not self.is_loss_scale
+        return self.family is Family.CONTRIB and self.name == "LossScaleOptimizer"
+
+    @property
+    def is_in_compat_v1(self) -> bool:
+        """Whether the path is one of `compat.v1`, which keeps these symbols."""
+        return self.root == "v1" and self.family in (Family.V1, Family.CROSS_SHARD)
+
+    @property
+    def _is_keras(self) -> bool:
+        return self.family in (Family.EXPERIMENTAL, Family.FINAL)
 
 
 class Root(NamedTuple):
@@ -49,12 +106,17 @@ class Root(NamedTuple):
 
 
 _FAMILIES = {
-    "1": "contrib",
-    "2": "v1",
-    "5": "cross-shard",
-    "3": "experimental",
-    "6": "experimental",
+    "contrib.mixed_precision": Family.CONTRIB,
+    "train.experimental": Family.V1,
+    "mixed_precision.experimental": Family.V1,
+    "mixed_precision": Family.V1,
+    "contrib.tpu": Family.CROSS_SHARD,
+    "tpu": Family.CROSS_SHARD,
+    "keras.mixed_precision.experimental": Family.EXPERIMENTAL,
+    "keras.mixed_precision": Family.FINAL,
 }
+"""The family of each public namespace, without `compat.v1.`."""
+
 _PRIVATE = {
     "contrib.mixed_precision.python.loss_scale_manager": "contrib.mixed_precision",
     "contrib.mixed_precision.python.loss_scale_optimizer": "contrib.mixed_precision",
@@ -109,16 +171,17 @@ DISTINCTIVE = frozenset(
 _CHAIN = re.compile(r"(?:compat\.v(?P<a>[12])|_api\.v(?P<b>[12])|v1)(?:\.|$)")
 
 
-def _table() -> dict[str, tuple[str, str, bool]]:
-    table: dict[str, tuple[str, str, bool]] = {}
+def _table() -> dict[str, tuple[str, Family, bool]]:
+    table: dict[str, tuple[str, Family, bool]] = {}
     for symbol in SYMBOLS:
+        # Of the final API, only the optimizer moves on: Keras 3 has another class of that name.
+        rule = symbol.rule if symbol.legacy or symbol.name == "LossScaleOptimizer" else ""
         for namespace in symbol.namespaces:
-            family = _FAMILIES.get(symbol.rule[2], "final") if symbol.legacy else "final"
             place = (
                 namespace[len("compat.v1.") :] if namespace.startswith("compat.v1.") else namespace
             )
-            table[f"{place}.{symbol.name}"] = (symbol.rule, family, False)
-    del table["keras.mixed_precision.from_loss_scale"]  # ours, not TensorFlow's
+            table[f"{place}.{symbol.name}"] = (rule, _FAMILIES[place], False)
+    del table["keras.mixed_precision.from_loss_scale"]  # the shim's own, not TensorFlow's
     for path, meant in _NEVER_EXISTED.items():
         rule, family, _ = table[meant]
         table[path] = (rule, family, True)

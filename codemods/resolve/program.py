@@ -9,7 +9,7 @@ from typing import Callable, NamedTuple, Optional, TypeVar
 import libcst as cst
 
 from ..model import Options
-from .legacy_symbols import DISTINCTIVE, Legacy, is_namespace, legacy_of, root_of
+from .legacy_symbols import DISTINCTIVE, Family, Legacy, is_namespace, legacy_of, root_of
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
 from .tree import ancestors
@@ -235,7 +235,7 @@ class Program:
         kinds = {(legacy.name, legacy.family) for legacy in found}
         others = [meaning for meaning in meanings if not symbols.get(meaning)]
         reference = Reference(node, scope, found[0], name)
-        if others and any(found_one.family != "final" for found_one in found):
+        if others and any(found_one.family is not Family.FINAL for found_one in found):
             self.unclear.append(
                 Unclear(node, scope, found[0].name, "several", self._words(meanings), found[0])
             )
@@ -244,7 +244,7 @@ class Program:
             return
         elif len(kinds) == 1:
             self.references.append(reference)
-        elif "final" in {family for _, family in kinds}:
+        elif Family.FINAL in {family for _, family in kinds}:
             self.guarded.append(reference)
             self._hold(name, scope, guarded=True)
         else:
@@ -295,7 +295,7 @@ class Program:
         legacy = legacy_of(binding.path)
         held = self._held.get((binding.scope, binding.name))
         if held is not None:
-            if held and legacy is not None and legacy.family != "final":
+            if held and legacy is not None and legacy.family is not Family.FINAL:
                 self.guarded.append(Reference(binding.node, binding.scope, legacy))
             return
         if legacy is not None:

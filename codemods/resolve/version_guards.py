@@ -8,7 +8,7 @@ from typing import Optional
 
 import libcst as cst
 
-from .legacy_symbols import Legacy
+from .legacy_symbols import Family
 from .program import Program, Reference
 
 __all__ = ["removable_arms", "version_arms"]
@@ -20,7 +20,7 @@ def removable_arms(program: Program) -> frozenset[Reference]:
     """The legacy references in an arm whose other arm is already final."""
     found: set[Reference] = set()
     for reference in program.references:
-        if reference.legacy.family == "final" or _is_v1_path(reference.legacy):
+        if reference.legacy.family is Family.FINAL or reference.legacy.is_in_compat_v1:
             continue
         for arm, others in version_arms(program, reference.node):
             del arm
@@ -71,20 +71,16 @@ def _catches_absence(program: Program, handler: cst.ExceptHandler) -> bool:
     return any(name in names for name in ("ImportError", "ModuleNotFound", "AttributeError"))
 
 
-def _is_v1_path(legacy: Legacy) -> bool:
-    return legacy.root == "v1" and legacy.family in ("v1", "cross-shard")
-
-
 def _final_twin(program: Program, reference: Reference, arm: cst.CSTNode) -> bool:
     """Whether `arm` reaches what `reference` would be moved to."""
     legacy = reference.legacy
     for other in program.references:
         if other is reference or not _inside(program, other.node, arm):
             continue
-        if legacy.family == "experimental":
-            if other.legacy.family == "final" and _same_use(legacy.name, other.legacy.name):
+        if legacy.family is Family.EXPERIMENTAL:
+            if other.legacy.family is Family.FINAL and _same_use(legacy.name, other.legacy.name):
                 return True
-        elif other.legacy.name == legacy.name and _is_v1_path(other.legacy):
+        elif other.legacy.name == legacy.name and other.legacy.is_in_compat_v1:
             return True
     return any(
         _same_use(legacy.name, name) and _inside(program, node, arm)

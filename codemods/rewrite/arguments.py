@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Optional
 
 import libcst as cst
@@ -10,7 +10,15 @@ import libcst as cst
 from .comments import comments_in
 from .constants import Constant, evaluated
 
-__all__ = ["Constant", "constant", "keyword", "matched", "with_arguments"]
+__all__ = [
+    "Constant",
+    "constant",
+    "keyword",
+    "loses_comments",
+    "matched",
+    "with_arguments",
+    "with_renamed",
+]
 
 
 def matched(call: cst.Call, parameters: Sequence[str]) -> Optional[dict[str, cst.Arg]]:
@@ -74,6 +82,30 @@ def with_arguments(call: cst.Call, arguments: Sequence[cst.Arg]) -> cst.Call:
     if last is not old[-1]:
         last = _taking_over(last, old[-1])
     return call.with_changes(args=[*most, last])
+
+
+def with_renamed(call: cst.Call, renames: Mapping[str, Optional[str]]) -> cst.Call:
+    """`call` with its arguments for parameters of other names.
+
+    Args:
+      call: a call whose arguments can be matched to the parameters.
+      renames: each parameter, in order, with its new name; arguments for None go.
+    """
+    found = matched(call, tuple(renames))
+    assert found is not None
+    arguments: list[cst.Arg] = []
+    for name, argument in found.items():
+        new = renames[name]
+        if new is None:
+            continue
+        if argument.keyword is not None:
+            argument = argument.with_changes(keyword=cst.Name(new))
+        elif len(arguments) < call.args.index(argument):  # an argument before it has gone
+            argument = keyword(argument, new)
+        arguments.append(argument)
+    if len(arguments) == len(call.args):
+        return call.with_changes(args=arguments)
+    return with_arguments(call, arguments)
 
 
 def _taking_over(argument: cst.Arg, last: cst.Arg) -> cst.Arg:

@@ -1,31 +1,27 @@
-"""Proposals that give a symbol another path and leave everything else as it is."""
+"""The references that a rule moves, and the paths that they move to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Optional
 
 import libcst as cst
 
-from ..model import Safety
+from ..resolve.legacy_symbols import Family
 from ..resolve.program import Program, Reference
 from ..resolve.version_guards import removable_arms
-from .proposal import Group, Proposal
 
-__all__ = ["FINAL", "SHIM", "V1", "is_at", "move", "references", "shim_path"]
+__all__ = ["FINAL", "SHIM", "V1", "is_at", "references", "shim_path"]
 
 SHIM = "tf_lossscale"
 V1 = "tensorflow.compat.v1"
 FINAL = "tensorflow.keras.mixed_precision"
 
 
-def references(program: Program, rule: str, family: str = "") -> Iterator[Reference]:
+def references(program: Program, rule: str) -> Iterator[Reference]:
     """The references that `rule` moves; those in a removable arm of a version guard stay."""
     stay = program.cached(removable_arms)
     for reference in program.references:
-        legacy = reference.legacy
-        wanted = legacy.rule == rule and family in ("", legacy.family)
-        if wanted and reference not in stay:
+        if reference.legacy.rule == rule and reference not in stay:
             yield reference
 
 
@@ -34,15 +30,15 @@ def shim_path(reference: Reference) -> str:
     legacy = reference.legacy
     namespace = legacy.namespace
     if (
-        legacy.family in ("v1", "cross-shard")
+        legacy.family in (Family.V1, Family.CROSS_SHARD)
         and (legacy.root == "v1" or namespace == "mixed_precision")
         and not namespace.startswith("contrib.")
     ):
         # `tf.contrib` is there under `import tensorflow.compat.v1 as tf` too, in 1.15: one module
         namespace = "compat.v1." + namespace
-    if legacy.never_existed and legacy.family == "cross-shard":
+    if legacy.never_existed and legacy.family is Family.CROSS_SHARD:
         namespace = "compat.v1.tpu"
-    if legacy.family == "experimental":
+    if legacy.family is Family.EXPERIMENTAL:
         namespace = "keras.mixed_precision.experimental"
     return f"{SHIM}.{namespace}.{legacy.name}"
 
@@ -64,25 +60,3 @@ def _local(alias: cst.ImportAlias) -> str:
     name = alias.asname.name if alias.asname is not None else alias.name
     assert isinstance(name, cst.Name)
     return name.value
-
-
-def move(
-    program: Program,
-    reference: Reference,
-    path: str,
-    message: str,
-    outcome: Safety = Safety.SAFE,
-    group: Optional[Group] = None,
-    code: str = "",
-) -> Proposal:
-    """Proposes that `reference` shall mean `path`."""
-    legacy = reference.legacy
-    return Proposal(
-        node=reference.node,
-        code=code or legacy.rule,
-        symbol=legacy.name,
-        outcome=outcome,
-        message=message,
-        moves=((reference, path),),
-        group=Group(f"{legacy.family}.{legacy.name}") if group is None else group,
-    )

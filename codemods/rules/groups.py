@@ -1,4 +1,4 @@
-"""Groups: the places of a program that move together, or not at all."""
+"""Groups: the places of a program that are rewritten together, or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,5 @@ An isinstance check must name the class that is constructed, so a suppressed pla
 
 
 def group_of(legacy: Legacy) -> Group:
-    """The group whose places move together with those of `legacy`, or not at all."""
-    if legacy.name == "LossScaleOptimizer" and legacy.family in ("experimental", "final"):
-        return KERAS_OPTIMIZERS
-    return Group(f"{legacy.family}.{legacy.name}")
+    """The places of one symbol, which a file keeps or gives up at once."""
+    return Group(f"{legacy.family.value}.{legacy.name}")

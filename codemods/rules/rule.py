@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
 
 from ..model import Options, Safety, Target
@@ -10,6 +10,7 @@ from ..model import Options, Safety, Target
 if TYPE_CHECKING:
     from ..resolve.program import Program
     from ..rewrite.proposal import Proposal
+    from .moves import Moves
 
 __all__ = ["Example", "Rule"]
 
@@ -44,27 +45,42 @@ class Example(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One rule. Each module in `rules/` defines one, as `RULE`.
+    """One rule. Each module of a family defines one, as `RULE`.
 
     Attributes:
       codes: `{"LS101": "one line of words"}`; a code never changes its meaning.
       summary: one line for `tf-lossscale rules`.
       upstream: the release note or change that makes the rule necessary (a link or a citation).
-      check: yields the rule's proposals for one program (a file, or the cells of a notebook).
       examples: no-ops first, then rewrites.
+      check: yields the rule's proposals for one program (a file, or the cells of a notebook).
+        None: the table of the family has them. Where the family has such a table, `check` is
+        called for `--to final` only.
+      moves: the table of its family, filled in by the registry.
       slug: the name of the rule's file, filled in by the registry.
       docstring: that of the rule's file, filled in by the registry.
+      family: the title of its family, filled in by the registry.
     """
 
     codes: Mapping[str, str]
     summary: str
     upstream: str
-    check: Callable[[Program], Iterable[Proposal]]
     examples: tuple[Example, ...]
+    check: Optional[Callable[[Program], Iterable[Proposal]]] = None
+    moves: Optional[Moves] = None
     slug: str = ""
     docstring: str = ""
+    family: str = ""
 
     @property
     def code(self) -> str:
         """The first code, by which rules are sorted."""
         return min(self.codes)
+
+    def proposals(self, program: Program) -> Iterator[Proposal]:
+        """What the rule proposes for one program: by its `check`, or by its family's table."""
+        to_shim = program.options.target is Target.SHIM
+        if self.moves is not None and (self.check is None or to_shim):
+            for code in self.codes:
+                yield from self.moves.check(program, code)
+        elif self.check is not None:
+            yield from self.check(program)

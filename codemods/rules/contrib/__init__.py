@@ -1,3 +1,6 @@
 """LS1: `tf.contrib.mixed_precision`."""
 
-__all__: "list[str]" = []
+__all__ = ["TITLE"]
+
+TITLE = "`tf.contrib.mixed_precision`"
+"""The heading of the family in the list of rules."""

@@ -3,90 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Optional
 
 import libcst as cst
 
-from ...model import Safety, Target
+from ...model import Target
+from ...resolve.legacy_symbols import Family
 from ...resolve.program import Program, Reference
-from ...resolve.tree import Edit, walk
-from ...rewrite.arguments import constant, matched, with_arguments
+from ...resolve.tree import walk
+from ...rewrite.arguments import constant, matched
 from ...rewrite.proposal import Group, Proposal
-from ...rewrite.rename import V1, move, references, shim_path
+from ...rewrite.rename import V1
+from ..moves import Move, Moves, Unsafe
 
-__all__ = ["EXPONENTIAL", "FIXED", "proposals"]
+__all__ = ["MOVES"]
 
-FIXED = ("loss_scale",)
-EXPONENTIAL = (
-    "init_loss_scale",
-    "incr_every_n_steps",
-    "decr_every_n_nan_or_inf",
-    "incr_ratio",
-    "decr_ratio",
-)
-_OPTIMIZER = ("opt", "loss_scale_manager")
+_V1 = f"{V1}.mixed_precision"
 _GROUP = Group("contrib")
-_SHIM_MESSAGE = (
-    "the shim's class does what TensorFlow 1.15's did; no class of TensorFlow 2 does: they do not "
-    "skip overflow steps at a fixed scale, and count overflows otherwise"
+
+
+class _ContribMoves(Moves):
+    """All contrib classes of a program go the same way: managers and optimizers fit together."""
+
+    def proposals(self, program: Program, reference: Reference) -> Iterator[Proposal]:
+        """The TensorFlow 2 class where every class here has one, else the shim's."""
+        if program.cached(_all_have_twins):
+            yield from self.to_final(program, reference, _GROUP)
+        else:
+            yield self.to_shim(reference, _GROUP)
+
+
+MOVES = _ContribMoves(
+    [
+        Move("LossScaleManager", None),
+        Move(
+            "FixedLossScaleManager",
+            Unsafe(
+                f"{_V1}.FixedLossScale",
+                {"loss_scale": "loss_scale_value"},
+                "FixedLossScale applies steps whose gradients overflow; the weights become NaN",
+            ),
+        ),
+        Move(
+            "ExponentialUpdateLossScaleManager",
+            Unsafe(
+                f"{_V1}.DynamicLossScale",
+                {
+                    "init_loss_scale": "initial_loss_scale",
+                    "incr_every_n_steps": "increment_period",
+                    "decr_every_n_nan_or_inf": None,
+                    "incr_ratio": "multiplier",
+                    "decr_ratio": None,
+                },
+                "DynamicLossScale has the same numbers; its variables have other names and dtypes "
+                "in checkpoints (current_loss_scale, good_steps as int64)",
+            ),
+        ),
+        Move(
+            "LossScaleOptimizer",
+            Unsafe(
+                f"{_V1}.MixedPrecisionLossScaleOptimizer",
+                {"opt": "opt", "loss_scale_manager": "loss_scale"},
+                "MixedPrecisionLossScaleOptimizer skips None gradients; its state has other names "
+                "in checkpoints",
+            ),
+        ),
+    ],
+    shim="it behaves as in TensorFlow 1.15, while the classes of TensorFlow 2 apply overflow steps "
+    "at a fixed scale and count overflows differently",
 )
-_UNSAFE_MESSAGES = {
-    "FixedLossScaleManager": (
-        "FixedLossScale does not skip a step whose gradients overflow: it applies them, and the "
-        "weights become NaN"
-    ),
-    "ExponentialUpdateLossScaleManager": (
-        "the same numbers, but the variables in checkpoints have other names and dtypes "
-        "(current_loss_scale, good_steps int64)"
-    ),
-    "LossScaleOptimizer": (
-        "MixedPrecisionLossScaleOptimizer skips None gradients, and the state in checkpoints has "
-        "other names"
-    ),
-}
 
 
-def proposals(program: Program, rule: str) -> Iterator[Proposal]:
-    """Moves every reference of `rule`; all contrib classes of a program go the same way."""
-    further = program.cached(_go_further)
-    for reference in references(program, rule):
-        if not further:
-            yield move(program, reference, shim_path(reference), _SHIM_MESSAGE, group=_GROUP)
-            continue
-        name, edit = _TWINS[reference.legacy.name]
-        proposal = move(
-            program,
-            reference,
-            f"{V1}.mixed_precision.{name}",
-            _UNSAFE_MESSAGES[reference.legacy.name],
-            Safety.UNSAFE,
-            group=_GROUP,
-        )
-        call = program.call_of(reference.node)
-        yield proposal._replace(edits=((call, edit),)) if call is not None else proposal
-
-
-def _go_further(program: Program) -> bool:
-    """Whether `--unsafe` was asked for and every contrib class here has a twin in TensorFlow 2."""
-    if program.options.target is Target.SHIM or not program.options.unsafe:
+def _all_have_twins(program: Program) -> bool:
+    """Whether `--unsafe` is on and every contrib class here has a similar TensorFlow 2 class."""
+    if not program.options.unsafe or program.options.target is Target.SHIM:
         return False
-    found = [reference for reference in program.references if reference.legacy.family == "contrib"]
-    if _reads_manager(program):
-        return False
-    return all(_has_twin(program, reference) for reference in found)
+    found = [one for one in program.references if one.legacy.family is Family.CONTRIB]
+    return not _reads_manager(program) and all(_has_twin(program, one) for one in found)
 
 
 def _has_twin(program: Program, reference: Reference) -> bool:
-    if isinstance(reference.node, cst.ImportAlias):
-        return reference.legacy.name in _TWINS
-    call = program.call_of(reference.node)
-    if call is None:
+    final = MOVES[reference.legacy.name].final
+    if not isinstance(final, Unsafe):
         return False
-    name = reference.legacy.name
-    if name == "ExponentialUpdateLossScaleManager":
-        return exact_multiplier(call) is not None
-    parameters = {"FixedLossScaleManager": FIXED, "LossScaleOptimizer": _OPTIMIZER}.get(name)
-    return parameters is not None and matched(call, parameters) is not None
+    if isinstance(reference.node, cst.ImportAlias):
+        return True
+    call = program.call_of(reference.node)
+    found = matched(call, tuple(final.renames)) if call is not None else None
+    if found is None:
+        return False
+    return reference.legacy.name != "ExponentialUpdateLossScaleManager" or _is_exact(found)
 
 
 def _reads_manager(program: Program) -> bool:
@@ -100,64 +105,17 @@ def _reads_manager(program: Program) -> bool:
     )
 
 
-def exact_multiplier(call: cst.Call) -> Optional[float]:
-    """The multiplier of the DynamicLossScale that does exactly what this manager does, if any."""
-    found = matched(call, EXPONENTIAL)
-    if found is None or not {"decr_every_n_nan_or_inf", "decr_ratio"} <= set(found):
-        return None
-    numbers = {}
-    for name in EXPONENTIAL[2:]:
-        value = constant(found[name].value) if name in found else (2.0,)
-        if value is None or not isinstance(value[0], (int, float)):
-            return None
-        numbers[name] = float(value[0])
-    increase, decrease = numbers["incr_ratio"], numbers["decr_ratio"]
-    if numbers["decr_every_n_nan_or_inf"] != 1 or increase <= 0 or decrease != 1 / increase:
-        return None
-    return increase
-
-
-def _renaming(names: dict[str, str]) -> Edit:
-    def edit(node: cst.CSTNode) -> object:
-        assert isinstance(node, cst.Call)
-        arguments = [
-            argument.with_changes(keyword=cst.Name(names[argument.keyword.value]))
-            if argument.keyword is not None and argument.keyword.value in names
-            else argument
-            for argument in node.args
-        ]
-        return node.with_changes(args=arguments)
-
-    return edit
-
-
-def _as_dynamic(node: cst.CSTNode) -> object:
-    assert isinstance(node, cst.Call)
-    found = matched(node, EXPONENTIAL)
-    assert found is not None
-    names = {"init_loss_scale": "initial_loss_scale", "incr_every_n_steps": "increment_period"}
-    names["incr_ratio"] = "multiplier"
-    arguments = []
-    for name, argument in found.items():
-        if name in ("decr_every_n_nan_or_inf", "decr_ratio"):
-            continue
-        by_keyword = argument.keyword is not None or name == "incr_ratio"
-        keyword = cst.Name(names[name]) if by_keyword else None
-        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-        arguments.append(
-            argument.with_changes(
-                keyword=keyword,
-                equal=argument.equal if argument.keyword is not None or not by_keyword else equal,
-            )
-        )
-    return with_arguments(node, arguments)
-
-
-_TWINS = {
-    "FixedLossScaleManager": ("FixedLossScale", _renaming({"loss_scale": "loss_scale_value"})),
-    "ExponentialUpdateLossScaleManager": ("DynamicLossScale", _as_dynamic),
-    "LossScaleOptimizer": (
-        "MixedPrecisionLossScaleOptimizer",
-        _renaming({"loss_scale_manager": "loss_scale"}),
-    ),
-}
+def _is_exact(arguments: dict[str, cst.Arg]) -> bool:
+    """Whether some DynamicLossScale has the numbers of the manager with these arguments."""
+    numbers = {"incr_ratio": 2.0}
+    for name in ("decr_every_n_nan_or_inf", "incr_ratio", "decr_ratio"):
+        if name in arguments:
+            value = constant(arguments[name].value)
+            if value is None or not isinstance(value[0], (int, float)):
+                return False
+            numbers[name] = float(value[0])
+    return (
+        numbers.get("decr_every_n_nan_or_inf") == 1
+        and numbers["incr_ratio"] > 0
+        and numbers.get("decr_ratio") == 1 / numbers["incr_ratio"]
+    )

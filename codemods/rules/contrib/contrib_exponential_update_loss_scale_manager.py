@@ -8,27 +8,15 @@ numbers are the same: `decr_every_n_nan_or_inf=1` and `decr_ratio` the inverse o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...model import Safety, Target
-from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
-from ._family import proposals
 
 __all__ = ["RULE"]
-
-
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the twin for every reference."""
-    yield from proposals(program, "LS102")
-
 
 RULE = Rule(
     codes={"LS102": "tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager"},
     summary="contrib ExponentialUpdateLossScaleManager to the shim",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
-    check=check,
     examples=(
         Example(
             "not from npu_bridge by name",

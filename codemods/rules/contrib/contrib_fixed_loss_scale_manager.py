@@ -8,27 +8,15 @@ weights become `-inf` at the first overflow. So the shim is the faithful answer,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...model import Safety, Target
-from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
-from ._family import proposals
 
 __all__ = ["RULE"]
-
-
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the twin for every reference."""
-    yield from proposals(program, "LS101")
-
 
 RULE = Rule(
     codes={"LS101": "tf.contrib.mixed_precision.FixedLossScaleManager"},
     summary="contrib FixedLossScaleManager to the shim",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
-    check=check,
     examples=(
         Example(
             "not from mindspore",

@@ -6,27 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...model import Safety
-from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
-from ._family import proposals
 
 __all__ = ["RULE"]
-
-
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the twin for every reference."""
-    yield from proposals(program, "LS104")
-
 
 RULE = Rule(
     codes={"LS104": "tf.contrib.mixed_precision.LossScaleManager"},
     summary="contrib LossScaleManager to the shim",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
-    check=check,
     examples=(
         Example(
             "not a module of that name",

@@ -8,27 +8,15 @@ has a near twin, it becomes `tf.compat.v1.mixed_precision.MixedPrecisionLossScal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...model import Safety, Target
-from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
-from ._family import proposals
 
 __all__ = ["RULE"]
-
-
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the twin for every reference."""
-    yield from proposals(program, "LS103")
-
 
 RULE = Rule(
     codes={"LS103": "tf.contrib.mixed_precision.LossScaleOptimizer"},
     summary="contrib LossScaleOptimizer to the shim",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
-    check=check,
     examples=(
         Example(
             "not a class of the program's own",

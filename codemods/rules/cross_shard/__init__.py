@@ -1,3 +1,6 @@
 """LS5: the cross-shard optimizer and sum."""
 
-__all__: "list[str]" = []
+__all__ = ["TITLE"]
+
+TITLE = "Cross-shard optimizer and sum"
+"""The heading of the family in the list of rules."""

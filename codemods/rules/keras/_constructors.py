@@ -1,7 +1,7 @@
 """How the Keras loss-scale optimizers of one program move: all of them the same way, or none.
 
 The plan is made once and read by several rules: the rule of the experimental class, of its state,
-of the loss scales that are passed to it (and vanish into its arguments), and of Keras 3.
+of the loss scales that are passed to it (and become its arguments), and of Keras 3.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 FINAL_CLASS = "the final class"
-"""The target of a wrap whose arguments are in sight; which class that is depends on the Keras."""
+"""The target of a call whose arguments are known; which class that is depends on the Keras."""
 _FROM_LOSS_SCALE = f"{SHIM}.keras.mixed_precision.from_loss_scale"
 _FINAL_ARGUMENTS = frozenset(["dynamic", "initial_scale", "dynamic_growth_steps"])
 
@@ -41,7 +41,7 @@ class ConstructorPlan(NamedTuple):
       message: what is done, or what a person must do.
       edits: the edits of arguments, and of statements that are no longer needed.
       removed: the loss scales that the edits take away.
-      arguments: the names of the final class's arguments that say the loss scale.
+      arguments: the names of the final class's arguments that set the loss scale.
     """
 
     target: str
@@ -56,7 +56,7 @@ def plan_constructors(program: Program) -> dict[cst.Call, ConstructorPlan]:
     if program.options.target is Target.SHIM:
         return {}
     found = {}
-    for reference in references(program, "LS301", "experimental"):
+    for reference in references(program, "LS301"):
         call = program.call_of(reference.node)
         if call is not None:
             found[call] = plan(program, call)
@@ -67,36 +67,36 @@ def plan(program: Program, call: cst.Call) -> ConstructorPlan:
     """What becomes of `call`, a constructor with the experimental class's arguments."""
     arguments = _matched(call)
     if arguments is None and _is_final_already(call):
-        return ConstructorPlan(FINAL_CLASS, "the arguments are the final class's already")
+        return ConstructorPlan(FINAL_CLASS, "the arguments are already those of the final class")
     if arguments is None and _mixes(call):
         return ConstructorPlan(
-            "", "it has arguments of both classes, which neither takes: mend it first"
+            "", "has arguments of both classes, which neither accepts: fix the call first"
         )
     if arguments is None:
-        return _at_run_time(call, "the arguments are not in sight")
+        return _at_run_time(call, "the arguments cannot be determined statically")
     inner, scale = arguments
     if inner is None or scale is None:
-        return ConstructorPlan(
-            "", "it is called without an optimizer or without a loss scale: mend it first"
-        )
+        return ConstructorPlan("", "the optimizer or the loss scale is missing: fix the call first")
     problem = manual_reason(program, scale.value)
     if problem:
         return ConstructorPlan("", problem)
     converted = to_final_arguments(program, call, scale.value)
     if converted is None:
-        return _at_run_time(call, "which loss scale this is shows at run time only")
+        return _at_run_time(call, "the loss scale cannot be determined statically")
     new = _rewritten(call, inner, scale, converted)
     if loses_comments(call, new):
-        return _at_run_time(call, "a comment among the arguments stays in place")
+        return _at_run_time(call, "the arguments contain a comment")
 
     def edit(node: cst.CSTNode) -> object:
         assert isinstance(node, cst.Call)
         return new.with_changes(func=node.func, args=_merged(call, node, new))
 
-    words = ", ".join(name for name, _ in converted.arguments) or "no argument (dynamic)"
+    names = " and ".join(f"`{name}=`" for name, _ in converted.arguments)
     return ConstructorPlan(
         FINAL_CLASS,
-        f"the loss scale is said by {words}",
+        f"the loss scale is now set with {names}"
+        if names
+        else "dynamic scaling is the default; no argument needed",
         ((call, edit), *converted.edits),
         converted.removed,
         tuple(name for name, _ in converted.arguments),
@@ -125,7 +125,7 @@ def _at_run_time(call: cst.Call, why: str) -> ConstructorPlan:
         )
 
     return ConstructorPlan(
-        _FROM_LOSS_SCALE, f"{why}: from_loss_scale makes the final class", ((call, edit),)
+        _FROM_LOSS_SCALE, f"{why}; from_loss_scale decides at run time", ((call, edit),)
     )
 
 
@@ -162,7 +162,7 @@ def _matched(call: cst.Call) -> Optional[tuple[Optional[cst.Arg], Optional[cst.A
 
 
 def _is_final_already(call: cst.Call) -> bool:
-    """Whether the experimental class is called with the final class's arguments: a bug found."""
+    """Whether the experimental class is called with the final class's arguments (a bug)."""
     names = {argument.keyword.value for argument in call.args[1:] if argument.keyword is not None}
     if call.args[0].star:
         return False
@@ -170,7 +170,7 @@ def _is_final_already(call: cst.Call) -> bool:
 
 
 def _mixes(call: cst.Call) -> bool:
-    """Whether both classes' arguments are given, which neither takes."""
+    """Whether arguments of both classes are given, which neither accepts."""
     names = {argument.keyword.value for argument in call.args if argument.keyword is not None}
     return "loss_scale" in names and bool(names & _FINAL_ARGUMENTS)
 

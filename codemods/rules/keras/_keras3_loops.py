@@ -22,7 +22,7 @@ from ._constructors import FINAL_CLASS, ConstructorPlan, has_loss_scale, plan, p
 __all__ = ["INSTALLED", "Loops", "final_class", "final_outcome", "plain_loops"]
 
 INSTALLED = (
-    "Keras 3's own class has no floor or ceiling for the scale, tests the first replica's "
+    "Keras 3's own class has no floor or ceiling for the scale, checks the first replica's "
     "gradients only, and does not advance iterations on a skipped step"
 )
 _LOOP_METHODS = ("get_scaled_loss", "get_unscaled_gradients")
@@ -57,11 +57,7 @@ def plain_loops(program: Program) -> Optional[Loops]:
         return None
     if any(_is_keyword(program, "dynamic") or program.attributes(name) for name in _STATE):
         return None
-    if not any(
-        reference.legacy.name == "LossScaleOptimizer"
-        and reference.legacy.family in ("experimental", "final")
-        for reference in program.references
-    ):
+    if not any(one.legacy.is_keras_optimizer for one in program.references):
         return None
     if any(string.evaluated_value in _LOOP_METHODS for string in program.scopes.strings):
         return None  # `hasattr(opt, "get_scaled_loss")`
@@ -85,7 +81,7 @@ def plain_loops(program: Program) -> Optional[Loops]:
 
 def _repairs(program: Program) -> list[ConstructorPlan]:
     """What becomes of final classes that are called with the experimental class's arguments."""
-    calls = [program.call_of(reference.node) for reference in references(program, "LS401", "final")]
+    calls = [program.call_of(reference.node) for reference in references(program, "LS401")]
     return [plan(program, call) for call in calls if call is not None and has_loss_scale(call)]
 
 

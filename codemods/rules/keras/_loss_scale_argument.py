@@ -1,7 +1,7 @@
-"""What a loss-scale argument says, put as the arguments of the final Keras class.
+"""Translates a loss-scale argument into arguments of the final Keras class.
 
-Where the source shows all of it, the loss scale vanishes into those arguments; where it cannot be
-said at all, a person must decide; otherwise it is left to `from_loss_scale` at run time.
+A loss scale that the source shows in full becomes such arguments. One that the final class cannot
+express is left to a person, and any other to `from_loss_scale` at run time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ _FINAL_NAMES = {"initial_loss_scale": "initial_scale", "increment_period": "dyna
 
 
 class FinalArguments(NamedTuple):
-    """The arguments that say to the final class what a loss scale said."""
+    """The arguments of the final class that replace a loss scale.
+
+    Attributes:
+      arguments: names and values, in order.
+      removed: the loss scales that the edits take away.
+      edits: the edits of statements that are no longer needed.
+    """
 
     arguments: tuple[tuple[str, cst.BaseExpression], ...]
     removed: tuple[Reference, ...] = ()
@@ -35,7 +41,7 @@ def manual_reason(program: Program, scale: cst.BaseExpression) -> str:
     """Why a person must decide about this loss scale; empty where the rules can."""
     value = constant(scale)
     if value == (None,):
-        return "a loss scale of None was an error in every version: decide what was meant"
+        return "a loss scale of None is an error in every version: decide what was meant"
     for node in walk(scale):
         if (
             isinstance(node, cst.Attribute)
@@ -43,7 +49,7 @@ def manual_reason(program: Program, scale: cst.BaseExpression) -> str:
             and _is_policy(program, node.value)
         ):
             return (
-                "a policy no longer carries a loss scale: pass the values to "
+                "policies no longer have a loss scale: write "
                 "LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...) here"
             )
     call = _loss_scale_call(program, scale)
@@ -53,13 +59,13 @@ def manual_reason(program: Program, scale: cst.BaseExpression) -> str:
         calls = [_loss_scale_call(program, binding.value) for binding in bound]
         if any(calls) and len(_other_uses(program, bound[0])) > 1:
             return (
-                f"the loss scale `{name}` is used elsewhere too, and the final class keeps a state "
-                "of its own: read optimizer.loss_scale instead, then drop the object"
+                f"the loss scale `{name}` is also used elsewhere, but the final class has its own "
+                "state: use optimizer.loss_scale there, then migrate again"
             )
         if any(calls) and _is_shared(program, scale, bound[0]):
             return (
-                f"the loss scale `{name}` is shared by every optimizer that is made here, and each "
-                "of the final class has a state of its own: decide whether that will do"
+                f"the loss scale `{name}` is shared by several optimizers, but each final one "
+                "has its own state: decide whether that will do"
             )
         if len(bound) == 1:
             call = calls[0]
@@ -67,8 +73,8 @@ def manual_reason(program: Program, scale: cst.BaseExpression) -> str:
         values = reaching_values_of_attribute(program, scale) or []
         if any(_loss_scale_call(program, one) for one in values) and _reads(program, scale) > 1:
             return (
-                f"`{program.code(scale)}` is used elsewhere too, and the final class keeps a state "
-                "of its own: read optimizer.loss_scale instead, then drop the object"
+                f"`{program.code(scale)}` is also used elsewhere, but the final class has its own "
+                "state: use optimizer.loss_scale there, then migrate again"
             )
     if call is not None and _has_other_multiplier(program, call):
         return "the final class only doubles and halves: decide whether multiplier=2 will do"
@@ -91,7 +97,7 @@ def _has_other_multiplier(program: Program, call: cst.Call) -> bool:
 def to_final_arguments(
     program: Program, call: cst.Call, scale: cst.BaseExpression
 ) -> Optional[FinalArguments]:
-    """What `scale`, an argument of `call`, says; None where that shows at run time only."""
+    """The arguments that replace `scale` in `call`; None where only a run can tell."""
     value = constant(scale)
     if value is not None:
         return _of_constant(value[0], scale)
@@ -181,15 +187,15 @@ def _bindings(program: Program, name: cst.Name) -> list[Binding]:
 
 
 def _other_uses(program: Program, binding: Binding) -> list[cst.Name]:
-    """The reads of a variable that do more than ask whether it is there."""
+    """The reads of a variable that do more than test whether it has a value."""
     return [
         name
         for name in loads_of(program, binding.scope, binding.name)
-        if not _only_asks(program, name)
+        if not _only_tests(program, name)
     ]
 
 
-def _only_asks(program: Program, name: cst.Name) -> bool:
+def _only_tests(program: Program, name: cst.Name) -> bool:
     parent = program.parents.get(name)
     if isinstance(parent, (cst.If, cst.IfExp, cst.While)):
         return parent.test is name
@@ -248,7 +254,7 @@ def _is_policy(program: Program, node: cst.CSTNode) -> bool:
     if not isinstance(node, cst.Call):
         return False
     reference = program.by_node.get(node.func)
-    return reference is not None and reference.legacy.rule in ("LS602", "LS603", "LS604")
+    return reference is not None and reference.legacy.returns_policy
 
 
 def _movable(program: Program, made: cst.Call, binding: Binding, call: cst.Call) -> bool:

@@ -29,8 +29,7 @@ def is_loss_scale_class(program: Program, node: cst.CSTNode) -> bool:
     """Whether `node` means a Keras loss-scale optimizer class, TensorFlow's or the shim's."""
     reference = program.by_node.get(node)
     if reference is not None:
-        legacy = reference.legacy
-        return legacy.name == "LossScaleOptimizer" and legacy.family in ("experimental", "final")
+        return reference.legacy.is_keras_optimizer
     root: cst.CSTNode = node
     while isinstance(root, cst.Attribute):
         root = root.value

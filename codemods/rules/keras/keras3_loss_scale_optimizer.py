@@ -17,7 +17,8 @@ import libcst as cst
 from ...model import Safety
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import move, references
+from ...rewrite.rename import references
+from ..findings import safe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
 from ._keras3_loops import final_class, plain_loops
@@ -25,8 +26,8 @@ from ._keras3_loops import final_class, plain_loops
 __all__ = ["RULE"]
 
 _MESSAGE = (
-    "Keras 3's class of this name has neither the methods nor the numbers of Keras 2's; "
-    "the shim's class keeps both"
+    "the shim's class keeps the methods and numbers of Keras 2; the class of this name in Keras 3 "
+    "does not"
 )
 
 
@@ -36,9 +37,10 @@ def check(program: Program) -> Iterator[Proposal]:
         return
     if program.cached(plain_loops) is not None:
         return  # the installed class stays; the loops change
-    for reference in references(program, "LS401", "final"):
+    for reference in references(program, "LS401"):
         if reference.legacy.root != "tf_keras" and not _repaired_elsewhere(program, reference):
-            yield move(program, reference, final_class(program), _MESSAGE, group=KERAS_OPTIMIZERS)
+            path = final_class(program)
+            yield safe(reference, _MESSAGE, path=path, group=KERAS_OPTIMIZERS)
 
 
 def _repaired_elsewhere(program: Program, reference: Reference) -> bool:

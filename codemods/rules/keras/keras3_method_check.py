@@ -16,6 +16,7 @@ from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import SHIM
+from ..findings import report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -23,9 +24,8 @@ __all__ = ["RULE"]
 _METHODS = ("get_scaled_loss", "get_unscaled_gradients")
 _TESTS = ("hasattr", "getattr")
 _MESSAGE = (
-    "on Keras 3's own class this method is missing, and gradients are divided by the scale though "
-    "nothing scaled the loss: make sure that the optimizer is of tf_lossscale's class, and test "
-    "with isinstance"
+    "Keras 3's own class lacks this method: the loss stays unscaled, but gradients are divided by "
+    "the scale; use tf_lossscale's class, and test with isinstance"
 )
 
 
@@ -44,13 +44,8 @@ def check(program: Program) -> Iterator[Proposal]:
         if not isinstance(call, cst.Call) or program.code(call.func) not in _TESTS:
             continue
         if string.evaluated_value in _METHODS and argument in call.args[1:2]:
-            yield Proposal(
-                node=call,
-                code="LS404",
-                symbol=f"LossScaleOptimizer.{string.evaluated_value}",
-                outcome=Safety.MANUAL,
-                message=_MESSAGE,
-            )
+            symbol = f"LossScaleOptimizer.{string.evaluated_value}"
+            yield report(call, "LS404", symbol, _MESSAGE)
 
 
 RULE = Rule(

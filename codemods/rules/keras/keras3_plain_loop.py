@@ -30,7 +30,7 @@ def check(program: Program) -> Iterator[Proposal]:
             code="LS402",
             symbol=f"LossScaleOptimizer.{attribute.attr.value}",
             outcome=Safety.UNSAFE,
-            message=f"Keras 3 scales with scale_loss and unscales when it applies; {INSTALLED}",
+            message=f"Keras 3 scales with scale_loss and unscales in apply_gradients; {INSTALLED}",
             edits=edits,
             group=KERAS_OPTIMIZERS,
         )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
+from ..findings import report
 from ..rule import Example, Rule
 from ._optimizer_type import is_keras_optimizer
 
@@ -20,9 +21,8 @@ __all__ = ["RULE"]
 
 _SCALING = ("get_scaled_loss", "get_unscaled_gradients", "scale_loss")
 _MESSAGE = (
-    "nothing here scales these gradients, and Keras 3 divides what it applies by the scale: scale "
-    "the loss (get_scaled_loss, then get_unscaled_gradients), or apply them with "
-    "optimizer.inner_optimizer"
+    "these gradients are not scaled, but Keras 3 divides them by the scale: scale the loss "
+    "(get_scaled_loss, then get_unscaled_gradients), or use optimizer.inner_optimizer"
 )
 
 
@@ -36,13 +36,7 @@ def check(program: Program) -> Iterator[Proposal]:
     for attribute in program.attributes("apply_gradients"):
         call = program.call_of(attribute)
         if call is not None and is_keras_optimizer(program, attribute.value):
-            yield Proposal(
-                node=call,
-                code="LS403",
-                symbol="LossScaleOptimizer.apply_gradients",
-                outcome=Safety.MANUAL,
-                message=_MESSAGE,
-            )
+            yield report(call, "LS403", "LossScaleOptimizer.apply_gradients", _MESSAGE)
 
 
 RULE = Rule(

@@ -18,75 +18,86 @@ from ...model import Safety, Target
 from ...resolve.escapes import escapes
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import move, references, shim_path
+from ...rewrite.rename import references, shim_path
+from ..findings import manual, report, safe, unsafe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
-from ._constructors import FINAL_CLASS, loss_scale_of, plan_constructors
+from ._constructors import FINAL_CLASS, ConstructorPlan, loss_scale_of, plan_constructors
 from ._keras3_loops import INSTALLED, final_class, final_outcome
 from ._loss_scale_argument import has_other_multiplier
 
 __all__ = ["RULE"]
 
 KERAS_2 = 2
-_SHIM = "the shim's class does what TensorFlow 2.8's did"
-_TOGETHER = "moves together with the constructors: the final class is no experimental one"
+_SHIM = "the shim's class behaves as in TensorFlow 2.8"
+_TOGETHER = "rewritten with the constructor so that isinstance checks still match"
 _SUBCLASS = (
-    "a subclass of the experimental class: its constructor and private attributes differ from the "
-    "final class's; port it by hand, or use --to shim"
+    "the constructor and private attributes of the final class differ: port this subclass by "
+    "hand, or use --to shim"
 )
 _STORED = (
-    "the class is stored under a name that is called elsewhere, where its arguments are not "
-    "followed: call it by its own name, then migrate again"
+    "the class is stored under a name that is called elsewhere: call the class by its own name, "
+    "then migrate again"
 )
-_HANDED_ON = (
-    "the class is handed on, and its arguments are given elsewhere: write the constructor call "
-    "out, then migrate again"
+_ESCAPES = (
+    "the class is passed on, and its arguments are given elsewhere: write the constructor call "
+    "here, then migrate again"
 )
 _MULTIPLIER = (
-    "the class only doubles and halves since TensorFlow 2.4, and so does the shim's, which refuses "
-    "another multiplier: decide whether 2 will do"
+    "the class only doubles and halves since TensorFlow 2.4, as does the shim's: decide whether "
+    "multiplier=2 will do"
 )
-_OF_THE_CLASS = (
-    "from TensorFlow 2.9 on the final class only chooses among others and has no from_config: use "
+_FROM_CONFIG = (
+    "the final class has no from_config from TensorFlow 2.9 on: use "
     "tf.keras.optimizers.deserialize, or --to shim"
 )
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the final class for every reference, or says why all must stay."""
-    if program.options.target is Target.SHIM:
-        for reference in references(program, "LS301", "experimental"):
-            yield move(program, reference, shim_path(reference), _SHIM)
-            yield from _refused_at_run_time(program, reference)
-        return
-    wraps = program.cached(plan_constructors)
-    outcome = final_outcome(program)
-    for reference in references(program, "LS301", "experimental"):
+    for reference in references(program, "LS301"):
         call = program.call_of(reference.node)
-        if call is not None:
-            wrap = wraps[call]
-            if not wrap.target:
-                yield _manual(reference, wrap.message)
-                continue
-            target, message = wrap.target, wrap.message
-            if target == FINAL_CLASS:
-                target = final_class(program)
-            if outcome is Safety.UNSAFE:
-                message = f"{message}; {INSTALLED}"
-            proposal = move(program, reference, target, message, outcome, KERAS_OPTIMIZERS)
-            yield proposal._replace(edits=wrap.edits, removed=wrap.removed)
-        elif _is_base(program, reference.node):
-            yield _manual(reference, _SUBCLASS)
-        elif escapes(program, reference.node):
-            yield _manual(reference, _HANDED_ON)
-        elif _is_called_elsewhere(program, reference):
-            yield _manual(reference, _STORED)
-        elif _is_asked_for_from_config(program, reference) and program.options.keras == KERAS_2:
-            yield _manual(reference, _OF_THE_CLASS)
+        if program.options.target is Target.SHIM:
+            yield safe(reference, _SHIM, path=shim_path(reference))
+            yield from _refused_at_run_time(program, reference)
+        elif call is not None:
+            yield _constructed(program, reference, program.cached(plan_constructors)[call])
         else:
-            yield move(
-                program, reference, final_class(program), _TOGETHER, outcome, KERAS_OPTIMIZERS
-            )
+            guidance = _must_stay(program, reference)
+            if guidance:
+                yield manual(reference, guidance, group=KERAS_OPTIMIZERS)
+            else:
+                yield _moved(program, reference, final_class(program), _TOGETHER)
+
+
+def _moved(program: Program, reference: Reference, path: str, message: str) -> Proposal:
+    if final_outcome(program) is Safety.UNSAFE:
+        return unsafe(reference, message, path=path, group=KERAS_OPTIMIZERS)
+    return safe(reference, message, path=path, group=KERAS_OPTIMIZERS)
+
+
+def _constructed(program: Program, reference: Reference, wrap: ConstructorPlan) -> Proposal:
+    if not wrap.target:
+        return manual(reference, wrap.message, group=KERAS_OPTIMIZERS)
+    path = final_class(program) if wrap.target == FINAL_CLASS else wrap.target
+    message = wrap.message
+    if final_outcome(program) is Safety.UNSAFE:
+        message = f"{message}; {INSTALLED}"
+    moved = _moved(program, reference, path, message)
+    return moved._replace(edits=wrap.edits, removed=wrap.removed)
+
+
+def _must_stay(program: Program, reference: Reference) -> str:
+    """Why a reference that is not called must stay; empty where it need not."""
+    if _is_base(program, reference.node):
+        return _SUBCLASS
+    if escapes(program, reference.node):
+        return _ESCAPES
+    if _is_called_elsewhere(program, reference):
+        return _STORED
+    if _reads_from_config(program, reference) and program.options.keras == KERAS_2:
+        return _FROM_CONFIG
+    return ""
 
 
 def _refused_at_run_time(program: Program, reference: Reference) -> Iterator[Proposal]:
@@ -94,19 +105,7 @@ def _refused_at_run_time(program: Program, reference: Reference) -> Iterator[Pro
     call = program.call_of(reference.node)
     scale = loss_scale_of(call) if call is not None else None
     if scale is not None and has_other_multiplier(program, scale):
-        yield _manual(reference, _MULTIPLIER)._replace(node=scale, group=None, blocks=False)
-
-
-def _manual(reference: Reference, message: str) -> Proposal:
-    return Proposal(
-        node=reference.node,
-        code="LS301",
-        symbol=reference.legacy.name,
-        outcome=Safety.MANUAL,
-        message=message,
-        group=KERAS_OPTIMIZERS,
-        blocks=True,
-    )
+        yield report(scale, "LS301", reference.legacy.name, _MULTIPLIER)
 
 
 def _is_base(program: Program, node: cst.CSTNode) -> bool:
@@ -135,7 +134,7 @@ def _is_called_elsewhere(program: Program, reference: Reference) -> bool:
     return False
 
 
-def _is_asked_for_from_config(program: Program, reference: Reference) -> bool:
+def _reads_from_config(program: Program, reference: Reference) -> bool:
     parent = program.parents.get(reference.node)
     return isinstance(parent, cst.Attribute) and parent.attr.value == "from_config"
 
@@ -208,7 +207,7 @@ RULE = Rule(
             """,
             None,
             Safety.MANUAL,
-            message_contains="used elsewhere",
+            message_contains="also used elsewhere",
         ),
         Example(
             "left where it is subclassed",
@@ -250,7 +249,7 @@ RULE = Rule(
             """,
             None,
             Safety.MANUAL,
-            message_contains="handed on",
+            message_contains="passed on",
         ),
         Example(
             "left where a table of classes holds it",
@@ -262,7 +261,7 @@ RULE = Rule(
             """,
             None,
             Safety.MANUAL,
-            message_contains="handed on",
+            message_contains="passed on",
         ),
         Example(
             "left where the loss scale is None",
@@ -295,7 +294,7 @@ RULE = Rule(
             """,
             None,
             Safety.MANUAL,
-            message_contains="handed on",
+            message_contains="passed on",
         ),
         Example(
             "a loop over callables",
@@ -307,7 +306,7 @@ RULE = Rule(
             """,
             None,
             Safety.MANUAL,
-            message_contains="handed on",
+            message_contains="passed on",
         ),
         Example(
             "one loss scale for every optimizer of a loop",

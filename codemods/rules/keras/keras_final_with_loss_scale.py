@@ -11,44 +11,44 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Safety, Target
-from ...resolve.program import Program
+from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import is_at, move, references
+from ...rewrite.rename import is_at, references
+from ..findings import manual, safe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
-from ._constructors import FINAL_CLASS, has_loss_scale, plan
+from ._constructors import FINAL_CLASS, ConstructorPlan, has_loss_scale, plan
 from ._keras3_loops import final_class
 
 __all__ = ["RULE"]
 
-_BUG = "a bug found: the final class takes no loss_scale, in any TensorFlow"
+_BUG = "the final class never took loss_scale, in any TensorFlow"
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the final class's own arguments."""
-    for reference in references(program, "LS401", "final"):
+    for reference in references(program, "LS401"):
         call = program.call_of(reference.node)
-        if call is None or not has_loss_scale(call):
-            continue
-        wrap = plan(program, call)
-        if not wrap.target:
-            yield Proposal(
-                node=reference.node,
-                code="LS304",
-                symbol="LossScaleOptimizer",
-                outcome=Safety.MANUAL,
-                message=f"{_BUG}; {wrap.message}",
-                group=KERAS_OPTIMIZERS,
-            )
-            continue
-        shim = program.options.target is Target.SHIM and program.options.keras == 2
-        target = final_class(program) if wrap.target == FINAL_CLASS else wrap.target
-        proposal = move(
-            program, reference, target, f"{_BUG}: {wrap.message}", group=KERAS_OPTIMIZERS
-        )
-        if is_at(program, reference, target) or (shim and "from_loss_scale" not in target):
-            proposal = proposal._replace(moves=())
-        yield proposal._replace(code="LS304", edits=wrap.edits, removed=wrap.removed)
+        if call is not None and has_loss_scale(call):
+            yield _repaired(program, reference, plan(program, call))._replace(code="LS304")
+
+
+def _repaired(program: Program, reference: Reference, wrap: ConstructorPlan) -> Proposal:
+    message = f"{_BUG}; {wrap.message}"
+    if not wrap.target:
+        return manual(reference, message, group=KERAS_OPTIMIZERS)._replace(blocks=False)
+    target = final_class(program) if wrap.target == FINAL_CLASS else wrap.target
+    stays = program.options.target is Target.SHIM and program.options.keras == 2
+    if is_at(program, reference, target) or (stays and wrap.target == FINAL_CLASS):
+        target = ""
+    return safe(
+        reference,
+        message,
+        path=target,
+        edits=wrap.edits,
+        removed=wrap.removed,
+        group=KERAS_OPTIMIZERS,
+    )
 
 
 RULE = Rule(
@@ -86,7 +86,7 @@ RULE = Rule(
             opt = mixed_precision.LossScaleOptimizer(opt)
             """,
             Safety.SAFE,
-            message_contains="a bug found",
+            message_contains="never took loss_scale",
         ),
         Example(
             "a number",

@@ -31,7 +31,7 @@ def check(program: Program) -> Iterator[Proposal]:
                 code="LS303",
                 symbol="LossScaleOptimizer._optimizer",
                 outcome=Safety.SAFE,
-                message="the wrapped optimizer is public since TensorFlow 2.4",
+                message="use inner_optimizer, which is public since TensorFlow 2.4",
                 edits=((attribute, _public),),
                 group=None if program.options.target is Target.SHIM else KERAS_OPTIMIZERS,
             )

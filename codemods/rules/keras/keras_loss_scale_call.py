@@ -16,6 +16,7 @@ from ...resolve.program import Program
 from ...resolve.reaching_values import reaching_definition
 from ...rewrite.comments import keeping_comments
 from ...rewrite.proposal import Proposal
+from ..findings import report
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
 from ._optimizer_type import is_keras_optimizer
@@ -23,8 +24,8 @@ from ._optimizer_type import is_keras_optimizer
 __all__ = ["RULE"]
 
 _PERHAPS = (
-    "where this is a Keras loss-scale optimizer, its loss scale is read since TensorFlow 2.4 "
-    "(optimizer.loss_scale), and calling it is a TypeError"
+    "if this is a Keras loss-scale optimizer, drop the parentheses: loss_scale is a property since "
+    "TensorFlow 2.4, and calling it raises a TypeError"
 )
 
 
@@ -36,20 +37,14 @@ def check(program: Program) -> Iterator[Proposal]:
             continue
         if not is_keras_optimizer(program, attribute.value):
             if _may_be_one(program, attribute.value):
-                yield Proposal(
-                    node=call,
-                    code="LS302",
-                    symbol="LossScaleOptimizer.loss_scale",
-                    outcome=Safety.MANUAL,
-                    message=_PERHAPS,
-                )
+                yield report(call, "LS302", "LossScaleOptimizer.loss_scale", _PERHAPS)
             continue
         yield Proposal(
             node=call,
             code="LS302",
             symbol="LossScaleOptimizer.loss_scale",
             outcome=Safety.SAFE,
-            message="since TensorFlow 2.4 the loss scale is read, not called",
+            message="loss_scale is a property since TensorFlow 2.4; parentheses dropped",
             edits=((call, _uncalled),),
             group=None if program.options.target is Target.SHIM else KERAS_OPTIMIZERS,
         )
@@ -57,10 +52,7 @@ def check(program: Program) -> Iterator[Proposal]:
 
 def _may_be_one(program: Program, node: cst.BaseExpression) -> bool:
     """Whether `node` can be an optimizer of this program, as far as can be seen."""
-    if not any(
-        reference.legacy.name == "LossScaleOptimizer" and reference.legacy.family == "experimental"
-        for reference in program.references
-    ):
+    if not any(one.legacy.is_experimental_optimizer for one in program.references):
         return False
     if not isinstance(node, cst.Name):
         return isinstance(node, cst.Attribute)

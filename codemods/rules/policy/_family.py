@@ -11,26 +11,31 @@ from ...model import Target
 from ...resolve.program import Program, Reference
 from ...resolve.reaching_values import reaching_definition
 from ...rewrite.proposal import Group, Proposal
-from ...rewrite.rename import FINAL, move, references, shim_path
+from ...rewrite.rename import FINAL
+from ..moves import Move, Moves, Safe
 
-__all__ = [
-    "NEVER_EXISTED",
-    "SHIM_MESSAGE",
-    "final_path",
-    "group_of",
-    "proposals",
-    "reads_of_loss_scale",
-]
-
-SHIM_MESSAGE = "the shim's policy API does what TensorFlow 2.8's did"
-NEVER_EXISTED = "a bug found: the path it had exists in no TensorFlow; "
-_NAMES = {"set_policy": "set_global_policy"}
+__all__ = ["MOVES", "group_of", "reads_of_loss_scale"]
 
 
-def final_path(reference: Reference) -> str:
-    """The final API's twin of a policy symbol."""
-    name = reference.legacy.name
-    return f"{FINAL}.{_NAMES.get(name, name)}"
+class _PolicyMoves(Moves):
+    """The functions and classes of one program pass policies to each other."""
+
+    def proposals(self, program: Program, reference: Reference) -> Iterator[Proposal]:
+        """The final symbol, or the shim's."""
+        if program.options.target is Target.SHIM:
+            yield self.to_shim(reference)
+        else:
+            yield from self.to_final(program, reference, group_of(program, reference))
+
+
+MOVES = _PolicyMoves(
+    [
+        Move("set_policy", Safe(f"{FINAL}.set_global_policy", "the same function, renamed")),
+        Move("global_policy", Safe(f"{FINAL}.global_policy", "the same function")),
+        Move("Policy", Safe(f"{FINAL}.Policy", "the same policy")),
+    ],
+    shim="it behaves as in TensorFlow 2.8",
+)
 
 
 def reads_of_loss_scale(program: Program) -> dict[cst.CSTNode, Reference]:
@@ -52,7 +57,7 @@ def _maker(program: Program, node: cst.CSTNode) -> Optional[Reference]:
     if not isinstance(node, cst.Call):
         return None
     reference = program.by_node.get(node.func)
-    if reference is None or reference.legacy.rule not in ("LS602", "LS603", "LS604"):
+    if reference is None or not reference.legacy.returns_policy:
         return None
     return reference
 
@@ -65,15 +70,4 @@ def group_of(program: Program, reference: Reference) -> Group:
     """
     legacy = reference.legacy
     is_read = program.cached(reads_of_loss_scale)
-    return Group(f"{legacy.family}.{'policies' if is_read else legacy.name}")
-
-
-def proposals(program: Program, rule: str, message: str) -> Iterator[Proposal]:
-    """Moves every reference of `rule`."""
-    for reference in references(program, rule, "experimental"):
-        bug = NEVER_EXISTED if reference.legacy.never_existed else ""
-        if program.options.target is Target.SHIM:
-            yield move(program, reference, shim_path(reference), bug + SHIM_MESSAGE)
-        else:
-            group = group_of(program, reference)
-            yield move(program, reference, final_path(reference), bug + message, group=group)
+    return Group(f"{legacy.family.value}.{'policies' if is_read else legacy.name}")

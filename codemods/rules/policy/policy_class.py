@@ -9,6 +9,7 @@ which meant no scaling, would now *add* it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Optional
 
 import libcst as cst
 
@@ -16,74 +17,61 @@ from ...model import Safety, Target
 from ...resolve.program import Program, Reference
 from ...rewrite.arguments import constant, loses_comments, matched, with_arguments
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import move, references, shim_path
+from ...rewrite.rename import references
+from ..findings import manual
 from ..rule import Example, Rule
-from ._family import SHIM_MESSAGE, final_path, group_of
+from ._family import MOVES, group_of
 
 __all__ = ["RULE"]
 
-_SAME = "the same policy under its final name"
-_DROPPED = "loss_scale='dynamic' is what compile does under mixed_float16 anyway"
+_DROPPED = "loss_scale='dynamic' is the default of compile under mixed_float16; argument dropped"
 _OTHER = (
-    "a policy no longer carries a loss scale: wrap the optimizer where it is made, "
-    "LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...), then drop the argument here; "
-    "compile now scales dynamically under mixed_float16 whatever stood here (None too)"
+    "policies no longer have a loss scale: wrap the optimizer in "
+    "LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...), then drop the argument; "
+    "compile now scales dynamically under mixed_float16, even for None"
 )
-_SUBCLASS = "a subclass of the experimental policy: its constructor differs; port it by hand"
+_SUBCLASS = "the constructor of the final Policy differs: port this subclass by hand"
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the final class; policies with a loss scale hold all of them back."""
-    for reference in references(program, "LS602", "experimental"):
-        if program.options.target is Target.SHIM:
-            yield move(program, reference, shim_path(reference), SHIM_MESSAGE)
-            continue
+    for reference in references(program, "LS602"):
         call = program.call_of(reference.node)
         if call is not None:
-            yield _constructed(program, reference, call)
+            yield from _constructed(program, reference, call)
         elif _is_base(program, reference.node):
-            yield _manual(program, reference, _SUBCLASS)
+            yield manual(reference, _SUBCLASS, group=group_of(program, reference))
         else:
-            yield _moved(program, reference, _SAME)
+            yield from MOVES.proposals(program, reference)
 
 
-def _constructed(program: Program, reference: Reference, call: cst.Call) -> Proposal:
+def _constructed(program: Program, reference: Reference, call: cst.Call) -> Iterator[Proposal]:
     found = matched(call, ("name", "loss_scale"))
-    if found is None:
-        return _manual(program, reference, _OTHER)
-    if "loss_scale" not in found:
-        return _moved(program, reference, _SAME)
-    scale = constant(found["loss_scale"].value)
-    name = constant(found["name"].value) if "name" in found else None
-    dropped = with_arguments(
-        call, [argument for argument in call.args if argument is not found["loss_scale"]]
-    )
-    same = scale == ("auto",) or (scale == ("dynamic",) and name == ("mixed_float16",))
-    if not same or loses_comments(call, dropped):
-        return _manual(program, reference, _OTHER)
+    if found is not None and "loss_scale" not in found:
+        yield from MOVES.proposals(program, reference)
+        return
+    dropped = _without_loss_scale(call, found) if found is not None else None
+    if dropped is None:
+        yield manual(reference, _OTHER, group=group_of(program, reference))
+        return
 
     def edit(node: cst.CSTNode) -> object:
         assert isinstance(node, cst.Call)
         return dropped.with_changes(func=node.func)
 
-    return _moved(program, reference, _DROPPED)._replace(edits=((call, edit),))
+    for proposal in MOVES.proposals(program, reference):
+        yield proposal._replace(message=_DROPPED, edits=((call, edit),))
 
 
-def _moved(program: Program, reference: Reference, message: str) -> Proposal:
-    group = group_of(program, reference)
-    return move(program, reference, final_path(reference), message, group=group)
-
-
-def _manual(program: Program, reference: Reference, message: str) -> Proposal:
-    return Proposal(
-        node=reference.node,
-        code="LS602",
-        symbol="Policy",
-        outcome=Safety.MANUAL,
-        message=message,
-        group=group_of(program, reference),
-        blocks=True,
-    )
+def _without_loss_scale(call: cst.Call, found: dict[str, cst.Arg]) -> Optional[cst.Call]:
+    """The call without its loss scale; None where that is another than the one of compile."""
+    scale = constant(found["loss_scale"].value)
+    name = constant(found["name"].value) if "name" in found else None
+    if scale != ("auto",) and (scale != ("dynamic",) or name != ("mixed_float16",)):
+        return None
+    kept = [argument for argument in call.args if argument is not found["loss_scale"]]
+    dropped = with_arguments(call, kept)
+    return None if loses_comments(call, dropped) else dropped
 
 
 def _is_base(program: Program, node: cst.CSTNode) -> bool:

@@ -6,27 +6,15 @@ since 2.4. What it returns no longer has a `loss_scale` (LS605).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...model import Safety
-from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
-from ._family import proposals
 
 __all__ = ["RULE"]
-
-
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the final function for every reference."""
-    yield from proposals(program, "LS603", "the same function, without the word experimental")
-
 
 RULE = Rule(
     codes={"LS603": "tf.keras.mixed_precision.experimental.global_policy"},
     summary="global_policy to the final function",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
-    check=check,
     examples=(
         Example(
             "not the final function",

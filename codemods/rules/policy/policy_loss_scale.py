@@ -16,13 +16,11 @@ from ._family import group_of, reads_of_loss_scale
 
 __all__ = ["RULE"]
 
-_MESSAGE = "a policy no longer carries a loss scale: read the optimizer's (optimizer.loss_scale)"
+_MESSAGE = "policies no longer have a loss scale: use optimizer.loss_scale"
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each read on what is surely a policy."""
-    if program.options.target is Target.SHIM:
-        return
     for attribute, reference in program.cached(reads_of_loss_scale).items():
         yield Proposal(
             node=attribute,

@@ -10,51 +10,35 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety, Target
-from ...resolve.program import Program, Reference
+from ...model import Safety
+from ...resolve.program import Program
 from ...rewrite.arguments import matched
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import move, references, shim_path
+from ...rewrite.rename import references
+from ..findings import manual, safe
 from ..rule import Example, Rule
-from ._family import SHIM_MESSAGE, group_of
+from ._family import group_of
 
 __all__ = ["RULE"]
 
-_MESSAGE = "a layer tells its policy itself"
-_MANUAL = (
-    "it is passed on, or called in a way that hides the layer: read layer.dtype_policy instead"
-)
+_MESSAGE = "use layer.dtype_policy"
+_MANUAL = "the layer cannot be seen from here: use layer.dtype_policy instead"
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the attribute for every call."""
-    for reference in references(program, "LS604", "experimental"):
-        if program.options.target is Target.SHIM:
-            yield move(program, reference, shim_path(reference), SHIM_MESSAGE)
-            continue
+    for reference in references(program, "LS604"):
+        group = group_of(program, reference)
         call = program.call_of(reference.node)
         found = matched(call, ("layer",)) if call is not None else None
         if isinstance(reference.node, cst.ImportAlias):
-            yield _proposal(program, reference)
+            yield safe(reference, _MESSAGE, removed=(reference,), group=group)
         elif call is None or not found or comments_in(call):
-            yield _proposal(program, reference)._replace(
-                outcome=Safety.MANUAL, message=_MANUAL, removed=(), blocks=True
-            )
+            yield manual(reference, _MANUAL, group=group)
         else:
-            yield _proposal(program, reference)._replace(edits=((call, _attribute),))
-
-
-def _proposal(program: Program, reference: Reference) -> Proposal:
-    return Proposal(
-        node=reference.node,
-        code="LS604",
-        symbol="get_layer_policy",
-        outcome=Safety.SAFE,
-        message=_MESSAGE,
-        removed=(reference,),
-        group=group_of(program, reference),
-    )
+            edits = ((call, _attribute),)
+            yield safe(reference, _MESSAGE, edits=edits, removed=(reference,), group=group)
 
 
 def _attribute(node: cst.CSTNode) -> object:

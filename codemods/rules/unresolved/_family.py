@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Safety
+from ...resolve.legacy_symbols import Family, Legacy
 from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
-from ..groups import group_of
+from ...rewrite.proposal import Group, Proposal
+from ..groups import KERAS_OPTIMIZERS, group_of
 
 __all__ = ["proposals"]
 
@@ -26,6 +27,10 @@ def proposals(program: Program, why: str, code: str, message: str) -> Iterator[P
                 symbol=unclear.name,
                 outcome=Safety.MANUAL,
                 message=message.format(through=unclear.through, name=unclear.name),
-                group=None if legacy is None else group_of(legacy),
-                blocks=legacy is not None and legacy.family == "experimental",
+                group=None if legacy is None else _group_of(legacy),
+                blocks=legacy is not None and legacy.family is Family.EXPERIMENTAL,
             )
+
+
+def _group_of(legacy: Legacy) -> Group:
+    return KERAS_OPTIMIZERS if legacy.is_keras_optimizer else group_of(legacy)

@@ -15,6 +15,7 @@ import libcst as cst
 from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
+from ..findings import report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -22,7 +23,7 @@ __all__ = ["RULE"]
 _NAME = re.compile(
     r"""["'](?:LossScaleOptimizer(?:V[13])?|MixedPrecisionLossScaleOptimizer)["']$"""
 )
-_MESSAGE = "the class has other names in other versions: test with isinstance"
+_MESSAGE = "the name of the class depends on the TensorFlow version: use isinstance"
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -34,13 +35,7 @@ def check(program: Program) -> Iterator[Proposal]:
             for above in program.ancestors(string):
                 if isinstance(above, cst.Comparison):
                     if "__name__" in program.code(above):
-                        yield Proposal(
-                            node=above,
-                            code="LS906",
-                            symbol="__name__",
-                            outcome=Safety.MANUAL,
-                            message=_MESSAGE,
-                        )
+                        yield report(above, "LS906", "__name__", _MESSAGE)
                     break
 
 

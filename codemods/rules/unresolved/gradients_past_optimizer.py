@@ -16,15 +16,15 @@ from ...resolve.legacy_symbols import root_of
 from ...resolve.program import Program
 from ...resolve.reaching_values import reaching_definition
 from ...rewrite.proposal import Proposal
+from ..findings import report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
 
 _MESSAGE = (
-    "these gradients do not go through the loss-scale optimizer's compute_gradients, so the "
-    "loss is not scaled: use optimizer.compute_gradients(loss, variables)"
+    "tf.gradients bypasses the loss-scale optimizer, so the loss is not scaled: use "
+    "optimizer.compute_gradients(loss, variables)"
 )
-_CODES = ("LS103", "LS204", "LS205")
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -44,13 +44,7 @@ def check(program: Program) -> Iterator[Proposal]:
         roots = [root_of(path) for path in program.origins.of_expression(attribute, scope)]
         is_ours = bool(roots) and all(root and root.rest == "gradients" for root in roots)
         if is_ours and _function(program, attribute) in functions:
-            yield Proposal(
-                node=attribute,
-                code="LS907",
-                symbol="tf.gradients",
-                outcome=Safety.MANUAL,
-                message=_MESSAGE,
-            )
+            yield report(attribute, "LS907", "tf.gradients", _MESSAGE)
 
 
 def _function(program: Program, node: cst.CSTNode) -> object:
@@ -67,7 +61,7 @@ def _scales(program: Program, node: cst.CSTNode) -> bool:
     if not isinstance(node, cst.Call):
         return False
     reference = program.by_node.get(node.func)
-    return reference is not None and reference.legacy.rule in _CODES
+    return reference is not None and reference.legacy.is_graph_optimizer
 
 
 RULE = Rule(

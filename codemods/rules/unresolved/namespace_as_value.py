@@ -1,7 +1,7 @@
 """Reports modules of legacy symbols that are passed on whole, and names that they never had.
 
-`setup(tf.contrib.mixed_precision)` hands on everything in the module; what is read from it there
-does not show. A name that `tf.contrib.mixed_precision` never had is an error in every TensorFlow.
+In `setup(tf.contrib.mixed_precision)`, the attributes that `setup` reads cannot be tracked. A name
+that `tf.contrib.mixed_precision` never had is an error in every TensorFlow.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from ...model import Safety
 from ...resolve.legacy_symbols import root_of
 from ...resolve.program import NamespaceUse, Program
 from ...rewrite.proposal import Proposal
+from ..findings import report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
 
 _WHOLE = ("contrib.mixed_precision", "keras.mixed_precision.experimental")
-_PASSED = "the whole module {path} is passed on: what is read from it does not show here"
-_ABSENT = "{path} has no such name in any TensorFlow"
+_PASSED = "the module {path} is passed on: its attributes cannot be tracked from here"
+_ABSENT = "{path} has no such name, in any TensorFlow"
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -31,19 +32,15 @@ def check(program: Program) -> Iterator[Proposal]:
             continue
         parent = program.parents.get(use.node)
         if isinstance(parent, cst.Attribute):
-            yield _proposal(parent, parent.attr.value, _ABSENT.format(path=use.path))
+            yield report(parent, "LS909", parent.attr.value, _ABSENT.format(path=use.path))
         elif not _is_alias(program, use):
-            yield _proposal(use.node, use.path, _PASSED.format(path=use.path))
+            yield report(use.node, "LS909", use.path, _PASSED.format(path=use.path))
 
 
 def _is_alias(program: Program, use: NamespaceUse) -> bool:
     """Whether the module is assigned to a name, whose own uses are followed."""
     parent = program.parents.get(use.node)
     return isinstance(parent, (cst.Assign, cst.AnnAssign, cst.IfExp))
-
-
-def _proposal(node: cst.CSTNode, symbol: str, message: str) -> Proposal:
-    return Proposal(node=node, code="LS909", symbol=symbol, outcome=Safety.MANUAL, message=message)
 
 
 RULE = Rule(

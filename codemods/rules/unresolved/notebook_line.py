@@ -7,25 +7,14 @@ reports them under this rule's code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
-
-
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes nothing: see the docstring of the module."""
-    return iter(())
-
 
 RULE = Rule(
     codes={"LS910": "a legacy name in a magic or shell line of a notebook"},
     summary="magic and shell lines of notebooks that hold a legacy name, reported",
     upstream="https://ipython.readthedocs.io/en/stable/interactive/magics.html",
-    check=check,
     examples=(
         Example(
             "not a comment that looks like a magic line",

@@ -17,8 +17,8 @@ from ._family import proposals
 __all__ = ["RULE"]
 
 _MESSAGE = (
-    "`{name}` comes through `{through}`: if that hands on TensorFlow's, migrate it there; "
-    "if it is a class of its own, silence this line (# lossscale: ignore[LS903])"
+    "`{name}` comes through `{through}`: migrate that module if it re-exports TensorFlow's; "
+    "otherwise silence this line (# lossscale: ignore[LS903])"
 )
 
 

@@ -2,7 +2,7 @@
 
 tensor2tensor and its descendants reach `contrib` through functions
 (`contrib.tpu().CrossShardOptimizer`) that import it lazily or raise on TensorFlow 2. What such a
-function returns shows at run time only.
+function returns cannot be determined statically.
 """
 
 from __future__ import annotations
@@ -17,10 +17,7 @@ from ._family import proposals
 
 __all__ = ["RULE"]
 
-_MESSAGE = (
-    "`{name}` is read from `{through}`, which shows at run time only: import it by name "
-    "(from the shim, say), and migrate again"
-)
+_MESSAGE = "`{through}` cannot be resolved statically: import `{name}` by name, then migrate again"
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -61,7 +58,7 @@ RULE = Rule(
             """,
             None,
             Safety.MANUAL,
-            message_contains="run time",
+            message_contains="statically",
         ),
         Example(
             "a module that was passed",

@@ -15,7 +15,7 @@ from ._family import proposals
 
 __all__ = ["RULE"]
 
-_MESSAGE = "this name can mean {through}: give the meanings different names, and migrate again"
+_MESSAGE = "this name can mean {through}: use different names, then migrate again"
 
 
 def check(program: Program) -> Iterator[Proposal]:

@@ -18,8 +18,7 @@ from ._family import proposals
 __all__ = ["RULE"]
 
 _MESSAGE = (
-    "`{name}` can only come through the star import of {through}: import it by name, from "
-    "where it is defined, and migrate again"
+    "names from `import *` ({through}) cannot be resolved: import them by name, then migrate again"
 )
 
 
@@ -72,7 +71,7 @@ RULE = Rule(
             """,
             None,
             Safety.MANUAL,
-            message_contains="star import",
+            message_contains="import *",
         ),
     ),
 )

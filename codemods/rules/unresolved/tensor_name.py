@@ -15,15 +15,15 @@ from ...model import Safety, Target
 from ...resolve.legacy_symbols import root_of
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
+from ..findings import report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
 
 _NAME = re.compile(r"""["'](?:[\w.\-/]+/)?loss_scale:0["']$""")
 _MESSAGE = (
-    "this fetches a tensor by name: it is there only where a contrib manager or the code itself "
-    "makes one of that name (tf.identity(..., name='loss_scale')), and on TensorFlow 2 a manager's "
-    "is a handle, not the value; fetch the tensor object instead (manager.get_loss_scale())"
+    "only a contrib manager, or the program itself, makes a tensor of this name, and on TensorFlow "
+    "2 a manager's is a handle, not the value: fetch the tensor (manager.get_loss_scale())"
 )
 
 
@@ -33,13 +33,7 @@ def check(program: Program) -> Iterator[Proposal]:
         return
     for string in program.scopes.strings:
         if _NAME.search(string.value):
-            yield Proposal(
-                node=string,
-                code="LS905",
-                symbol="loss_scale:0",
-                outcome=Safety.MANUAL,
-                message=_MESSAGE,
-            )
+            yield report(string, "LS905", "loss_scale:0", _MESSAGE)
 
 
 RULE = Rule(

@@ -6,26 +6,15 @@ only when all rules have spoken, so it reports the others itself, under this rul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...model import Safety
-from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
-
-
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes nothing: see the docstring of the module."""
-    return iter(())
-
 
 RULE = Rule(
     codes={"LS900": "a suppression comment that silences nothing"},
     summary="unused suppression comments, reported",
     upstream="https://docs.astral.sh/ruff/rules/unused-noqa/",
-    check=check,
     examples=(
         Example(
             "not a comment that silences its line",

@@ -14,18 +14,16 @@ from ...model import Safety
 from ...resolve.program import Program
 from ...resolve.version_guards import removable_arms
 from ...rewrite.proposal import Proposal
+from ..findings import report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
 
 _MESSAGE = (
-    "removable: the other arm of this version guard is final already; drop this arm and the guard "
-    "once no TensorFlow below 2.4 is left to support"
+    "removable: the other arm of this version guard is already final; remove this arm and the "
+    "guard when TensorFlow below 2.4 is no longer supported"
 )
-_THEN = (
-    "{}; then migrate again: what becomes of the uses of {} (their arguments, and the class on "
-    "Keras 3) is looked at when the name has one meaning"
-)
+_THEN = "{}; then migrate again to rewrite the uses of {}, which has two meanings here"
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -37,13 +35,7 @@ def check(program: Program) -> Iterator[Proposal]:
             message = _MESSAGE
             if reference in imports:
                 message = _THEN.format(_MESSAGE, reference.legacy.name)
-            yield Proposal(
-                node=reference.node,
-                code="LS908",
-                symbol=reference.legacy.name,
-                outcome=Safety.MANUAL,
-                message=message,
-            )
+            yield report(reference.node, "LS908", reference.legacy.name, message)
 
 
 RULE = Rule(

@@ -6,61 +6,65 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety, Target
+from ...model import Target
 from ...resolve.legacy_symbols import root_of
 from ...resolve.program import Program, Reference
 from ...resolve.qualified_names import is_path
 from ...resolve.reaching_values import reaching_definition
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import SHIM, V1, move, references, shim_path
+from ...rewrite.rename import SHIM, V1
+from ..findings import safe
 from ..groups import KERAS_OPTIMIZERS
 from ..keras._constructors import plan_constructors
+from ..moves import Move, Moves, Safe
 
-__all__ = ["makes_keras_optimizer", "proposals"]
+__all__ = ["MOVES", "makes_keras_optimizer"]
 
-_SHIM = "the shim's does what TensorFlow 2.21's compat.v1 does, on every TensorFlow"
-_FINAL = "the original under its last path, in TensorFlow 2.4 and later"
-_LOSS_SCALES = ("LS201", "LS202", "LS203")
+_V1 = f"{V1}.mixed_precision"
+_MESSAGE = "the same, in TensorFlow 2.4 and later"
 _KERAS_OPTIMIZERS = ("keras.optimizers.", "optimizers.", "keras.mixed_precision.")
 
 
-def proposals(program: Program, rule: str) -> Iterator[Proposal]:
-    """Moves every reference of `rule` that is not there yet."""
-    inlined = _inlined(program)
-    group = KERAS_OPTIMIZERS if rule in _LOSS_SCALES and _beside_keras(program) else None
-    for reference in references(program, rule):
+class _V1Moves(Moves):
+    """Loss scales beside Keras optimizers may become arguments of those, and wait for them."""
+
+    def proposals(self, program: Program, reference: Reference) -> Iterator[Proposal]:
+        """The path that is left, or nothing of a loss scale but the optimizer's arguments."""
         if program.options.target is Target.SHIM:
-            yield move(program, reference, shim_path(reference), _SHIM)
-        elif reference in inlined:
-            yield Proposal(
-                node=reference.node,
-                code=rule,
-                symbol=reference.legacy.name,
-                outcome=Safety.SAFE,
-                message="its parameters become the Keras optimizer's arguments",
-                group=KERAS_OPTIMIZERS,
-            )
-        elif not _is_final(reference):
-            path = f"{V1}.mixed_precision.{reference.legacy.name}"
-            yield move(program, reference, path, _FINAL, group=group)
+            yield self.to_shim(reference)
+        elif reference in program.cached(_inlined):
+            message = "becomes arguments of the Keras optimizer"
+            yield safe(reference, message, group=KERAS_OPTIMIZERS)
+        else:
+            waits = reference.legacy.is_loss_scale and program.cached(_beside_keras)
+            yield from self.to_final(program, reference, KERAS_OPTIMIZERS if waits else None)
+
+
+MOVES = _V1Moves(
+    [
+        Move(symbol, Safe(f"{_V1}.{symbol}", _MESSAGE))
+        for symbol in (
+            "LossScale",
+            "FixedLossScale",
+            "DynamicLossScale",
+            "MixedPrecisionLossScaleOptimizer",
+            "enable_mixed_precision_graph_rewrite",
+            "disable_mixed_precision_graph_rewrite",
+        )
+    ],
+    shim="it behaves as in TensorFlow 2.21, on every TensorFlow",
+)
 
 
 def _beside_keras(program: Program) -> bool:
     """Whether loss scales here may be a Keras optimizer's, and so must wait for it."""
-    return any(
-        reference.legacy.name == "LossScaleOptimizer" and reference.legacy.family == "experimental"
-        for reference in program.references
-    )
+    return any(one.legacy.is_experimental_optimizer for one in program.references)
 
 
 def _inlined(program: Program) -> frozenset[Reference]:
-    """The loss scales that vanish into the arguments of Keras optimizers."""
+    """The loss scales that become arguments of Keras optimizers."""
     wraps = program.cached(plan_constructors)
     return frozenset(reference for wrap in wraps.values() for reference in wrap.removed)
-
-
-def _is_final(reference: Reference) -> bool:
-    return reference.legacy.root == "v1" and reference.legacy.namespace == "mixed_precision"
 
 
 def makes_keras_optimizer(program: Program, node: cst.CSTNode, depth: int = 4) -> bool:

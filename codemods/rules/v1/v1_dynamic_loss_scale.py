@@ -7,27 +7,15 @@ vanishes into that optimizer's arguments instead (LS301).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...model import Safety, Target
-from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
-from ._family import proposals
 
 __all__ = ["RULE"]
-
-
-def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the surviving path for every reference."""
-    yield from proposals(program, "LS203")
-
 
 RULE = Rule(
     codes={"LS203": "tf.train.experimental.DynamicLossScale"},
     summary="DynamicLossScale to tf.compat.v1.mixed_precision",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
-    check=check,
     examples=(
         Example(
             "not where it is at its last path",

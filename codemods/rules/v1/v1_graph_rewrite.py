@@ -15,41 +15,26 @@ from ...model import Safety, Target
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..groups import group_of
+from ..findings import manual
 from ..rule import Example, Rule
-from ._family import makes_keras_optimizer, proposals
+from ._family import MOVES, makes_keras_optimizer
 
 __all__ = ["RULE"]
 
 _KERAS = (
-    "the graph rewrite refuses Keras optimizers from TensorFlow 2.11 on: use "
-    'tf.keras.mixed_precision.set_global_policy("mixed_float16") (it changes the layers\' dtypes) '
-    "and wrap the optimizer, or --to shim"
+    "TensorFlow 2.11 and later refuse Keras optimizers here: use --to shim, or "
+    'tf.keras.mixed_precision.set_global_policy("mixed_float16"), which changes the dtypes of '
+    "layers, and wrap the optimizer"
 )
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the surviving path; calls on Keras optimizers hold the symbol back."""
-    if program.options.target is not Target.SHIM:
-        for reference in references(program, "LS205"):
-            if reference.legacy.name.startswith("enable") and _on_keras(program, reference):
-                yield Proposal(
-                    node=reference.node,
-                    code="LS205",
-                    symbol=reference.legacy.name,
-                    outcome=Safety.MANUAL,
-                    message=_KERAS,
-                    group=group_of(reference.legacy),
-                    blocks=True,
-                )
-    held = {
-        reference
-        for reference in references(program, "LS205")
-        if program.options.target is not Target.SHIM and _on_keras(program, reference)
-    }
-    for proposal in proposals(program, "LS205"):
-        if not proposal.moves or proposal.moves[0][0] not in held:
-            yield proposal
+    """Leaves calls on Keras optimizers, and with them their symbol, to a person."""
+    for reference in references(program, "LS205"):
+        if _on_keras(program, reference):
+            yield manual(reference, _KERAS)
+        else:
+            yield from MOVES.proposals(program, reference)
 
 
 def _on_keras(program: Program, reference: Reference) -> bool:

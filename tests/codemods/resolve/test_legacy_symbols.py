@@ -3,6 +3,7 @@
 import pytest
 from tf_lossscale_codemods.resolve.legacy_symbols import (
     DISTINCTIVE,
+    Family,
     is_namespace,
     legacy_of,
     root_of,
@@ -117,3 +118,73 @@ def test_every_public_path_of_a_legacy_symbol_is_known():
                 legacy = legacy_of(f"tensorflow.{namespace}.{symbol.name}")
                 assert legacy is not None
                 assert legacy.rule == symbol.rule
+
+
+KINDS = (
+    "is_keras_optimizer",
+    "is_experimental_optimizer",
+    "is_policy",
+    "returns_policy",
+    "is_loss_scale",
+    "is_graph_optimizer",
+    "is_in_compat_v1",
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "family", "kinds"),
+    [
+        ("contrib.mixed_precision.FixedLossScaleManager", Family.CONTRIB, set()),
+        ("contrib.mixed_precision.LossScaleManager", Family.CONTRIB, set()),
+        ("contrib.mixed_precision.LossScaleOptimizer", Family.CONTRIB, {"is_graph_optimizer"}),
+        ("train.experimental.LossScale", Family.V1, {"is_loss_scale"}),
+        ("mixed_precision.experimental.FixedLossScale", Family.V1, {"is_loss_scale"}),
+        (
+            "compat.v1.mixed_precision.DynamicLossScale",
+            Family.V1,
+            {"is_loss_scale", "is_in_compat_v1"},
+        ),
+        (
+            "train.experimental.MixedPrecisionLossScaleOptimizer",
+            Family.V1,
+            {"is_graph_optimizer"},
+        ),
+        (
+            "train.experimental.enable_mixed_precision_graph_rewrite",
+            Family.V1,
+            {"is_graph_optimizer"},
+        ),
+        ("contrib.tpu.CrossShardOptimizer", Family.CROSS_SHARD, set()),
+        ("compat.v1.tpu.cross_replica_sum", Family.CROSS_SHARD, {"is_in_compat_v1"}),
+        (
+            "keras.mixed_precision.experimental.LossScaleOptimizer",
+            Family.EXPERIMENTAL,
+            {"is_keras_optimizer", "is_experimental_optimizer"},
+        ),
+        ("keras.mixed_precision.LossScaleOptimizer", Family.FINAL, {"is_keras_optimizer"}),
+        (
+            "keras.mixed_precision.experimental.Policy",
+            Family.EXPERIMENTAL,
+            {"is_policy", "returns_policy"},
+        ),
+        ("keras.mixed_precision.experimental.set_policy", Family.EXPERIMENTAL, {"is_policy"}),
+        ("keras.mixed_precision.set_policy", Family.EXPERIMENTAL, {"is_policy"}),
+        ("keras.mixed_precision.set_global_policy", Family.FINAL, {"is_policy"}),
+        (
+            "keras.mixed_precision.global_policy",
+            Family.FINAL,
+            {"is_policy", "returns_policy"},
+        ),
+    ],
+)
+def test_kinds(path, family, kinds):
+    legacy = legacy_of(f"tensorflow.{path}")
+    assert legacy.family is family
+    assert {kind for kind in KINDS if getattr(legacy, kind)} == kinds
+
+
+def test_of_the_final_api_only_the_optimizer_has_a_rule():
+    final = "tensorflow.keras.mixed_precision."
+    assert legacy_of(final + "LossScaleOptimizer").rule == "LS401"
+    for name in ("Policy", "global_policy", "set_global_policy"):
+        assert legacy_of(final + name).rule == ""
