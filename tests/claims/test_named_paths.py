@@ -17,6 +17,7 @@ EXAMPLES = {
     "train.py": "a user's script",
     "optimization.py": "BERT's",
     "cond/": "a scope in names of variables",
+    "codemods/rules/v1/v1_step_loss_scale.py": "the file that CONTRIBUTING.md adds",
     "docs/**/keep.log": "a pattern of an ignore file",
     "docs/a/b/keep.log": "what it matches",
     "examples/traces/NAME.json": "NAME stands for several",

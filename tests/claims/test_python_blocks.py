@@ -92,6 +92,7 @@ ENDINGS = {
 
 COMPILED_ONLY = {
     "docs/migrate.md": "a line of a program for TensorFlow 1.15; test_commands.py migrates it",
+    "CONTRIBUTING.md": "parts of files, which tests/codemods/rules/test_new_rule.py runs",
 }
 """Pages whose blocks of Python are compiled and not run, and why."""
 
