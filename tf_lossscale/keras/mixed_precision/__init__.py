@@ -16,5 +16,6 @@ if TYPE_CHECKING:
         global_policy as global_policy,
         set_global_policy as set_global_policy,
     )
+    from tf_lossscale.keras.mixed_precision import experimental as experimental
 else:  # unseen, or each name would be known to a type checker
     __all__, __getattr__, __dir__ = _namespace.attach(__name__, ("experimental",))

@@ -17,5 +17,6 @@ if TYPE_CHECKING:
     from tf_lossscale._v1.optimizer import (
         MixedPrecisionLossScaleOptimizer as MixedPrecisionLossScaleOptimizer,
     )
+    from tf_lossscale.compat.v1.mixed_precision import experimental as experimental
 else:  # unseen, or each name would be known to a type checker
     __all__, __getattr__, __dir__ = _namespace.attach(__name__, ("experimental",))
