@@ -1,7 +1,7 @@
 """The installed TensorFlow, its version, and what every part of the shim needs of it."""
 
 import importlib
-from typing import Any, Tuple
+from typing import Any, Callable, Tuple, TypeVar
 
 __all__ = [
     "INSTALL_HINT",
@@ -12,6 +12,8 @@ __all__ = [
     "tf1",
     "where",
 ]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 INSTALL_HINT = (
     "tf_lossscale needs TensorFlow (1.15, or 2.3 to 2.21), which is not installed here. Install it "
@@ -71,4 +73,7 @@ where: Any = tf.compat.v2.where
 
 # AutoGraph rewrites what a `tf.function` calls, except TensorFlow itself. Our code, which takes the
 # place of TensorFlow's, is to run as it is written too: public methods carry this decorator.
-not_converted: Any = tf.autograph.experimental.do_not_convert
+def not_converted(function: _Function) -> _Function:
+    """Returns `function` with a mark for AutoGraph: it is called as it is."""
+    marked: _Function = tf.autograph.experimental.do_not_convert(function)
+    return marked
