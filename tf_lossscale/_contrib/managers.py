@@ -94,7 +94,14 @@ class FixedLossScaleManager(LossScaleManager):
 
     @not_converted
     def update_loss_scale(self, finite_grads: Any) -> Any:
-        """Does nothing: returns an operation that does nothing, None in eager mode."""
+        """Does nothing.
+
+        Args:
+          finite_grads: not used.
+
+        Returns:
+          An operation that does nothing; None in eager mode.
+        """
         return tf.no_op()
 
 

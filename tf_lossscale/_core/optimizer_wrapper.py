@@ -31,7 +31,15 @@ class OptimizerWrapper(tf1.train.Optimizer):
         return self._inner().get_name()
 
     def get_slot(self, var: Any, name: str) -> Any:
-        """Returns the slot `name` that the inner optimizer made for `var`, or None."""
+        """Returns a slot of the inner optimizer.
+
+        Args:
+          var: the variable that the slot belongs to.
+          name: name of the slot, one of `get_slot_names()`.
+
+        Returns:
+          A variable with the shape and, as a rule, the dtype of `var`; None if it is not made yet.
+        """
         return self._inner().get_slot(var, name)
 
     def get_slot_names(self) -> List[str]:

@@ -163,11 +163,24 @@ class CrossShardOptimizer(tf1.train.Optimizer):
         return apply_summed(self._opt, summed, shards, groups, global_step, name)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the slot that the inner optimizer made: `get_slot(var, name)`."""
+        """Returns a slot of the inner optimizer.
+
+        Args:
+          *args: the variable that the slot belongs to, and the name of the slot.
+          **kwargs: the same by name: `var` and `name`.
+
+        Returns:
+          A variable with the shape and, as a rule, the dtype of `var`; None if it is not made yet.
+        """
         return self._opt.get_slot(*args, **kwargs)
 
     def get_slot_names(self, *args: Any, **kwargs: Any) -> List[str]:
-        """Returns the names of the slots of the inner optimizer."""
+        """Returns the names of the slots of the inner optimizer.
+
+        Args:
+          *args: passed on to the inner optimizer, as with the original.
+          **kwargs: likewise.
+        """
         if isinstance(self._opt, OptimizerWrapper) and asked_by_checkpoint("get_slot_names", self):
             return []  # they are saved with the optimizer that the inner one wraps
         return self._opt.get_slot_names(*args, **kwargs)

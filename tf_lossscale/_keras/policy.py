@@ -109,7 +109,12 @@ class _PolicyWithLossScale(Policy):
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
-        """Makes a policy from `get_config`, also of TensorFlow 2.1 to 2.8."""
+        """Makes a policy from `get_config`, also of TensorFlow 2.1 to 2.8.
+
+        Args:
+          config: the arguments of the constructor, by name.
+          custom_objects: not used; Keras passes it.
+        """
         return cls(**config)
 
 

@@ -73,7 +73,11 @@ class LossScale(HoldsState, metaclass=abc.ABCMeta):
 
     @classmethod
     def from_config(cls, config: Dict[str, Any]) -> "LossScale":
-        """Makes a loss scale from what `get_config` returned."""
+        """Makes a loss scale from what `get_config` returned.
+
+        Args:
+          config: the arguments of the constructor, by name.
+        """
         return cls(**config)
 
     def _add_weight(self, name: str, initial_value: Any, dtype: Optional[Any] = None) -> Any:
@@ -137,7 +141,10 @@ class FixedLossScale(LossScale):
 
     @not_converted
     def update(self, grads: Any) -> Tuple[Any, bool]:
-        """Does nothing, whatever the gradients are.
+        """Does nothing.
+
+        Args:
+          grads: not used.
 
         Returns:
           An operation that does nothing (None in eager mode), and True.
