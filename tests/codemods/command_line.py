@@ -1,4 +1,4 @@
-"""Runs the command as a shell would, in a directory of its own, and shows the bytes on disk."""
+"""Runs the command in its own directory, as a shell would, and reads the bytes on disk."""
 
 import io
 import os

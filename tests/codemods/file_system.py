@@ -1,4 +1,4 @@
-"""What is on a file system, to show that a run has changed nothing of it."""
+"""Snapshots of a directory, to test that a run has changed nothing in it."""
 
 import os
 import stat

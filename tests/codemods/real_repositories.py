@@ -1,8 +1,8 @@
 """Tries the command on checkouts of real repositories: `python real_repositories.py FOLDER ...`.
 
-Each is copied, migrated to every target, and looked at: results compile, a second run changes
-nothing, and each line of code that still names a legacy symbol is in the report. Prints the table
-of docs/real-repositories.md; exits with 1 where something of this does not hold.
+Each is copied, migrated to every target, and checked: results compile, a second run changes
+nothing, and each line of code that still uses a legacy symbol is in the report. Prints the table in
+docs/real-repositories.md; exits with status 1 if a check fails.
 """
 
 import io
@@ -76,11 +76,11 @@ def problems(folder: str, target: List[str], report: dict) -> Iterator[str]:
     again, _ = migrate(folder, target)
     if again["summary"]["changed"]:
         yield "a second run changes files"
-    told: Set[Tuple[str, int]] = set()
+    reported: Set[Tuple[str, int]] = set()
     for finding in again["findings"]:
-        told.add((finding["path"], finding["line"]))
+        reported.add((finding["path"], finding["line"]))
     for error in report["errors"]:
-        told.update((error["path"], line) for line in range(100_000))
+        reported.update((error["path"], line) for line in range(100_000))
     for directory, _, names in os.walk(folder):
         for name in sorted(names):
             path = os.path.join(directory, name)
@@ -89,10 +89,10 @@ def problems(folder: str, target: List[str], report: dict) -> Iterator[str]:
                 with open(path, "rb") as file:
                     source = file.read()
                 for line in legacy_lines(source):
-                    if (shown, line) not in told:
-                        yield f"{shown}:{line} has a legacy name that is not told of"
+                    if (shown, line) not in reported:
+                        yield f"{shown}:{line} has a legacy name that is not reported"
                 changed = any(finding["path"] == shown for finding in report["findings"])
-                if changed and (shown, 1) not in told:
+                if changed and (shown, 1) not in reported:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         compile(source, shown, "exec")

@@ -51,7 +51,7 @@ def test_nothing_to_do_is_status_0(command_line):
     assert ran.out == b"1 file checked: 0 to change, 0 failed, 0 safe, 0 unsafe, 0 manual\n"
 
 
-def test_what_needs_a_tpu_is_told_each_time_and_leaves_nothing_to_do(command_line):
+def test_what_needs_a_tpu_is_reported_each_time_and_leaves_nothing_to_do(command_line):
     source = b"import tensorflow as tf\n\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
     command_line.write(a=source)
     ran = command_line.run("migrate", "--write", "--mark")
@@ -104,7 +104,7 @@ def test_a_path_that_does_not_exist_is_status_2_and_the_others_are_written(comma
     assert command_line.bytes_on_disk() == {"b.py": FINAL}
 
 
-def test_a_defect_of_a_rule_is_told_and_costs_one_file(command_line, monkeypatch):
+def test_a_failing_rule_is_reported_and_fails_one_file_only(command_line, monkeypatch):
     from tf_lossscale_codemods.workers import process_file
 
     real = process_file.transform
@@ -222,7 +222,7 @@ def test_exclude_counts_for_named_files_too(command_line):
     assert command_line.run("migrate", "a.py", "--exclude", "a.py").status == 0
 
 
-def test_verbose_says_why_each_file_was_left(command_line):
+def test_verbose_reports_why_each_file_was_left_unchanged(command_line):
     command_line.write(
         a=LEGACY, b=CLEAN, c=b"import mixed_precision\n", d=LEGACY, venv__e=LEGACY, f__g=LEGACY
     )
@@ -304,7 +304,7 @@ def test_the_diff_can_be_applied_by_git(command_line):
     }
 
 
-def test_interrupted_is_told(command_line, monkeypatch):
+def test_an_interrupt_is_reported(command_line, monkeypatch):
     def interrupted(request):
         raise KeyboardInterrupt
 
@@ -348,7 +348,7 @@ def test_help_is_quick_and_imports_neither_tensorflow_nor_libcst():
 
 
 def shown_on_a_terminal(stream, *argv, **environment) -> bytes:
-    """What a run shows on a terminal that one of its streams is connected to."""
+    """The output of a run with one of its streams connected to a terminal."""
     pty = pytest.importorskip("pty", reason="terminals are a matter of POSIX")
     ours, theirs = pty.openpty()
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: theirs}
@@ -374,18 +374,18 @@ def test_a_progress_bar_on_a_terminal(command_line):
 
 
 @pytest.mark.parametrize(
-    ("environment", "coloured"),
+    ("environment", "colored"),
     [({"NO_COLOR": ""}, True), ({}, False), ({"NO_COLOR": "", "TERM": "dumb"}, False)],
 )
-def test_colours_on_a_terminal_unless_they_are_unwanted(command_line, environment, coloured):
+def test_colors_on_a_terminal_unless_they_are_turned_off(command_line, environment, colored):
     command_line.write(a=LEGACY)
     assert os.environ["NO_COLOR"] == "1"
     shown = shown_on_a_terminal("stdout", "migrate", **environment)
     assert b"+opt = " in shown
-    assert (b"\x1b[32m+opt = " in shown) == coloured
+    assert (b"\x1b[32m+opt = " in shown) == colored
 
 
-def test_no_colours_into_a_pipe(command_line, monkeypatch):
+def test_no_colors_into_a_pipe(command_line, monkeypatch):
     command_line.write(a=LEGACY)
     monkeypatch.delenv("NO_COLOR")
     assert b"\x1b[" not in command_line.run("migrate").out
@@ -397,7 +397,7 @@ def test_no_progress_bar_into_a_pipe(command_line):
     assert process.communicate()[1] == b""
 
 
-def test_jobs_change_nothing_in_what_is_told(command_line):
+def test_jobs_do_not_change_the_output(command_line):
     for number in range(30):
         command_line.write(**{f"a{number}": LEGACY, f"b{number}": MANUAL})
     command_line.write(z=b"mixed_precision (")

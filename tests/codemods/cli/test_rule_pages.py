@@ -1,4 +1,4 @@
-"""The pages on the rules are those that the rules give, and every link in them leads somewhere."""
+"""The pages of the rules are up to date, and all their links resolve."""
 
 import os
 import pathlib

@@ -131,7 +131,7 @@ def test_settings_hold_for_stdin_by_its_name(command_line):
     ],
     ids=lambda value: value.split("\n")[1] if "\n" in value else "",
 )
-def test_what_is_wrong_is_told_with_its_place(command_line, text, says):
+def test_errors_are_reported_with_their_place(command_line, text, says):
     command_line.write(a=LEGACY)
     given(command_line, text)
     ran = command_line.run("migrate", "--write")
@@ -141,7 +141,7 @@ def test_what_is_wrong_is_told_with_its_place(command_line, text, says):
     assert command_line.bytes_on_disk()["a.py"] == LEGACY
 
 
-def test_a_file_that_is_not_text_is_told(command_line):
+def test_a_file_that_is_not_text_is_reported(command_line):
     command_line.path("pyproject.toml").write_bytes(b"[tool.tf-lossscale]\nto = '\xff'\n")
     ran = command_line.run("migrate")
     assert ran.status == 2

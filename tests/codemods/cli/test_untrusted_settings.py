@@ -1,4 +1,4 @@
-"""A repository's settings and file names are data: nothing of them writes, runs or exhausts."""
+"""The settings and file names of a repository cannot write or run anything, or use up resources."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ MODES = ([], ["--check"], ["--write", "--allow-dirty"])
 
 @pytest.fixture
 def victim(tmp_path):
-    """A directory of the user's, beside the repository."""
+    """A directory of the user, next to the repository."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious").write_text("precious")
@@ -147,7 +147,7 @@ def test_the_search_ends_at_the_working_directory(command_line, monkeypatch):
 
 
 def foreign(path, monkeypatch) -> None:
-    """Makes `path` the file of somebody else, as far as this process may."""
+    """Makes another user the owner of `path`, if this process may do so."""
     if os.geteuid() == 0:
         os.chown(path, 54321, 54321, follow_symlinks=False)
     else:

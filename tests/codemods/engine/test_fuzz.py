@@ -1,7 +1,7 @@
-"""Mutated examples: nothing raises, the result parses, and text outside the edits stays.
+"""Mutated examples: nothing raises, the result parses, and text outside the edits does not change.
 
-A mutation is wrapped around an example or put between its lines, so whatever it adds must come out
-as it went in.
+A mutation is wrapped around an example or inserted between its lines, so what it adds must not
+change.
 """
 
 import ast
@@ -30,7 +30,7 @@ ROUNDS = {"small": 8, "full": 40, "long": 400}[os.environ.get("TFLS_TEST_SIZE", 
 
 
 def comments(rng: random.Random, source: str) -> str:
-    """Comments of their own between the lines and behind them."""
+    """Comments between the lines and at their ends."""
     lines = []
     for number, line in enumerate(source.splitlines()):
         indent = re.match(r"\s*", line)[0]
@@ -92,7 +92,7 @@ def mutated(rng: random.Random, source: str) -> bytes:
 
 
 def editable_lines(source: bytes, findings) -> set:
-    """The lines of statements (or their heads) that import something or hold an applied finding."""
+    """The lines of statements (or their heads) with an import or an applied finding."""
     wanted = {line for one in findings if one.applied for line in range(one.line, one.end_line + 1)}
     lines = set()
     for node in ast.walk(ast.parse(source)):
@@ -110,7 +110,7 @@ def editable_lines(source: bytes, findings) -> set:
 
 
 def changed_lines(before: bytes, after: bytes) -> set:
-    """The numbers of the lines of `before` that `after` lacks; blank lines and comments apart."""
+    """The numbers of lines of `before` missing in `after`, except blank lines and comments."""
     mark = codecs.BOM_UTF8
     old, new = before.replace(mark, b"").splitlines(), after.replace(mark, b"").splitlines()
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)

@@ -1,4 +1,4 @@
-"""`# lossscale: ignore[CODE,...] reason`, as the command takes it."""
+"""`# lossscale: ignore[CODE,...] reason` comments, tested through the command."""
 
 import json
 
@@ -60,12 +60,12 @@ def test_not_silenced_by_what_is_no_comment(command_line, source):
     ],
     ids=["another rule", "one code too many", "no code of ours", "empty", "open", "no colon"],
 )
-def test_what_silences_nothing_is_told(command_line, comment, codes):
+def test_a_comment_that_silences_nothing_is_reported(command_line, comment, codes):
     source = LINE + b"  " + comment + b"\n"
     assert sorted(code for _, code in found(command_line, source)) == codes
 
 
-def test_an_unused_comment_is_told_where_nothing_legacy_is_left(command_line):
+def test_an_unused_comment_is_reported_in_a_file_without_legacy_symbols(command_line):
     source = b"x = 1  # lossscale: ignore[LS301]\n" + FINAL
     assert found(command_line, source) == [(1, "LS900")]
     assert found(command_line, b"x = 1\ny = 2  # lossscale: ignore[LS301]\n") == [(2, "LS900")]
@@ -87,7 +87,7 @@ def test_a_comment_on_a_line_of_its_own_silences_that_line_only(command_line):
     ],
     ids=" ".join,
 )
-def test_of_rules_that_were_not_asked_nothing_is_told(command_line, options):
+def test_codes_of_rules_that_are_turned_off_are_not_reported(command_line, options):
     source = FINAL.rstrip(b"\n") + b"  # lossscale: ignore[LS301]\n"
     assert found(command_line, source) == [(3, "LS900")]
     assert found(command_line, source, *options) == []

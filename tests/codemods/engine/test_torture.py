@@ -1,4 +1,4 @@
-"""The tree that breaks other codemods, written as a whole; afterwards every byte is looked at."""
+"""A tree of files that break other codemods; after a run, every byte is compared."""
 
 import os
 import shutil

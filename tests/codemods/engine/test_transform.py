@@ -1,4 +1,4 @@
-"""The engine's promises: bytes in, bytes out; errors as results; marks, suppressions, choices."""
+"""The guarantees of the engine: unchanged bytes, errors as results, marks, suppressions."""
 
 import codecs
 

@@ -1,4 +1,4 @@
-"""What one file can cost: constants, nesting and notebooks that are made to take for ever."""
+"""Limits on one file: constants, nesting and notebooks that would take forever."""
 
 import json
 import os
@@ -249,7 +249,7 @@ CONSTANTS = "tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, {})"
 
 
 def hostile(rng: random.Random, number: int) -> tuple:
-    """The name and the text of a file that is made to do harm."""
+    """The name and the text of a malicious file."""
     kind = number % 5
     if kind == 0:
         return ".ipynb", mutated(rng, json.dumps(NOTEBOOK, indent=1))
@@ -262,7 +262,7 @@ def hostile(rng: random.Random, number: int) -> tuple:
 
 
 def test_a_run_over_hostile_files_ends(command_line):
-    """Each has one line at most, no rule fails on any, and the good one is written."""
+    """Each file gives at most one line, no rule fails, and the valid file is written."""
     rng = random.Random(10)
     for number in range(1000 if LONG else 200):
         suffix, text = hostile(rng, number)
@@ -273,10 +273,10 @@ def test_a_run_over_hostile_files_ends(command_line):
     ran = command_line.run("migrate", "--write", "--time-limit", "1")
     seconds = time.monotonic() - begun
     assert ran.status == 2
-    told = ran.err.splitlines()
-    paths = [line.partition(":")[0] for line in told]
+    lines = ran.err.splitlines()
+    paths = [line.partition(":")[0] for line in lines]
     assert len(paths) == len(set(paths))
-    assert not any("a rule failed" in line or "Traceback" in line for line in told)
+    assert not any("a rule failed" in line or "Traceback" in line for line in lines)
     assert " nested more than " in ran.err
     assert "hidden.py" in paths
     assert command_line.path("zzz.py").read_bytes() == FINAL

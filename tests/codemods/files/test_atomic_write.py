@@ -1,4 +1,4 @@
-"""New bytes in the place of the old: whole, with the same mode and owner, or not at all."""
+"""Files are replaced atomically and keep their mode and owner."""
 
 import errno
 import os
@@ -134,7 +134,7 @@ def test_reading_a_pipe_is_an_error_and_does_not_wait(tmp_path):
         atomic_write.read(str(tmp_path / "pipe"))
 
 
-def test_the_command_tells_of_a_read_only_file(command_line):
+def test_the_command_reports_a_read_only_file(command_line):
     command_line.write(a=LEGACY, b=LEGACY)
     command_line.path("a.py").chmod(0o444)
     ran = command_line.run("migrate", "--write")
@@ -145,7 +145,7 @@ def test_the_command_tells_of_a_read_only_file(command_line):
     assert command_line.bytes_on_disk() == {"a.py": LEGACY, "b.py": FINAL}
 
 
-def test_the_command_tells_of_a_file_that_changes_while_it_is_looked_at(command_line, monkeypatch):
+def test_the_command_reports_a_file_that_changes_during_the_run(command_line, monkeypatch):
     from tf_lossscale_codemods.workers import process_file
 
     command_line.write(a=LEGACY, b=LEGACY)
@@ -163,7 +163,7 @@ def test_the_command_tells_of_a_file_that_changes_while_it_is_looked_at(command_
     assert command_line.bytes_on_disk()["a.py"] == LEGACY + b"# saved by an editor\n"
 
 
-def test_the_command_tells_of_a_file_that_cannot_be_read(command_line, monkeypatch):
+def test_the_command_reports_a_file_that_cannot_be_read(command_line, monkeypatch):
     command_line.write(a=LEGACY, b=LEGACY)
     real = atomic_write.read
 

@@ -1,4 +1,4 @@
-"""Which files are looked at, once each and in which order."""
+"""Which files are checked: each file once, in a stable order."""
 
 import os
 
@@ -125,7 +125,7 @@ def test_a_link_into_a_virtual_environment(tree):
     assert files() == ["a.py"]
 
 
-def test_a_link_to_nothing_is_told_of(tree):
+def test_a_broken_link_is_reported(tree):
     tree("a.py", links=[("b.py", "nowhere.py")])
     assert files() == ["a.py"]
     assert skipped()["b.py"].startswith("is a broken symbolic link")

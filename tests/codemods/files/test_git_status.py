@@ -1,4 +1,4 @@
-"""`--write` in a git work tree: only where git could give back what is overwritten."""
+"""`--write` in a git work tree: allowed only if git could restore what is overwritten."""
 
 import os
 import subprocess
@@ -72,7 +72,7 @@ def test_a_second_run_has_nothing_to_write_and_is_not_refused(repository):
     assert repository.run("migrate", "--write").status == 0
 
 
-def test_git_that_tells_nothing_is_a_refusal(repository, monkeypatch):
+def test_write_is_refused_if_git_cannot_be_run(repository, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     ran = repository.run("migrate", "--write")
     assert ran.status == 2

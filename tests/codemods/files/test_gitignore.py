@@ -1,4 +1,4 @@
-"""What git ignores, against git itself."""
+"""Which files git ignores, compared with git itself."""
 
 import os
 import random
@@ -41,7 +41,7 @@ def around(directory: str) -> IgnoreFiles:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory, monkeypatch):
-    """The home directory of a user without settings of git."""
+    """The home directory of a user without git settings."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -51,7 +51,7 @@ def home(tmp_path_factory, monkeypatch):
 
 
 def ours(top: str) -> set:
-    """The paths that a walk comes by and finds ignored, and those below them that it never sees."""
+    """The paths that a walk finds ignored, and those below them that it never visits."""
     ignored = set()
 
     def walk(directory: str, files: IgnoreFiles) -> None:
@@ -242,7 +242,7 @@ def test_an_ignore_file_of_the_user_that_cannot_be_used_gives_one_warning(reposi
     else:
         path.write_bytes(b"x\n" * (LARGEST // 2 + 1))
     warnings = []
-    repositories = Repositories(lambda *told: warnings.append(told), (".py",))
+    repositories = Repositories(lambda *warned: warnings.append(warned), (".py",))
     files = IgnoreFiles.around(repository, unwarned, repositories)
     for name in ("x.py", "y.py"):
         assert not files.ignores(os.path.join(repository, name), is_directory=False)

@@ -213,7 +213,7 @@ def test_an_index_with_hostile_paths_leads_nowhere(repository):
     with open(".git/index", "rb") as file:
         index = file.read()
     assert b"out__outside__x.py" in index
-    # git itself never writes such a path; the checksum is left out, as git may be told to.
+    # Git itself never writes such a path. Without a checksum, as git can be configured to write it.
     damaged = index.replace(b"out__outside__x.py", b"../outside/x/xx.py")[:-20] + bytes(20)
     with open(".git/index", "wb") as file:
         file.write(damaged)

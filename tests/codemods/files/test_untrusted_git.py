@@ -1,6 +1,6 @@
-"""A work tree's git settings are data: the guard of `--write` runs nothing of them.
+"""The check before `--write` runs no program that the git settings of a work tree name.
 
-Each tripwire is first shown to work: an ordinary git command in the same repository trips it.
+Each test first shows that its tripwire works: an ordinary git command in the repository trips it.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ def wire(tmp_path):
 
 
 class Wire:
-    """Programs that leave a trace in a directory of their own when they run."""
+    """Programs that leave a trace in their own directory when they run."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -72,7 +72,7 @@ def repository(command_line):
 
 
 def touch_all() -> None:
-    """Makes git look at the content of each file, as its time is not that of the index."""
+    """Makes git read the content of each file, because its time differs from the index."""
     for name in ("a.py", "src/b.py", "notes.txt"):
         os.utime(name, (1, 1))
 
@@ -149,7 +149,7 @@ def with_alias(wire):
 
 
 def with_lazy_fetch(wire):
-    """A partial clone that lacks an object: asked for it, git runs what the repository says."""
+    """A partial clone without an object: to fetch it, git runs what the repository configures."""
     set_config(protocol__ext__allow="always", core__repositoryFormatVersion="1")
     set_config(extensions__partialClone="origin", remote__origin__promisor="true")
     set_config(remote__origin__url=f"ext::{wire.program('transport', 'exit 1')}")
@@ -267,7 +267,7 @@ UNCOMMITTED = LEGACY + b"# not committed\n"
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_a_nested_repository_is_asked_itself(repository, ignored):
+def test_a_nested_repository_is_checked(repository, ignored):
     git("init", "-q", "nested")
     repository.write(nested__c=LEGACY)
     commit_all("nested")
@@ -281,7 +281,7 @@ def test_a_nested_repository_is_asked_itself(repository, ignored):
 
 @pytest.mark.parametrize("ignore", ["none", "all"])
 @pytest.mark.parametrize("change", ["modified", "untracked", "staged"])
-def test_a_submodule_is_asked_itself(repository, ignore, change):
+def test_a_submodule_is_checked(repository, ignore, change):
     git("init", "-q", "../origin")
     repository.path("../origin/c.py").write_bytes(LEGACY)
     commit_all("../origin")
@@ -306,13 +306,13 @@ def test_a_clean_submodule_is_written(repository):
     assert repository.bytes_on_disk()["sub/c.py"] == FINAL
 
 
-def test_a_second_work_tree_is_asked_itself(repository):
+def test_a_linked_work_tree_is_checked(repository):
     git("worktree", "add", "-q", "../second")
     repository.path("../second/a.py").write_bytes(UNCOMMITTED)
     refused(repository, "../second", says="second has uncommitted changes: a.py")
 
 
-def test_a_tree_that_was_named_by_a_link_is_asked(repository):
+def test_a_tree_that_is_named_by_a_link_is_checked(repository):
     git("init", "-q", "../other")
     repository.path("../other/c.py").write_bytes(LEGACY)
     commit_all("../other")
@@ -349,7 +349,7 @@ def test_a_dirty_file_that_does_not_change_holds_nothing_up(repository):
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
-def test_what_git_was_told_to_overlook_is_looked_at(repository, flag):
+def test_files_that_git_assumes_unchanged_are_checked(repository, flag):
     git("update-index", flag, "a.py")
     repository.path("a.py").write_bytes(UNCOMMITTED)
     assert git("status", "--porcelain") == b""
@@ -460,7 +460,7 @@ def test_a_damaged_repository_inside_another_is_refused(repository):
     assert "inner: git failed" in ran.err
 
 
-def test_many_files_are_asked_for_together(command_line, monkeypatch):
+def test_many_files_are_requested_together(command_line, monkeypatch):
     git("init", "-q")
     command_line.write(**{f"d{number % 7}__f{number}": LEGACY for number in range(40)})
     commit_all()
@@ -522,7 +522,7 @@ def test_an_index_that_names_what_is_elsewhere_does_no_harm(repository, wire, pa
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_damage_to_git_loses_nothing(repository, wire, seed, monkeypatch):
-    """Whatever is wrong in `.git`: nothing is written, or what was there is still in git."""
+    """However `.git` is damaged: nothing is written, or git still has the old content."""
     monkeypatch.setattr(guarded_git, "_SECONDS", 20.0)
     rng = random.Random(seed)
     set_config(core__fsmonitor=wire.program("fsmonitor"))

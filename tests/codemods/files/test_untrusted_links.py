@@ -1,7 +1,7 @@
-"""A repository that nobody trusts does not lead the command out of the paths that were named.
+"""An untrusted repository cannot make the command leave the given paths.
 
-Each test makes such a repository beside a directory that is none of its business, and compares all
-that there is in both: path, mode, time, bytes.
+Each test creates such a repository next to another directory, and compares everything in both
+before and after: path, mode, time, bytes.
 """
 
 import os
@@ -27,7 +27,7 @@ OUTSIDE = "is a symbolic link that leaves the given paths; see --follow-links-ou
 
 @pytest.fixture
 def outside(command_line, tmp_path):
-    """What the repository would like to have rewritten."""
+    """A directory outside that a malicious repository targets."""
     folder = tmp_path / "outside"
     (folder / "deep").mkdir(parents=True)
     for path in ("home.py", "deep/site.py", "notes.txt"):
@@ -36,7 +36,7 @@ def outside(command_line, tmp_path):
 
 
 def snapshot(folder) -> dict:
-    """All below `folder`, itself included, with what a write would change."""
+    """Everything in `folder`, including itself, with all attributes that a write would change."""
     found = {}
     for path in [folder, *folder.rglob("*")]:
         status = os.lstat(path)
@@ -82,11 +82,11 @@ def test_links_out_are_not_followed(leading_out, outside, arguments):
     assert leading_out.path("sub/own.py").read_bytes() == expected
 
 
-def test_without_v_nothing_is_told_of_links_out(leading_out):
+def test_without_v_links_that_leave_the_paths_are_not_reported(leading_out):
     assert leading_out.run("migrate", "--write").err == ""
 
 
-def test_links_out_are_followed_where_the_user_says_so(command_line, outside):
+def test_links_that_leave_the_paths_are_followed_on_request(command_line, outside):
     command_line.write(mine=LEGACY)
     os.symlink(outside, "directory")
     os.symlink(outside / "home.py", "file.py")
@@ -308,7 +308,7 @@ def test_a_swap_while_the_file_is_written_is_seen(command_line, outside, monkeyp
 
 
 def test_swaps_at_any_moment_write_nothing_outside(command_line, outside):
-    """Another process swaps directory and link all the time, while files below are replaced."""
+    """Another process keeps swapping a directory and a link while files below are replaced."""
     command_line.path("sub/site.py").write_bytes(b"old")
     (outside / "deep" / "site.py").write_bytes(b"old")
     path = os.path.realpath("sub/site.py")
@@ -430,7 +430,7 @@ def test_a_run_that_was_killed_is_cleaned_up_by_the_next(command_line):
 
 @pytest.fixture
 def dead() -> int:
-    """The number of a process that has ended."""
+    """The id of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
@@ -605,7 +605,7 @@ def test_names_that_are_no_text(command_line):
 
 
 def test_random_trees_of_links_change_nothing_outside(command_line, outside):
-    """Links from anywhere to anywhere: what is inside is rewritten once, what is outside never."""
+    """Random links: files inside are rewritten once, files outside never."""
     choices = random.Random(13)
     folders = ["."]
     for number in range(12):

@@ -1,4 +1,4 @@
-"""Lines that only IPython understands: hidden from the parser, and back in their places after."""
+"""Magic and shell lines are masked for the parser, and restored afterwards."""
 
 import ast
 

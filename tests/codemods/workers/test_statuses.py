@@ -1,4 +1,4 @@
-"""Every failure has its status and a line: real processes, and what the system does to them."""
+"""Every failure gives a status and one line; tested with real processes."""
 
 import io
 import os
@@ -39,7 +39,7 @@ def program(act: str) -> str:
 
 
 def run(*argv, before="", code=PROGRAM, **environment):
-    """A run as a shell starts it, after `before` or with its redirections."""
+    """A run started by a shell, after the command `before` or with redirections."""
     shell = f'{before} exec "$@"' if before.endswith(";") else f'exec "$@" {before}'
     return subprocess.run(
         ["sh", "-c", shell, "sh", sys.executable, "-c", code, *argv],
@@ -56,7 +56,7 @@ def lines(ran) -> list:
 
 
 def busy_workers(directory) -> list:
-    """The ids of the workers that are at work on a bad file."""
+    """The ids of the workers that are processing a bad file."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         found = [name for name in os.listdir(directory) if name.startswith("worker-")]
