@@ -1,1 +1,1 @@
-"""`tf-lossscale checkpoint`: what loss-scale state a file holds, and a copy for another class."""
+"""`tf-lossscale checkpoint`: inspects and converts the loss-scale state in checkpoints."""

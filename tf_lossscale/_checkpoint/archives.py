@@ -1,4 +1,4 @@
-"""Reads members of a zip archive that nobody vouches for. None is unpacked under its own name."""
+"""Reads members of an untrusted zip archive; never unpacks one under its own name."""
 
 import collections
 import contextlib
@@ -11,8 +11,8 @@ from tf_lossscale._checkpoint.errors import CheckpointError
 __all__ = ["Archive"]
 
 _ENCRYPTED = 0x1
-# Weights hardly compress, and Keras does not try. A member may grow that much when unpacked, and
-# any member to that size.
+# Weights hardly compress, and Keras does not compress them. Limits for an unpacked member: this
+# factor, or this size if that is more.
 _LARGEST_RATIO = 100
 _FREE_BYTES = 2**26
 _CHUNK_BYTES = 2**20
@@ -30,12 +30,12 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, OSError, ValueError) as error:
-            raise self._damaged(f"as a zip archive it is not whole: {error}") from error
+            raise self._damaged(f"the zip archive is damaged: {error}") from error
         self.names: List[str] = self._zip.namelist()
         counts = collections.Counter(self.names)
         twice = sorted(name for name, count in counts.items() if count > 1)
         if twice:
-            raise self._damaged(f"it has two members {twice[0]!r}")
+            raise self._damaged(f"it has two members named {twice[0]!r}")
 
     def __enter__(self) -> "Archive":
         return self
@@ -47,14 +47,14 @@ class Archive:
         """Returns the bytes of a member.
 
         Args:
-          name: its name.
-          limit: how many bytes it may have.
+          name: the name of the member.
+          limit: the largest size allowed, in bytes.
         """
         return b"".join(self._chunks(name, limit))
 
     @contextlib.contextmanager
     def unpacked(self, name: str) -> Iterator[IO[bytes]]:
-        """Opens a copy of a member: HDF5 jumps about in a file, which a member is slow at."""
+        """Opens a copy of a member, because HDF5 needs random access, which is slow in archives."""
         info = self._info(name)
         limit = max(_FREE_BYTES, _LARGEST_RATIO * info.compress_size)
         with tempfile.TemporaryFile() as copy:
@@ -91,4 +91,4 @@ class Archive:
             raise self._damaged(f"its member {name} ends too early")
 
     def _damaged(self, what: str) -> CheckpointError:
-        return CheckpointError(f"{self._path}: no whole .keras file: {what}")
+        return CheckpointError(f"{self._path}: not a valid .keras file: {what}")

@@ -1,4 +1,4 @@
-"""The file `checkpoint` of a directory, in which TensorFlow notes the latest checkpoint."""
+"""The file `checkpoint` in a directory, in which TensorFlow records the latest checkpoint."""
 
 import os
 import re
@@ -26,7 +26,7 @@ def latest(folder: str) -> Optional[str]:
     if not storage.is_file(path):
         return None
     if storage.size(path) > _LARGEST:
-        raise CheckpointError(f"{path}: too large for TensorFlow's notes on checkpoints")
+        raise CheckpointError(f"{path}: too large for a `checkpoint` file of TensorFlow")
     with storage.opened(path) as file:
         text = file.read(_LARGEST)
     match = _LATEST.search(text)
@@ -34,8 +34,8 @@ def latest(folder: str) -> Optional[str]:
         if not text.strip():
             return None
         raise CheckpointError(
-            f"{path}: damaged: it does not say which checkpoint is the latest. Name a checkpoint "
-            "by its prefix."
+            f"{path}: damaged: it does not name the latest checkpoint. Pass the prefix of a "
+            "checkpoint."
         )
     return os.fsdecode(_ESCAPE.sub(_unescaped, match.group(1))) or None
 

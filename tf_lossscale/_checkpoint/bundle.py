@@ -1,8 +1,7 @@
 """The files of a TensorFlow checkpoint: an index, and the data files that it points into.
 
-Sizes and positions are checked before anything is read, and checksums as it is read, so that a
-damaged file is reported whatever is wrong with it, and nothing of it decides how much memory is
-used.
+Sizes and positions are checked before anything is read, and checksums as it is read, so that
+every kind of damage is reported, and a file cannot make the reader use much memory.
 """
 
 import struct
@@ -35,17 +34,17 @@ _CHUNK_BYTES = 2**23
 
 
 class Record(NamedTuple):
-    """What the index says of a tensor, or of one slice of a partitioned tensor.
+    """The index entry of a tensor, or of one slice of a partitioned tensor.
 
     Attributes:
-      dtype: number of its type.
+      dtype: the number of its type.
       shape: its dimensions.
-      shard: number of its data file.
-      offset: where its bytes begin there.
-      size: how many they are.
-      checksum: masked CRC-32C of them; None where it must be computed.
+      shard: the number of its data file.
+      offset: the position of its bytes in the data file.
+      size: the number of bytes.
+      checksum: the masked CRC-32C of the bytes; None if it must be computed.
       slices: for a partitioned tensor, which has no bytes itself, the extents of its slices, as
-        the index encodes them.
+        encoded in the index.
     """
 
     dtype: int
@@ -62,7 +61,7 @@ class Bundle:
 
     Attributes:
       prefix: its path, without the suffixes of its files.
-      records: what its index says, by key; the keys of slices begin with a zero byte.
+      records: the index entries by key; the keys of slices begin with a zero byte.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -81,7 +80,7 @@ class Bundle:
                 raise DamagedError("its first entry, the header, is missing")
         except DamagedError as error:
             raise CheckpointError(
-                f"{path}: damaged, or no index of a checkpoint: {error}"
+                f"{path}: damaged, or not the index of a checkpoint: {error}"
             ) from error
         self._check_data_files(path)
 
@@ -92,17 +91,17 @@ class Bundle:
             if record.slices:
                 continue
             if record.shard >= self._shards:
-                raise CheckpointError(f"{path}: damaged: it points to a data file that cannot be")
+                raise CheckpointError(f"{path}: damaged: it refers to an impossible data file")
             end = record.offset + record.size
             needed[record.shard] = max(needed.get(record.shard, 0), end)
         for shard, end in sorted(needed.items()):
             data = self._data_file(shard)
             if not storage.is_file(data):
-                raise CheckpointError(f"{data}: this data file of the checkpoint is missing")
+                raise CheckpointError(f"{data}: the data file is missing")
             size = storage.size(data)
             if size < end:
                 raise CheckpointError(
-                    f"{data}: truncated: it has {size} bytes, and the index points to {end}"
+                    f"{data}: truncated: it has {size} bytes, but the index needs {end}"
                 )
 
     def _data_file(self, shard: int) -> str:
@@ -112,11 +111,11 @@ class Bundle:
         """Returns the bytes of a tensor.
 
         Args:
-          key: its key.
-          limit: how many bytes it may have.
+          key: the key of the tensor.
+          limit: the largest size allowed, in bytes.
 
         Raises:
-          CheckpointError: it has more, or they are damaged.
+          CheckpointError: if it is larger or damaged.
         """
         record = self.records[key]
         if record.size > limit:
@@ -163,7 +162,7 @@ def data_file(prefix: str, shard: int, shards: int) -> str:
 
 
 def split_slice_key(key: bytes) -> Tuple[bytes, bytes]:
-    """Splits the key of a slice into the key of its tensor, and what says which slice it is.
+    """Splits the key of a slice into the key of its tensor and the encoded extent of the slice.
 
     The key begins with a zero byte. Then comes the key of the tensor, in which 00 is written as
     00 FF and FF as FF 00, ended by 00 01.
@@ -210,8 +209,8 @@ def write(prefix: str, items: Iterable[Tuple[bytes, Record, Iterable[bytes]]]) -
 
     Args:
       prefix: its path, without the suffixes of its files.
-      items: for each tensor its key, what is known of it, and its bytes in parts; for a
-        partitioned tensor no bytes, and its slices as tensors of their own.
+      items: the key, the record and the bytes (in parts) of each tensor; a partitioned tensor has
+        no bytes, and its slices are separate items.
     """
     records: Dict[bytes, Record] = {}
     with open(data_file(prefix, 0, 1), "wb") as data:
@@ -262,7 +261,7 @@ def _record(value: bytes) -> Record:
         slices=tuple(wire.message(each) for each in values.get(7, [])),
     )
     if min(record.shard, record.offset, record.size) < 0:
-        raise DamagedError("a tensor lies outside the data files")
+        raise DamagedError("a tensor is outside the data files")
     item = size_of(record.dtype)
     if item is not None and not record.slices and record.size != item * _elements(record.shape):
         raise DamagedError("the size of a tensor does not match its shape")

@@ -1,4 +1,4 @@
-"""Plans the conversion of a checkpoint of `tf.train.Saver` between contrib and v1."""
+"""Plans the conversion of a `tf.train.Saver` checkpoint between contrib and v1."""
 
 import re
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
@@ -21,8 +21,8 @@ __all__ = ["plan"]
 _LAYOUTS: Dict[str, Layout] = {"contrib": CONTRIB, "v1": V1}
 _LARGEST = {"int32": 2**31 - 1, "int64": 2**63 - 1}
 
-# Adam and AdaMax make their powers of beta as they first apply gradients, which both wrappers have
-# them do in a conditional. Control flow v1 puts the name of the conditional before theirs.
+# Adam and AdaMax create their powers of beta when they first apply gradients, which both wrappers
+# do in a conditional. Control flow v1 prefixes their names with the name of the conditional.
 _CONDITIONAL = {"contrib": "cond/", "v1": "cond_1/"}
 _POWER = re.compile(
     r"(?P<scope>(?:.*?/)??)(?P<conditional>(?:cond(?:_\d+)?/)?)(?P<name>beta[12]_power(?:_\d+)?)$"
@@ -40,18 +40,19 @@ def plan(
 
     Args:
       states: the loss scales in the checkpoint, each of contrib or v1.
-      tensors: what the index of the checkpoint says, by key.
+      tensors: the index entries, by key.
       to: contrib or v1.
-      control_flow: v1 or v2, that of the program that is to read it; None for that of the old one.
-      renames: new keys that the user wants, by old key.
+      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
+        that of the program that wrote the checkpoint.
+      renames: the new keys that the user requested, by old key.
 
     Raises:
-      CheckpointError: it cannot be converted faithfully.
+      CheckpointError: if it cannot be converted faithfully.
     """
     renames = dict(renames or {})
     missing = sorted(set(renames) - set(tensors))
     if missing:
-        raise CheckpointError(f"--rename: SRC holds no tensor {', '.join(missing)}")
+        raise CheckpointError(f"--rename: SRC has no tensor {', '.join(missing)}")
     notices: List[str] = []
     moved: Dict[str, Optional[Tensor]] = {}
     made: List[Tensor] = []
@@ -87,7 +88,8 @@ def _move(
         dtype = COUNTERS[to] if variable.role == GOOD_STEPS else variable.dtype
         if dtype in _LARGEST and abs(int(variable.value or 0)) > _LARGEST[dtype]:
             raise CheckpointError(
-                f"{variable.key} is {variable.value}, which {dtype}, its type there, cannot hold"
+                f"{variable.key} is {variable.value}, which {dtype}, its type in the copy, cannot "
+                "represent"
             )
         scope, _, number = parts_of(variable.key)
         key = scope + names[variable.role] + number
@@ -95,7 +97,7 @@ def _move(
     for role, name in left.items():
         scope, _, number = parts_of(state.variables[0].key)
         made.append(Tensor(scope + name + number, COUNTERS[to], None, 0))
-        notices.append(f"{scope + name + number} ({role}), which SRC has no counterpart of, is 0")
+        notices.append(f"{scope + name + number} ({role}), which is not in SRC, is set to 0")
 
 
 def _dropped(variable: Variable) -> str:
@@ -123,7 +125,7 @@ def _powers(
         if conditional and conditional not in old:
             notices.append(
                 f"{key} keeps its name, which depends on the conditionals of the whole program; "
-                f"--rename {key}=NEW gives it another"
+                f"use --rename {key}=NEW to change it"
             )
             continue
         flow = control_flow or ("v1" if conditional else "v2")
@@ -133,10 +135,10 @@ def _powers(
     named_after = sorted(value for value in new.values() if _CONDITIONAL[to] in value)
     if named_after and control_flow is None:
         notices.append(
-            f"{' and '.join(named_after)}: so a program with control flow v1 names them, as the "
-            "one that wrote SRC did. For one with control flow v2, which TensorFlow 2 starts with "
-            "unless disable_v2_behavior() or disable_control_flow_v2() is called, give "
-            "--control-flow v2"
+            f"{' and '.join(named_after)}: these are the names in a program with control flow v1, "
+            "like the one that wrote SRC. For a program with control flow v2, the default in "
+            "TensorFlow 2 unless disable_v2_behavior() or disable_control_flow_v2() is called, "
+            "pass --control-flow v2"
         )
     return new
 
@@ -146,7 +148,7 @@ def _check_keys(tensors: Sequence[Tensor]) -> None:
     for each in tensors:
         if each.key in seen:
             raise CheckpointError(
-                f"two tensors would have the key {each.key}; give one another with --rename OLD=NEW"
+                f"two tensors would have the key {each.key}; change one with --rename OLD=NEW"
             )
         seen.add(each.key)
 

@@ -1,7 +1,7 @@
-"""Plans the conversion of a checkpoint of objects.
+"""Plans the conversion of an object checkpoint.
 
-TensorFlow restores such a checkpoint by the graph of objects in it, so this graph is rewritten. One
-conversion loses nothing: Keras of TensorFlow 1.14 to 2.2 stored the inner optimizer as a child of
+TensorFlow restores such a checkpoint from its object graph, so the graph is rewritten. Only one
+conversion loses no state: Keras of TensorFlow 1.14 to 2.2 stored the inner optimizer as a child of
 the loss-scale optimizer (layout A), and later Keras stores one optimizer with the variables of both
 (layout B).
 """
@@ -73,7 +73,7 @@ def _check_only_child(names: Sequence[str]) -> None:
     if list(names) != [_INNER]:
         raise CheckpointError(
             "the inner optimizer was stored a second time, as {}, which later Keras restores as "
-            "another object".format(", ".join(sorted(set(names) - {_INNER})) or _INNER)
+            "a separate object".format(", ".join(sorted(set(names) - {_INNER})) or _INNER)
         )
 
 
@@ -106,7 +106,7 @@ def _renumber(graph: ObjectGraph, dropped: Set[int]) -> None:
         for slot in graph.nodes[number].slot_variables:
             named |= {slot.original_variable_node_id, slot.slot_variable_node_id}
     if named & dropped:
-        raise CheckpointError("the inner optimizer is referred to by more than its owner")
+        raise CheckpointError("an object other than its owner refers to the inner optimizer")
     graph.nodes = [graph.nodes[number] for number in kept]
     for node in graph.nodes:
         for child in node.children:

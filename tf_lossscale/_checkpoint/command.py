@@ -12,26 +12,26 @@ from tf_lossscale._checkpoint.targets import TARGETS
 __all__ = ["main"]
 
 INSPECT = """\
-Shows the loss-scale state in a TensorFlow checkpoint, a SavedModel, or an .h5 or .keras file: each
+Show the loss-scale state in a TensorFlow checkpoint, a SavedModel, or an .h5 or .keras file: each
 variable with its value, the class that wrote it, and the classes that restore it.
 
-Exit status: 0 there is some, 1 there is none, 2 the file cannot be read.
+Exit status: 0 the file has loss-scale state, 1 it has none, 2 the file cannot be read.
 """
 
 CONVERT = """\
-Writes a copy of a TensorFlow checkpoint in which the loss scale stands where another class restores
-it. All other tensors stay as they are; SRC is only read.
+Write a copy of a TensorFlow checkpoint from which another class restores the loss scale. All other
+tensors stay the same, and SRC is not changed.
 
-  --to contrib   ExponentialUpdateLossScaleManager of tf.contrib.mixed_precision, and ours
-  --to v1        DynamicLossScale of tf.compat.v1.mixed_precision or tf.train.experimental, and ours
+  --to contrib   ExponentialUpdateLossScaleManager of tf.contrib.mixed_precision, or of the shim
+  --to v1        DynamicLossScale of tf.compat.v1.mixed_precision, tf.train.experimental or the shim
   --to keras     LossScaleOptimizer of Keras 2 from TensorFlow 2.3 on
   --to keras3    LossScaleOptimizer of Keras 3
 
-Between contrib and v1 files of tf.train.Saver are converted; from keras to keras, checkpoints of
-objects that TensorFlow 1.14 to 2.2 wrote. What cannot be converted faithfully is refused, with the
-reason and the values to start with.
+Between contrib and v1, checkpoints of tf.train.Saver can be converted; from keras to keras, object
+checkpoints that TensorFlow 1.14 to 2.2 wrote. If a conversion would lose state, it is refused with
+the reason and the values to start with.
 
-Exit status: 0 written, 1 SRC holds no loss-scale state, 2 refused, with nothing written.
+Exit status: 0 written, 1 SRC has no loss-scale state, 2 refused and nothing written.
 """
 
 
@@ -39,7 +39,7 @@ def main(arguments: List[str], prog: str) -> int:
     """Runs `inspect` or `convert`.
 
     Args:
-      arguments: those after `checkpoint`.
+      arguments: the arguments after `checkpoint`.
       prog: the name to show in messages.
 
     Returns:
@@ -49,15 +49,15 @@ def main(arguments: List[str], prog: str) -> int:
         parsed = _parser(prog).parse_args(arguments)
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else 0
-    # TensorFlow is started for remote paths only, and errors it raises.
+    # TensorFlow is used for remote paths only; its errors are raised.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         return _inspect(parsed) if parsed.action == "inspect" else _convert(parsed)
     except (CheckpointError, ImportError, OSError) as error:
         message = str(error)
     except MemoryError:
-        message = f"{_path(parsed)}: damaged, or larger than the memory"
-    except Exception as error:  # status 1 says that there is no loss scale, so it is no option
+        message = f"{_path(parsed)}: damaged, or too large for the memory"
+    except Exception as error:  # not status 1, which means that there is no loss scale
         message = f"{_path(parsed)}: cannot be read: {type(error).__name__}: {error}"
     print(f"{prog} {parsed.action}: {printable(message)}", file=sys.stderr)
     return 2
@@ -69,7 +69,7 @@ def _path(parsed: argparse.Namespace) -> str:
 
 def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=prog, description="Loss-scale state in checkpoints: look at it, or move it."
+        prog=prog, description="Inspect or convert the loss-scale state in checkpoints."
     )
     actions = parser.add_subparsers(dest="action", metavar="inspect|convert")
     actions.required = True
@@ -82,26 +82,26 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     inspect.add_argument(
         "path",
         metavar="PATH",
-        help="the prefix of a checkpoint, a directory (its latest checkpoint, or a SavedModel), an "
-        ".h5 or a .keras file",
+        help="a checkpoint prefix, a directory (its latest checkpoint, or a SavedModel), or an .h5 "
+        "or .keras file",
     )
     inspect.add_argument("--json", action="store_true", help="print JSON")
     convert = actions.add_parser(
         "convert",
-        help="copy a checkpoint, with its loss scale where another class restores it",
+        help="copy a checkpoint so that another class can restore the loss scale",
         description=CONVERT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    convert.add_argument("source", metavar="SRC", help="the checkpoint, as for `inspect`")
+    convert.add_argument("source", metavar="SRC", help="the checkpoint to copy, as for `inspect`")
     convert.add_argument("destination", metavar="DST", help="the prefix of the new checkpoint")
     convert.add_argument(
-        "--to", choices=TARGETS, required=True, help="the class that is to read it"
+        "--to", choices=TARGETS, required=True, help="the class that will read the copy"
     )
     convert.add_argument(
         "--control-flow",
         choices=("v1", "v2"),
-        help="the control flow of the program that will read it, which Adam's beta powers are "
-        "named after; default: that of the program that wrote SRC",
+        help="the control flow of the program that will read the copy, on which the names of "
+        "Adam's beta powers depend (default: that of the program that wrote SRC)",
     )
     convert.add_argument(
         "--rename",
@@ -109,10 +109,12 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         type=_renaming,
         action="append",
         default=[],
-        help="store the tensor OLD as NEW; may repeat",
+        help="store the tensor OLD as NEW; repeatable",
     )
     convert.add_argument("--force", action="store_true", help="replace DST if it exists")
-    convert.add_argument("--dry-run", action="store_true", help="say what would be done, only")
+    convert.add_argument(
+        "--dry-run", action="store_true", help="report what would be done; write nothing"
+    )
     return parser
 
 

@@ -1,11 +1,11 @@
-"""`tf-lossscale checkpoint convert`: decides what can be converted, and has it done."""
+"""`tf-lossscale checkpoint convert`: decides whether a file can be converted, and converts it."""
 
 import sys
 from typing import Mapping, Optional, Sequence
 
 from tf_lossscale._checkpoint import by_name, by_object, copying, reading
 from tf_lossscale._checkpoint.errors import CheckpointError
-from tf_lossscale._checkpoint.layouts import GOOD_STEPS, KERAS_A, LOSS_SCALE, State
+from tf_lossscale._checkpoint.layouts import GOOD_STEPS, KERAS_1_14, LOSS_SCALE, State
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, SAVED_MODEL, locate, without_suffix
 from tf_lossscale._checkpoint.plan import Plan, Tensor
 from tf_lossscale._checkpoint.printing import printable
@@ -26,14 +26,15 @@ def convert(
     force: bool,
     dry_run: bool,
 ) -> int:
-    """Writes the copy and says what differs.
+    """Writes the copy and prints what has changed.
 
     Args:
-      source: what `locate` takes.
+      source: a path for `locate`.
       destination: the prefix of the copy.
-      to: the family of the class that is to read it.
-      control_flow: v1 or v2, that of the program that is to read it; None for that of the old one.
-      renames: new keys by old ones.
+      to: the family of the class that will read the copy.
+      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
+        that of the program that wrote the source.
+      renames: the new keys, by old key.
       force: whether the destination may exist.
       dry_run: whether to write nothing.
 
@@ -41,14 +42,14 @@ def convert(
       The exit status.
 
     Raises:
-      CheckpointError: it was refused; nothing was written.
+      CheckpointError: if the conversion is refused; nothing has been written.
     """
     place = locate(source)
     if place.format in (HDF5, KERAS, SAVED_MODEL):
         raise CheckpointError(
-            f"{source}: a {place.format} describes its optimizer as well, so a copy with another "
-            "state would not load; only TensorFlow checkpoints are converted. `inspect` shows the "
-            "values to start with."
+            f"{source}: only TensorFlow checkpoints can be converted. A {place.format} also "
+            "describes its optimizer, so a copy with other state would not load. `inspect` shows the values "
+            "to start with."
         )
     destination = without_suffix(destination)
     copying.check_destination(place.path, destination, force)
@@ -56,15 +57,15 @@ def convert(
     states = reading.states_of(reader)
     if not states:
         print(
-            f"{place.path}: no loss-scale state, so there is nothing to convert. A fixed loss "
-            "scale has none.",
+            f"{place.path}: nothing to convert: there is no loss-scale state. A fixed loss scale "
+            "has none.",
             file=sys.stderr,
         )
         return 1
     plan = _plan(reader, states, to, control_flow, renames)
     if not dry_run:
         copying.write(reader, plan, destination, force)
-    _tell(plan, place.path, destination, dry_run)
+    _print_changes(plan, place.path, destination, dry_run)
     return 0
 
 
@@ -79,19 +80,19 @@ def _plan(
     if "" in families:
         unknown = [v.key for state in states if not state.layout.family for v in state.variables]
         raise CheckpointError(
-            f"{', '.join(unknown)}: may be a loss scale, but of no class that tf-lossscale knows, "
-            "so what to do with it cannot be told"
+            f"{', '.join(unknown)}: may be a loss scale, but of a class that tf-lossscale does not "
+            "know, so it cannot be converted"
         )
     if not reader.has_objects and to in _BY_NAME and families <= set(_BY_NAME):
         return by_name.plan(states, reader.tensors, to, control_flow, renames)
     if control_flow or renames:
         raise CheckpointError(
-            "--control-flow and --rename are for checkpoints of tf.train.Saver between contrib and "
-            "v1; the keys of other checkpoints do not depend on the names of variables"
+            "--control-flow and --rename only apply to tf.train.Saver checkpoints between contrib "
+            "and v1; the keys of other checkpoints do not depend on variable names"
         )
     if families != {to}:
         raise CheckpointError(_refusal(reader, states, to))
-    if any(state.layout is KERAS_A for state in states):
+    if any(state.layout is KERAS_1_14 for state in states):
         return by_object.plan(reader.object_graph(), reader.tensors)
     same = tuple(Tensor(key, entry.dtype, key) for key, entry in sorted(reader.tensors.items()))
     return Plan(same, (), ())
@@ -100,16 +101,16 @@ def _plan(
 def _refusal(reader: Reader, states: Sequence[State], to: str) -> str:
     other = next(state for state in states if state.layout.family != to)
     if to == "contrib" and reader.has_objects:
-        reason = "the classes of contrib restore checkpoints of tf.train.Saver only"
+        reason = "the contrib classes only restore tf.train.Saver checkpoints"
     elif reader.has_objects:
         reason = (
-            "its inner optimizer keeps iterations and slots elsewhere than that of the target, "
-            "which would start these anew without a word"
+            "its inner optimizer stores iterations and slots under other keys than that of the "
+            "target, which would silently restart them"
         )
     else:
         reason = (
-            "its inner optimizer names its variables otherwise than that of the target, which "
-            "could restore no slots"
+            "its inner optimizer names its variables differently from that of the target, which "
+            "could not restore the slots"
         )
     return (
         f"{reader.prefix}: the loss scale of {other.layout.written_by} cannot be converted "
@@ -118,7 +119,7 @@ def _refusal(reader: Reader, states: Sequence[State], to: str) -> str:
 
 
 def _start_with(state: State, to: str) -> str:
-    """Says how to give a new object the values of a state."""
+    """Describes how to create a new object with the values of a state."""
     values = {variable.role: variable.value for variable in state.variables}
     scale, good = values[LOSS_SCALE], values.get(GOOD_STEPS)
     if to == "contrib":
@@ -132,13 +133,13 @@ def _start_with(state: State, to: str) -> str:
     )
 
 
-def _tell(plan: Plan, source: str, destination: str, dry_run: bool) -> None:
+def _print_changes(plan: Plan, source: str, destination: str, dry_run: bool) -> None:
     verb = "would write" if dry_run else "wrote"
     print(printable(f"{verb} {destination}: {len(plan.tensors)} tensors of {source}"))
     if plan.changes:
         for row in rows([(old, "->", new) for old, new in plan.changes]):
             print(printable(f"  {row}"))
     else:
-        print("  unchanged: the loss scale is where the target restores it")
+        print("  unchanged: the target can restore the loss scale from it")
     for notice in plan.notices:
         print(printable(f"note: {notice}"))

@@ -1,7 +1,6 @@
-"""Writes a planned checkpoint beside its destination, and moves it there when it is whole.
+"""Writes a planned checkpoint next to its destination, and moves it there when it is complete.
 
-The bytes of a tensor are copied as they are, a few megabytes at a time, and their checksums are
-verified on the way.
+The bytes of the tensors are copied a few megabytes at a time, and their checksums are verified.
 """
 
 import glob
@@ -20,11 +19,11 @@ __all__ = ["check_destination", "write"]
 
 
 def check_destination(source: str, destination: str, force: bool) -> None:
-    """Raises CheckpointError where nothing can or may be written."""
+    """Raises CheckpointError if the destination cannot or must not be written."""
     if "://" in destination:
         raise CheckpointError(
-            f"{destination}: DST must be a local path, which is written atomically; copy it from "
-            "there"
+            f"{destination}: DST must be a local path, so that it can be written atomically; copy "
+            "it from there"
         )
     if destination.endswith(os.sep) or os.path.isdir(destination):
         raise CheckpointError(
@@ -32,15 +31,15 @@ def check_destination(source: str, destination: str, force: bool) -> None:
             f"{os.path.join(destination, os.path.basename(source))}"
         )
     if os.path.basename(destination) == bookkeeping.NAME:
-        raise CheckpointError(f"{destination}: TensorFlow keeps its own notes under this name")
+        raise CheckpointError(f"{destination}: TensorFlow uses this name for its own records")
     if os.path.realpath(source) == os.path.realpath(destination) or any(
         os.path.realpath(theirs) == os.path.realpath(ours)
         for theirs in _files(source)
         for ours in _files(destination)
     ):
-        raise CheckpointError(f"{destination}: DST is SRC, which is never changed")
+        raise CheckpointError(f"{destination}: DST is the same as SRC, which is never changed")
     if _files(destination) and not force:
-        raise CheckpointError(f"{destination} exists; --force replaces it")
+        raise CheckpointError(f"{destination} exists; pass --force to replace it")
 
 
 def write(reader: Reader, plan: Plan, destination: str, force: bool) -> None:

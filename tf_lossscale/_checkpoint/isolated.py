@@ -1,7 +1,7 @@
-"""Reads files of Keras in a process of their own.
+"""Reads Keras files in a separate process.
 
-HDF5 trusts the file: a damaged one can crash the process, allocate without limit or never end. The
-child process has limits, and whatever happens to it becomes one sentence.
+HDF5 trusts the file: a damaged one can crash the process, allocate memory without limit, or run
+forever. The child process has limits, and every failure is reported as one message.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ __all__ = ["child", "describe", "read"]
 
 MEMORY_BYTES = 2**30
 SECONDS = 60
-# The slowest disk that counts: a large archive has more time.
+# The slowest disk assumed: a large archive gets more time.
 _BYTES_PER_SECOND = 10 * 2**20
 _LARGEST_ANSWER = 2**24
 _NOT_THE_FILE = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EACCES)
@@ -34,13 +34,13 @@ _PROGRAM = (
 
 
 def read(place: Place) -> Contents:
-    """Returns what a file of Keras holds.
+    """Returns the loss-scale state in a Keras file.
 
     Args:
       place: the file.
 
     Raises:
-      CheckpointError: it cannot be read.
+      CheckpointError: if it cannot be read.
     """
     seconds = SECONDS + os.path.getsize(place.path) // _BYTES_PER_SECOND
     # -I: neither the working directory nor the environment adds modules to the child.
@@ -62,7 +62,7 @@ def read(place: Place) -> Contents:
 
 
 def _too_long(place: Place, seconds: int) -> str:
-    return f"{place.path}: damaged: reading it takes more than {seconds} seconds, or was stopped"
+    return f"{place.path}: damaged: reading took more than {seconds} seconds, or was stopped"
 
 
 def _contents(place: Place, status: int, answer: bytes, seconds: int) -> Contents:
@@ -74,7 +74,7 @@ def _contents(place: Place, status: int, answer: bytes, seconds: int) -> Content
         values = None
     if status or not isinstance(values, dict):
         raise CheckpointError(
-            f"{place.path}: damaged: it crashes the library that reads it (status {status})"
+            f"{place.path}: damaged: the library that reads it crashed (status {status})"
         )
     if "error" in values:
         raise CheckpointError(values["error"])
@@ -90,9 +90,9 @@ def _contents(place: Place, status: int, answer: bytes, seconds: int) -> Content
 
 
 def child(format_: str, path: str, seconds: str) -> None:
-    """Reads a file and prints what it holds, or what is wrong with it, as JSON."""
+    """Reads a file and prints its content, or the error, as JSON."""
     answer = os.dup(1)
-    os.dup2(2, 1)  # a library that prints does not spoil the answer
+    os.dup2(2, 1)  # output of a library does not mix with the answer
     try:
         keras_files.import_hdf5()
         _set_limits(int(seconds))
@@ -116,27 +116,27 @@ def _set_limits(seconds: int) -> None:
     ):
         _, hard = resource.getrlimit(kind)
         if hard == resource.RLIM_INFINITY or limit < hard:
-            with contextlib.suppress(OSError, ValueError):  # a limit that the system lacks
+            with contextlib.suppress(OSError, ValueError):  # the system does not support this limit
                 resource.setrlimit(kind, (limit, hard))
 
 
 def describe(place: Place) -> Dict[str, Any]:
-    """Returns what a file of Keras holds, or what is wrong with it, as JSON can hold it."""
+    """Returns the content of a Keras file, or the error, as values for JSON."""
     try:
         contents = keras_files.read(place)
     except CheckpointError as error:
         return {"error": str(error)}
     except MemoryError:
         return {
-            "error": f"{place.path}: damaged: reading it takes more than {MEMORY_BYTES} bytes of "
+            "error": f"{place.path}: damaged: reading it needs more than {MEMORY_BYTES} bytes of "
             "memory"
         }
     except OSError as error:
         if error.errno in _NOT_THE_FILE:
             return {"error": f"{place.path}: {error}"}
-        return {"error": f"{place.path}: damaged, or no {place.format}: {_brief(error)}"}
-    except Exception as error:  # h5py, zipfile and their codecs raise nearly all there are
-        return {"error": f"{place.path}: damaged, or no {place.format}: {_brief(error)}"}
+        return {"error": f"{place.path}: damaged, or not a {place.format}: {_brief(error)}"}
+    except Exception as error:  # h5py, zipfile and their codecs can raise almost anything
+        return {"error": f"{place.path}: damaged, or not a {place.format}: {_brief(error)}"}
     return {
         "states": [[list(variable) for variable in state.variables] for state in contents.states],
         "configured": [each._asdict() for each in contents.configured],

@@ -55,7 +55,7 @@ def import_hdf5() -> Any:
         import h5py  # type: ignore[import-untyped]
     except ImportError as error:
         raise CheckpointError(
-            "Files of Keras are read with h5py, which is not installed here: pip install h5py"
+            "Reading Keras files needs h5py, which is not installed: pip install h5py"
         ) from error
     return h5py
 
@@ -74,7 +74,7 @@ def _open_keras(path: str) -> Iterator[Tuple[List[Any], Any]]:
         config = _object(json.loads(archive.read("config.json", _LARGEST_CONFIGURATION)))
         names = [name for name in archive.names if name.endswith(".weights.h5")]
         if not names:
-            raise CheckpointError(f"{path}: no whole .keras file: it has no model.weights.h5")
+            raise CheckpointError(f"{path}: not a valid .keras file: it has no model.weights.h5")
         files = [
             stack.enter_context(
                 import_hdf5().File(stack.enter_context(archive.unpacked(name)), "r")
@@ -86,7 +86,7 @@ def _open_keras(path: str) -> Iterator[Tuple[List[Any], Any]]:
 
 def _object(value: Any) -> Dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError("its configuration is no JSON object")
+        raise ValueError("its configuration is not a JSON object")
     return value
 
 

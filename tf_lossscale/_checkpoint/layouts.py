@@ -1,7 +1,7 @@
-"""The classes that store a loss scale, and how each one's variables are told from the others'.
+"""The layouts in which classes store a loss scale.
 
-Everything here is data. `names` and `objects` find these layouts in TensorFlow checkpoints, and
-`keras_files` in the files of Keras.
+This module contains only data. `names` and `objects` find these layouts in TensorFlow checkpoints,
+and `keras_files` finds them in Keras files.
 """
 
 from typing import Dict, NamedTuple, Optional, Tuple, Union
@@ -10,10 +10,10 @@ __all__ = [
     "BAD_STEPS",
     "CONTRIB",
     "GOOD_STEPS",
+    "KERAS_1_14",
+    "KERAS_2_3",
+    "KERAS_2_11",
     "KERAS_3",
-    "KERAS_A",
-    "KERAS_B",
-    "KERAS_C",
     "KERAS_NAMES",
     "LOSS_SCALE",
     "UNKNOWN",
@@ -31,15 +31,15 @@ BAD_STEPS = "bad steps"
 
 
 class Layout(NamedTuple):
-    """One way to store a loss scale.
+    """A layout in which a loss scale is stored.
 
     Attributes:
-      family: what `convert --to` calls the class; empty for a class that we do not know.
-      written_by: the class.
-      tensorflow: the versions that have the class or the layout.
-      restored_by: the classes that read it, ours first.
-      roles: the last part of a variable's key, and what the variable holds.
-      notes: what a reader of such a file should know.
+      family: the name of the class for `convert --to`; empty for an unknown class.
+      written_by: the class that writes it.
+      tensorflow: the versions of TensorFlow that have the class or the layout.
+      restored_by: the classes that can read it, those of the shim first.
+      roles: the role of each variable, by the last part of its key.
+      notes: notes for the user of such a file.
     """
 
     family: str
@@ -51,7 +51,7 @@ class Layout(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """One variable of a loss scale; `value` is None for what is no number."""
+    """A variable of a loss scale; `value` is None if it is not a number."""
 
     key: str
     role: str
@@ -60,7 +60,7 @@ class Variable(NamedTuple):
 
 
 class State(NamedTuple):
-    """One loss scale in a file."""
+    """A loss scale in a file."""
 
     layout: Layout
     variables: Tuple[Variable, ...]
@@ -75,11 +75,11 @@ class Configured(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What one file holds.
+    """The loss-scale state in a file.
 
     Attributes:
       path: the file, or the prefix of a TensorFlow checkpoint.
-      format: its format, in words.
+      format: the name of its format.
       states: the loss scales in it.
       configured: the loss-scale optimizers that it describes without their state.
     """
@@ -123,46 +123,46 @@ KERAS_NAMES = Layout(
     tensorflow="1.14 and later",
     restored_by=(_KERAS, "LossScaleOptimizer of tf.keras, in graph mode"),
     roles=_V1_ROLES,
-    notes=("the names of variables do not tell which version of tf.keras wrote them",),
+    notes=("the variable names do not show which version of tf.keras wrote them",),
 )
 
-KERAS_A = Layout(
+KERAS_1_14 = Layout(
     family="keras",
     written_by="tf.keras.mixed_precision.experimental.LossScaleOptimizer",
     tensorflow="1.14 to 2.2",
     restored_by=(
-        f"{_KERAS} over a Keras 2 optimizer (`legacy` from 2.11 on)",
+        f"{_KERAS} around a Keras 2 optimizer (`legacy` from 2.11 on)",
         "tf.keras.mixed_precision.experimental.LossScaleOptimizer (TensorFlow 1.14 to 2.2)",
     ),
     roles=_V1_ROLES,
     notes=(
-        "the classes of TensorFlow 2.3 and later restore the loss scale and the slots of this "
-        "layout, but start the iterations and the hyper-parameters of the optimizer anew; those of "
-        "tf_lossscale restore all",
+        "from this layout, the classes of TensorFlow 2.3 and later restore the loss scale and the "
+        "slots, but not the iterations and hyperparameters of the optimizer; those of "
+        "tf_lossscale restore everything",
     ),
 )
 
-KERAS_B = Layout(
+KERAS_2_3 = Layout(
     family="keras",
-    written_by="tf.keras.mixed_precision[.experimental].LossScaleOptimizer over a Keras 2 "
+    written_by="tf.keras.mixed_precision[.experimental].LossScaleOptimizer around a Keras 2 "
     "optimizer (`legacy` from 2.11 on)",
     tensorflow="2.3 and later, tf_keras",
     restored_by=(
-        f"{_KERAS} over the same",
-        "tf.keras.mixed_precision.LossScaleOptimizer over the same (2.4 to 2.15, tf_keras; "
+        f"{_KERAS} around the same",
+        "tf.keras.mixed_precision.LossScaleOptimizer around the same (2.4 to 2.15, tf_keras; "
         ".experimental from 2.3 to 2.8)",
     ),
     roles=_V1_ROLES,
 )
 
-KERAS_C = Layout(
+KERAS_2_11 = Layout(
     family="keras",
-    written_by="tf.keras.mixed_precision.LossScaleOptimizer over a Keras 2 optimizer of 2.11 or "
+    written_by="tf.keras.mixed_precision.LossScaleOptimizer around a Keras 2 optimizer of 2.11 or "
     "later (not `legacy`)",
     tensorflow="2.11 to 2.15, tf_keras",
     restored_by=(
-        f"{_KERAS} over the same",
-        "tf.keras.mixed_precision.LossScaleOptimizer over the same (2.11 to 2.15, tf_keras)",
+        f"{_KERAS} around the same",
+        "tf.keras.mixed_precision.LossScaleOptimizer around the same (2.11 to 2.15, tf_keras)",
     ),
     roles=_V1_ROLES,
 )
@@ -172,7 +172,7 @@ KERAS_3 = Layout(
     written_by="keras.mixed_precision.LossScaleOptimizer of Keras 3",
     tensorflow="2.16 and later",
     restored_by=(
-        f"{_KERAS} over a Keras 3 optimizer",
+        f"{_KERAS} around a Keras 3 optimizer",
         "keras.mixed_precision.LossScaleOptimizer of Keras 3 (also keras.optimizers)",
     ),
     roles={"dynamic_scale": LOSS_SCALE, "step_counter": GOOD_STEPS},

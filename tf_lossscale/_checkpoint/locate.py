@@ -1,4 +1,4 @@
-"""What a path on the command line stands for."""
+"""Finds the file or checkpoint that a path on the command line refers to."""
 
 import os
 from typing import List, NamedTuple, Optional
@@ -26,14 +26,14 @@ class Place(NamedTuple):
 
 
 def locate(path: str) -> Place:
-    """Finds the file or the checkpoint that `path` means.
+    """Finds the file or checkpoint that `path` refers to.
 
     Args:
-      path: a file of Keras, a prefix, one file of a checkpoint, or a directory with a SavedModel or
-        with checkpoints (the latest is taken).
+      path: a Keras file, a checkpoint prefix, one file of a checkpoint, or a directory with a
+        SavedModel or with checkpoints (the latest is used).
 
     Raises:
-      CheckpointError: there is none.
+      CheckpointError: if there is none.
     """
     if storage.is_directory(path):
         return _in_directory(path)
@@ -57,7 +57,7 @@ def _start_of(path: str) -> bytes:
 
 
 def _check_contents(path: str, start: bytes) -> None:
-    """Raises CheckpointError for a file that its name or its size tells to be something else."""
+    """Raises CheckpointError if the name or size of a file shows that it is something else."""
     stem = without_suffix(path)
     if stem != path:
         raise CheckpointError(f"{stem}.index: the index of this checkpoint is missing")
@@ -65,9 +65,9 @@ def _check_contents(path: str, start: bytes) -> None:
         raise CheckpointError(f"{path}: the file is empty")
     suffix = os.path.splitext(path)[1].lower()
     if suffix in (".h5", ".hdf5"):
-        raise CheckpointError(f"{path}: not an HDF5 file: it does not begin like one")
+        raise CheckpointError(f"{path}: not an HDF5 file: the signature is missing")
     if suffix == ".keras":
-        raise CheckpointError(f"{path}: not a .keras file, which is a zip archive: it is none")
+        raise CheckpointError(f"{path}: not a .keras file: it is not a zip archive")
 
 
 def without_suffix(path: str) -> str:
@@ -86,7 +86,7 @@ def _in_directory(path: str) -> Place:
             return Place(SAVED_MODEL, prefix)
         if storage.glob(os.path.join(path, "variables"), "variables.data-*"):
             raise CheckpointError(f"{prefix}.index: the index of this SavedModel is missing")
-        raise CheckpointError(f"{path}: this SavedModel has no variables, so no loss scale.")
+        raise CheckpointError(f"{path}: this SavedModel has no variables and no loss scale.")
     latest = _latest(path)
     if latest is not None:
         return Place(TENSORFLOW, latest)
@@ -95,12 +95,12 @@ def _in_directory(path: str) -> Place:
         return Place(TENSORFLOW, found[0])
     if found:
         raise CheckpointError(
-            "{}: no file `checkpoint` says which of these is the latest. Name one: {}".format(
+            "{}: no `checkpoint` file names the latest checkpoint. Choose one: {}".format(
                 path, ", ".join(found)
             )
         )
     raise CheckpointError(
-        f"{path}: neither a SavedModel nor a TensorFlow checkpoint is in this directory."
+        f"{path}: this directory contains neither a SavedModel nor a TensorFlow checkpoint."
     )
 
 
@@ -114,8 +114,8 @@ def _latest(path: str) -> Optional[str]:
         if storage.is_file(prefix + ".index"):
             return prefix
     raise CheckpointError(
-        f"{path}: its file `checkpoint` names {named} as the latest, which does not exist. Name a "
-        "checkpoint by its prefix."
+        f"{path}: its file `checkpoint` names {named} as the latest, which does not exist. Pass "
+        "the prefix of a checkpoint."
     )
 
 
@@ -124,7 +124,7 @@ def _prefixes(path: str) -> List[str]:
 
 
 def _not_found(path: str) -> str:
-    message = f"{path}: no checkpoint, SavedModel, .h5 or .keras file has this path."
+    message = f"{path}: there is no checkpoint, SavedModel, .h5 or .keras file at this path."
     folder = os.path.dirname(path) or "."
     near = _prefixes(folder) if storage.is_directory(folder) else []
     if near:

@@ -113,7 +113,7 @@ def _text(values: wire.Values, number: int) -> str:
     try:
         return wire.message(values.get(number, [b""])[-1]).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DamagedError("a name in the graph of objects is no text") from error
+        raise DamagedError("a name in the object graph is not text") from error
 
 
 def _other(data: bytes, known: Tuple[int, ...]) -> bytes:

@@ -8,10 +8,10 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from tf_lossscale._checkpoint.layouts import (
     CONTRIB,
+    KERAS_1_14,
+    KERAS_2_3,
+    KERAS_2_11,
     KERAS_3,
-    KERAS_A,
-    KERAS_B,
-    KERAS_C,
     UNKNOWN,
     V1,
     Layout,
@@ -86,10 +86,10 @@ def _layout_of(nodes: Sequence[Node], owners: Sequence[Node]) -> Layout:
     """Tells the optimizers that own a `DynamicLossScale` apart, by what else they own."""
     for owner in owners:
         if "iter" in owner.children:
-            return KERAS_B
+            return KERAS_2_3
         if "_iterations" in owner.children:
-            return KERAS_C
+            return KERAS_2_11
         inner = owner.children.get("base_optimizer")
         if inner is not None and "iter" in nodes[inner].children:
-            return KERAS_A
+            return KERAS_1_14
     return V1

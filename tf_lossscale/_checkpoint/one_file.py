@@ -66,10 +66,10 @@ class OneFile:
                     if keep:
                         self._small.setdefault(name, value)
         if not described:
-            raise CheckpointError(f"{prefix}: a table, but no checkpoint of TensorFlow")
+            raise CheckpointError(f"{prefix}: a table, but not a TensorFlow checkpoint")
         missing = sorted(set(self.records) - stored)
         if missing:
-            raise CheckpointError(f"{prefix}: damaged: it holds no value of {missing[0]!r}")
+            raise CheckpointError(f"{prefix}: damaged: the value of {missing[0]!r} is missing")
 
     def read(self, key: bytes, limit: int) -> bytes:
         """Returns the bytes of a tensor as `Bundle` does."""
@@ -90,8 +90,8 @@ class OneFile:
                 if name == key:
                     if any(extents):
                         raise CheckpointError(
-                            f"{self.prefix}: {key!r} is stored in slices in a checkpoint of one "
-                            "file; restore it with TensorFlow and save it again"
+                            f"{self.prefix}: {key!r} is stored in slices in a single-file "
+                            "checkpoint; restore it with TensorFlow and save it again"
                         )
                     yield _bytes(tensor, record)
                     return
@@ -106,7 +106,7 @@ class OneFile:
             yield
         except DamagedError as error:
             raise CheckpointError(
-                f"{self.prefix}: damaged, or no checkpoint of TensorFlow: {error}"
+                f"{self.prefix}: damaged, or not a TensorFlow checkpoint: {error}"
             ) from error
 
     def _describe(self, value: bytes) -> None:

@@ -47,8 +47,8 @@ def _state(found: Found, reader: Reader) -> State:
     missing = sorted(set(found.keys.values()) - set(reader.tensors))
     if missing:
         raise CheckpointError(
-            f"{reader.prefix}: damaged: its graph of objects names {missing[0]!r}, which its index "
-            "does not have"
+            f"{reader.prefix}: damaged: its object graph refers to {missing[0]!r}, which is not in "
+            "its index"
         )
     variables = tuple(
         Variable(key, role, reader.tensors[key].dtype, reader.number(key))

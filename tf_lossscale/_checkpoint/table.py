@@ -68,14 +68,14 @@ def _read(file: BinaryIO, offset: int, size: int) -> bytes:
     file.seek(offset)
     data = file.read(size)
     if len(data) != size:
-        raise DamagedError("it ends too early")
+        raise DamagedError("the file ends too early")
     return data
 
 
 def _block(file: BinaryIO, handle: Tuple[int, int], end: int) -> Iterator[Entry]:
     offset, size = handle
     if size > _LARGEST_BLOCK or offset + size + _TRAILER > end:
-        raise DamagedError("a block lies outside the file")
+        raise DamagedError("a block is outside the file")
     data = _read(file, offset, size + _TRAILER)
     kind, checksum = struct.unpack("<BI", data[-_TRAILER:])
     if crc32c.masked(crc32c.extend(0, data[:-4])) != checksum:
@@ -97,7 +97,7 @@ def _parsed(data: bytes) -> Iterator[Entry]:
         added, at = read_varint(data, at)
         size, at = read_varint(data, at)
         if shared > len(key) or shared + added > _LARGEST_KEY or added + size > end - at:
-            raise DamagedError("an entry lies outside its block")
+            raise DamagedError("an entry is outside its block")
         key = key[:shared] + data[at : at + added]
         at += added
         yield key, data[at : at + size]

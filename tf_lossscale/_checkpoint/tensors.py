@@ -73,14 +73,12 @@ class Reader:
     def object_graph(self) -> ObjectGraph:
         """Returns the graph of its objects."""
         if self.tensors[OBJECT_GRAPH] != Entry("string", ()):
-            raise CheckpointError(f"{self.prefix}: damaged: its graph of objects is no string")
+            raise CheckpointError(f"{self.prefix}: damaged: its object graph is not a string")
         data = self._files.read(_bytes(OBJECT_GRAPH), _LARGEST_GRAPH)
         try:
             return object_graph.parse(_only_string(data))
         except DamagedError as error:
-            raise CheckpointError(
-                f"{self.prefix}: its graph of objects is damaged: {error}"
-            ) from error
+            raise CheckpointError(f"{self.prefix}: its object graph is damaged: {error}") from error
 
     def stored(self, key: str, new_key: str) -> Iterator[Stored]:
         """Yields a tensor, and its slices if it is partitioned, for `bundle.write`.

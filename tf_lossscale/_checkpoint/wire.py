@@ -1,6 +1,6 @@
 """The wire format of protocol buffers: the fields of a message, without its schema.
 
-TensorFlow's parsers are not used: a damaged or hostile file reaches no native code.
+TensorFlow's parsers are not used: a damaged or malicious file never reaches native code.
 """
 
 from typing import Dict, Iterator, List, Tuple, Union
@@ -66,7 +66,7 @@ def fields(data: bytes) -> Iterator[Field]:
             value = raw if kind == LENGTH else int.from_bytes(raw, "little")
             at += size
         else:
-            raise DamagedError("a field is of no known kind")
+            raise DamagedError("a field has an unknown type")
         yield number, kind, value
 
 
@@ -82,7 +82,7 @@ def integer(values: Values, number: int) -> int:
     """Returns a field that is an unsigned integer; 0 if it is missing."""
     value = values.get(number, [0])[-1]
     if not isinstance(value, int):
-        raise DamagedError("a field that should be a number is none")
+        raise DamagedError("a field that should be a number is not one")
     return value
 
 

@@ -138,7 +138,7 @@ def test_v1_to_contrib(who, inner, tmp_path, checkpoint):
     path = str(tmp_path / "model")
     status, out, err = checkpoint("convert", source, path, "--to", "contrib")
     assert status == 0, err
-    assert "bad_steps (bad steps), which SRC has no counterpart of, is 0" in out
+    assert "bad_steps (bad steps), which is not in SRC, is set to 0" in out
 
     def wrap(optimizer):
         manager = CONTRIB[who].ExponentialUpdateLossScaleManager(64.0, 3, 2, 2, 0.75)
@@ -209,7 +209,7 @@ def test_powers_of_other_conditionals_are_the_users_to_rename(tmp_path, checkpoi
     ("values", "to", "more", "words"),
     [
         (dict(CONTRIB_STATE, current_loss_scale=np.ones([2])), "v1", [], "two tensors"),
-        (dict(V1_STATE, good_steps=np.int64(2**31)), "contrib", [], "cannot hold"),
+        (dict(V1_STATE, good_steps=np.int64(2**31)), "contrib", [], "cannot represent"),
         (CONTRIB_STATE, "v1", ["--rename", "nothing=x"], "no tensor nothing"),
         (CONTRIB_STATE, "v1", ["--rename", "good_steps=current_loss_scale"], "two tensors"),
         (CONTRIB_STATE, "keras", [], "initial_scale=8.0"),

@@ -104,7 +104,7 @@ def test_two_members_of_one_name(archive, checkpoint):
     path = archive({})
     with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(path, "a") as opened:
         opened.writestr("config.json", "{}")
-    refused(checkpoint, path, "two members 'config.json'")
+    refused(checkpoint, path, "two members named 'config.json'")
 
 
 def test_an_encrypted_member(archive, checkpoint):
@@ -153,12 +153,15 @@ def test_numbers_in_other_files_are_not_read(tmp_path, checkpoint):
 
 
 CRASHES = {
-    "crash": ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashes the library"),
-    "abort": ("import os; os.abort()", "crashes the library"),
-    "exit": ("import os; os._exit(1)", "crashes the library"),
-    "silence": ("", "crashes the library"),
-    "noise": ("print('hello')", "crashes the library"),
-    "deep": ("print('[' * 100000)", "crashes the library"),
+    "crash": (
+        "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
+        "the library that reads it crashed",
+    ),
+    "abort": ("import os; os.abort()", "the library that reads it crashed"),
+    "exit": ("import os; os._exit(1)", "the library that reads it crashed"),
+    "silence": ("", "the library that reads it crashed"),
+    "noise": ("print('hello')", "the library that reads it crashed"),
+    "deep": ("print('[' * 100000)", "the library that reads it crashed"),
     "end": ("import time; time.sleep(600)", "more than"),
 }
 
