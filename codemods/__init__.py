@@ -1,4 +1,4 @@
-"""Codemods that move code off TensorFlow's retired loss-scale classes.
+"""Codemods that migrate code away from TensorFlow's retired loss-scale classes.
 
 Data flows one way: bytes -> `engine.prefilter` -> `engine.parse` -> `resolve` -> `rules` (syntax
 in, edits and findings out) -> `engine.apply` -> `reports`. Rules do not know about files or the

@@ -85,7 +85,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = _Parser(prog=prog, description="Move code off TensorFlow's loss-scale classes.")
+    parser = _Parser(
+        prog=prog, description="Migrate code away from TensorFlow's loss-scale classes."
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_migrate(commands)
     commands.add_parser("rules", help="list the rules", description="List the rules.")

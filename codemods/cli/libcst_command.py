@@ -21,9 +21,11 @@ __all__ = ["MigrateCommand"]
 
 
 class MigrateCommand(CodemodCommand):
-    """Moves one module off TensorFlow's retired loss-scale classes."""
+    """Migrates one module away from TensorFlow's retired loss-scale classes."""
 
-    DESCRIPTION = "Moves code off TensorFlow's retired loss-scale and cross-shard optimizers."
+    DESCRIPTION = (
+        "Migrates code away from TensorFlow's retired loss-scale and cross-shard optimizers."
+    )
 
     def __init__(
         self, context: CodemodContext, to: str = "final", keras: int = 2, unsafe: bool = False

@@ -48,8 +48,8 @@ def convert(
     if place.format in (HDF5, KERAS, SAVED_MODEL):
         raise CheckpointError(
             f"{source}: only TensorFlow checkpoints can be converted. A {place.format} also "
-            "describes its optimizer, so a copy with other state would not load. `inspect` shows the values "
-            "to start with."
+            "describes its optimizer, so a copy with other state would not load. `inspect` shows "
+            "the values to start with."
         )
     destination = without_suffix(destination)
     copying.check_destination(place.path, destination, force)

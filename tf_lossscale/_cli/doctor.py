@@ -1,4 +1,4 @@
-"""`tf-lossscale doctor`: what this installation has, and what the shim adds."""
+"""`tf-lossscale doctor`: shows the names that TensorFlow has and those that the shim supplies."""
 
 import platform
 import sys
@@ -11,7 +11,7 @@ __all__ = ["report"]
 
 
 def report() -> int:
-    """Prints the report. Returns the exit status: 1 where TensorFlow is missing."""
+    """Prints the report; returns the exit status, which is 1 if TensorFlow is missing."""
     print(f"tf-lossscale   {VERSION}")
     print(f"Python         {platform.python_version()}")
     try:
@@ -26,7 +26,7 @@ def report() -> int:
         print(f"{name:<14} {version}")
     rows = [(namespace, *_split(tf, namespace)) for namespace in _paths.NAMESPACES]
     width = max(len(row[0]) for row in rows) + len("tf.")
-    print("\nWhich names this TensorFlow has, and which `import tf_lossscale as tfls` supplies:")
+    print("\nNames in this TensorFlow, and names that `import tf_lossscale as tfls` supplies:")
     for namespace, present, supplied in rows:
         print(f"\n{'tf.' + namespace:<{width}}")
         if present:
@@ -34,14 +34,14 @@ def report() -> int:
         if supplied:
             print(f"  from the shim    {', '.join(supplied)}")
     print(
-        "\n`tf-lossscale run SCRIPT` runs a script with the missing names in place;"
-        "\n`tf-lossscale migrate` moves code off them."
+        "\n`tf-lossscale run SCRIPT` runs a script with the missing names supplied;"
+        "\n`tf-lossscale migrate` rewrites code that uses them."
     )
     return 0
 
 
 def _split(tensorflow: Any, namespace: str) -> Tuple[List[str], List[str]]:
-    """The names of a namespace that TensorFlow has, and those that it has not."""
+    """The names of a namespace that TensorFlow has, and those that it lacks."""
     owner = tensorflow
     for part in namespace.split("."):
         owner = getattr(owner, part, None)

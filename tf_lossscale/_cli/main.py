@@ -1,4 +1,4 @@
-"""The command `tf-lossscale`. Only what a sub-command needs is imported, TensorFlow last of all."""
+"""The command `tf-lossscale`. Each subcommand imports only what it needs, TensorFlow last."""
 
 import argparse
 import contextlib
@@ -13,21 +13,21 @@ __all__ = ["main"]
 CODEMODS = {
     "migrate": "rewrite files and trees; shows a diff and writes nothing by default",
     "rules": "list the rules",
-    "explain": "what a rule does, why, before and after",
+    "explain": "explain a rule, with examples",
 }
 CODEMODS_PYTHON = (3, 9)
 
 DESCRIPTION = """\
-Moves code off TensorFlow's retired loss-scale and cross-shard optimizers.
+Migrate code away from TensorFlow's retired loss-scale and cross-shard optimizers.
 
   migrate [PATH ...] [options]   {migrate}
   rules                          {rules}
   explain CODE                   {explain}
   run SCRIPT [ARGS]              run an unmodified legacy script with the shim installed
-  checkpoint inspect|convert     loss-scale state in checkpoints
-  doctor                         TensorFlow, Keras, which originals exist, what the shim supplies
+  checkpoint inspect|convert     inspect or convert loss-scale state in checkpoints
+  doctor                         show TensorFlow, Keras, and the names that the shim supplies
 
-`tf-lossscale COMMAND --help` says more of each.
+See `tf-lossscale COMMAND --help` for details.
 """.format(**CODEMODS)
 
 
@@ -35,11 +35,11 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
     """Runs the command.
 
     Args:
-      argv: the arguments without the program's name; those of this process if None.
-      prog: the name to show in messages.
+      argv: the arguments without the program's name; by default those of this process.
+      prog: the name of the command in messages.
 
     Returns:
-      The exit status: 0 where nothing is left to do, 1 where something is, 2 for wrong usage.
+      The exit status: 0 if nothing is left to do, 1 if something is, 2 for wrong usage.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments and arguments[0] in CODEMODS:
@@ -64,7 +64,7 @@ def _codemods(arguments: List[str], prog: str) -> int:
     if sys.version_info < CODEMODS_PYTHON:
         print(
             "{}: {} needs Python {}.{} or later, and this is {}.{}. Install tf-lossscale under a "
-            "newer Python as well; the code that it rewrites may stay on this one.".format(
+            "newer Python as well; the code that it rewrites can stay on this one.".format(
                 prog, arguments[0], *CODEMODS_PYTHON, *sys.version_info[:2]
             ),
             file=sys.stderr,
@@ -77,13 +77,13 @@ def _codemods(arguments: List[str], prog: str) -> int:
 
 @contextlib.contextmanager
 def _quiet_interrupts() -> Iterator[None]:
-    """Lets Ctrl-C end the process without a traceback, until the command sees to it itself."""
+    """Makes Ctrl-C end the process without a traceback, until the command handles it."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    except ValueError:  # not in the main thread, which alone may say so
+    except ValueError:  # only the main thread may set a signal handler
         yield
         return
     try:
@@ -97,16 +97,16 @@ def _run(arguments: List[str], prog: str) -> int:
     parser = argparse.ArgumentParser(
         prog=name,
         usage=f"{name} [-h] [--replace] (SCRIPT | -m MODULE | -c CODE | -) [ARGS]",
-        description="Runs an unmodified legacy script, with the names that this TensorFlow lacks "
-        "put back under `tensorflow`, in its process and in the Python processes that it starts. "
-        "What follows is as for `python`: a script, a directory or zip file with a __main__.py, a "
-        "module, code, or - for standard input.",
+        description="Run an unmodified legacy script with the names that this TensorFlow lacks put "
+        "back under `tensorflow`, also in the Python processes that it starts. The arguments are "
+        "those of `python`: a script, a directory or zip file with a __main__.py, a module, code, "
+        "or - for standard input.",
         allow_abbrev=False,
     )
     parser.add_argument(
         "--replace",
         action="store_true",
-        help="put the shim's classes over those that this TensorFlow still has, too",
+        help="also replace the classes that this TensorFlow still has by those of the shim",
     )
     own, python_arguments = _split_at_script(arguments)
     try:
@@ -121,9 +121,9 @@ def _run(arguments: List[str], prog: str) -> int:
 
 
 def _split_at_script(arguments: List[str]) -> Tuple[List[str], List[str]]:
-    """Returns the options of `run`, and what `python` is called with."""
+    """Returns the options of `run`, and the arguments for `python`."""
     for index, argument in enumerate(arguments):
-        # Python takes `-mpackage.module` and `-cCODE`, too.
+        # Python also accepts `-mpackage.module` and `-cCODE`.
         if not argument.startswith("-") or argument in ("-", "--") or argument[:2] in ("-m", "-c"):
             return arguments[:index], arguments[index:]
     return arguments, []
@@ -138,8 +138,8 @@ def _checkpoint(arguments: List[str], prog: str) -> int:
 def _doctor(arguments: List[str], prog: str) -> int:
     parser = argparse.ArgumentParser(
         prog=f"{prog} doctor",
-        description="Says which TensorFlow and Keras are installed, which of the legacy names they "
-        "have, and which the shim supplies. Exit status 1 where TensorFlow is missing.",
+        description="Show which TensorFlow and Keras are installed, which legacy names they have, "
+        "and which the shim supplies. The exit status is 1 if TensorFlow is missing.",
     )
     try:
         parser.parse_args(arguments)

@@ -1,6 +1,6 @@
-"""Runs an unmodified script with the legacy paths in place, as `python SCRIPT` runs it.
+"""Runs an unmodified script with the legacy paths installed, exactly like `python SCRIPT`.
 
-The process becomes that very command, so whatever Python sets up for a script is Python's own. The
+This process is replaced by that command, so Python itself sets up everything for the script. The
 legacy paths are installed by the `sitecustomize` of `tf_lossscale._cli.child`.
 """
 
@@ -13,7 +13,7 @@ from tf_lossscale._cli import child
 
 __all__ = ["run_python"]
 
-# Names of `sys.flags`, and the option that sets each. Python 3.7 has no `safe_path`.
+# The names in `sys.flags`, and the options that set them. Python 3.7 has no `safe_path`.
 _FLAGS = (
     ("bytes_warning", "b"),
     ("debug", "d"),
@@ -31,18 +31,18 @@ def run_python(arguments: Sequence[str], replace: bool = False) -> int:
     """Runs `python ARGUMENTS` in place of this process.
 
     Args:
-      arguments: what `python` is to be called with: a script and its arguments, or `-m` or `-c`.
-      replace: whether the shim's classes go over those that this TensorFlow still has
+      arguments: the arguments for `python`: a script and its arguments, or `-m` or `-c`.
+      replace: whether to replace classes that this TensorFlow still has
         (`install(replace=True)`).
 
     Returns:
-      The exit status. POSIX systems replace the process, so nothing is returned there, except the
-      status 2 where this Python ignores the environment and would not install the legacy paths.
+      The exit status. On POSIX systems the process is replaced, so this returns only the status 2,
+      if this Python ignores the environment and so would not install the legacy paths.
     """
     if sys.flags.ignore_environment or sys.flags.no_site:
         print(
-            "tf-lossscale: `run` does not work under the Python options -E, -I and -S. Leave them "
-            "out, or let the script call tf_lossscale.install().",
+            "tf-lossscale: `run` does not work with the Python options -E, -I and -S. Omit them, "
+            "or call tf_lossscale.install() in the script.",
             file=sys.stderr,
         )
         return 2
@@ -50,13 +50,13 @@ def run_python(arguments: Sequence[str], replace: bool = False) -> int:
     command = [sys.executable, *_interpreter_options(), *arguments]
     sys.stdout.flush()
     sys.stderr.flush()
-    if os.name == "nt":  # there `exec` starts a second process and ends this one at once
+    if os.name == "nt":  # there, `exec` starts a second process and ends this one at once
         return subprocess.call(command)
     os.execv(sys.executable, command)
 
 
 def _interpreter_options() -> List[str]:
-    """Returns the options that this Python was started with."""
+    """Returns the interpreter options of this Python process."""
     options = ["-" + letter * int(getattr(sys.flags, name, 0)) for name, letter in _FLAGS]
     options = [option for option in options if option != "-"]
     if getattr(sys.stdout, "write_through", False):
@@ -69,7 +69,7 @@ def _interpreter_options() -> List[str]:
 
 
 def _warning_options() -> List[str]:
-    """Returns the values of `-W`: not those that come from the environment or other options."""
+    """Returns the values of `-W`, without those from the environment or other options."""
     given = list(sys.warnoptions)
     implied = [each for each in os.environ.get("PYTHONWARNINGS", "").split(",") if each]
     if sys.flags.dev_mode:
