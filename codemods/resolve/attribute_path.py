@@ -1,4 +1,4 @@
-"""Which attributes lead from one module of TensorFlow to a symbol that lives elsewhere in it."""
+"""Finds the attributes that lead from one module of TensorFlow to a symbol of another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .legacy_symbols import root_of
 __all__ = ["attribute_path"]
 
 _IN_BOTH = frozenset(["keras.mixed_precision.LossScaleOptimizer"])
-"""What `compat.v1` has too, as the same object."""
+"""Symbols that `compat.v1` has as the same object."""
 
 
 def attribute_path(path: str, target: str) -> Optional[str]:

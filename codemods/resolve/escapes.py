@@ -1,4 +1,4 @@
-"""Whether a class is handed on as a value, to be called where its arguments are not in sight."""
+"""Decides whether a class is passed on as a value, to be called somewhere else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOK_ONLY = {
     "print",
     "repr",
 }
-"""Callables that are given a class and do not call it."""
+"""Callables that take a class and do not call it."""
 
 _ELEMENTS = (cst.Element, cst.DictElement, cst.StarredElement)
 _DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.IfExp, cst.BooleanOperation)

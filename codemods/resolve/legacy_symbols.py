@@ -1,8 +1,8 @@
-"""Which dotted paths mean which legacy symbol.
+"""Maps dotted paths to legacy symbols.
 
-The public paths come from the package's one table; here stand the ways that lead to them: chains of
-`compat.v1` and `compat.v2`, the private modules that people imported from, and paths that never
-existed in any TensorFlow but are found in code.
+The public paths come from the package's one table. This module adds chains of `compat.v1` and
+`compat.v2`, the private modules that people imported from, and paths that never existed in any
+TensorFlow but occur in code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Family(enum.Enum):
 
 
 class Legacy(NamedTuple):
-    """A symbol that a dotted path means.
+    """The legacy symbol that a dotted path means.
 
     Attributes:
       name: its name.
@@ -94,7 +94,7 @@ class Legacy(NamedTuple):
 
 
 class Root(NamedTuple):
-    """A dotted path, seen from the namespace it starts from.
+    """A dotted path, split at the TensorFlow namespace that it starts from.
 
     Attributes:
       name: `tf`, `v1`, `v2`, `keras` or `tf_keras`.
@@ -139,7 +139,7 @@ _PRIVATE = {
     "python.keras.api._v1.keras.mixed_precision.experimental": "keras.mixed_precision.experimental",
     "python.keras.api._v2.keras.mixed_precision.experimental": "keras.mixed_precision.experimental",
 }
-"""Modules that held the symbols, and the public namespace that they stood behind."""
+"""Private modules that held the symbols, and the public namespace of each."""
 
 _PRIVATE_NAMES = {
     "keras.mixed_precision.LossScaleOptimizerV1": (
@@ -166,7 +166,7 @@ DISTINCTIVE = frozenset(
     for symbol in SYMBOLS
     if symbol.legacy and symbol.name not in ("Policy", "set_policy", "global_policy", "LossScale")
 )
-"""Names that are a legacy symbol wherever they come from, or another library's look-alike."""
+"""Names that only these symbols, and look-alikes of other libraries, have."""
 
 _CHAIN = re.compile(r"(?:compat\.v(?P<a>[12])|_api\.v(?P<b>[12])|v1)(?:\.|$)")
 
@@ -194,7 +194,7 @@ _NAMESPACES = frozenset(path.rpartition(".")[0] for path in _TABLE) - {"estimato
 
 @functools.lru_cache(maxsize=4096)
 def root_of(path: str) -> Optional[Root]:
-    """`path` without the TensorFlow namespace that it starts from; None for other libraries'."""
+    """Splits `path` at its TensorFlow namespace; None for other libraries."""
     first, _, rest = path.partition(".")
     if first in ("keras", "tf_keras"):
         return Root(first, rest)
@@ -211,7 +211,7 @@ def root_of(path: str) -> Optional[Root]:
 
 @functools.lru_cache(maxsize=4096)
 def legacy_of(path: str) -> Optional[Legacy]:
-    """The symbol that `path` means, if it is one of ours."""
+    """The legacy symbol that `path` means; None if there is none."""
     root = root_of(path)
     if root is None:
         return None

@@ -1,4 +1,4 @@
-"""Everything that the rules may ask about one program: a file, or the cells of a notebook."""
+"""One program, a file or the cells of a notebook, with the meaning of its names."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ LOOK_ALIKES = frozenset(
         "xformers",
     ]
 )
-"""Libraries that have classes of the same names; what comes from them is not to be migrated.
+"""Libraries with classes of the same names, which are never migrated.
 
-The shim is one of them: what names it has been migrated.
+The shim is one of them: names from it have been migrated already.
 """
 
 _T = TypeVar("_T")
@@ -72,11 +72,11 @@ class NamespaceUse(NamedTuple):
 
 
 class Unclear(NamedTuple):
-    """A place whose name is a legacy symbol's and whose origin the source does not tell.
+    """A place with the name of a legacy symbol whose origin cannot be resolved statically.
 
     Attributes:
       why: `star`, `call`, `re-export`, `several` or `namespace`.
-      through: what it comes through, in words.
+      through: the module or expression that it comes through.
       legacy: the symbol that it means on one path, where it means something else on another.
     """
 
@@ -89,7 +89,7 @@ class Unclear(NamedTuple):
 
 
 class Program:
-    """The trees, resolved once.
+    """The syntax trees of one program, resolved once for all rules.
 
     Attributes:
       options: what decides how it is rewritten.
@@ -120,10 +120,10 @@ class Program:
         self.migrated: list[tuple[cst.CSTNode, str]] = []
         self._memo: dict[object, object] = {}
         self._held: dict[tuple[Scope, str], bool] = {}
-        suspects = self._named_like_ours()
+        suspects = self._named_like_legacy()
         for name, scope in self.scopes.loads.items():
             meanings = self.origins.of_name(name.value, scope)
-            if name in suspects or any(map(_leads_to_us, meanings)):
+            if name in suspects or any(map(_may_be_known, meanings)):
                 self._resolve(name, scope, meanings)
         for binding in self.imports():
             self._resolve_import(binding)
@@ -164,8 +164,8 @@ class Program:
         parent = self.parents.get(node)
         return parent if isinstance(parent, cst.Call) and parent.func is node else None
 
-    def _named_like_ours(self) -> set[cst.Name]:
-        """The loads that are called as one of our symbols, or that a chain to such a name is on."""
+    def _named_like_legacy(self) -> set[cst.Name]:
+        """The loads of names, or of chains with an attribute, that legacy symbols have."""
         found = {name for name in self.scopes.loads if name.value in DISTINCTIVE}
         for symbol in DISTINCTIVE:
             for attribute in self.attributes(symbol):
@@ -192,7 +192,7 @@ class Program:
             if any(symbols.values()):
                 self._symbol(name, node, scope, symbols, meanings)
                 return
-            if last in DISTINCTIVE and self._maybe_ours(node, meanings, scope, name, last):
+            if last in DISTINCTIVE and self._maybe_legacy(node, meanings, scope, name, last):
                 return
             paths = [meaning for meaning in meanings if is_path(meaning) and is_namespace(meaning)]
             if paths:
@@ -254,7 +254,7 @@ class Program:
             self._hold(name, scope)
 
     def _hold(self, name: cst.Name, scope: Scope, guarded: bool = False) -> None:
-        """Keeps the imports of a name as they are; `guarded`: because a version guard binds it."""
+        """Keeps the imports of a name; `guarded`: because a version guard binds it."""
         owner = scope.owner(name.value)
         if owner is not None:
             self._held[owner, name.value] = guarded
@@ -262,7 +262,7 @@ class Program:
     def _words(self, meanings: frozenset[str]) -> str:
         return ", ".join(sorted(meaning.strip("<>") for meaning in meanings))
 
-    def _maybe_ours(
+    def _maybe_legacy(
         self,
         node: cst.CSTNode,
         meanings: frozenset[str],
@@ -315,7 +315,7 @@ class Program:
 
 
 @functools.lru_cache(maxsize=4096)
-def _leads_to_us(meaning: str) -> bool:
+def _may_be_known(meaning: str) -> bool:
     """Whether a chain that begins with `meaning` can end at a symbol of TensorFlow or the shim."""
     return root_of(meaning) is not None or meaning.partition(".")[0] == "tf_lossscale"
 

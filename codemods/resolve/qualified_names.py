@@ -1,6 +1,6 @@
-"""What an expression can mean: the dotted paths that its names were imported from.
+"""Resolves expressions to the dotted paths that they can mean.
 
-The meaning of a name is the set of meanings of all its bindings; a rule acts only where they agree.
+The meanings of a name are those of all its bindings; a rule acts only if they agree.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def is_path(meaning: str) -> bool:
 
 
 class Origins:
-    """Resolves names and attribute chains; every answer is computed once."""
+    """Resolves names and attribute chains; every result is computed once."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[Scope, str], frozenset[str]] = {}
@@ -49,7 +49,7 @@ class Origins:
             for binding in owner.bindings[name]:
                 found |= self.of_binding(binding)
             known = frozenset(found)
-            if not before:  # an answer found in the middle of a cycle is only a part
+            if not before:  # a result found inside a cycle is incomplete
                 self._names[key] = known
         return known
 

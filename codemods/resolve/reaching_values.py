@@ -1,7 +1,7 @@
-"""What a name surely holds at a place: the last assignment that every path there has passed.
+"""Finds the value that a name certainly has at a place: the assignment that reaches it.
 
-Rules act only on what is sure. A name that is bound in a branch, a loop or twice has no sure value
-unless one assignment comes after all others on the way to the place.
+Rules act on certain values only. A name that is bound in a branch, in a loop or twice has none,
+unless one assignment comes after all others on every path to the place.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _loads(program: Program) -> dict[tuple[Scope, str], list[cst.Name]]:
 
 
 def reaching_definition(program: Program, name: cst.Name) -> Optional[Binding]:
-    """The binding whose value `name` surely has where it is read; None where that is not sure."""
+    """The only binding that reaches the read of `name`; None if that is not certain."""
     scope = program.scopes.loads.get(name)
     owner = scope.owner(name.value) if scope is not None else None
     if scope is None or owner is None:
@@ -141,7 +141,7 @@ def _binds_before(
     """Whether `statement` itself may bind the name before `below`, a part of it, runs.
 
     `with f() as a:`, `if (a := f()):`, a `case` that captures, an `except` that names the
-    exception, and what was done of a `try` before its handlers and its last part.
+    exception, and the body of a `try`, as far as it ran before a handler.
     """
     is_simple = isinstance(statement, cst.SimpleStatementLine)
     is_after_body = isinstance(statement, (cst.Try, cst.TryStar)) and statement.body is not below
@@ -168,7 +168,7 @@ def _walk_own_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def reaching_values_of_attribute(
     program: Program, node: cst.Attribute
 ) -> Optional[list[cst.BaseExpression]]:
-    """Every value that a class gives `self.name`; None where not all are in sight."""
+    """Every value that a class assigns to `self.name`; None if some cannot be seen."""
     owner = _class_of(program, node)
     if owner is None:
         return None
@@ -198,7 +198,7 @@ def _class_of(program: Program, node: cst.Attribute) -> Optional[cst.ClassDef]:
 
 
 def _is_stored(program: Program, node: cst.CSTNode, parent: Optional[cst.CSTNode]) -> bool:
-    """Whether `node` is assigned to, in whatever way."""
+    """Whether `node` is assigned to, by any statement."""
     if isinstance(parent, (cst.AssignTarget, cst.AsName)):
         return True
     if isinstance(parent, (cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor, cst.Del)):

@@ -1,7 +1,7 @@
-"""Which name is bound where: Python's scopes, built in one walk, shared by all rules.
+"""Builds Python's scopes in one walk, for all rules: which name is bound where.
 
-LibCST's own scope analysis costs eight times the parse. This one keeps only what the rules ask:
-for each name all its bindings in a scope, and for each load of a name the scope that it is in.
+LibCST's own scope analysis costs eight times the parse. This one keeps only what the rules need:
+the bindings of each name in a scope, and the scope of each load of a name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Scope:
         self.stars: list[tuple[cst.ImportFrom, str]] = []
 
     def owner(self, name: str) -> Optional[Scope]:
-        """The scope whose binding of `name` a load here sees; None for builtins and the unknown."""
+        """The scope that binds `name` for a load here; None for builtins and unknown names."""
         scope: Optional[Scope] = self
         while scope is not None:
             if name in scope.redirected:

@@ -1,4 +1,4 @@
-"""Walking and rebuilding LibCST trees without visiting what does not matter.
+"""Walks and rebuilds LibCST trees without visiting whitespace.
 
 LibCST's visitors cost as much as the parse itself, most of it for whitespace. `children` names the
 fields that hold syntax once per node class, and `rebuilt` copies only the path from each edited
@@ -47,7 +47,7 @@ class _Fields(dict[type, tuple[str, ...]]):
 
 
 class _IsNode(dict[type, bool]):
-    """For each class of a field's value whether it is a node; faster than to ask an ABC."""
+    """Whether each class of field values is a node; faster than `isinstance` with an ABC."""
 
     def __missing__(self, kind: type) -> bool:
         self[kind] = issubclass(kind, cst.CSTNode)
@@ -91,9 +91,9 @@ def ancestors(node: cst.CSTNode, parents: Parents) -> Iterator[cst.CSTNode]:
 def rebuilt(
     root: cst.Module, edits: Mapping[cst.CSTNode, Sequence[Edit]], parents: Parents
 ) -> Optional[cst.Module]:
-    """`root` with `edits` made, None where there are none in it.
+    """Returns `root` with `edits` made, None if it has none.
 
-    What lies off the edited paths is the same object as before.
+    Nodes that are not above an edit are the same objects as before.
     """
     dirty: set[cst.CSTNode] = set()
     for node in edits:

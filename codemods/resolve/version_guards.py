@@ -1,4 +1,4 @@
-"""Version guards: two arms of a decision, one with the legacy API, one with the final one."""
+"""Finds version guards: branches with the legacy API in one arm and the final API in another."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""Edits that more than one rule needs, and the proposal that carries them."""
+"""Edits that several rules need, and the proposals that hold them."""
 
 __all__: "list[str]" = []

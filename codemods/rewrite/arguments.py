@@ -22,7 +22,7 @@ __all__ = [
 
 
 def matched(call: cst.Call, parameters: Sequence[str]) -> Optional[dict[str, cst.Arg]]:
-    """Which argument of `call` each parameter gets; None where the source does not tell."""
+    """The argument of `call` for each parameter; None if they cannot be matched."""
     found: dict[str, cst.Arg] = {}
     for index, argument in enumerate(call.args):
         if argument.star:

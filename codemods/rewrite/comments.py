@@ -1,4 +1,4 @@
-"""Comments inside expressions: found, and kept when the expression around them is replaced."""
+"""Finds comments inside expressions, and keeps them when the expression is replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constant expressions evaluated in bounded arithmetic: no source text makes it long or large.
+"""Evaluates constant expressions in bounded time and memory, whatever the source.
 
 `((9**1024)**1024)**1024` is eighteen characters and more digits than there is memory. The size of a
 power is therefore estimated before it is computed, and what is not small is not a constant.
@@ -38,13 +38,13 @@ def evaluated(text: str) -> Constant:
     32768
 
     Raises:
-      ValueError: it is no constant, or not a small one.
+      ValueError: it is not a constant, or too large.
     """
     if len(text) > _LONGEST:
         raise ValueError("too long")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in strings, which Python says itself
+            warnings.simplefilter("ignore")  # about escapes in strings
             expression = ast.parse(f"({text})", mode="eval").body
         return _value(expression)
     except (SyntaxError, ArithmeticError, RecursionError, MemoryError) as error:

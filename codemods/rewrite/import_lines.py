@@ -1,4 +1,4 @@
-"""How a line of import statements is written after some of its names changed."""
+"""Rewrites lines of import statements after some of their names have changed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ..resolve.tree import REMOVED, Edit, Parents
 __all__ = ["Change", "Line", "Lines"]
 
 Line = Union[cst.SimpleStatementLine, cst.SimpleStatementSuite]
-"""What small statements, imports among them, stand on."""
+"""The nodes that hold small statements, such as imports."""
 
 _Small = cst.BaseSmallStatement
 _Changed = tuple[Optional[_Small], list[_Small]]
-"""A statement afterwards (None: gone), and the statements that it leaves behind it."""
+"""A statement afterwards (None: removed), and the statements to add behind it."""
 
 
 class Change(NamedTuple):
-    """What becomes of one import alias: a new path and local name, or None to go."""
+    """The new path and local name of one import alias; None removes it."""
 
     path: Optional[str] = None
     local: str = ""
 
 
 class Lines:
-    """Writes changes of imports as edits of the lines that they stand on."""
+    """Writes changes of imports as edits of their lines."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Lines:
         self._parents = parents
         self._changes = changes
         self._found = found
-        self._gone: dict[cst.SimpleStatementLine, None] = {}
+        self._removed: dict[cst.SimpleStatementLine, None] = {}
 
     def write(self, line: Line, behind: Mapping[cst.CSTNode, Sequence[str]]) -> None:
         """Adds the edits of one line, with imports to put behind some of its statements."""
@@ -52,25 +52,25 @@ class Lines:
         self._found.setdefault(compound, []).append(_putting_before(statements))
 
     def close_up(self, modules: Sequence[Optional[cst.Module]]) -> None:
-        """Finishes when all lines are written: comments and blank lines above those that went."""
-        for line in reversed(list(self._gone)):
-            self._hand_on(line)
+        """Moves the comments and blank lines above removed lines, when all lines are written."""
+        for line in reversed(list(self._removed)):
+            self._keep_comments(line)
         for module in modules:
             if module is None or module.header:
                 continue
-            left = [statement for statement in module.body if statement not in self._gone]
+            left = [statement for statement in module.body if statement not in self._removed]
             if left and left[0] is not module.body[0]:
                 self._found.setdefault(left[0], []).append(_without_blank_lines)
 
-    def _hand_on(self, line: cst.SimpleStatementLine) -> None:
-        """Gives the comments above a line that goes to the next line that stays."""
+    def _keep_comments(self, line: cst.SimpleStatementLine) -> None:
+        """Moves the comments above a removed line to the next line that stays."""
         leading = line.leading_lines
         if not any(empty.comment for empty in leading):
             return
         block = self._parents[line]
         assert isinstance(block, (cst.Module, cst.IndentedBlock))
         index = next(i for i, statement in enumerate(block.body) if statement is line)
-        below = [one for one in block.body[index + 1 :] if one not in self._gone]
+        below = [one for one in block.body[index + 1 :] if one not in self._removed]
         if below:
             self._found.setdefault(below[0], []).append(_leading_with(leading))
         else:
@@ -119,11 +119,11 @@ class Lines:
     def _take_out(self, line: cst.SimpleStatementLine) -> None:
         block = self._parents[line]
         assert isinstance(block, (cst.Module, cst.IndentedBlock))
-        left = [statement for statement in block.body if statement not in self._gone]
+        left = [statement for statement in block.body if statement not in self._removed]
         if isinstance(block, cst.IndentedBlock) and len(left) == 1:
             self._found.setdefault(line, []).append(_passing)
             return
-        self._gone[line] = None
+        self._removed[line] = None
         self._found.setdefault(line, []).append(lambda old: REMOVED)
 
     def _changed(self, statement: _Small) -> _Changed:

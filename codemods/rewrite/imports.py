@@ -1,4 +1,4 @@
-"""Import statements: sent elsewhere, taken out when nothing uses them, added where needed."""
+"""Changes, removes and adds import statements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TENSORFLOW_NAMES = ("tf", "tensorflow")
 
 
 class _Anchor(NamedTuple):
-    """Where an import can go.
+    """Where an import can be added.
 
     Attributes:
       node: the import statement that it goes behind, or the compound statement that it precedes.
@@ -36,7 +36,7 @@ class _Anchor(NamedTuple):
 
 
 class _Added(NamedTuple):
-    """An import that the edit brings: its text, the path, the name that it has here, the place."""
+    """An import that is added: its text, its path, its local name, and the place."""
 
     statement: str
     path: str
@@ -45,20 +45,20 @@ class _Added(NamedTuple):
 
 
 class ImportEdits:
-    """Collects what shall become of the imports of one program, then writes it as edits."""
+    """Collects the changes of the imports of one program, then writes them as edits."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self._changes: dict[cst.ImportAlias, Change] = {}
         self._added: list[_Added] = []
         self._needed: set[Variable] = set()
-        self._given: dict[str, str] = {}  # what the names that imports got mean
+        self._given: dict[str, str] = {}  # the path of each new name
         self._loads: dict[str, list[Scope]] = {}
         for name, scope in program.scopes.loads.items():
             self._loads.setdefault(name.value, []).append(scope)
 
     def retarget(self, variable: Variable, path: str, uses: list[cst.Name]) -> str:
-        """Makes the imports of `variable` bring `path`; returns the name that it now has."""
+        """Makes the imports of `variable` import `path`; returns its local name."""
         owner, name = variable
         wanted = path.rpartition(".")[2]
         local = name
@@ -83,7 +83,7 @@ class ImportEdits:
         return local
 
     def drop(self, variable: Variable) -> None:
-        """Takes out the imports of a name that nothing uses any more."""
+        """Removes the imports of a name that nothing uses."""
         owner, name = variable
         if variable in self._needed or self._named_in_strings(name):
             return
@@ -96,7 +96,7 @@ class ImportEdits:
             self._changes.setdefault(binding.node, Change())
 
     def drop_dotted(self, variable: Variable, left: set[str]) -> None:
-        """Takes out `import tensorflow.contrib...` where no remaining use goes through it."""
+        """Removes `import tensorflow.contrib...` if no remaining use goes through it."""
         owner, name = variable
         aliases = [
             binding.node
@@ -163,7 +163,7 @@ class ImportEdits:
         changed_lines.close_up(self.program.modules)
 
     def _merge(self) -> None:
-        """Takes out imports that have become equal to an earlier one of the same block."""
+        """Removes imports that have become equal to an earlier one of the same block."""
         seen: set[tuple[cst.CSTNode, Change]] = set()
         for alias in [node for node in self.program.parents if isinstance(node, cst.ImportAlias)]:
             change = self._changes.get(alias, Change())
@@ -179,7 +179,7 @@ class ImportEdits:
         return self.program.scopes.loads[name]
 
     def _free(self, name: str, path: str, owner: Scope, uses: list[Scope]) -> bool:
-        """Whether `name` for `path` in `owner` hides nothing else and is hidden from no use."""
+        """Whether `name` in `owner` can mean `path` without a conflict at any use."""
         if self._given.get(name, path) != path:
             return False
         if any(added.local == name and added.anchor.scope is owner for added in self._added):
@@ -240,7 +240,7 @@ class ImportEdits:
                 below = isinstance(node, cst.Name) and bindings[0].scope.owner(node.value)
                 if isinstance(node, cst.Name) and below and below.bindings.get(node.value):
                     return self._anchor((below, node.value))
-            raise AssertionError("a path that rests on no import")
+            raise AssertionError("a path without an import")
         statement = self.program.parents[imports[0].node]
         if len(imports) > 1:
             for above in self.program.ancestors(statement):

@@ -1,4 +1,4 @@
-"""What a rule asks for at one place; the engine decides whether all of it can be had."""
+"""What a rule proposes at one place; the engine decides whether it is applied."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Proposal(NamedTuple):
       code: the rule's code.
       symbol: the legacy symbol, as the finding names it.
       outcome: `manual` proposals have no edits.
-      message: what is or would be done and why, or what a person must do.
-      moves: references and the absolute path that each shall mean afterwards.
+      message: what is done and why, or what a person must do.
+      moves: references, each with the absolute path that it means afterwards.
       removed: references that the edits take away.
       edits: further edits, each at a node; its children are already edited.
-      group: what is applied together with it, or not at all; None: nothing.
-      blocks: as this place must stay, so must the rest of its group.
-      stays: the place needs no edit; a `safe` finding only says what to know about it.
+      group: the group that it is applied with, or not at all; None: it is applied alone.
+      blocks: this place must stay, and so must the rest of its group.
+      stays: the place needs no edit; the finding is for information only.
     """
 
     node: cst.CSTNode

@@ -1,4 +1,4 @@
-"""Statements that an edit leaves without a use, taken out without losing a comment."""
+"""Removes statements that an edit leaves unused, without losing a comment."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from ..resolve.scopes import Binding
 from ..resolve.tree import REMOVED, Edit
 from .comments import comments_in
 
-__all__ = ["taken_out", "without_statement"]
+__all__ = ["removal_of", "without_statement"]
 
 
 def without_statement(
     program: Program, binding: Binding
 ) -> Optional[tuple[tuple[cst.CSTNode, Edit], ...]]:
-    """The edits that take out the assignment of a name that is read once; None if it must stay."""
+    """The edits that remove the assignment of a name that is read once; None if it must stay."""
     if len(loads_of(program, binding.scope, binding.name)) > 1:
         return None
-    return taken_out(program, binding)
+    return removal_of(program, binding)
 
 
-def taken_out(program: Program, binding: Binding) -> Optional[tuple[tuple[cst.CSTNode, Edit], ...]]:
-    """The edits that take out a plain assignment; None of others, and where a comment would go."""
+def removal_of(
+    program: Program, binding: Binding
+) -> Optional[tuple[tuple[cst.CSTNode, Edit], ...]]:
+    """The edits that remove a plain assignment; None for others, or if a comment would be lost."""
     line = next(
         (
             one

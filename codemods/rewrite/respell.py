@@ -1,4 +1,4 @@
-"""How a symbol's new path is written at each place, in the file's own style of imports.
+"""Writes the new path of a symbol at each place, in the file's own style of imports.
 
 A name that was imported (or assigned) and whose uses all move to the same module is imported from
 there instead, and the uses stay as they are. Otherwise each use is written through a name that is
@@ -20,7 +20,7 @@ from ..resolve.scopes import Binding, Scope
 from ..resolve.tree import Edit
 from .comments import keeping_comments
 from .imports import ImportEdits
-from .remove_statement import taken_out
+from .remove_statement import removal_of
 
 __all__ = ["respell"]
 
@@ -86,7 +86,7 @@ class _Speller:
         return self.found
 
     def _concerned(self) -> list[Variable]:
-        """The variables that moved references come through, the inner before what they rest on."""
+        """The variables that moved references come through, each before those it depends on."""
         found: dict[Variable, None] = {}
 
         def visit(name: cst.Name, scope: Scope) -> None:
@@ -124,9 +124,9 @@ class _Speller:
         return found
 
     def _new_module(self, uses: list[_Use]) -> Optional[str]:
-        """The path that the variable can stand for so that most uses come out right.
+        """The path that makes most uses right if the variable is imported from there.
 
-        None where a use stays as it is: then the variable must too.
+        None if a use stays: then the variable must stay, too.
         """
         paths: dict[str, int] = {}
         for use in uses:
@@ -169,14 +169,14 @@ class _Speller:
                 self._write(variable, use)
 
     def _drop_alias(self, variable: Variable) -> None:
-        """Takes out `mp = tf.train.experimental` when every use of it has removed."""
+        """Removes `mp = tf.train.experimental` if every use of it is removed."""
         owner, name = variable
         uses = self._uses(variable)
         bindings = owner.bindings[name]
         if not uses or not all(use.removed for use in uses) or len(bindings) > 1:
             return
         root = _root_name(bindings[0].value)
-        edits = taken_out(self.program, bindings[0]) if root is not None else None
+        edits = removal_of(self.program, bindings[0]) if root is not None else None
         below = bindings[0].scope.owner(root.value) if root is not None else None
         if root is None or edits is None or below is None:
             return
@@ -235,7 +235,7 @@ class _Speller:
         return any(not use.removed for use in uses) or not uses
 
     def _keep_root(self, use: _Use, local: str) -> None:
-        """Writes a use whose name will stand for the new module: only the last part may change."""
+        """Writes a use whose name will mean the new module: only the last part may change."""
         if use.removed or use.place is None or use.target is None:
             return
         suffix = _suffix(use.place.node)
@@ -244,7 +244,7 @@ class _Speller:
             self._replace(use.place.node, ".".join([local, *new_suffix]))
 
     def _write(self, variable: Variable, use: _Use) -> None:
-        """Writes a use on its own: keeps what it can of its chain, else finds or adds a name."""
+        """Writes a single use: keeps what it can of its chain, else finds or adds a name."""
         assert use.place is not None
         assert use.target is not None
         kept = self._through_own_chain(use)
@@ -264,7 +264,7 @@ class _Speller:
         self._replace(use.place.node, text)
 
     def _through_own_chain(self, use: _Use) -> Optional[tuple[cst.BaseExpression, str]]:
-        """The longest part of the chain from which the new path can be reached, and the way."""
+        """The longest part of the chain from which attributes lead to the new path, and those."""
         assert use.place is not None
         assert use.target is not None
         node: Optional[cst.CSTNode] = use.place.node
@@ -321,12 +321,12 @@ class _Speller:
 
 
 def _is_none(binding: Binding) -> bool:
-    """Whether the binding only says that there is nothing: `except ImportError: name = None`."""
+    """Whether the binding is `None`, as in `except ImportError: name = None`."""
     return isinstance(binding.value, cst.Name) and binding.value.value == "None"
 
 
 def _base_of(use: _Use) -> Optional[str]:
-    """What the first name of a use must stand for so that its chain leads to its target."""
+    """The path that the first name of a use must mean so that its chain is the target."""
     if use.place is None or use.target is None:
         return None
     depth = len(_suffix(use.place.node))

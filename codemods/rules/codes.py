@@ -1,4 +1,4 @@
-"""All rule codes, each with what is said of it: for `rules`, `explain`, SARIF and the pages."""
+"""All rule codes with their descriptions, for `rules`, `explain`, SARIF and the pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Code(NamedTuple):
 
     Attributes:
       code: such as `LS301`.
-      words: one line that says what it stands for.
+      words: one line that describes it.
       summary: one line on its rule.
       text: what the rule does and the upstream change that makes it necessary.
       rule: the rule.

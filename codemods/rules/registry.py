@@ -1,4 +1,4 @@
-"""Finds the rules: every module of a family (a folder of `rules/`) that defines `RULE`."""
+"""Finds the rules: every public module of a family (a folder of `rules/`) defines one."""
 
 from __future__ import annotations
 

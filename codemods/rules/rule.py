@@ -1,4 +1,4 @@
-"""What a rule is: codes, words, examples, and a function from a file's syntax to proposals."""
+"""Defines rules: codes, descriptions, examples, and a function that makes proposals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Example", "Rule"]
 
 
 class Example(NamedTuple):
-    """One input of a rule and what becomes of it; feeds the tests, `explain` and the docs page.
+    """One input of a rule and its result, for the tests, `explain` and the rule's page.
 
     Attributes:
       id: a sentence, unique within the rule ("not from another library").
@@ -26,7 +26,7 @@ class Example(NamedTuple):
       target: `--to`.
       keras: `--keras`.
       unsafe: `--unsafe`.
-      message_contains: words that must stand in the message of a finding.
+      message_contains: a part of the message of a finding.
     """
 
     id: str
@@ -77,7 +77,7 @@ class Rule(NamedTuple):
         return min(self.codes)
 
     def proposals(self, program: Program) -> Iterator[Proposal]:
-        """What the rule proposes for one program: by its `check`, or by its family's table."""
+        """The proposals for one program, from `check` or from the table of the family."""
         to_shim = program.options.target is Target.SHIM
         if self.moves is not None and (self.check is None or to_shim):
             for code in self.codes:

@@ -26,7 +26,9 @@ def config(name: str) -> configparser.ConfigParser:
 
 
 def environments() -> List[str]:
-    return config("tox.ini")["tox"]["env_list"].split()
+    """Those with a TensorFlow; the one of LibCST has none."""
+    found = config("tox.ini")["tox"]["env_list"].split()
+    return [each for each in found if each.startswith("tf")]
 
 
 def tested() -> List[str]:

@@ -1,4 +1,4 @@
-"""Where the four contrib classes of one program go: to the shim, or with `--unsafe` further."""
+"""The table of the four contrib classes: the shim's, or with `--unsafe` TensorFlow 2's."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _has_twin(program: Program, reference: Reference) -> bool:
 
 
 def _reads_manager(program: Program) -> bool:
-    """Whether a manager's methods are called: its successor has others."""
+    """Whether a manager's methods are called, which its replacement lacks."""
     names = {"get_loss_scale", "update_loss_scale"}
     return any(
         isinstance(node, cst.Attribute) and node.attr.value in names

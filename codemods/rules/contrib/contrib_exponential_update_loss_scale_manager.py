@@ -1,9 +1,9 @@
 """Moves `tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager` to the shim's class.
 
-`tf.contrib` was removed in TensorFlow 2.0. By default this manager gathers two steps with a
-non-finite gradient, then multiplies the scale by 0.8; no later class does either, and hand
-migrations to `DynamicLossScale` changed the numbers. `--unsafe` writes `DynamicLossScale` where the
-numbers are the same: `decr_every_n_nan_or_inf=1` and `decr_ratio` the inverse of `incr_ratio`.
+`tf.contrib` was removed in TensorFlow 2.0. By default this manager waits for two steps with
+non-finite gradients and then multiplies the scale by 0.8. No later class does either, so migrations
+by hand to `DynamicLossScale` changed the numbers. `--unsafe` writes `DynamicLossScale` if the
+numbers are the same: `decr_every_n_nan_or_inf=1`, and `decr_ratio` is the inverse of `incr_ratio`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ RULE = Rule(
             message_contains="checkpoints",
         ),
         Example(
-            "the shim where they are not, even if unsafe is asked for",
+            "the shim where they are not, even with --unsafe",
             """\
             from tensorflow.contrib import mixed_precision as mp
 

@@ -1,9 +1,8 @@
 """Moves `tf.contrib.mixed_precision.FixedLossScaleManager` to the shim's class.
 
-`tf.contrib` was removed in TensorFlow 2.0. The class whose name is nearest, `FixedLossScale`,
-applies steps whose gradients overflow, where this one skips them: measured on TensorFlow 1.15, the
-weights become `-inf` at the first overflow. So the shim is the faithful answer, and
-`FixedLossScale` is the one of `--unsafe`.
+`tf.contrib` was removed in TensorFlow 2.0. `FixedLossScale`, the class with the most similar name,
+does not skip steps whose gradients overflow: on TensorFlow 1.15, the weights become `-inf` at the
+first overflow. The shim's class skips them; `--unsafe` writes `FixedLossScale`.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "the unsafe twin, where asked for",
+            "FixedLossScale with --unsafe",
             """\
             import tensorflow as tf
 
@@ -112,7 +111,7 @@ RULE = Rule(
             message_contains="NaN",
         ),
         Example(
-            "never the unsafe twin for the shim",
+            "never FixedLossScale for the shim",
             """\
             import tensorflow as tf
 

@@ -1,9 +1,10 @@
-"""Moves `tf.contrib.mixed_precision.LossScaleOptimizer` to the shim's class of the same behaviour.
+"""Moves `tf.contrib.mixed_precision.LossScaleOptimizer` to the shim's class of the same behavior.
 
 `tf.contrib` was removed in TensorFlow 2.0 (release notes, "tf.contrib has been removed"), and no
-later class does what this one does: it skips a step with a non-finite gradient whatever the
-manager, and leaves `global_step` alone on it. With `--unsafe`, and where every manager of the file
-has a near twin, it becomes `tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer`.
+later class behaves like this one: it skips a step with a non-finite gradient whatever the manager,
+and does not advance `global_step` on it. With `--unsafe` it becomes
+`tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer`, if every manager of the file has a
+similar class there.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "an import is sent to the shim",
+            "an import of the class",
             """\
             from tensorflow.contrib.mixed_precision import LossScaleOptimizer as LSO
 

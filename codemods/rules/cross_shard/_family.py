@@ -1,4 +1,4 @@
-"""Where the two cross-shard symbols go: to the path of the original that is left, or the shim."""
+"""The table of the two cross-shard symbols: the original at its last path, or the shim's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Moves `cross_replica_sum` from any legacy path to `tf.compat.v1.tpu` (or to the shim).
 
-`tf.contrib.tpu` and `tf.tpu` went with TensorFlow 2.0, `tensorflow.python.tpu.ops.tpu_ops` is
-private; `tf.compat.v1.tpu.cross_replica_sum` is the same function with the same arguments.
+TensorFlow 2.0 removed `tf.contrib.tpu` and `tf.tpu`, and `tensorflow.python.tpu.ops.tpu_ops` is
+private. `tf.compat.v1.tpu.cross_replica_sum` is the same function with the same arguments.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not where it is at its last path, but that it needs a TPU is reported",
+            "not at its last path, where a finding says that it needs a TPU",
             """\
             import tensorflow.compat.v1 as tf
 

@@ -1,10 +1,10 @@
 """Moves `CrossShardOptimizer` from any legacy path to `tf.compat.v1.tpu` (or to the shim).
 
-`tf.contrib.tpu` and `tf.tpu` went with TensorFlow 2.0; `tf.compat.v1.tpu.CrossShardOptimizer` is
-the same class, from 1.14 to today. It needs a TPU: on GPUs and CPUs its collective has no kernel
-(`No OpKernel ... CrossReplicaSum`), which is reported also where the path needs no change. The
-shim's class (`--to shim`) averages there too. Gradients from `tf.gradients` are summed, not
-averaged, by both, as they always were.
+TensorFlow 2.0 removed `tf.contrib.tpu` and `tf.tpu`; `tf.compat.v1.tpu.CrossShardOptimizer` has
+been the same class since 1.14. It needs a TPU: on GPUs and CPUs its collective has no kernel
+(`No OpKernel ... CrossReplicaSum`). A finding says so even if the path needs no change. The shim's
+class (`--to shim`) also runs there. Both sum gradients from `tf.gradients` instead of averaging
+them, as the original always did.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     examples=(
         Example(
-            "not where it is at its last path, but that it needs a TPU is reported",
+            "not at its last path, where a finding says that it needs a TPU",
             """\
             import tensorflow as tf
             import tensorflow.compat.v1 as tf1

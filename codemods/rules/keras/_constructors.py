@@ -1,7 +1,7 @@
-"""How the Keras loss-scale optimizers of one program move: all of them the same way, or none.
+"""The plan for the constructor calls of Keras loss-scale optimizers, made once for each program.
 
-The plan is made once and read by several rules: the rule of the experimental class, of its state,
-of the loss scales that are passed to it (and become its arguments), and of Keras 3.
+Several rules read it: those of the experimental class, of the loss scales that become its
+arguments, and of Keras 3.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ConstructorPlan(NamedTuple):
 
 
 def plan_constructors(program: Program) -> dict[cst.Call, ConstructorPlan]:
-    """The plan for every constructor call of the experimental class, on the way to the final."""
+    """The plan for every constructor call of the experimental class; none for `--to shim`."""
     if program.options.target is Target.SHIM:
         return {}
     found = {}
@@ -104,7 +104,7 @@ def plan(program: Program, call: cst.Call) -> ConstructorPlan:
 
 
 def _merged(call: cst.Call, edited: cst.Call, new: cst.Call) -> Sequence[cst.Arg]:
-    """The arguments of `new`, with what was edited meanwhile inside the optimizer's."""
+    """The arguments of `new`, with the edits inside the inner optimizer's argument."""
     now = {old.value: fresh.value for old, fresh in zip(call.args, edited.args)}
     return [
         argument.with_changes(value=now.get(argument.value, argument.value))

@@ -1,8 +1,8 @@
-"""Plain training loops: the only ones that Keras 3's own class may be given, with `--unsafe`.
+"""Plain training loops: the only ones that `--unsafe` rewrites for Keras 3's own class.
 
-Keras 3's optimizer unscales when it applies. A loop is plain where nothing looks at the gradients
-between unscaling and applying; elsewhere (clipping, norms, accumulation, all-reduce) the numbers
-would change silently, so the whole program stays on the shim's class.
+Keras 3's optimizer unscales in `apply_gradients`. A loop is plain if nothing reads the gradients
+between unscaling and applying them. In other loops (clipping, norms, accumulation, all-reduce) the
+numbers would change silently, so the whole program stays on the shim's class.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Loops(NamedTuple):
 
 
 def final_class(program: Program) -> str:
-    """The path of the class that a migrated program wraps with."""
+    """The path of the class that a migrated program constructs."""
     if program.options.keras == 3 and program.cached(plain_loops) is None:
         return f"{SHIM}.keras.mixed_precision.LossScaleOptimizer"
     return f"{FINAL}.LossScaleOptimizer"
 
 
 def final_outcome(program: Program) -> Safety:
-    """How sure the move to that class is."""
+    """Whether the move to that class is safe or unsafe."""
     return Safety.SAFE if program.cached(plain_loops) is None else Safety.UNSAFE
 
 
@@ -105,7 +105,7 @@ def _scaling(node: cst.CSTNode) -> object:
 
 
 def _scales_a_tensor(program: Program, call: cst.Call) -> bool:
-    """Whether no function is scaled, which `scale_loss` of Keras 3 does not take."""
+    """Whether a tensor is scaled, and not a function, which Keras 3 does not accept."""
     if len(call.args) != 1 or call.args[0].star:
         return False
     loss = call.args[0].value

@@ -1,4 +1,4 @@
-"""Whether an expression is surely a Keras loss-scale optimizer."""
+"""Decides whether an expression is certainly a Keras loss-scale optimizer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_loss_scale_class(program: Program, node: cst.CSTNode) -> bool:
 
 
 def is_keras_optimizer(program: Program, node: cst.CSTNode, depth: int = _DEPTH) -> bool:
-    """Whether `node` is surely an instance of such a class."""
+    """Whether `node` is certainly an instance of such a class."""
     if depth == 0:
         return False
     if _guarded(program, node):
@@ -99,7 +99,7 @@ def _guarded(program: Program, node: cst.CSTNode) -> bool:
 
 
 def _bound_again(program: Program, node: cst.CSTNode, body: cst.CSTNode, text: str) -> bool:
-    """Whether another statement of `body` than that of `node` gives `text` a new value."""
+    """Whether another statement of `body` than that of `node` assigns to `text`."""
     own = statement_of(program, node)
     return any(
         isinstance(other, cst.AssignTarget)

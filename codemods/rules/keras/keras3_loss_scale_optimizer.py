@@ -1,11 +1,11 @@
 """On the Keras 3 target, moves the final class to the shim's.
 
-Keras 3 (TensorFlow 2.16, release notes 2.16.1) has another class under the same name: no
-`get_scaled_loss`, `get_unscaled_gradients` or `loss_scale`; a scale that can reach 0 or infinity;
-only the first replica's gradients tested; `iterations` not advanced on a skipped step; a fixed
-scale refused. The shim's class subclasses it and keeps the Keras 2 methods and numbers. With
-`--unsafe` plain loops get the installed class itself: `scale_loss`, and no unscaling, as it
-unscales when it applies.
+Keras 3 (TensorFlow 2.16, release notes 2.16.1) has another class of the same name. It lacks
+`get_scaled_loss`, `get_unscaled_gradients`, `loss_scale` and fixed scales; its scale can reach 0 or
+infinity; it checks the gradients of the first replica only, and does not advance `iterations` on a
+skipped step. The shim's class subclasses it and keeps the methods and numbers of Keras 2. With
+`--unsafe`, plain loops use the installed class itself: `scale_loss`, and no unscaling, because
+`apply_gradients` unscales.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""On the Keras 3 target, reports `hasattr(opt, "get_scaled_loss")` and its like.
+"""On the Keras 3 target, reports `hasattr(opt, "get_scaled_loss")` and similar tests.
 
-Keras 3's own loss-scale optimizer (TensorFlow 2.16) has neither of the two methods, so that such a
-test is False there: the loss stays unscaled, and the gradients are divided by the scale all the
-same. The shim's class has the methods, but a file that only tests for them does not say which class
-it is given.
+Keras 3's own loss-scale optimizer (TensorFlow 2.16) lacks both methods, so such a test is False:
+the loss stays unscaled, but the gradients are still divided by the scale. The shim's class has the
+methods, but a file that only tests for them does not show which class it is called with.
 """
 
 from __future__ import annotations

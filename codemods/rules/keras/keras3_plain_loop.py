@@ -1,8 +1,8 @@
 """With `--unsafe` on the Keras 3 target, writes plain training loops for Keras 3's own class.
 
-Keras 3 (TensorFlow 2.16) has `scale_loss`, and unscales in `apply_gradients`; Keras 2 had
-`get_scaled_loss` and `get_unscaled_gradients`. Only where the gradients go from the tape straight
-to `apply_gradients` is that the same; a file with any other loop stays on the shim's class.
+Keras 3 (TensorFlow 2.16) has `scale_loss` and unscales in `apply_gradients`; Keras 2 had
+`get_scaled_loss` and `get_unscaled_gradients`. The result is the same only if the gradients go
+straight from the tape to `apply_gradients`; a file with any other loop stays on the shim's class.
 """
 
 from __future__ import annotations

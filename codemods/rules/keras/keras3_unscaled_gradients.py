@@ -1,9 +1,9 @@
 """On the Keras 3 target, reports gradients that are applied without having been scaled.
 
 Keras 2's loss-scale optimizer applies gradients as they are. Keras 3's (TensorFlow 2.16) divides
-whatever it applies by the scale, so that the same loop hardly trains there; the shim's class cannot
-tell which of the two is meant and raises a RuntimeError. Only a person knows whether the scaling
-was forgotten or is not wanted.
+them by the scale first, so the same loop hardly trains; the shim's class raises a RuntimeError,
+because it cannot know which of the two is meant. A person must decide whether the scaling was
+forgotten or is not wanted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MESSAGE = (
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each call on what is surely a loss-scale optimizer, in a program without scaling."""
+    """Reports each call on a certain loss-scale optimizer, in a program without scaling."""
     options = program.options
     if options.keras != 3 or options.target is Target.SHIM:
         return

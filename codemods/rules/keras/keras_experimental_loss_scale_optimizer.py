@@ -1,11 +1,11 @@
 """Moves `tf.keras.mixed_precision.experimental.LossScaleOptimizer` to the final class.
 
 TensorFlow 2.9 removed `tf.keras.mixed_precision.experimental` (release notes 2.9.0). The final
-class (2.4) takes `dynamic`, `initial_scale` and `dynamic_growth_steps` where the experimental one
-took a loss scale; it accepts nothing else, so constructors, `isinstance` checks and annotations of
-one file move together: the final class is not a subclass of the experimental one, and a check that
-stays behind switches loss scaling off. Where the loss scale shows at run time only, the shim's
-`from_loss_scale` decides then. On Keras 3 the shim's final class keeps the methods and the numbers.
+class (2.4) takes `dynamic`, `initial_scale` and `dynamic_growth_steps` instead of a loss scale.
+Constructors, `isinstance` checks and annotations are rewritten together: the final class is not a
+subclass of the experimental one, so a check that stays behind would turn loss scaling off. A loss
+scale that cannot be determined statically is left to the shim's `from_loss_scale` at run time. On
+Keras 3, the shim's final class keeps the methods and the numbers.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ RULE = Rule(
             message_contains="stored",
         ),
         Example(
-            "left where it is handed on to be called elsewhere",
+            "left where it is passed on to be called elsewhere",
             """\
             import tensorflow as tf
             from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer

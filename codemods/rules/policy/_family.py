@@ -1,4 +1,4 @@
-"""Where the experimental policy API goes: to the final one, or to the shim."""
+"""The table of the experimental policy API: the final API, or the shim's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOVES = _PolicyMoves(
 
 
 def reads_of_loss_scale(program: Program) -> dict[cst.CSTNode, Reference]:
-    """Each `policy.loss_scale`, with what surely made the policy."""
+    """Each `policy.loss_scale`, with the symbol whose call made the policy."""
     found: dict[cst.CSTNode, Reference] = {}
     for attribute in program.attributes("loss_scale"):
         reference = _maker(program, attribute.value)
@@ -49,7 +49,7 @@ def reads_of_loss_scale(program: Program) -> dict[cst.CSTNode, Reference]:
 
 
 def _maker(program: Program, node: cst.CSTNode) -> Optional[Reference]:
-    """What makes the policy that `node` surely is."""
+    """The symbol whose call makes `node`, if it is certainly a policy."""
     if isinstance(node, cst.Name):
         binding = reaching_definition(program, node)
         made = binding.value if binding is not None else None
@@ -65,8 +65,8 @@ def _maker(program: Program, node: cst.CSTNode) -> Optional[Reference]:
 def group_of(program: Program, reference: Reference) -> Group:
     """The group whose places move together: all of the policy API where a loss scale is read.
 
-    What `global_policy` returns is what `set_policy` made, and only that of the experimental module
-    carries a loss scale.
+    `global_policy` returns what `set_policy` made, and only policies of the experimental module
+    have a loss scale.
     """
     legacy = reference.legacy
     is_read = program.cached(reads_of_loss_scale)

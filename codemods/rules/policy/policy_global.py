@@ -1,7 +1,7 @@
 """Moves `experimental.global_policy` to `tf.keras.mixed_precision.global_policy`.
 
-TensorFlow 2.9 removed the experimental module (release notes 2.9.0); the final function is there
-since 2.4. What it returns no longer has a `loss_scale` (LS605).
+TensorFlow 2.9 removed the experimental module (release notes 2.9.0); the final function has existed
+since 2.4. The policy that it returns no longer has a `loss_scale` (LS605).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reports `policy.loss_scale`, which final policies do not have.
 
-The final policy (TensorFlow 2.4) carries no loss scale; reading the attribute raises an
-AttributeError. There is nothing to rewrite it to: the scale belongs to the optimizer now.
+The final policy (TensorFlow 2.4) has no loss scale; reading the attribute raises an
+AttributeError. The scale now belongs to the optimizer, which the rule does not know.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MESSAGE = "policies no longer have a loss scale: use optimizer.loss_scale"
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each read on what is surely a policy."""
+    """Reports each read on what is certainly a policy."""
     for attribute, reference in program.cached(reads_of_loss_scale).items():
         yield Proposal(
             node=attribute,
@@ -35,7 +35,7 @@ def check(program: Program) -> Iterator[Proposal]:
 
 RULE = Rule(
     codes={"LS605": "loss_scale of a policy"},
-    summary="policy.loss_scale, which is gone, reported",
+    summary="policy.loss_scale, which was removed, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
     examples=(

@@ -1,7 +1,7 @@
 """Rewrites `get_layer_policy(layer)` to `layer.dtype_policy`.
 
-The function went with the experimental module in TensorFlow 2.9; layers have the attribute since
-2.4.
+TensorFlow 2.9 removed the function with the experimental module; layers have had the attribute
+since 2.4.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Moves `experimental.set_policy` to `tf.keras.mixed_precision.set_global_policy`.
 
 TensorFlow 2.9 removed the experimental module (release notes 2.9.0: "set_policy is replaced by
-set_global_policy"). `tf.keras.mixed_precision.set_policy`, what is left when only `experimental.`
-is dropped, exists in no version; it is repaired too.
+set_global_policy"). `tf.keras.mixed_precision.set_policy`, which some programs call after
+`experimental.` was dropped, never existed; it is repaired too.
 """
 
 from __future__ import annotations

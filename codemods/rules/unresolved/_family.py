@@ -1,4 +1,4 @@
-"""Findings for places whose origin the source does not tell."""
+"""Findings for places whose origin cannot be resolved statically."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ __all__ = ["proposals"]
 
 
 def proposals(program: Program, why: str, code: str, message: str) -> Iterator[Proposal]:
-    """A manual finding for each unclear place of one kind; `{through}` names what it comes by.
+    """A manual finding for each unclear place of one kind.
 
-    Where the place may mean a class whose arguments change, that class stays everywhere.
+    `{name}` and `{through}` in `message` become the name and the module or expression before it.
+
+    If the place may mean a class whose arguments change, that class stays everywhere.
     """
     for unclear in program.unclear:
         if unclear.why == why:

@@ -1,7 +1,7 @@
 """Reports `tf.gradients` beside a loss-scale optimizer of graph mode.
 
-contrib's and the v1 optimizer scale the loss in `compute_gradients` only. Gradients from
-`tf.gradients` are not scaled, but `apply_gradients` treats them as any others: the program trains
+The contrib optimizer and the v1 optimizer scale the loss in `compute_gradients` only. Gradients
+from `tf.gradients` are not scaled, but `apply_gradients` accepts them, so the program trains
 without loss scaling, before and after a migration.
 """
 

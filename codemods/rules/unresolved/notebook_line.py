@@ -1,8 +1,8 @@
 """Reports legacy names in the lines and cells of notebooks that are not Python.
 
 `%timeit tf.contrib...`, `%%writefile train.py`, `!python -c ...`: they may hold legacy code, but
-only IPython knows what becomes of it. They are left alone; the command, which alone sees them,
-reports them under this rule's code.
+only IPython can run it. They are never edited. The command reports them under this rule's code,
+because no rule sees them.
 """
 
 from __future__ import annotations

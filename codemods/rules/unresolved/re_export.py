@@ -1,7 +1,7 @@
 """Reports legacy names that come through another module, which may be TensorFlow's or not.
 
-Projects keep their own `compat` modules (`from lingvo import compat as tf`); what stands behind a
-name there cannot be read from this file. The module itself is where to migrate.
+Projects have their own `compat` modules (`from lingvo import compat as tf`); this file does not
+show what their names mean. Migrate that module instead.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reports names that mean a legacy symbol on one path and something else on another.
 
-A name is rewritten only where every possible meaning of it agrees.
+A name is rewritten only if all its possible meanings are the same symbol.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reports legacy names that only a star import can bind.
 
-`from module import *` hides where a name comes from. Of the managers of these names in public code,
-most arrive through `from npu_bridge.npu_init import *` and are another library's; so a name is
-never rewritten on its spelling.
+`from module import *` hides where a name comes from. In public code, most managers of these names
+come from `from npu_bridge.npu_init import *`, another library. So no name is rewritten because of
+its spelling.
 """
 
 from __future__ import annotations

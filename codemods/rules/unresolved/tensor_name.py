@@ -1,9 +1,8 @@
 """Reports strings that name a loss-scale tensor, such as `"loss_scale:0"`.
 
 Sessions fetch tensors by name, and the variables of the classes have different names: contrib's
-manager has `loss_scale`, `DynamicLossScale` has `current_loss_scale`. Where variables are resource
-variables, as they are on TensorFlow 2, such a name is a handle and not the value, whichever class
-made the variable. Strings are never rewritten.
+manager has `loss_scale`, `DynamicLossScale` has `current_loss_scale`. On TensorFlow 2, variables
+are resource variables, and such a name is a handle, not the value. Strings are never rewritten.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reports `# lossscale: ignore` comments that silence nothing.
 
-A suppression outlives the line that it was written for. The engine knows which comments were of use
-only when all rules have spoken, so it reports the others itself, under this rule's code.
+A suppression can outlive the line that it was written for. Which comments are unused is known after
+all rules have run, so the engine reports them, under this rule's code.
 """
 
 from __future__ import annotations

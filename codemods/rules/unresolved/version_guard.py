@@ -1,7 +1,7 @@
-"""Reports the legacy arm of a version guard whose other arm is final already.
+"""Reports the legacy arm of a version guard whose other arm is already final.
 
-Rewriting such an arm would make both arms the same. Once the oldest TensorFlow that a program runs
-on has the final API (2.4), the guard and the legacy arm can be removed, as OpenNMT-tf did.
+Rewriting such an arm would make both arms the same. When a program no longer supports TensorFlow
+below 2.4, which lacks the final API, remove the guard and the legacy arm, as OpenNMT-tf did.
 """
 
 from __future__ import annotations

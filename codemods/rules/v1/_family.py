@@ -1,4 +1,4 @@
-"""Where the v1 loss scales, their optimizer and the graph rewrite go."""
+"""The table of the v1 loss scales, their optimizer and the graph rewrite."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _V1Moves(Moves):
     """Loss scales beside Keras optimizers may become arguments of those, and wait for them."""
 
     def proposals(self, program: Program, reference: Reference) -> Iterator[Proposal]:
-        """The path that is left, or nothing of a loss scale but the optimizer's arguments."""
+        """The last path, or for a loss scale the arguments of its Keras optimizer."""
         if program.options.target is Target.SHIM:
             yield self.to_shim(reference)
         elif reference in program.cached(_inlined):
@@ -57,7 +57,7 @@ MOVES = _V1Moves(
 
 
 def _beside_keras(program: Program) -> bool:
-    """Whether loss scales here may be a Keras optimizer's, and so must wait for it."""
+    """Whether loss scales here may belong to a Keras optimizer, and must wait for it."""
     return any(one.legacy.is_experimental_optimizer for one in program.references)
 
 
@@ -68,7 +68,7 @@ def _inlined(program: Program) -> frozenset[Reference]:
 
 
 def makes_keras_optimizer(program: Program, node: cst.CSTNode, depth: int = 4) -> bool:
-    """Whether `node` surely makes a Keras optimizer (not one of `tf.train`)."""
+    """Whether `node` certainly makes a Keras optimizer (not one of `tf.train`)."""
     if isinstance(node, cst.Name) and depth:
         binding = reaching_definition(program, node)
         return (

@@ -1,8 +1,8 @@
 """Moves `FixedLossScale` from its experimental paths to `tf.compat.v1.mixed_precision`.
 
-`tf.train.experimental` and `tf.mixed_precision.experimental` lost it in TensorFlow 2.9; the class
-lives on in `tf.compat.v1.mixed_precision` (since 2.4). One that is only passed to a Keras optimizer
-vanishes into that optimizer's arguments instead (LS301).
+TensorFlow 2.9 removed it from `tf.train.experimental` and `tf.mixed_precision.experimental`; the
+class is in `tf.compat.v1.mixed_precision` since 2.4. A loss scale that is only passed to a Keras
+optimizer becomes arguments of that optimizer instead (LS301).
 """
 
 from __future__ import annotations

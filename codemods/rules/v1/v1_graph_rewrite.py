@@ -1,10 +1,9 @@
 """Moves the mixed-precision graph rewrite to `tf.compat.v1.mixed_precision`.
 
 TensorFlow 2.6 removed `tf.train.experimental.enable_mixed_precision_graph_rewrite` and its opposite
-(release notes 2.6.0); both live on in `tf.compat.v1.mixed_precision`. Calls made for their side
-effect alone stay: the grappler option that they set is what matters. From 2.11 on the function
-refuses Keras optimizers; those are left, as only the policy API (another way to mixed precision) is
-there for them.
+(release notes 2.6.0); both are in `tf.compat.v1.mixed_precision`. Calls whose result is not used
+are kept, because they set a grappler option. From 2.11 on the function refuses Keras optimizers;
+such calls are left to a person, because only the policy API works with those.
 """
 
 from __future__ import annotations

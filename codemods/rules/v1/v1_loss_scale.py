@@ -1,8 +1,8 @@
 """Moves `LossScale`, the base class, from its experimental paths to `tf.compat.v1.mixed_precision`.
 
 `tf.train.experimental.LossScale` and `tf.mixed_precision.experimental.LossScale` were removed in
-TensorFlow 2.9; the class lives on in `tf.compat.v1.mixed_precision` (since 2.4). Subclasses keep
-working with `MixedPrecisionLossScaleOptimizer`; the Keras optimizers take none since 2.4.
+TensorFlow 2.9; the class is in `tf.compat.v1.mixed_precision` since 2.4. Subclasses keep working
+with `MixedPrecisionLossScaleOptimizer`; Keras optimizers have not accepted them since 2.4.
 """
 
 from __future__ import annotations
