@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import operator
+import pathlib
 import re
 import subprocess
 import sys
@@ -127,6 +128,41 @@ UNKNOWN = [
     "keras.experimental",
     "instal",
 ]
+
+
+def private_imports(source: str, folder: pathlib.Path) -> List[str]:
+    """Names that a module takes from another although they are private there."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            above = folder.joinpath(*[".."] * (node.level - 1)) if node.level else ROOT
+            module = above.joinpath(*(node.module or "").split("."))
+            for name in [alias.name for alias in node.names]:
+                # A private module is none of this: the whole package may use it.
+                is_module = (module / name).is_dir() or (module / f"{name}.py").exists()
+                if name.startswith("_") and not is_module:
+                    found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_takes_no_private_name_of_another(module):
+    path = ROOT / module
+    assert private_imports(path.read_text(encoding="utf-8"), path.parent) == []
+
+
+def test_a_private_name_that_is_imported_is_found():
+    source = "from tf_lossscale import _paths\nfrom tf_lossscale._paths import _by_namespace\n"
+    assert private_imports(source, ROOT) == ["_by_namespace"]
+
+
+def test_the_examples_of_both_packages_are_run():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = makefile.partition("\ndoctest:")[2].partition("\n\n")[0].replace("\\\n", " ")
+    runs = [line for line in recipe.splitlines() if "--doctest-modules" in line]
+    for package in ("tf_lossscale", "codemods"):
+        assert any(re.search(rf" {package}( |$)", line) for line in runs), package
+    assert "-m doctest README.md" in recipe
 
 
 OF_KERAS = {"Policy", "get_layer_policy", "global_policy", "set_global_policy", "set_policy"}
