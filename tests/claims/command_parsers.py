@@ -13,6 +13,7 @@ from documents import ROOT
 WITH_OPTIONS = {
     "migrate": ("migrate", "."),
     "run": ("run", "script.py"),
+    "compare": ("compare", "x", "y"),
     "checkpoint inspect": ("checkpoint", "inspect", "x"),
     "checkpoint convert": ("checkpoint", "convert", "x", "y", "--to", "v1"),
     "doctor": ("doctor",),

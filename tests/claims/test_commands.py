@@ -19,6 +19,7 @@ import tf_lossscale
 PAGES = {
     "migrate": "docs/migrate.md",
     "run": "docs/drop-in.md",
+    "compare": "docs/compare.md",
     "checkpoint inspect": "docs/checkpoints.md",
     "checkpoint convert": "docs/checkpoints.md",
 }

@@ -15,6 +15,7 @@ EXAMPLES = {
     "*_pb2.py": "a pattern for a user's repository",
     "src/train.py": "a user's script",
     "train.py": "a user's script",
+    "runs.html": "a page that a user has written",
     "optimization.py": "BERT's",
     "cond/": "a scope in names of variables",
     "codemods/rules/v1/v1_step_loss_scale.py": "the file that CONTRIBUTING.md adds",

@@ -24,6 +24,7 @@ Migrate code away from TensorFlow's retired loss-scale and cross-shard optimizer
   rules                          {rules}
   explain CODE                   {explain}
   run SCRIPT [ARGS]              run an unmodified legacy script with the shim installed
+  compare OLD NEW                report whether two recorded runs did the same
   checkpoint inspect|convert     inspect or convert loss-scale state in checkpoints
   doctor                         show TensorFlow, Keras, and the names that the shim supplies
 
@@ -135,6 +136,15 @@ def _checkpoint(arguments: List[str], prog: str) -> int:
     return checkpoint_main(arguments, f"{prog} checkpoint")
 
 
+def _compare(arguments: List[str], prog: str) -> int:
+    from tf_lossscale._recording.command import main as compare_main
+
+    try:
+        return compare_main(arguments, prog)
+    except SystemExit as exit_:
+        return _status(exit_)
+
+
 def _doctor(arguments: List[str], prog: str) -> int:
     parser = argparse.ArgumentParser(
         prog=f"{prog} doctor",
@@ -154,7 +164,7 @@ def _status(exit_: SystemExit) -> int:
     return exit_.code if isinstance(exit_.code, int) else 0
 
 
-OTHERS = {"run": _run, "checkpoint": _checkpoint, "doctor": _doctor}
+OTHERS = {"run": _run, "compare": _compare, "checkpoint": _checkpoint, "doctor": _doctor}
 
 
 if __name__ == "__main__":

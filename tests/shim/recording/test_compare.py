@@ -1,0 +1,254 @@
+"""`compare`: deliberate mistakes are found and named, and right runs are never called different."""
+
+import json
+import math
+import os
+import time
+
+import pytest
+from simulated import Run, record
+
+from tf_lossscale._recording.command import main
+from tf_lossscale._recording.comparing import Verdict, compare
+from tf_lossscale._recording.record import RunHeader, ScaleParameters
+from tf_lossscale._recording.writing import RecordWriter
+
+RIGHT = Run()
+
+MISTAKES = [
+    (Run(rate=0.024), "losses differ at step 1", "learning rate"),
+    (Run(obeyed=10), "breaks its update rule at step 10", "finite steps before growth"),
+    (Run(growth_steps=10), "scales part at step 10", "growth_steps 20 and 10"),
+    (Run(growth_factor=4.0), "scales part at step 20", "growth_factor 2 and 4"),
+    (Run(shrink_factor=0.25), "scales part", "shrink_factor 0.5 and 0.25"),
+    (Run(shrink_steps=2, rule="exponential"), "scales part", "shrink_steps 1 and 2"),
+    (Run(initial_scale=2048.0), "scales part at step 0", "initial_scale 4096 and 2048"),
+    (Run(weights=2), "losses differ at step 0", "initial weights"),
+    (Run(weights=2, known_weights=False), "losses differ at step 0", "initial weights"),
+    (Run(data=2), "losses differ at step 0", "first batch"),
+    (Run(clip=1.0), "losses differ at step 1", "clipping"),
+    (Run(norm_by_scale=1), "norms differ at step 0", "not unscaled"),
+    (Run(norm_by_scale=-1), "norms differ at step 0", "unscaled twice"),
+    (Run(norm_factor=0.5), "norms differ at step 0", "2 replicas"),
+]
+
+
+@pytest.mark.parametrize(("run", "where", "cause"), MISTAKES)
+def test_a_mistake_is_found_and_named(run, where, cause):
+    found = compare(record(RIGHT), record(run))
+    assert found.verdict is Verdict.DIFFERENT
+    assert where in found.sentence
+    assert cause in found.sentence
+
+
+@pytest.mark.parametrize("run", [Run(), Run(rule="exponential"), Run(initial_scale=2.0**17)])
+def test_equal_runs_are_identical(run):
+    found = compare(record(run), record(run))
+    assert found.verdict is Verdict.IDENTICAL
+    assert found.sentence == "Same: 1000 steps, bit-identical."
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_makes_no_difference(seed):
+    old, new = Run(weights=seed, data=seed), Run(weights=seed, data=seed, rounding=1e-3)
+    assert compare(record(old), record(new)).verdict in (Verdict.SAME, Verdict.ALIKE)
+
+
+def test_runs_that_part_at_a_skip_are_judged_by_means():
+    old, new = Run(steps=3000), Run(steps=3000, rounding=1e-2)
+    found = compare(record(old), record(new))
+    assert found.verdict is Verdict.ALIKE
+    assert found.step is not None
+    wrong = compare(record(old), record(Run(steps=3000, rounding=1e-2, rate=0.021)))
+    assert wrong.verdict is Verdict.DIFFERENT
+
+
+def test_a_run_that_drifts_after_the_parting_skip_is_different():
+    old, new = record(Run(steps=3000)), record(Run(steps=3000, rounding=1e-2))
+    part = compare(old, new).aligned.part
+    new.loss[part:] = [loss * 1.1 for loss in new.loss[part:]]
+    found = compare(old, new)
+    assert found.verdict is Verdict.DIFFERENT
+    assert "on average" in found.sentence
+
+
+def test_few_steps_after_the_parting_skip_are_too_short():
+    old, new = record(Run(steps=3000)), record(Run(steps=3000, rounding=1e-2))
+    end = compare(old, new).aligned.part + 150
+    for run in (old, new):
+        for name in ("steps", "loss", "scales", "finite", "applied", "norm", "bad"):
+            del getattr(run, name)[end:]
+    assert compare(old, new).verdict is Verdict.TOO_SHORT
+
+
+def test_other_shapes_cannot_be_compared():
+    other = record(RIGHT)
+    other.shapes = [[2, 4]]
+    found = compare(record(RIGHT), other)
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert "[8] in the old run and [2, 4] in the new one" in found.sentence
+
+
+def test_a_step_that_only_one_run_applies_is_different():
+    other = record(RIGHT)
+    skipped = other.finite.index(False)
+    other.applied[skipped] = True
+    found = compare(record(RIGHT), other)
+    assert found.sentence == f"Different: only the new run applies the gradients of step {skipped}."
+
+
+def test_unknown_values_are_no_difference():
+    other = record(RIGHT)
+    other.norm = [None] * len(other.norm)
+    other.loss[3] = None
+    assert compare(record(RIGHT), other).verdict is Verdict.SAME
+    first, second = record(RIGHT), record(RIGHT)
+    for run in (first, second):
+        run.loss, run.norm = [None] * 1000, [None] * 1000
+    assert compare(first, second).verdict is Verdict.NOT_COMPARABLE
+
+
+def write(path, *runs, header=None, keep=None):
+    """Writes a record, of the steps for which `keep` is true, and returns its path."""
+    path = str(path)
+    with open(path, "w") as file:
+        writer = RecordWriter(file, header or RunHeader(tensorflow="2.21.0", devices=["CPU"]))
+        for run in runs:
+            number = writer.add_optimizer(
+                run.cls, run.scale, run.names, run.shapes, run.initial_weights
+            )
+            columns = zip(run.loss, run.scales, run.finite, run.applied, run.norm, run.bad)
+            for step, (loss, scale, finite, applied, norm, bad) in zip(run.steps, columns):
+                if keep is None or keep(step):
+                    values = {"loss": loss, "scale": scale, "finite": finite, "applied": applied}
+                    writer.add_step(number, step, norm=norm, bad=bad, **values)
+    return path
+
+
+def test_the_command_reports_and_exits_by_the_verdict(tmp_path, capsys):
+    old, same = (write(tmp_path / name, record(RIGHT)) for name in ("old", "same"))
+    other = write(tmp_path / "other", record(Run(obeyed=10)))
+    assert main([old, same]) == 0
+    assert capsys.readouterr().out.startswith("Same: 1000 steps, bit-identical.\n")
+    report, page = tmp_path / "report.json", tmp_path / "page.html"
+    assert main([old, other, "--json", str(report), "--html", str(page)]) == 1
+    assert "> 10" in capsys.readouterr().out
+    (values,) = json.loads(report.read_text())["optimizers"]
+    assert (values["verdict"], values["step"]) == ("different", 10)
+    assert page.read_text().count("<svg") == 4
+    assert "http" not in page.read_text()  # nothing comes from a network
+
+
+def test_a_baseline_widens_what_counts_as_equal(tmp_path, capsys):
+    right, noisy = record(RIGHT), record(RIGHT)
+    noisy.loss = [loss * 1.01 for loss in noisy.loss]
+    old, new, second = (
+        write(tmp_path / name, run)
+        for name, run in (("old", right), ("new", noisy), ("second", noisy))
+    )
+    assert main([old, new]) == 1
+    assert main([old, new, "--baseline", second]) == 0
+    assert main([old, new, "--loss-tolerance", "0.02"]) == 0
+    assert main([old, old, "--loss-tolerance", "0"]) == 0
+    capsys.readouterr()
+
+
+def test_each_optimizer_is_compared(tmp_path, capsys):
+    old = write(tmp_path / "old", record(RIGHT), record(Run(weights=5)))
+    new = write(tmp_path / "new", record(RIGHT), record(Run(weights=6)))
+    assert main([old, new]) == 1
+    out = capsys.readouterr().out
+    assert out.index("Optimizer 0") < out.index("bit-identical") < out.index("Optimizer 1")
+    one = write(tmp_path / "one", record(RIGHT))
+    assert main([old, one]) == 2
+    assert "has 2 loss-scale optimizers, and the new one has 1" in capsys.readouterr().err
+
+
+def test_a_gap_is_left_out(tmp_path, capsys):
+    old = write(tmp_path / "old", record(RIGHT))
+    new = write(tmp_path / "new", record(RIGHT), keep=lambda step: not 30 <= step < 75)
+    assert main([old, new]) == 0
+    out = capsys.readouterr().out
+    assert "955 steps" in out
+    assert "gaps in the record: 0 old, 1 new" in out
+
+
+def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path, capsys):
+    old = write(tmp_path / "old", record(RIGHT))
+    with open(old) as file:
+        whole = file.read()
+    cut = tmp_path / "cut"
+    cut.write_text(whole[:-20])
+    assert main([old, str(cut)]) == 0
+    assert f"note: {cut} ends within line 1002, which is left out." in capsys.readouterr().out
+
+
+BAD_FILES = [
+    (None, "cannot be read: No such file"),
+    ("", "is empty"),
+    ("\x7fELF", "is not a record of tf-lossscale"),
+    ('{"step": 1}\n', "is not a record of tf-lossscale"),
+    ('{"tf_lossscale_record": 2}\n', "has format 2, and this version of tf-lossscale reads"),
+    ('{"tf_lossscale_record": 1}\n', "has no step"),
+    ('{"tf_lossscale_record": 1}\nhello\n', "line 2: not a JSON object"),
+    ('{"tf_lossscale_record": 1}\n{"optimizer": 0, "step": 1}\n', "line 2: 0 is missing"),
+    ('{"tf_lossscale_record": 1}\n[]\n', "line 2: "),
+]
+OPTIMIZER = (
+    '{"optimizer": 0, "class": "A", "scale": {"rule": "fixed"}, "variables": [["w", [2]]]}\n'
+)
+BAD_STEPS = [
+    ('"step": 1, "loss": "much"', "'much' is not a number"),
+    ('"step": 1.5', "1.5 is not a whole number"),
+    ('"step": 1, "finite": 1', "neither true nor false nor null"),
+    ('"step": 0', "step 0 follows step 0: two runs in one file?"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_FILES)
+def test_what_is_no_record_is_refused_with_a_sentence(tmp_path, capsys, content, message):
+    path = tmp_path / "bad"
+    if content is not None:
+        path.write_text(content)
+    assert main([str(path), str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"tf-lossscale compare: {path}")
+    assert message in error
+
+
+@pytest.mark.parametrize(("step", "message"), BAD_STEPS)
+def test_a_line_that_cannot_be_read_is_named(tmp_path, capsys, step, message):
+    start = '{"tf_lossscale_record": 1}\n' + OPTIMIZER + '{"optimizer": 0, "step": 0}\n'
+    path = tmp_path / "bad"
+    path.write_text(start + '{"optimizer": 0, ' + step + "}\n")
+    assert main([str(path), str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "line 4" in error
+    assert message in error
+
+
+def test_infinities_survive_the_file(tmp_path, capsys):
+    right = record(RIGHT)
+    right.loss[5] = math.nan
+    right.loss[6] = math.inf
+    assert main([write(tmp_path / "old", right), write(tmp_path / "new", right)]) == 0
+    assert "bit-identical" in capsys.readouterr().out
+
+
+def test_long_records_take_seconds(tmp_path, capsys):
+    path = tmp_path / "long"
+    count = 1_000_000 if os.environ.get("TFLS_TEST_SIZE") == "long" else 200_000
+    with open(str(path), "w") as file:
+        writer = RecordWriter(file, RunHeader())
+        scale = ScaleParameters("dynamic", 8.0, growth_steps=2 * count)
+        writer.add_optimizer("A", scale, ["w"], [[2]])
+        for step in range(count):
+            file.write(
+                '{"optimizer": 0, "step": ' + str(step) + ', "loss": 1.5, "scale": 8.0, '
+                '"finite": true, "applied": true, "norm": 0.25, "bad": null}\n'
+            )
+    started = time.process_time()
+    assert main([str(path), str(path), "--html", str(tmp_path / "page.html")]) == 0
+    assert time.process_time() - started < 120  # of the processor; a million takes 12
+    assert os.path.getsize(str(tmp_path / "page.html")) < 200_000
+    assert f"{count} steps, bit-identical" in capsys.readouterr().out

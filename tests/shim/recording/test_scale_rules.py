@@ -1,0 +1,76 @@
+"""The update rules that `compare` replays, against the recorded traces of the real classes."""
+
+import copy
+import glob
+import json
+import math
+import os
+
+import pytest
+
+from tf_lossscale._recording.record import OptimizerRecord, ScaleParameters, number
+from tf_lossscale._recording.scale_rules import replay
+
+TESTS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TRACES = sorted(glob.glob(os.path.join(TESTS, "data", "golden", "*.json")))
+
+
+def parameters(kind, given):
+    values = {name: float(value) for name, value in given.items()}
+    if kind == "contrib":
+        return ScaleParameters(
+            "exponential",
+            values["init_loss_scale"],
+            int(values["incr_every_n_steps"]),
+            values.get("incr_ratio", 2.0),
+            int(values.get("decr_every_n_nan_or_inf", 2)),
+            values.get("decr_ratio", 0.8),
+        )
+    multiplier = values.get("multiplier", 2.0)
+    return ScaleParameters(
+        "keras3" if kind == "k3" else "dynamic",
+        values.get("initial_loss_scale", 2.0**15),
+        int(values.get("increment_period", 2000)),
+        multiplier,
+        shrink_factor=1 / multiplier if multiplier else math.inf,
+    )
+
+
+def records(path):
+    with open(path) as file:
+        trace = json.load(file)
+    for case in trace["cases"]:
+        found = OptimizerRecord("", parameters(trace["kind"], case["params"]))
+        flags = [flag == "1" for flag in case["flags"]] + [None]
+        for step, (scale, finite) in enumerate(zip(case["loss_scale"], flags)):
+            found.add(step, scales=number(scale), finite=finite)
+        yield found
+
+
+@pytest.mark.parametrize("path", TRACES, ids=os.path.basename)
+def test_the_rules_replay_what_the_real_classes_did(path):
+    found = list(records(path))
+    assert found
+    assert [replay(each) for each in found] == [None] * len(found)
+
+
+def test_a_scale_that_the_rule_does_not_give_is_found():
+    for path in TRACES:
+        for found in records(path):
+            wrong = copy.deepcopy(found)
+            place = len(wrong.scales) // 2
+            was = wrong.scales[place]
+            if not math.isfinite(was) or was == 0:
+                continue
+            wrong.scales[place] = was * 3
+            assert replay(wrong).step in (place, place + 1)
+
+
+def test_after_a_gap_the_counts_are_unknown_until_the_scale_changes():
+    found = OptimizerRecord("", ScaleParameters("dynamic", 8.0, 4))
+    for step, scale in enumerate([8.0] * 4 + [16.0] * 4 + [32.0] * 5):
+        if not 1 <= step <= 2:
+            found.add(step, scales=scale, finite=True)
+    assert replay(found).step == 12
+    del found.scales[-1], found.steps[-1], found.finite[-1]
+    assert replay(found) is None

@@ -1,0 +1,151 @@
+"""Reads a record."""
+
+import dataclasses
+import json
+from typing import Any, Dict, List
+
+from tf_lossscale._recording.record import (
+    FORMAT,
+    Gap,
+    OptimizerRecord,
+    RunHeader,
+    ScaleParameters,
+    number,
+)
+
+__all__ = ["Record", "RecordError", "read_record"]
+
+
+class RecordError(ValueError):
+    """A file is no record that can be compared; the message is one sentence for the user."""
+
+
+@dataclasses.dataclass
+class Record:
+    """A record in memory.
+
+    Attributes:
+      path: the file.
+      header: what describes the run.
+      optimizers: one for each optimizer, in the order of their first steps.
+      notes: what the user should know about the file, such as a last line that is incomplete.
+    """
+
+    path: str
+    header: RunHeader
+    optimizers: List[OptimizerRecord]
+    notes: List[str]
+
+
+def read_record(path: str) -> Record:
+    """Reads the record at `path`.
+
+    A last line that was cut off, as by a crash, is left out with a note.
+
+    Raises:
+      RecordError: there is no such file, it is no record, it was written by a later version, or a
+        line cannot be read.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            return _read(path, file)
+    except OSError as error:
+        raise RecordError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        raise RecordError(f"{path} is not a record: it is not UTF-8 text.") from None
+
+
+def _read(path: str, file: Any) -> Record:
+    first = file.readline()
+    if not first.strip():
+        raise RecordError(f"{path} is empty. A record begins with the line that describes the run.")
+    header = _header(path, first)
+    record = Record(path, header, [], [])
+    places: Dict[Any, OptimizerRecord] = {}
+    for count, line in enumerate(file, 2):
+        try:
+            values = json.loads(line)
+            # The test for a step is first: nearly all lines are steps.
+            if "step" in values:
+                _add_step(places[values["optimizer"]], values)
+            elif "gap" in values:
+                places[values["optimizer"]].gaps.append(Gap(*map(int, values["gap"])))
+            elif values["optimizer"] not in places:
+                places[values["optimizer"]] = _optimizer(values)
+                record.optimizers.append(places[values["optimizer"]])
+            else:
+                raise ValueError(f"optimizer {values['optimizer']} is described twice")
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if not line.endswith("\n"):
+                record.notes.append(f"{path} ends within line {count}, which is left out.")
+                break
+            raise RecordError(f"{path}, line {count}: {_reason(error)}.") from None
+    if not any(each.steps for each in record.optimizers):
+        raise RecordError(f"{path} has no step.")
+    record.optimizers = [each for each in record.optimizers if each.steps]
+    return record
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return "not a JSON object"
+    if isinstance(error, KeyError):
+        return f"{error.args[0]!r} is missing, or names an optimizer that no line describes"
+    return str(error)
+
+
+def _header(path: str, line: str) -> RunHeader:
+    try:
+        values = json.loads(line)
+        version = values["tf_lossscale_record"]
+    except (ValueError, TypeError, KeyError):
+        raise RecordError(
+            f"{path} is not a record of tf-lossscale: its first line does not describe a run. "
+            "Records are written by `tf-lossscale run --record FILE`."
+        ) from None
+    if version != FORMAT:
+        raise RecordError(
+            f"{path} has format {version}, and this version of tf-lossscale reads format {FORMAT}: "
+            "compare it with the version that wrote it, or a later one."
+        )
+    known = {field.name for field in dataclasses.fields(RunHeader)}
+    return RunHeader(**{key: value for key, value in values.items() if key in known})
+
+
+def _optimizer(values: Dict[str, Any]) -> OptimizerRecord:
+    scale = dict(values["scale"])
+    for key in ("initial_scale", "growth_factor", "shrink_factor"):
+        if key in scale:
+            scale[key] = number(scale[key])
+    return OptimizerRecord(
+        cls=str(values["class"]),
+        scale=ScaleParameters(**scale),
+        names=[str(name) for name, _ in values["variables"]],
+        shapes=[[int(size) for size in shape] for _, shape in values["variables"]],
+        initial_weights=values.get("initial_weights"),
+    )
+
+
+def _add_step(record: OptimizerRecord, values: Dict[str, Any]) -> None:
+    step = values["step"]
+    if not isinstance(step, int) or isinstance(step, bool):
+        raise ValueError(f"step {step!r} is not a whole number")
+    if record.steps and step <= record.steps[-1]:
+        raise ValueError(f"step {step} follows step {record.steps[-1]}: two runs in one file?")
+    jumps = bool(record.steps) and step != record.steps[-1] + 1
+    if jumps and (not record.gaps or record.gaps[-1].end != step):
+        record.gaps.append(Gap(record.steps[-1] + 1, step))
+    get = values.get
+    record.steps.append(step)
+    record.loss.append(number(get("loss")))
+    record.scales.append(number(get("scale")))
+    record.finite.append(_flag(get("finite")))
+    record.applied.append(_flag(get("applied")))
+    record.norm.append(number(get("norm")))
+    record.bad.append(get("bad"))
+
+
+def _flag(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is neither true nor false nor null")

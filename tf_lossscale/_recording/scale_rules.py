@@ -1,0 +1,165 @@
+"""Replays the loss scale of a run from its own skips.
+
+The scale is a function of the steps before it, so each run can be tested by itself: a correct run
+obeys its update rule however chaotic the training is, and a wrong parameter shows at once. Each
+step starts from the recorded scale, as a rounding error must not be carried along.
+"""
+
+import dataclasses
+import math
+import struct
+from typing import List, Optional
+
+from tf_lossscale._recording.record import OptimizerRecord, ScaleParameters
+
+__all__ = ["Mismatch", "parameters_that_differ", "replay", "replayed_steps", "same_scale"]
+
+# Graphs divide by a constant by multiplying with its inverse, which can change the last bit.
+_TOLERANCE = 1e-6
+_SMALLEST_NORMAL = 2.0**-126
+
+
+@dataclasses.dataclass
+class Mismatch:
+    """A scale that is not what the update rule gives.
+
+    Attributes:
+      step: the step that uses the scale.
+      recorded: the scale.
+      expected: the scale by the rule.
+      parameter: the parameter that is likely to differ, and how.
+    """
+
+    step: int
+    recorded: float
+    expected: float
+    parameter: str
+
+
+class _Counts:
+    """The state of an update rule beside the scale."""
+
+    def __init__(self, parameters: ScaleParameters) -> None:
+        self.good = parameters.good_steps
+        self.bad = parameters.bad_steps
+
+
+def replay(record: OptimizerRecord) -> Optional[Mismatch]:
+    """Returns the first scale of a run that its update rule does not give; None if there is none.
+
+    Args:
+      record: the steps of one optimizer. Steps whose scale or finiteness is unknown, and gaps, are
+        not tested; after them the counts are unknown until the scale changes.
+    """
+    parameters = record.scale
+    if parameters.rule == "unknown":
+        return None
+    initial = parameters.initial_scale
+    scales, finite, steps = record.scales, record.finite, record.steps
+    counts: Optional[_Counts] = None
+    if steps[0] == 0:
+        counts = _Counts(parameters)
+        first = scales[0]
+        if initial is not None and first is not None and not same_scale(_float32(initial), first):
+            return Mismatch(0, first, initial, "the initial scale")
+    for index in range(len(steps) - 1):
+        scale, following, is_finite = scales[index], scales[index + 1], finite[index]
+        if scale is None or following is None or is_finite is None:
+            counts = None
+            continue
+        if steps[index + 1] != steps[index] + 1:
+            counts = None
+            continue
+        if counts is None:
+            # Both counts are zero after a change, whatever they were before.
+            if not same_scale(scale, following):
+                counts = _Counts(ScaleParameters())
+            continue
+        expected = _next(parameters, scale, is_finite, counts)
+        if not same_scale(expected, following):
+            cause = _cause(scale, following, expected, is_finite)
+            return Mismatch(steps[index + 1], following, expected, cause)
+    return None
+
+
+def replayed_steps(record: OptimizerRecord) -> int:
+    """Returns how many steps of a run have a scale and a finiteness that are known."""
+    return sum(
+        scale is not None and is_finite is not None
+        for scale, is_finite in zip(record.scales, record.finite)
+    )
+
+
+def same_scale(one: float, other: float) -> bool:
+    """Returns whether two scales are equal but for rounding."""
+    if math.isfinite(one) and math.isfinite(other):
+        return abs(one - other) <= _TOLERANCE * max(abs(one), abs(other))
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def _next(parameters: ScaleParameters, scale: float, finite: bool, counts: _Counts) -> float:
+    rule = parameters.rule
+    if rule == "fixed":
+        return scale
+    if finite:
+        counts.good += 1
+        # Keras 3 waits for exactly this count; the other classes also grow above it.
+        if counts.good < parameters.growth_steps or (
+            rule == "keras3" and counts.good != parameters.growth_steps
+        ):
+            return scale
+        counts.good = counts.bad = 0
+        grown = _float32(scale * _float32(parameters.growth_factor))
+        return grown if math.isfinite(grown) or rule == "keras3" else scale
+    counts.good = 0
+    counts.bad += 1
+    if rule == "exponential" and counts.bad < parameters.shrink_steps:
+        return scale
+    counts.bad = 0
+    shrunk = _float32(scale * _float32(parameters.shrink_factor))
+    if rule == "keras3":
+        return shrunk if abs(shrunk) >= _SMALLEST_NORMAL or math.isnan(shrunk) else 0.0
+    if rule == "exponential":
+        return shrunk if shrunk > 1.0 else 1.0  # NaN becomes 1
+    return 1.0 if shrunk < 1.0 else shrunk  # NaN stays NaN
+
+
+def _cause(scale: float, following: float, expected: float, finite: bool) -> str:
+    changed, should = not same_scale(scale, following), not same_scale(scale, expected)
+    if finite:
+        if changed and should:
+            return "the growth factor"
+        if changed and not following > scale:
+            return "the update rule: the scale shrinks after a finite step"
+        return f"the number of finite steps before growth (it grows {_when(changed)})"
+    if changed and should:
+        return "the factor of decrease"
+    if changed and not following < scale:
+        return "the update rule: the scale grows after a skipped step"
+    return f"the number of skipped steps before a decrease (it shrinks {_when(changed)})"
+
+
+def _when(changed: bool) -> str:
+    return "earlier" if changed else "later, or not at all"
+
+
+def _float32(value: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def parameters_that_differ(one: ScaleParameters, other: ScaleParameters) -> List[str]:
+    """Returns a phrase for each parameter that two runs declare differently."""
+    found = []
+    for field in dataclasses.fields(ScaleParameters):
+        name = field.name
+        mine, theirs = getattr(one, name), getattr(other, name)
+        if mine != theirs and name != "rule":
+            found.append(f"{name} {_shown(mine)} and {_shown(theirs)}")
+    return found
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) else str(value)

@@ -1,0 +1,55 @@
+"""Writes a record, line by line."""
+
+import dataclasses
+from typing import Any, List, Sequence, TextIO
+
+from tf_lossscale._recording.record import FORMAT, RunHeader, ScaleParameters, dump
+
+__all__ = ["RecordWriter"]
+
+
+class RecordWriter:
+    """Writes the lines of one record.
+
+    Args:
+      file: text file, open for writing.
+      header: what describes the run.
+    """
+
+    def __init__(self, file: TextIO, header: RunHeader) -> None:
+        self._file = file
+        self._optimizers = 0
+        file.write(dump({"tf_lossscale_record": FORMAT, **dataclasses.asdict(header)}))
+
+    def add_optimizer(
+        self,
+        cls: str,
+        scale: ScaleParameters,
+        names: Sequence[str],
+        shapes: Sequence[Sequence[int]],
+        initial_weights: Any = None,
+    ) -> int:
+        """Describes one more optimizer and returns its number, by which its steps name it."""
+        number = self._optimizers
+        self._optimizers += 1
+        variables: List[Any] = [[name, list(shape)] for name, shape in zip(names, shapes)]
+        self._file.write(
+            dump(
+                {
+                    "optimizer": number,
+                    "class": cls,
+                    "scale": dataclasses.asdict(scale),
+                    "variables": variables,
+                    "initial_weights": initial_weights,
+                }
+            )
+        )
+        return number
+
+    def add_step(self, optimizer: int, step: int, **values: Any) -> None:
+        """Writes a step: `loss`, `scale`, `finite`, `applied`, `norm`, `bad`; None is unknown."""
+        self._file.write(dump({"optimizer": optimizer, "step": step, **values}))
+
+    def add_gap(self, optimizer: int, first: int, end: int) -> None:
+        """Writes that the steps from `first` up to `end`, not included, are missing."""
+        self._file.write(dump({"optimizer": optimizer, "gap": [first, end]}))
