@@ -80,6 +80,8 @@ class Moves:
 
     def __getitem__(self, symbol: str) -> Move:
         """The row of a symbol."""
+        if symbol not in self._rows:
+            raise KeyError(f"{symbol} has no row in MOVES of its family")
         return self._rows[symbol]
 
     def check(self, program: Program, code: str) -> Iterator[Proposal]:

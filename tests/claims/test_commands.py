@@ -70,6 +70,8 @@ def _wrong(words: List[str], whole: bool) -> str:
     if words[:3] == ["python", "-m", "tf_lossscale"]:
         words = ["tf-lossscale", "run", *words[3:]]
     program, *rest = words
+    if program == ".venv-test/bin/python":  # made by make
+        program = "python"
     check = {
         "tf-lossscale": _wrong_use,
         "make": lambda rest, _: "no such target" if set(rest) - targets() else "",

@@ -22,6 +22,7 @@ EXAMPLES = {
     "docs/**/keep.log": "a pattern of an ignore file",
     "docs/a/b/keep.log": "what it matches",
     "examples/traces/NAME.json": "NAME stands for several",
+    ".venv-test/bin/python": "made by make",
     "pyvenv.cfg": "every virtual environment has one",
     ".git/info/exclude": "a file of git's",
 }
