@@ -5,7 +5,7 @@ from typing import Any, Callable, Optional
 
 from tf_lossscale._core.checkpointed_state import HoldsState
 from tf_lossscale._core.update_rules import contrib_update
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
 __all__ = ["ExponentialUpdateLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]
 
@@ -87,12 +87,12 @@ class FixedLossScaleManager(LossScaleManager):
         # A tensor of the graph of construction, one for all uses, as in the original.
         self._loss_scale = tf.convert_to_tensor(loss_scale, dtype=tf.float32)
 
-    @not_converted
+    @do_not_convert
     def get_loss_scale(self) -> Any:
         """Returns the scale: always the same float32 tensor of shape `[]`."""
         return self._loss_scale
 
-    @not_converted
+    @do_not_convert
     def update_loss_scale(self, finite_grads: Any) -> Any:
         """Does nothing.
 
@@ -159,12 +159,12 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         self._num_good_steps = self._state("good_steps", 0, tf.int32)
         self._num_bad_steps = self._state("bad_steps", 0, tf.int32)
 
-    @not_converted
+    @do_not_convert
     def get_loss_scale(self) -> Any:
         """Returns the scale: the float32 variable itself, of shape `[]`."""
         return self._loss_scale
 
-    @not_converted
+    @do_not_convert
     def update_loss_scale(self, finite_grads: Any) -> Any:
         """Counts the step and changes the scale when it is time.
 

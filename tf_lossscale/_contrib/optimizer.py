@@ -6,7 +6,7 @@ from tf_lossscale._core.gradient_sums import gradients_of_step
 from tf_lossscale._core.optimizer_step import apply_if, as_pairs, require_replica_context
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.scaled_loss_optimizer import ScaledLossOptimizer
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import Trackable
 from tf_lossscale._versions.keras import is_keras_object
 
@@ -73,7 +73,7 @@ class LossScaleOptimizer(ScaledLossOptimizer):
             )
         return loss
 
-    @not_converted
+    @do_not_convert
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
     ) -> Any:

@@ -13,7 +13,7 @@ and the branch called like a function, instead of being taken apart into switche
 from typing import Any, Callable
 
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.graphs import in_xla_context, keep_conditional_whole
+from tf_lossscale._versions.graphs import disable_lowering, in_xla_context
 
 __all__ = ["branch"]
 
@@ -38,7 +38,7 @@ def branch(condition: Any, then: Callable[[], Any]) -> Any:
     # their non-slot variables inside it, such as `cond/beta1_power`.
     result = tf.cond(condition, lambda: _flag(then()), lambda: tf.constant(True))
     if _on_one_device():
-        keep_conditional_whole(result)
+        disable_lowering(result)
     return result
 
 

@@ -11,7 +11,7 @@ and XLA compiles it.
 from typing import Any, Dict, List, Sequence, Tuple
 
 from tf_lossscale._core.conditional import branch
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
 __all__ = ["all_finite", "gradient_values"]
 
@@ -30,7 +30,7 @@ def _values(gradient: Any) -> Any:
     return gradient.flat_values if isinstance(gradient, tf.RaggedTensor) else gradient
 
 
-@not_converted
+@do_not_convert
 def all_finite(gradients: Sequence[Any]) -> Any:
     """Returns a bool scalar tensor: True where no gradient holds an infinity or a NaN.
 

@@ -10,7 +10,7 @@ from typing import Any, List, Sequence, Tuple
 
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_workers_agree, copy_of, summed_to_test
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import has_own_sum, sum_is_off
 
 __all__ = [
@@ -46,14 +46,14 @@ class StepGradients:
         self.already_summed_for = already_summed_for
         self.workers_may_differ = workers_may_differ
 
-    @not_converted
+    @do_not_convert
     def all_finite(self) -> Any:
         """Returns a bool tensor of shape `[]`, equal on all workers: whether all are finite."""
         finite = all_finite(self.tested)
         return all_workers_agree(finite) if self.workers_may_differ else finite
 
 
-@not_converted
+@do_not_convert
 def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs) -> StepGradients:
     """Sums the gradients of a step over all replicas, in a cross-replica context.
 
@@ -77,7 +77,7 @@ def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs)
     return StepGradients(pairs, tested, chain_of(optimizer))
 
 
-@not_converted
+@do_not_convert
 def sums_for_replica(pairs: Pairs, only_tested: bool = False) -> List[Any]:
     """Returns the gradients of `pairs` summed over all replicas, in a replica context.
 

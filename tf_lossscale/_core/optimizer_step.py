@@ -75,11 +75,11 @@ def apply_if(
     return None if tf.executing_eagerly() else applied
 
 
-def require_replica_context() -> None:
-    """Raises a ValueError outside the replicas of a strategy."""
+def require_replica_context(method: str = "apply_gradients") -> None:
+    """Raises a ValueError where `method` is called outside the replicas of a strategy."""
     if tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context():
         raise ValueError(
-            "apply_gradients() must be called in a replica context. Call it in the function that "
+            f"{method}() must be called in a replica context. Call it in the function that "
             "`strategy.run` (`strategy.experimental_run_v2` in TensorFlow 1.15) runs."
         )
 

@@ -3,7 +3,7 @@
 from typing import Any, List
 
 from tf_lossscale._versions.base import tf1
-from tf_lossscale._versions.checkpoints import Trackable, asked_by_checkpoint
+from tf_lossscale._versions.checkpoints import Trackable, called_from_checkpoint
 
 __all__ = ["OptimizerWrapper"]
 
@@ -44,7 +44,7 @@ class OptimizerWrapper(tf1.train.Optimizer):
 
     def get_slot_names(self) -> List[str]:
         """Returns the names of the slots of the inner optimizer."""
-        if asked_by_checkpoint("get_slot_names", self):
+        if called_from_checkpoint("get_slot_names", self):
             return []  # they are saved with the inner optimizer, as in the originals' files
         return self._inner().get_slot_names()
 

@@ -3,19 +3,19 @@
 Every replica must come to the same decision: where one replica skips a step and another applies it,
 their copies of the weights part for ever. There are two ways to agree. In a cross-replica context
 the test sees the sums over the replicas, which is what the optimizer will apply (a sum can overflow
-where no part of it does). In a replica context `agreed` combines the flags of the replicas.
+where no part of it does). In a replica context `all_replicas_agree` combines the flags of all.
 """
 
 from typing import Any, Callable, List, Sequence
 
 from tf_lossscale._cross_shard.collectives import sum_over_workers
 from tf_lossscale._cross_shard.meeting import workers_meet
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
 from tf_lossscale._versions.replicas import map_replicas
 
 __all__ = [
-    "agreed",
+    "all_replicas_agree",
     "all_workers_agree",
     "copy_of",
     "merge",
@@ -30,7 +30,7 @@ def replica_count() -> int:
     return int(tf.distribute.get_strategy().num_replicas_in_sync)
 
 
-@not_converted
+@do_not_convert
 def merge(function: Callable[..., Any], *args: Any) -> Any:
     """Calls `function(strategy, *args)` once for all replicas; at once where there is no strategy.
 
@@ -46,7 +46,7 @@ def merge(function: Callable[..., Any], *args: Any) -> Any:
     return tf.distribute.get_replica_context().merge_call(function, args=args)
 
 
-@not_converted
+@do_not_convert
 def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
     """Returns the sums over all replicas of `gradients`, in a cross-replica context.
 
@@ -98,7 +98,7 @@ def copy_of(value: Any) -> Any:
     return map_replicas(copy, value)
 
 
-@not_converted
+@do_not_convert
 def all_workers_agree(flag: Any) -> Any:
     """Returns a bool scalar: whether `flag` is True on every worker, in a cross-replica context.
 
@@ -119,8 +119,8 @@ def all_workers_agree(flag: Any) -> Any:
         return tf.equal(strategy.experimental_local_results(total)[0], 0.0)
 
 
-@not_converted
-def agreed(flag: Any) -> Any:
+@do_not_convert
+def all_replicas_agree(flag: Any) -> Any:
     """Returns a bool scalar: whether `flag` is True on every replica, in a replica context.
 
     Args:

@@ -4,7 +4,7 @@ from typing import Any, List, Optional, Tuple
 
 from tf_lossscale._core.optimizer_wrapper import OptimizerWrapper
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
-from tf_lossscale._versions.base import not_converted, tf1
+from tf_lossscale._versions.base import do_not_convert, tf1
 
 __all__ = ["ScaledLossOptimizer"]
 
@@ -22,7 +22,7 @@ class ScaledLossOptimizer(OptimizerWrapper):
         """Returns what is scaled; raises an error where the class does not take such a loss."""
         return loss
 
-    @not_converted
+    @do_not_convert
     def compute_gradients(
         self,
         loss: Any,

@@ -1,13 +1,13 @@
 """Multiplying a loss by the scale, and gradients by its reciprocal, in their own dtypes."""
 
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
-from tf_lossscale._versions.base import not_converted, tf
+from tf_lossscale._versions.base import do_not_convert, tf
 
-__all__ = ["scale_loss", "unscale_gradients"]
+__all__ = ["scale_loss", "tape_for", "unscale_gradients"]
 
 
-@not_converted
+@do_not_convert
 def scale_loss(loss: Any, loss_scale: Callable[[], Any]) -> Any:
     """Returns the loss times the scale.
 
@@ -24,7 +24,7 @@ def scale_loss(loss: Any, loss_scale: Callable[[], Any]) -> Any:
     return _times_scale(loss, loss_scale)
 
 
-@not_converted
+@do_not_convert
 def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
     """Returns every gradient multiplied by `1 / loss_scale`, and empties the list.
 
@@ -62,6 +62,21 @@ def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
 
     gradients.reverse()
     return [unscaled(gradients.pop()) for _ in range(len(gradients))]
+
+
+def tape_for(loss: Any, tape: Optional[Any]) -> Any:
+    """Returns the tape that records how a loss is scaled: `tape`, or a new one.
+
+    Args:
+      loss: a callable that returns the loss, or a tensor.
+      tape: the `tf.GradientTape` that recorded the tensor, or None.
+
+    Raises:
+      ValueError: the loss is a tensor, and there is no tape.
+    """
+    if not callable(loss) and tape is None:
+        raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
+    return tf.GradientTape() if tape is None else tape
 
 
 def _times_scale(loss: Any, loss_scale: Callable[[], Any]) -> Any:

@@ -9,12 +9,12 @@ such cases), so `max` is a comparison here: `tf.maximum` has changed its mind ab
 from typing import Any, Callable, Optional
 
 from tf_lossscale._core.conditional import branch
-from tf_lossscale._versions.base import not_converted, tf, tf1, where
+from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 
 __all__ = ["contrib_update", "dynamic_update"]
 
 
-@not_converted
+@do_not_convert
 def dynamic_update(scale: Any, good_steps: Any, finite: Any, period: int, multiplier: float) -> Any:
     """Assigns the next state of a `DynamicLossScale` or of a Keras 2 optimizer.
 
@@ -45,7 +45,7 @@ def dynamic_update(scale: Any, good_steps: Any, finite: Any, period: int, multip
     )
 
 
-@not_converted
+@do_not_convert
 def contrib_update(
     scale: Any,
     good_steps: Any,

@@ -12,7 +12,7 @@ from typing import Any, Iterator, Optional, Sequence, Tuple
 from tf_lossscale._core.gradient_sums import chain_of
 from tf_lossscale._cross_shard.groups import group_of
 from tf_lossscale._cross_shard.shards import Shards
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.overridden_methods import overridden
 from tf_lossscale._versions.replicas import already_summed, replicas_of_workers_before
 
@@ -21,7 +21,7 @@ __all__ = ["apply_summed"]
 _Base = tf1.train.Optimizer
 
 
-@not_converted
+@do_not_convert
 def apply_summed(
     optimizer: Any,
     pairs: Sequence[Tuple[Any, Any]],

@@ -18,7 +18,7 @@ from tf_lossscale._cross_shard.meeting import (
     sum_together,
 )
 from tf_lossscale._cross_shard.shards import Shards
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import collective_reduce
 from tf_lossscale._versions.graphs import (
     call_round_by_round,
@@ -38,7 +38,7 @@ __all__ = ["collective_sums", "sum_over_workers"]
 _CARRIERS = {tf.float16: tf.float32, tf.bfloat16: tf.float32, tf.uint32: tf.int64}
 
 
-@not_converted
+@do_not_convert
 def collective_sums(
     values: Sequence[Any],
     shards: Shards,
@@ -74,7 +74,7 @@ def collective_sums(
     return [tf.cast(total, value.dtype) for total, value in zip(totals, values)] or totals
 
 
-@not_converted
+@do_not_convert
 def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
     """Returns the sum of `value` over all replicas, in a cross-replica context.
 

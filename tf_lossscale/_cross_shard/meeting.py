@@ -25,7 +25,7 @@ import numpy as np
 
 from tf_lossscale._cross_shard.call_site import Call
 from tf_lossscale._cross_shard.keys import MEETING_KEY, group_key, sum_key
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import (
     KEYS_AT_RUN_TIME,
     advance,
@@ -83,7 +83,7 @@ def workers_meet(strategy: Any) -> bool:
     return has_several_workers(strategy) and functions_start_eagerly()
 
 
-@not_converted
+@do_not_convert
 def step_of(call: Call, groups: Sequence[Any], values: Sequence[Any]) -> Step:
     """Describes a step of this replica.
 
@@ -102,7 +102,7 @@ def step_of(call: Call, groups: Sequence[Any], values: Sequence[Any]) -> Step:
     return Step(row, tf.constant(f"{what} at {site}, with {', '.join(shown)}{more}"))
 
 
-@not_converted
+@do_not_convert
 def sum_together(
     step: Step, values: Sequence[Any], strategy: Any, index: int, groups: Sequence[Sequence[int]]
 ) -> List[Any]:

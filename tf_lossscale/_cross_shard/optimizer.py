@@ -14,8 +14,8 @@ from tf_lossscale._cross_shard.packing import sum_packed
 from tf_lossscale._cross_shard.shards import Shards, current_shards
 from tf_lossscale._cross_shard.sums import replica_sums, with_shapes
 from tf_lossscale._cross_shard.tpu import tpu_sum
-from tf_lossscale._versions.base import not_converted, tf, tf1
-from tf_lossscale._versions.checkpoints import asked_by_checkpoint
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.checkpoints import called_from_checkpoint
 from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
 from tf_lossscale._versions.replicas import estimator_scales_loss
 
@@ -87,7 +87,7 @@ class CrossShardOptimizer(tf1.train.Optimizer):
         # Tells optimizers apart that one line of the program calls, on all workers alike.
         self._made = f"CrossShardOptimizer({type(opt).__name__}) made at {call_site()}"
 
-    @not_converted
+    @do_not_convert
     def compute_gradients(
         self, loss: Any, var_list: Optional[Any] = None, **kwargs: Any
     ) -> List[Tuple[Any, Any]]:
@@ -113,7 +113,7 @@ class CrossShardOptimizer(tf1.train.Optimizer):
             loss = _scaled(loss, shards.number)  # the inner optimizer is about to divide by it
         return self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
 
-    @not_converted
+    @do_not_convert
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
     ) -> Any:
@@ -181,7 +181,8 @@ class CrossShardOptimizer(tf1.train.Optimizer):
           *args: passed on to the inner optimizer, as with the original.
           **kwargs: likewise.
         """
-        if isinstance(self._opt, OptimizerWrapper) and asked_by_checkpoint("get_slot_names", self):
+        wraps = isinstance(self._opt, OptimizerWrapper)
+        if wraps and called_from_checkpoint("get_slot_names", self):
             return []  # they are saved with the optimizer that the inner one wraps
         return self._opt.get_slot_names(*args, **kwargs)
 

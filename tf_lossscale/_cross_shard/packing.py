@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from tf_lossscale._versions.base import not_converted, tf
+from tf_lossscale._versions.base import do_not_convert, tf
 
 __all__ = ["sum_packed"]
 
@@ -10,7 +10,7 @@ __all__ = ["sum_packed"]
 LARGE = 1 << 16
 
 
-@not_converted
+@do_not_convert
 def sum_packed(tensors: Sequence[Any], sum_all: Callable[[List[Any]], Sequence[Any]]) -> List[Any]:
     """Returns the sums of `tensors`, with the small ones of each dtype summed as one vector.
 

@@ -8,12 +8,12 @@ from tf_lossscale._cross_shard.groups import all_shards, checked_groups
 from tf_lossscale._cross_shard.meeting import step_of, workers_meet
 from tf_lossscale._cross_shard.shards import Shards, current_shards
 from tf_lossscale._cross_shard.tpu import tpu_sum
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
 __all__ = ["cross_replica_sum", "replica_sums", "with_shapes"]
 
 
-@not_converted
+@do_not_convert
 def cross_replica_sum(
     x: Any, group_assignment: Optional[Any] = None, name: Optional[str] = None
 ) -> Any:
@@ -61,7 +61,7 @@ def cross_replica_sum(
         return tf.identity(total, name=scope)
 
 
-@not_converted
+@do_not_convert
 def replica_sums(
     values: Sequence[Any],
     shards: Shards,

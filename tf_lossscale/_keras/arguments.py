@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tf_lossscale._core.loss_scale_classes import loss_scale_class
 from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
@@ -25,7 +26,6 @@ DEFAULT_GROWTH_STEPS = 2000
 
 # The same mark as Keras 2 sets from TensorFlow 2.6 on, so that each knows the other's wrappers.
 _MARK = "_is_wrapped_by_loss_scale_optimizer"
-_LOSS_SCALE_CLASSES = ("LossScaleOptimizer", "BaseLossScaleOptimizer")
 
 
 def check_inner(inner: Any) -> KerasFamily:
@@ -57,10 +57,7 @@ def check_inner(inner: Any) -> KerasFamily:
             f"{keras_3_backend(family)}: set the environment variable KERAS_BACKEND=tensorflow "
             "before Keras is imported, or use Keras's own LossScaleOptimizer."
         )
-    if any(
-        base.__name__.startswith(_LOSS_SCALE_CLASSES) and is_loss_scale_class(base)
-        for base in type(inner).__mro__
-    ):
+    if loss_scale_class(inner):
         raise TypeError(
             f"LossScaleOptimizer cannot wrap another LossScaleOptimizer, but got: {inner}. Wrap "
             "its inner_optimizer, or use it as it is."
@@ -72,12 +69,6 @@ def check_inner(inner: Any) -> KerasFamily:
             "second one."
         )
     return family
-
-
-def is_loss_scale_class(base: Any) -> bool:
-    """Returns whether a class of that name is ours or Keras's, and not a user's own."""
-    module = base.__module__
-    return module.startswith("tf_lossscale.") or module.endswith("loss_scale_optimizer")
 
 
 def mark_wrapped(inner: Any) -> None:

@@ -16,7 +16,7 @@ from tf_lossscale._keras.keras3 import Keras3Wrapper
 from tf_lossscale._keras.legacy import OptimizerV2Wrapper
 from tf_lossscale._keras.new_style import Keras2Wrapper
 from tf_lossscale._keras.wrapper import forwards
-from tf_lossscale._versions.base import not_converted
+from tf_lossscale._versions.base import do_not_convert
 from tf_lossscale._versions.keras import (
     KerasFamily,
     register_loss_scale_optimizer,
@@ -185,7 +185,7 @@ def _dispatcher(public: Any, name: str) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(super(public, self), name)(*args, **kwargs)
 
-    return not_converted(method)
+    return do_not_convert(method)
 
 
 def serialized_like_the_installed(cls: Any) -> Any:

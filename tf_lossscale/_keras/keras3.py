@@ -4,18 +4,18 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from tf_lossscale._core.optimizer_step import as_pairs
+from tf_lossscale._core.optimizer_step import as_pairs, require_replica_context
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.scaling import scale_loss, unscale_gradients
+from tf_lossscale._core.scaling import scale_loss, tape_for, unscale_gradients
 from tf_lossscale._keras.calls import ScalingCalls
 from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._keras.keras3_options import OPTIONS, InnerOption
 from tf_lossscale._keras.state import Keras3State
-from tf_lossscale._keras.steps import Hidden, step, summed
+from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
 from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._keras.transformed import late_check
-from tf_lossscale._versions.base import not_converted, tf
+from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras_3 import (
     keras_3_can_be_given_sums,
     keras_3_is_given_sums,
@@ -201,7 +201,7 @@ class Keras3Wrapper(Constructor):
     def lr(self, value: Any) -> None:
         self.learning_rate = value
 
-    @not_converted
+    @do_not_convert
     def get_scaled_loss(self, loss: Any) -> Any:
         """Returns the loss times the loss scale, as Keras 2 does.
 
@@ -214,7 +214,7 @@ class Keras3Wrapper(Constructor):
         self._calls.note("get_scaled_loss")
         return scale_loss(loss, self._scale_in_force)
 
-    @not_converted
+    @do_not_convert
     def scale_loss(self, loss: Any) -> Any:
         """Returns the loss times the loss scale, as Keras 3 does before it calls `apply`.
 
@@ -230,7 +230,7 @@ class Keras3Wrapper(Constructor):
             loss = tf.cast(loss, tf.float32)
         return scale_loss(loss, self._state)
 
-    @not_converted
+    @do_not_convert
     def get_unscaled_gradients(self, grads: Sequence[Any]) -> List[Any]:
         """Returns the gradients divided by the loss scale, for `apply_gradients`.
 
@@ -248,7 +248,7 @@ class Keras3Wrapper(Constructor):
     def _unscaled(self, grads: Sequence[Any]) -> List[Any]:
         return unscale_gradients(list(grads), self._state())
 
-    @not_converted
+    @do_not_convert
     def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> Any:
         """Scales the loss, computes the gradients, unscales and applies them.
 
@@ -257,9 +257,7 @@ class Keras3Wrapper(Constructor):
           var_list: the variables, or a callable that returns them.
           tape: the tape.
         """
-        if not callable(loss) and tape is None:
-            raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
-        tape = tf.GradientTape() if tape is None else tape
+        tape = tape_for(loss, tape)
         with tape:
             scaled = self.get_scaled_loss(loss() if callable(loss) else loss)
         variables = list(var_list() if callable(var_list) else var_list)
@@ -267,7 +265,7 @@ class Keras3Wrapper(Constructor):
         gradients = self.get_unscaled_gradients(tape.gradient(scaled, watched))
         return self.apply_gradients(zip(gradients, variables))
 
-    @not_converted
+    @do_not_convert
     def apply_gradients(self, grads_and_vars: Any, **kwargs: Any) -> Any:
         """Applies gradients, if all of them are finite on all replicas.
 
@@ -300,7 +298,7 @@ class Keras3Wrapper(Constructor):
             self._apply_all(unscaled, variables, summed_by_caller)
         return self.iterations
 
-    @not_converted
+    @do_not_convert
     def apply(self, grads: Sequence[Any], trainable_variables: Optional[Any] = None) -> None:
         """Unscales and applies scaled gradients, if all of them are finite on all replicas.
 
@@ -351,11 +349,7 @@ class Keras3Wrapper(Constructor):
     def _apply_all(
         self, gradients: List[Any], variables: List[Any], summed_by_caller: bool = False
     ) -> None:
-        if tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context():
-            raise ValueError(
-                "apply() must be called in a replica context. Call it in the function that "
-                "`strategy.run` runs."
-            )
+        require_replica_context("apply")
         refuse_unsupported()
         if variables and not self.built:
             with tf.init_scope():
@@ -363,9 +357,9 @@ class Keras3Wrapper(Constructor):
         if gradients:
             as_pairs(zip(gradients, variables), type(self).__name__)
         tested = [each for each in gradients if each is not None]
-        rest = Hidden(variables, None, not summed_by_caller)
+        rest = StepArguments(variables, None, not summed_by_caller)
         if replica_count() > 1 and tested and not summed_by_caller:
-            tested = summed(tested)
+            tested = reduce_sum(tested)
             if keras_3_takes_sums(self._family, self.inner_optimizer, variables):
                 sums = iter(tested)
                 gradients = [None if each is None else next(sums) for each in gradients]
@@ -377,7 +371,7 @@ class Keras3Wrapper(Constructor):
             tested,
             self._apply_inner,
             (gradients, rest),
-            agreed=not summed_by_caller,
+            same_on_replicas=not summed_by_caller,
             late_check=check,
         )
 
@@ -386,7 +380,7 @@ class Keras3Wrapper(Constructor):
             return None  # the steps since the last update are told by this count
         return self.inner_optimizer.iterations.value
 
-    def _apply_inner(self, gradients: Sequence[Any], rest: Hidden) -> None:
+    def _apply_inner(self, gradients: Sequence[Any], rest: StepArguments) -> None:
         if rest.aggregate:
             self.inner_optimizer.apply(gradients, rest.variables)
             return

@@ -4,14 +4,14 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._keras.steps import Hidden
+from tf_lossscale._keras.steps import StepArguments
 from tf_lossscale._keras.transformed import late_check
 from tf_lossscale._keras.wrapper import DelegatingWrapper
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import (
     LEGACY_KEEPS_INNER_APART,
     TrackableReference,
-    asked_by_checkpoint,
+    called_from_checkpoint,
 )
 from tf_lossscale._versions.keras_2 import (
     LEGACY_AGGREGATES_ALWAYS,
@@ -40,7 +40,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         if state.dynamic:
             show_to_keras_session(self._family, [state.scale, state.counter])
 
-    @not_converted
+    @do_not_convert
     def minimize(
         self,
         loss: Any,
@@ -64,7 +64,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         pairs = self._compute_gradients(loss, var_list, grad_loss, tape)
         return self.apply_gradients(pairs, name=name)
 
-    @not_converted
+    @do_not_convert
     def _compute_gradients(
         self, loss: Any, var_list: Any, grad_loss: Optional[Any] = None, tape: Optional[Any] = None
     ) -> List[Tuple[Any, Any]]:
@@ -93,7 +93,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             getattr(self._optimizer, name, None) is not None for name in clips
         )
 
-    @not_converted
+    @do_not_convert
     def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
         """Returns the unscaled gradients of a loss tensor of a graph.
 
@@ -116,7 +116,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
                 )
         return self.get_unscaled_gradients(gradients)
 
-    @not_converted
+    @do_not_convert
     def get_updates(self, loss: Any, params: Sequence[Any]) -> List[Any]:
         """Returns the operations of a step, in a list, for graph-mode Keras."""
         return [self.apply_gradients(list(zip(self.get_gradients(loss, params), params)))]
@@ -124,7 +124,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
     def _clip_gradients(self, grads: Any) -> Any:
         return grads  # apply_gradients clips, after all replicas were added up
 
-    @not_converted
+    @do_not_convert
     def apply_gradients(
         self,
         grads_and_vars: Any,
@@ -146,28 +146,35 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         """
         pairs = self._given(grads_and_vars)
         inner, aggregate = self._optimizer, experimental_aggregate_gradients
-        agreed, check = replica_count() == 1, late_check(self._family, inner)
+        same_on_replicas, check = replica_count() == 1, late_check(self._family, inner)
         if not pairs:
-            agreed = True
+            same_on_replicas = True
         elif LEGACY_AGGREGATES_FIRST:
-            if aggregate and (not agreed or has_own_aggregation(self._family, inner)):
-                pairs, agreed = aggregate_gradients(inner, pairs), True
+            if aggregate and (not same_on_replicas or has_own_aggregation(self._family, inner)):
+                pairs, same_on_replicas = aggregate_gradients(inner, pairs), True
             aggregate = False
-        elif LEGACY_AGGREGATES_ALWAYS and aggregate and not agreed:
+        elif LEGACY_AGGREGATES_ALWAYS and aggregate and not same_on_replicas:
             own_sum = has_own_sum(inner, self._family.base)
             sums = sums_for_replica(pairs, only_tested=own_sum)
             gradients = [gradient for gradient, _ in pairs] if own_sum else sums
-            rest = Hidden([variable for _, variable in pairs], name, own_sum)
+            rest = StepArguments([variable for _, variable in pairs], name, own_sum)
             return self._step(sums, self._apply, gradients, rest, late_check=check)
         elif self._has_own_steps():
             pass  # it adds up within its `apply_gradients`, in its own way
-        elif not agreed and aggregate:
-            pairs, agreed, aggregate = aggregate_gradients(inner, pairs), True, False
-        elif LEGACY_AGGREGATES_ALWAYS and not agreed:
+        elif not same_on_replicas and aggregate:
+            pairs, same_on_replicas, aggregate = aggregate_gradients(inner, pairs), True, False
+        elif LEGACY_AGGREGATES_ALWAYS and not same_on_replicas:
             check = None  # the sum is left out in the same place
         gradients = [gradient for gradient, _ in pairs]
-        rest = Hidden([variable for _, variable in pairs], name, aggregate)
-        return self._step(gradients, self._apply, gradients, rest, agreed=agreed, late_check=check)
+        rest = StepArguments([variable for _, variable in pairs], name, aggregate)
+        return self._step(
+            gradients,
+            self._apply,
+            gradients,
+            rest,
+            same_on_replicas=same_on_replicas,
+            late_check=check,
+        )
 
     def _has_own_steps(self) -> bool:
         """Whether the inner optimizer changes or adds gradients up itself when it applies them."""
@@ -177,7 +184,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             or overrides(self._family, self._optimizer, "apply_gradients")
         )
 
-    def _apply(self, gradients: Sequence[Any], rest: "Hidden") -> Any:
+    def _apply(self, gradients: Sequence[Any], rest: "StepArguments") -> Any:
         pairs = list(zip(gradients, rest.variables))
         if LEGACY_AGGREGATES_ALWAYS:
             with already_summed([] if rest.aggregate else [self._optimizer]):
@@ -218,6 +225,6 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     def get_slot_names(self) -> List[str]:
         """Returns the names of the slots of the inner optimizer."""
-        if LEGACY_KEEPS_INNER_APART and asked_by_checkpoint("get_slot_names", self):
+        if LEGACY_KEEPS_INNER_APART and called_from_checkpoint("get_slot_names", self):
             return []  # they are saved with the inner optimizer
         return self._optimizer.get_slot_names()

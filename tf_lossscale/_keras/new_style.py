@@ -3,10 +3,10 @@
 from typing import Any, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._keras.steps import Hidden
+from tf_lossscale._keras.steps import StepArguments
 from tf_lossscale._keras.transformed import late_check
 from tf_lossscale._keras.wrapper import DelegatingWrapper
-from tf_lossscale._versions.base import not_converted, tf
+from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras_2 import overrides
 
 __all__ = ["Keras2Wrapper"]
@@ -15,7 +15,7 @@ __all__ = ["Keras2Wrapper"]
 class Keras2Wrapper(DelegatingWrapper):
     """Steps of a newer Keras 2 optimizer, eager and in functions."""
 
-    @not_converted
+    @do_not_convert
     def compute_gradients(
         self, loss: Any, var_list: Any, tape: Optional[Any] = None
     ) -> List[Tuple[Any, Any]]:
@@ -32,7 +32,7 @@ class Keras2Wrapper(DelegatingWrapper):
         scaled, tape = self._scaled_on_tape(loss, tape)
         return self._unscaled_pairs(self._optimizer.compute_gradients(scaled, var_list, tape=tape))
 
-    @not_converted
+    @do_not_convert
     def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> None:
         """Scales the loss, computes the gradients, unscales and applies them.
 
@@ -43,7 +43,7 @@ class Keras2Wrapper(DelegatingWrapper):
         """
         self.apply_gradients(self.compute_gradients(loss, var_list, tape))
 
-    @not_converted
+    @do_not_convert
     def apply_gradients(
         self,
         grads_and_vars: Any,
@@ -77,15 +77,17 @@ class Keras2Wrapper(DelegatingWrapper):
         if pairs and aggregate and (replica_count() > 1 or self._has_own_aggregation()):
             pairs = list(inner.aggregate_gradients(pairs))
         gradients = [gradient for gradient, _ in pairs]
-        rest = Hidden([variable for _, variable in pairs], None, False)
+        rest = StepArguments([variable for _, variable in pairs], None, False)
         check = late_check(self._family, inner)
-        self._step(gradients, self._apply, gradients, rest, agreed=aggregate, late_check=check)
+        self._step(
+            gradients, self._apply, gradients, rest, same_on_replicas=aggregate, late_check=check
+        )
 
     def _has_own_aggregation(self) -> bool:
         """Whether the inner optimizer adds gradients up in a way of its own."""
         return overrides(self._family, self._optimizer, "aggregate_gradients")
 
-    def _apply(self, gradients: Sequence[Any], rest: Hidden) -> Any:
+    def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> Any:
         if gradients:
             self._optimizer.apply_gradients(
                 list(zip(gradients, rest.variables)), skip_gradients_aggregation=True

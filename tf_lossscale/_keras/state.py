@@ -3,7 +3,7 @@
 from typing import Any, Optional, Tuple
 
 from tf_lossscale._core.update_rules import dynamic_update
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import Trackable
 
 __all__ = ["DynamicState", "FixedState", "make_state"]
@@ -88,7 +88,7 @@ class DynamicState:
             raise AttributeError(name)
         return getattr(self.loss_scale, name)
 
-    @not_converted
+    @do_not_convert
     def advance(self, finite: Any) -> Any:
         """Takes note of a step, in a cross-replica context.
 
@@ -141,7 +141,7 @@ class Keras3State:
             return tf.convert_to_tensor(self._initial_scale, dtype=tf.float32)
         return tf.convert_to_tensor(self._scale.value)
 
-    @not_converted
+    @do_not_convert
     def advance(self, finite: Any) -> Any:
         """Takes note of a step, by Keras 2's rule, which has a floor and a ceiling.
 

@@ -5,15 +5,15 @@ from typing import Any, Callable, List, Optional, Sequence
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.replicas import agreed as agreed_by_replicas
+from tf_lossscale._core.replicas import all_replicas_agree
 from tf_lossscale._keras.transformed import LateCheck
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import supports_merge_call
 
-__all__ = ["Hidden", "step", "summed"]
+__all__ = ["StepArguments", "reduce_sum", "step"]
 
 
-class Hidden:
+class StepArguments:
     """Arguments of a step that a strategy must not look into.
 
     Attributes:
@@ -28,22 +28,22 @@ class Hidden:
         self.aggregate = aggregate
 
 
-@not_converted
-def summed(gradients: Sequence[Any]) -> List[Any]:
+@do_not_convert
+def reduce_sum(gradients: Sequence[Any]) -> List[Any]:
     """Returns the gradients added up over all replicas, in a replica context."""
     context = tf.distribute.get_replica_context()
     # One call for all, as optimizers do it: the values travel packed.
     return list(context.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients)))
 
 
-@not_converted
+@do_not_convert
 def step(
     state: Any,
     iterations: Callable[[], Any],
     gradients: Sequence[Any],
     apply: Callable[..., Any],
     args: Sequence[Any],
-    agreed: bool = True,
+    same_on_replicas: bool = True,
     late_check: Optional[LateCheck] = None,
 ) -> Any:
     """Applies unscaled gradients if they are finite, and moves the loss scale.
@@ -54,7 +54,7 @@ def step(
       gradients: what is tested: tensors, `IndexedSlices` and None, as they will be applied.
       apply: `apply(*args)` applies them, in a replica context.
       args: the arguments.
-      agreed: whether all replicas have the same gradients here, and so find the same.
+      same_on_replicas: whether all replicas have the same gradients here, and so find the same.
       late_check: tests what `apply` makes of the gradients, and leaves the weights alone if that
         is not finite; None if it applies them as they are.
 
@@ -64,8 +64,8 @@ def step(
     if not state.dynamic:
         return _group(apply(*args))
     finite = all_finite(gradients)
-    if not agreed:
-        finite = agreed_by_replicas(finite)
+    if not same_on_replicas:
+        finite = all_replicas_agree(finite)
 
     def everywhere(run: Callable[..., Any]) -> Any:
         _take_name_of_first_conditional()

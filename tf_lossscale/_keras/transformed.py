@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator, List, MutableMapping, Optional, Sequ
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.replicas import agreed, replica_count
+from tf_lossscale._core.replicas import all_replicas_agree, replica_count
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.keras_updates import UpdateMethods, update_methods
@@ -80,7 +80,7 @@ class LateCheck:
             return branch(verdict.so_far(), run)
 
         def accumulate_if_finite(gradients: Sequence[Any], accumulators: Any) -> None:
-            verdict.give(agreed(all_finite(gradients)))
+            verdict.give(all_replicas_agree(all_finite(gradients)))
             accumulate = _method(optimizer, methods.accumulate)
             branch(verdict.so_far(), lambda: accumulate(gradients, accumulators))
 

@@ -3,16 +3,16 @@
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.optimizer_step import as_pairs, require_replica_context
-from tf_lossscale._core.scaling import scale_loss, unscale_gradients
+from tf_lossscale._core.scaling import scale_loss, tape_for, unscale_gradients
 from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import step
 from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._keras.transformed import LateCheck
-from tf_lossscale._versions.base import not_converted, tf
+from tf_lossscale._versions.base import do_not_convert
 from tf_lossscale._versions.checkpoints import Trackable, TrackableReference
-from tf_lossscale._versions.keras_2 import asked_by_compile
+from tf_lossscale._versions.keras_2 import called_from_compile
 
 __all__ = ["DelegatingWrapper", "Forward", "forwards"]
 
@@ -104,7 +104,7 @@ class DelegatingWrapper(Constructor):
     @property
     def loss_scale(self) -> Any:
         """The current loss scale: a float32 tensor of shape `[]`."""
-        if asked_by_compile():
+        if called_from_compile():
             return self._loss_scale_trackable
         return self._loss_scale()
 
@@ -159,7 +159,7 @@ class DelegatingWrapper(Constructor):
     def name(self, value: str) -> None:
         setattr(self._optimizer, "name" if hasattr(self._optimizer, "name") else "_name", value)
 
-    @not_converted
+    @do_not_convert
     def get_scaled_loss(self, loss: Any) -> Any:
         """Returns the loss times the loss scale.
 
@@ -172,7 +172,7 @@ class DelegatingWrapper(Constructor):
         """
         return scale_loss(loss, self._scale_in_force)
 
-    @not_converted
+    @do_not_convert
     def get_unscaled_gradients(self, grads: Sequence[Any]) -> List[Any]:
         """Returns the gradients divided by the loss scale.
 
@@ -196,9 +196,7 @@ class DelegatingWrapper(Constructor):
           loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
           tape: the tape, or None.
         """
-        if not callable(loss) and tape is None:
-            raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
-        tape = tf.GradientTape() if tape is None else tape
+        tape = tape_for(loss, tape)
         with tape:
             return self.get_scaled_loss(loss), tape
 
@@ -229,11 +227,17 @@ class DelegatingWrapper(Constructor):
         gradients: Sequence[Any],
         apply: Callable[..., Any],
         *args: Any,
-        agreed: bool = True,
+        same_on_replicas: bool = True,
         late_check: Optional[LateCheck] = None,
     ) -> Any:
         return step(
-            self._loss_scale, lambda: self.iterations, gradients, apply, args, agreed, late_check
+            self._loss_scale,
+            lambda: self.iterations,
+            gradients,
+            apply,
+            args,
+            same_on_replicas,
+            late_check,
         )
 
     def get_config(self) -> Dict[str, Any]:

@@ -3,6 +3,7 @@
 import importlib
 from typing import Any
 
+from tf_lossscale._core.loss_scale_classes import loss_scale_class
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graph_rewrite import (
@@ -76,7 +77,7 @@ def _refuse_mixed_policy() -> None:
 
 
 def _wrap(opt: Any, loss_scale: Any) -> Any:
-    scaled_by = _loss_scale_class(opt)
+    scaled_by = loss_scale_class(opt)
     if scaled_by:
         raise ValueError(
             f'"opt" must not already be an instance of a {scaled_by}. '
@@ -95,21 +96,3 @@ def _wrap(opt: Any, loss_scale: Any) -> Any:
         '"opt" must be an instance of a tf.train.Optimizer or a tf.keras.optimizers.Optimizer, but '
         f"got: {opt}"
     )
-
-
-def _loss_scale_class(opt: Any) -> str:
-    """Returns the name of the loss-scale class that `opt` is an instance of, or ''.
-
-    By name and origin: these classes are ours, TensorFlow's, and those of three generations of
-    Keras. A class of the user's that merely has the name is an optimizer like others.
-    """
-    for base in type(opt).__mro__:
-        name, module = base.__name__, base.__module__
-        if name == "MixedPrecisionLossScaleOptimizer" and isinstance(opt, tf1.train.Optimizer):
-            return name
-        supplied = module.startswith("tf_lossscale.") or "mixed_precision" in module
-        if name.startswith(("LossScaleOptimizer", "BaseLossScaleOptimizer")) and (
-            supplied or module.endswith("loss_scale_optimizer")
-        ):
-            return "LossScaleOptimizer"
-    return ""

@@ -7,7 +7,7 @@ from tf_lossscale._core.checkpointed_state import HoldsState
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import require_cross_replica_context, summed_to_test
 from tf_lossscale._core.update_rules import dynamic_update
-from tf_lossscale._versions.base import not_converted, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
 
 __all__ = ["DynamicLossScale", "FixedLossScale", "LossScale", "updates_itself"]
@@ -134,12 +134,12 @@ class FixedLossScale(LossScale):
             raise ValueError(f"loss_scale_value must be at least 1. Got: {loss_scale_value}")
         self._loss_scale_value = float(loss_scale_value)
 
-    @not_converted
+    @do_not_convert
     def __call__(self) -> Any:
         """Returns the scale: a new float32 tensor of shape `[]`."""
         return tf.convert_to_tensor(self._loss_scale_value, dtype=tf.float32)
 
-    @not_converted
+    @do_not_convert
     def update(self, grads: Any) -> Tuple[Any, bool]:
         """Does nothing.
 
@@ -225,12 +225,12 @@ class DynamicLossScale(LossScale):
         """Factor of an increase, divisor of a decrease."""
         return self._multiplier
 
-    @not_converted
+    @do_not_convert
     def __call__(self) -> Any:
         """Returns the scale as it is now: a float32 tensor of shape `[]`."""
         return tf.convert_to_tensor(self._current_loss_scale)
 
-    @not_converted
+    @do_not_convert
     def update(self, grads: Any) -> Tuple[Any, Any]:
         """Counts the step and changes the scale when it is time.
 

@@ -8,7 +8,7 @@ from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.scaled_loss_optimizer import ScaledLossOptimizer
 from tf_lossscale._v1.identifiers import as_loss_scale, is_fixed
 from tf_lossscale._v1.loss_scales import updates_itself
-from tf_lossscale._versions.base import not_converted, tf1
+from tf_lossscale._versions.base import do_not_convert, tf1
 
 __all__ = ["MixedPrecisionLossScaleOptimizer"]
 
@@ -72,7 +72,7 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
     def _current_loss_scale(self) -> Any:
         return self._loss_scale()
 
-    @not_converted
+    @do_not_convert
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
     ) -> Any:

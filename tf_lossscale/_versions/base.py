@@ -7,7 +7,7 @@ __all__ = [
     "INSTALL_HINT",
     "TF_VERSION",
     "first_module",
-    "not_converted",
+    "do_not_convert",
     "tf",
     "tf1",
     "where",
@@ -73,7 +73,7 @@ where: Any = tf.compat.v2.where
 
 # AutoGraph rewrites what a `tf.function` calls, except TensorFlow itself. Our code, which takes the
 # place of TensorFlow's, is to run as it is written too: public methods carry this decorator.
-def not_converted(function: _Function) -> _Function:
+def do_not_convert(function: _Function) -> _Function:
     """Returns `function` with a mark for AutoGraph: it is called as it is."""
     marked: _Function = tf.autograph.experimental.do_not_convert(function)
     return marked

@@ -9,7 +9,7 @@ __all__ = [
     "LEGACY_KEEPS_INNER_APART",
     "Trackable",
     "TrackableReference",
-    "asked_by_checkpoint",
+    "called_from_checkpoint",
 ]
 
 _trackable: Any = first_module(
@@ -34,7 +34,7 @@ LEGACY_KEEPS_INNER_APART: bool = TF_VERSION < (2, 3)
 _CHECKPOINT_CODE = ("tracking.graph_view", "checkpoint.graph_view", "checkpoint.util")
 
 
-def asked_by_checkpoint(method: str, owner: Any) -> bool:
+def called_from_checkpoint(method: str, owner: Any) -> bool:
     """Returns whether `owner.method()` was called by the code that lays out an object checkpoint.
 
     That code asks *every* optimizer for its slots and refuses a slot that two optimizers name, so a

@@ -7,10 +7,10 @@ from tf_lossscale._versions.base import first_module, tf, tf1
 __all__ = [
     "call_round_by_round",
     "current_loop",
+    "disable_lowering",
     "in_control_flow",
     "in_loop_of_session",
     "in_xla_context",
-    "keep_conditional_whole",
 ]
 
 # Whether XLA compiles what is being traced. There is no public way to ask.
@@ -82,7 +82,7 @@ def call_round_by_round(function: Any, value: Any) -> Any:
     return result
 
 
-def keep_conditional_whole(result: Any) -> None:
+def disable_lowering(result: Any) -> None:
     """Marks the conditional that `result` comes from, in a function, to be run as one operation.
 
     TensorFlow takes conditionals apart so that their branches can run on several devices, at a

@@ -13,7 +13,7 @@ __all__ = [
     "LEGACY_CLIPS_WHEN_APPLIED",
     "LEGACY_COMPUTES_WITH_TAPE",
     "aggregate_gradients",
-    "asked_by_compile",
+    "called_from_compile",
     "has_own_aggregation",
     "has_own_transformation",
     "overrides",
@@ -96,7 +96,7 @@ def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:
     return list(optimizer._aggregate_gradients(optimizer._transform_unaggregated_gradients(pairs)))
 
 
-def asked_by_compile() -> bool:
+def called_from_compile() -> bool:
     """Returns whether a property is read by the `compile` of TensorFlow 1.15.
 
     It compares the loss scale of an optimizer with that of a policy, and both are objects there. A
