@@ -6,8 +6,8 @@ from typing import Any, Callable, Tuple, TypeVar
 __all__ = [
     "INSTALL_HINT",
     "TF_VERSION",
-    "first_module",
     "do_not_convert",
+    "first_module",
     "tf",
     "tf1",
     "where",

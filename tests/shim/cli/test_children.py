@@ -147,7 +147,7 @@ def test_uninstalling_ends_it_before_tensorflow_is_imported() -> None:
 
 
 def test_first_imports_from_several_threads_do_not_wait_for_ever() -> None:
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "threads.py")
+    program = os.path.join(REPOSITORY, "tests", "shim", "install", "programs", "threads.py")
     said = below_run(sys.executable, "-W", "ignore", program, "run", "2")
     assert json.loads(said.splitlines()[-1]) == {}
 
