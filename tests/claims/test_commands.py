@@ -9,7 +9,7 @@ import shutil
 from typing import Iterable, Iterator, List, Set, Tuple
 
 import pytest
-from command_parsers import actions, entry_point, options, parse
+from command_parsers import WITH_OPTIONS, actions, entry_point, options, parse
 from documents import ROOT, Text, blocks, markdown, place, prose
 from test_named_paths import EXAMPLES, environments, targets
 from tf_lossscale_codemods.cli import command as codemods, settings
@@ -150,6 +150,12 @@ def undocumented(command: str, page: str) -> List[str]:
         for action in actions(command)
         if not named & set(action.option_strings)
     ]
+
+
+def test_every_sub_command_is_known_here():
+    _, parsers = parse(["doctor"])
+    (command,) = [each for each in parsers[0]._actions if each.dest == "command"]
+    assert set(command.choices) == {name.partition(" ")[0] for name in WITH_OPTIONS}
 
 
 def test_every_command_line_is_accepted():
