@@ -222,8 +222,8 @@ def _line(text: str, key: str) -> int:
     here = inside = 0
     for number, line in enumerate(text.splitlines(), 1):
         if re.match(r"\s*\[", line):
-            ours = "tf-lossscale" in line
-            here, inside = (number, number) if ours else (here, 0)
+            is_our_table = "tf-lossscale" in line
+            here, inside = (number, number) if is_our_table else (here, 0)
         elif inside and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
             return number
     return here

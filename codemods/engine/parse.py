@@ -62,10 +62,10 @@ def round_trip_error(module: cst.Module, text: str, source: bytes) -> Optional[F
     if given_back == source:
         return None
     lines = zip(source.split(b"\n"), given_back.split(b"\n"))
-    same = (number for number, (ours, theirs) in enumerate(lines, 1) if ours != theirs)
+    changed = (number for number, (old, new) in enumerate(lines, 1) if old != new)
     return FileError(
         "",
-        next(same, min(source.count(b"\n"), given_back.count(b"\n")) + 1),
+        next(changed, min(source.count(b"\n"), given_back.count(b"\n")) + 1),
         "not rewritten: the parser does not reproduce it exactly; common causes are comments after "
         "the last statement that are partly indented (indent them fully or not at all), or spaces "
         "on blank lines at the end (remove them)",
@@ -114,8 +114,8 @@ def _place(source: bytes, error: cst.ParserSyntaxError) -> tuple[int, str]:
         warnings.simplefilter("ignore")
         try:
             ast.parse(source)
-        except SyntaxError as theirs:
-            return theirs.lineno or 0, theirs.msg
+        except SyntaxError as python_error:
+            return python_error.lineno or 0, python_error.msg
         except (ValueError, RecursionError, MemoryError):
             pass
     return error.raw_line, (error.message.strip() or "syntax error").splitlines()[0]

@@ -47,18 +47,18 @@ class _Worker:
 
     def __init__(self, plan: Plan, limits: Limits, others: Sequence[_Worker]) -> None:
         context = multiprocessing.get_context("fork" if _FORKS else None)
-        self.pipe, theirs = context.Pipe()
+        self.pipe, child_pipe = context.Pipe()
         self.task: Optional[Task] = None
         self.number = 0
         self.seconds = 0.0
         self.is_writing = False
         # A forked child inherits our ends of all pipes and must close them; otherwise the other
         # workers would not notice that we have closed ours.
-        ours = [self.pipe, *(other.pipe for other in others)] if _FORKS else []
+        our_pipes = [self.pipe, *(other.pipe for other in others)] if _FORKS else []
         self.process = context.Process(
-            target=work, args=(theirs, ours, os.getpid(), plan, limits), daemon=True
+            target=work, args=(child_pipe, our_pipes, os.getpid(), plan, limits), daemon=True
         )
-        with theirs, _no_interrupt():
+        with child_pipe, _no_interrupt():
             try:
                 self.process.start()
             except OSError:
