@@ -11,12 +11,12 @@ __all__ = ["ExponentialUpdateLossScaleManager", "FixedLossScaleManager", "LossSc
 
 
 class LossScaleManager(HoldsState, metaclass=abc.ABCMeta):
-    """Gives a `LossScaleOptimizer` its loss scale, and is told how each step went.
+    """Holds the loss scale of a `LossScaleOptimizer`, and updates it after each step.
 
     Stands for `tf.contrib.mixed_precision.LossScaleManager`, TensorFlow 1.15.
 
     In each step the optimizer multiplies the loss by `get_loss_scale()`, divides the gradients by
-    it, tests whether all of them are finite, and passes the answer to `update_loss_scale`. A
+    it, tests whether all of them are finite, and calls `update_loss_scale` with the result. A
     manager of your own subclasses this class and implements both methods. The optimizer skips a
     step with a non-finite gradient, whatever the manager does.
 

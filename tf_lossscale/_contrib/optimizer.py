@@ -21,8 +21,8 @@ class LossScaleOptimizer(ScaledLossOptimizer):
     `compute_gradients` multiplies the loss by the scale, has the inner optimizer compute the
     gradients, and multiplies them by the reciprocal of the scale. `apply_gradients` tests whether
     all of them are finite, over all replicas of a strategy. If so, the inner optimizer applies
-    them; otherwise weights, slots and `global_step` stay as they are. Then the manager is told, on
-    every step.
+    them; otherwise weights, slots and `global_step` do not change. The manager is updated after
+    every step, skipped or not.
 
     State: none of its own. Slots are those of `opt`, and the loss scale is in `loss_scale_manager`;
     `tf.train.Checkpoint` finds them as `base_optimizer` and `loss_scale_manager`.

@@ -165,9 +165,9 @@ class DynamicLossScale(LossScale):
     Stands for `tf.compat.v1.mixed_precision.DynamicLossScale`, TensorFlow 2.21.
 
     After `increment_period` finite steps in a row the scale is multiplied by `multiplier`, unless
-    the product is not finite. A step with a non-finite gradient is to be skipped; it divides the
-    scale by `multiplier`, but not below 1. Both start the count again. Under a strategy the
-    gradients of all replicas are added up before they are tested.
+    the product is not finite. A step with a non-finite gradient is skipped by the optimizer, and
+    divides the scale by `multiplier`, but not below 1. Both start the count again. Under a strategy
+    the gradients of all replicas are added up before they are tested.
 
     State: two variables that are not trained, of shape `[]`, saved under these names:
 

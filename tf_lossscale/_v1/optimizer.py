@@ -14,15 +14,15 @@ __all__ = ["MixedPrecisionLossScaleOptimizer"]
 
 
 class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
-    """An optimizer that scales the loss, and skips the steps that its loss scale rejects.
+    """An optimizer that scales the loss, and skips steps as its loss scale decides.
 
     Stands for `tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer`, TensorFlow 2.21.
 
     `compute_gradients` multiplies the loss by the scale and the gradients by its reciprocal.
-    `apply_gradients` asks the loss scale whether to apply them. A `DynamicLossScale` rejects a step
-    with a non-finite gradient on any replica: weights, slots and `global_step` then stay as they
-    are. A `FixedLossScale` rejects none. The `update()` of a loss scale of your own is called and
-    obeyed.
+    `apply_gradients` has the inner optimizer apply them, unless the step is skipped. With a
+    `DynamicLossScale` a step with a non-finite gradient on any replica is skipped: weights, slots
+    and `global_step` do not change. With a `FixedLossScale` no step is skipped. With your own
+    subclass of `LossScale`, its `update()` decides.
 
     State: none of its own. Slots are those of `opt`, and the scale is in the loss scale;
     `tf.train.Checkpoint` finds them as `base_optimizer` and `loss_scale`.
@@ -76,7 +76,7 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
     ) -> Any:
-        """Applies the gradients if the loss scale says so.
+        """Applies the gradients, unless the loss scale decides to skip the step.
 
         Args:
           grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
