@@ -8,9 +8,10 @@ derived from that for the optimizers of `tf.keras`. Over another kind an instanc
 kind in the place of the other. docs/keras.md has the table of `isinstance` that follows from it.
 """
 
+import copyreg
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple, Type
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple, Type, Union
 
 from tf_lossscale._keras.keras3 import Keras3Wrapper
 from tf_lossscale._keras.legacy import OptimizerV2Wrapper
@@ -114,8 +115,19 @@ def _metaclass_of(bases: Sequence[Any], first: Tuple[Any, ...] = ()) -> Any:
     if len(most_derived) == 1:
         return most_derived[0]
     if most_derived not in _metaclasses:
-        _metaclasses[most_derived] = type("OneKind", most_derived, {})
+        metaclass = _metaclasses[most_derived] = type("OneKind", most_derived, {})
+        # `pickle` looks for the metaclass itself, not for its bases.
+        copyreg.pickle(metaclass, _reduce_class)
     return _metaclasses[most_derived]
+
+
+def _reduce_class(cls: Any) -> Union[str, Tuple[Callable[..., Any], Tuple[Any, ...]]]:
+    """Returns what `pickle` keeps of a class; no module has a derived one under its name."""
+    public = vars(cls).get("_derived_from")
+    return str(cls.__qualname__) if public is None else (_class_for, (public, cls._family))
+
+
+copyreg.pickle(OneKind, _reduce_class)
 
 
 def _class_for(cls: Any, family: KerasFamily) -> Any:
