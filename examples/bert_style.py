@@ -1,4 +1,4 @@
-"""Trains a small classifier the way BERT's code does, with `create_optimizer` and `if use_tpu`.
+"""Trains a small classifier like BERT's code, with `create_optimizer` and `if use_tpu`.
 
 The same file runs in one process, on several devices, and as a worker of a cluster::
 
@@ -23,7 +23,7 @@ STEPS, WARM_UP, BATCH = 30, 5, 16
 
 
 class AdamWeightDecayOptimizer(tf1.train.Optimizer):
-    """Adam without bias correction, and weight decay that the moments do not see."""
+    """Adam without bias correction, and with weight decay that does not affect the moments."""
 
     def __init__(self, learning_rate, weight_decay_rate=0.01, exclude=("bias",)):
         super().__init__(False, "AdamWeightDecayOptimizer")
@@ -49,7 +49,7 @@ class AdamWeightDecayOptimizer(tf1.train.Optimizer):
 
 
 def create_optimizer(init_lr, num_train_steps, num_warmup_steps, use_tpu):
-    """Returns a function that makes a step for a loss, as in BERT's optimization.py."""
+    """Returns a function that creates the step for a loss, as in BERT's optimization.py."""
     global_step = tf1.train.get_or_create_global_step()
 
     def learning_rate():
@@ -70,7 +70,7 @@ def create_optimizer(init_lr, num_train_steps, num_warmup_steps, use_tpu):
 
 
 def make_strategy(devices):
-    """Returns the strategy for what is there: a cluster, several devices, or nothing."""
+    """Returns the strategy for a cluster, for several devices, or the default strategy."""
     if "TF_CONFIG" in os.environ:
         name = "MultiWorkerMirroredStrategy"
         return (getattr(tf.distribute, name, None) or getattr(tf.distribute.experimental, name))()

@@ -1,8 +1,8 @@
-"""The main job, from end to end: migrate legacy training code, train it, compare with the original.
+"""The whole process: migrates legacy training code, trains it, and compares it with the original.
 
-Copies the examples, rewrites the copies with `tf-lossscale migrate`, trains them on the TensorFlow
-that is installed here, and compares each run with the record of the original classes on TensorFlow
-1.15 and 2.3, with `tf-lossscale compare`. Exit status 1 when they diverge. Run it with `make demo`.
+Copies the examples, rewrites the copies with `tf-lossscale migrate`, trains them on the installed
+TensorFlow, and compares each run with the record of the original classes on TensorFlow 1.15 and
+2.3, with `tf-lossscale compare`. The exit status is 1 if they diverge. Run it with `make demo`.
 """
 
 import json
@@ -15,7 +15,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# What each script gives its loss scale.
+# The arguments that each script passes to its loss scale.
 EXAMPLES: Dict[str, Dict[str, Any]] = {
     "digits_graph": {
         "rule": "exponential",
@@ -26,8 +26,8 @@ EXAMPLES: Dict[str, Dict[str, Any]] = {
     "digits_keras": {"rule": "dynamic", "initial_scale": 2.0**22, "growth_steps": 20},
 }
 LOSS_TOLERANCE = "0.01"
-"""Relative. Float16 kernels sum in another order from version to version, so the loss moves in its
-third digit; the loss scale and the skipped steps must be equal."""
+"""Relative. Float16 kernels sum in a different order in each version, which changes the third digit
+of the loss; the loss scale and the skipped steps must be equal."""
 
 
 def main() -> int:
@@ -84,7 +84,7 @@ def command(*args: str, folder: str, allowed: "tuple[int, ...]") -> int:
 
 
 def installed_keras() -> int:
-    """Which Keras `tf.keras` is in this environment, asked in a process of its own."""
+    """The version of `tf.keras` in this environment, determined in a separate process."""
     return int(
         subprocess.check_output(
             [
@@ -124,7 +124,7 @@ def train(folder: str, name: str, steps: int) -> List[Dict[str, object]]:
 
 
 def progress(done: int, steps: int, seconds: float) -> None:
-    # On a terminal one line that moves; in a log a line every now and then.
+    # On a terminal, one line that is updated; in a log, a new line from time to time.
     if sys.stdout.isatty():
         bar = "#" * (40 * done // steps)
         print(f"\rstep {done:4d}/{steps} [{bar:<40}] {seconds:5.1f} s", end="")

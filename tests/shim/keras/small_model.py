@@ -26,7 +26,7 @@ def set_policy(keras: Any, name: str) -> None:
 
 def build(keras: Any, optimizer: Any) -> Any:
     """The compiled model. It runs eagerly, which saves tracing for the few steps that it takes."""
-    if tf.__version__.startswith("1."):  # policies are a part of TensorFlow 2's behaviour
+    if tf.__version__.startswith("1."):  # policies are a part of TensorFlow 2's behavior
         from tensorflow.python.keras.engine import base_layer_utils
 
         base_layer_utils.enable_v2_dtype_behavior()

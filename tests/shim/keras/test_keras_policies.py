@@ -17,7 +17,7 @@ HAS_EXPERIMENTAL = hasattr(getattr(INSTALLED, "experimental", None), "Policy")
 @pytest.fixture(autouse=True)
 def _float32_before_and_after() -> Iterator[None]:
     with recorded.eagerly():
-        if recorded.TF < (2, 0):  # policies are a part of TensorFlow 2's behaviour
+        if recorded.TF < (2, 0):  # policies are a part of TensorFlow 2's behavior
             from tensorflow.python.keras.engine import base_layer_utils
 
             base_layer_utils.enable_v2_dtype_behavior()
@@ -86,7 +86,7 @@ def scaled(optimizer: Any) -> Any:
     return None if scale is None else float(scale)
 
 
-def test_a_dynamic_loss_scale_is_honoured() -> None:
+def test_a_dynamic_loss_scale_is_honored() -> None:
     for loss_scale in ("auto", "dynamic"):
         policy = EXPERIMENTAL.Policy("mixed_float16", loss_scale=loss_scale)
         assert policy.loss_scale is not None
@@ -99,7 +99,7 @@ CASES = [("mixed_float16", 8), ("mixed_float16", None), ("float32", 8)]
 
 
 @pytest.mark.parametrize(("name", "loss_scale"), CASES)
-def test_any_other_is_honoured_or_refused(name: str, loss_scale: Any) -> None:
+def test_any_other_is_honored_or_refused(name: str, loss_scale: Any) -> None:
     if HAS_EXPERIMENTAL:
         model = model_under(EXPERIMENTAL.Policy(name, loss_scale=loss_scale))
         model.compile(tf.keras.optimizers.SGD(0.5), "mse")

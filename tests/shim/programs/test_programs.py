@@ -32,7 +32,7 @@ EVERY = {"small": 4, "full": 1, "long": 1}[os.environ.get("TFLS_TEST_SIZE", "sma
 """Where the original runs beside it, every program is executed whatever the size."""
 
 POLICY_SCALE = re.compile(r"\bPolicy\(.*loss_scale=(?!['\"]dynamic)")
-"""A policy whose loss scale Keras 3 cannot honour, and the shim refuses (docs/keras.md)."""
+"""A policy whose loss scale Keras 3 cannot honor, and the shim refuses (docs/keras.md)."""
 
 
 def kind_of(program):
