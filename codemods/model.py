@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple, Optional
 
-__all__ = ["FileError", "FileResult", "Finding", "Options", "Safety", "Target"]
+__all__ = ["FileError", "FileResult", "Finding", "Options", "Safety", "SourceError", "Target"]
 
 
 class Safety(enum.Enum):
@@ -55,8 +55,8 @@ class Options(NamedTuple):
 class Finding(NamedTuple):
     """What a rule reports about one place in the source. Lines and columns count from 1.
 
-    `path` is empty until the command fills it in. `end_line` is the last line of the place, for
-    suppression comments and annotations. A `safe` finding that is not applied needs no edit.
+    `end_line` is the last line of the place, for suppression comments and annotations. A `safe`
+    finding that is not applied needs no edit.
     """
 
     path: str
@@ -86,6 +86,16 @@ class FileError(NamedTuple):
     """Why a file could not be processed. `line` is 0 if the error has no line."""
 
     path: str
+    line: int
+    message: str
+
+
+class SourceError(NamedTuple):
+    """Why a source, a file or a cell of a notebook, cannot be parsed or edited.
+
+    `line` counts from 1 in that source; it is 0 if the error has no line.
+    """
+
     line: int
     message: str
 

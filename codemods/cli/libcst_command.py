@@ -14,6 +14,7 @@ import argparse
 import libcst as cst
 from libcst.codemod import CodemodCommand, CodemodContext, SkipFile
 
+from ..engine.prefilter import may_concern
 from ..engine.transform import transform
 from ..model import Options, Target
 
@@ -46,7 +47,9 @@ class MigrateCommand(CodemodCommand):
         Raises:
           SkipFile: if the module cannot be migrated.
         """
-        result = transform(tree.bytes, self._options)
+        if not may_concern(tree.bytes):
+            return tree
+        result = transform(tree.bytes, self._options, self.context.filename or "<module>")
         if result.error is not None:
             raise SkipFile(f"line {result.error.line}: {result.error.message}")
         for finding in result.findings:

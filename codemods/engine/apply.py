@@ -26,6 +26,7 @@ def applied(
     errors: Sequence[Optional[FileError]],
     texts: Sequence[Optional[Rendered]],
     proposals: Sequence[Proposal],
+    path: str,
 ) -> list[FileResult]:
     """Applies all proposals that can be applied, and returns the result for each source."""
     where: dict[cst.CSTNode, Place] = {}
@@ -40,8 +41,8 @@ def applied(
         manual = [one for one, is_done in decided if not is_done]
         for node, more in mark_edits(program, manual).items():
             edits.setdefault(node, []).extend(more)
-    findings = [_finding(one, is_done, where[one.node]) for one, is_done in decided]
-    findings += suppressions.unused(program.options)
+    findings = [_finding(one, is_done, where[one.node], path) for one, is_done in decided]
+    findings += suppressions.unused(program.options, path)
     results = []
     for index, (source, error) in enumerate(zip(sources, errors)):
         module, text = program.modules[index], texts[index]
@@ -50,12 +51,16 @@ def applied(
             continue
         mine = sorted((one for at, one in findings if at == index), key=_place_of)
         edited = rebuilt(module, edits, program.parents)
-        results.append(_result(source, edited, text, mine))
+        results.append(_result(source, edited, text, mine, path))
     return results
 
 
 def _result(
-    source: bytes, module: Optional[cst.Module], text: Rendered, findings: list[Finding]
+    source: bytes,
+    module: Optional[cst.Module],
+    text: Rendered,
+    findings: list[Finding],
+    path: str,
 ) -> FileResult:
     if module is None:
         note = "no edit is possible; see the findings" if findings else "no legacy symbol in it"
@@ -64,7 +69,7 @@ def _result(
     problem = syntax_error(new_source)
     if problem is not None:
         message = f"not rewritten: the result would not parse ({problem.message})"
-        return FileResult(source, error=problem._replace(message=message))
+        return FileResult(source, error=FileError(path, problem.line, message))
     return FileResult(new_source, tuple(findings))
 
 
@@ -118,9 +123,9 @@ def _edits(program: Program, done: Sequence[Proposal]) -> dict[cst.CSTNode, list
     return edits
 
 
-def _finding(one: Proposal, is_done: bool, place: Place) -> tuple[int, Finding]:
+def _finding(one: Proposal, is_done: bool, place: Place, path: str) -> tuple[int, Finding]:
     finding = Finding(
-        path="",
+        path=path,
         line=place.line,
         column=place.column,
         code=one.code,

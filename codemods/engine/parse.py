@@ -11,7 +11,7 @@ from typing import Optional, Union
 
 import libcst as cst
 
-from ..model import FileError
+from ..model import SourceError
 from .nesting import too_deep
 
 __all__ = ["parsed", "round_trip_error", "syntax_error"]
@@ -27,7 +27,7 @@ _ENCODING_HINT = (
 )
 
 
-def parsed(source: bytes) -> Union[cst.Module, FileError]:
+def parsed(source: bytes) -> Union[cst.Module, SourceError]:
     """Parses `source`; returns the tree, or an error with its line and a hint.
 
     Raises:
@@ -35,25 +35,25 @@ def parsed(source: bytes) -> Union[cst.Module, FileError]:
     """
     deep = too_deep(source)
     if deep is not None:
-        return FileError("", deep[0], f"{deep[1]}; {_SPLIT_IT}, or --exclude the file")
+        return SourceError(deep[0], f"{deep[1]}; {_SPLIT_IT}, or --exclude the file")
     try:
         with _unvalidated():
             return cst.parse_module(source)
     except cst.ParserSyntaxError as error:
         line, what = _place(source, error)
-        return FileError("", line, f"cannot be parsed: {what}; {_hint(source)}")
+        return SourceError(line, f"cannot be parsed: {what}; {_hint(source)}")
     except (UnicodeDecodeError, LookupError, SyntaxError) as error:
         line = _line_of(source, error)
-        return FileError("", line, f"cannot be decoded: {error}; {_ENCODING_HINT}")
+        return SourceError(line, f"cannot be decoded: {error}; {_ENCODING_HINT}")
     except RecursionError:
-        return FileError("", 0, f"is nested too deeply to be parsed; {_SPLIT_IT}")
+        return SourceError(0, f"is nested too deeply to be parsed; {_SPLIT_IT}")
     except MemoryError:
         raise
     except Exception as error:  # the native parser can raise anything; it fails this file only
-        return FileError("", 0, f"cannot be parsed: {type(error).__name__}: {error}")
+        return SourceError(0, f"cannot be parsed: {type(error).__name__}: {error}")
 
 
-def round_trip_error(module: cst.Module, text: str, source: bytes) -> Optional[FileError]:
+def round_trip_error(module: cst.Module, text: str, source: bytes) -> Optional[SourceError]:
     """The error if `text`, the rendered `module`, differs from `source`; otherwise None.
 
     LibCST 1.9 drops comments that are indented less than the block that they end.
@@ -63,8 +63,7 @@ def round_trip_error(module: cst.Module, text: str, source: bytes) -> Optional[F
         return None
     lines = zip(source.split(b"\n"), given_back.split(b"\n"))
     changed = (number for number, (old, new) in enumerate(lines, 1) if old != new)
-    return FileError(
-        "",
+    return SourceError(
         next(changed, min(source.count(b"\n"), given_back.count(b"\n")) + 1),
         "not rewritten: the parser does not reproduce it exactly; common causes are comments after "
         "the last statement that are partly indented (indent them fully or not at all), or spaces "
@@ -72,7 +71,7 @@ def round_trip_error(module: cst.Module, text: str, source: bytes) -> Optional[F
     )
 
 
-def syntax_error(source: bytes) -> Optional[FileError]:
+def syntax_error(source: bytes) -> Optional[SourceError]:
     """The syntax error in `source`; None if there is none.
 
     Python's own parser runs first because it is many times faster. What it rejects may still be
@@ -81,7 +80,7 @@ def syntax_error(source: bytes) -> Optional[FileError]:
     if not _refused_by_python(source):
         return None
     result = parsed(source)
-    return result if isinstance(result, FileError) else None
+    return result if isinstance(result, SourceError) else None
 
 
 def _refused_by_python(source: bytes) -> bool:

@@ -62,7 +62,7 @@ class Suppressions:
                     silenced = True
         return silenced
 
-    def unused(self, options: Options) -> list[tuple[int, Finding]]:
+    def unused(self, options: Options, path: str) -> list[tuple[int, Finding]]:
         """Returns a finding for each comment that is invalid or has a code that silenced nothing.
 
         Codes that `--select` or `--ignore` turned off are not reported.
@@ -77,11 +77,11 @@ class Suppressions:
                 if (source, line, prefix) not in self._used and _looked_for(prefix, options)
             ]
             if found.problem:
-                findings.append((source, _finding(found, found.problem)))
+                findings.append((source, _finding(path, found, found.problem)))
             elif idle:
                 named = "" if idle == [""] else f" for {', '.join(idle)}"
                 message = f"this comment silences nothing{named}; remove it or fix its codes"
-                findings.append((source, _finding(found, message)))
+                findings.append((source, _finding(path, found, message)))
         return findings
 
 
@@ -92,9 +92,9 @@ def _looked_for(prefix: str, options: Options) -> bool:
     return not any(prefix.startswith(one) or one.startswith(prefix) for one in options.ignore)
 
 
-def _finding(found: _Suppression, message: str) -> Finding:
+def _finding(path: str, found: _Suppression, message: str) -> Finding:
     return Finding(
-        path="",
+        path=path,
         line=found.line,
         column=found.column,
         code=UNUSED_CODE,

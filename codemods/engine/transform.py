@@ -7,7 +7,7 @@ from typing import Optional
 
 import libcst as cst
 
-from ..model import FileError, FileResult, Options
+from ..model import FileError, FileResult, Options, SourceError
 from ..resolve.program import Program
 from ..rules.registry import rules
 from ..rules.rule import Rule
@@ -21,42 +21,55 @@ __all__ = ["transform", "transform_sources"]
 
 _NO_NAME = "no legacy name in it"
 _NOTHING = "no legacy symbol in it"
-_DEEP = FileError("", 0, "is nested too deeply to be edited; split the deepest expression")
+_DEEP = SourceError(0, "is nested too deeply to be edited; split the deepest expression")
+_UNNAMED = "<source>"
 
 _Tree = Optional[cst.Module]
 
 
-def transform(source: bytes, options: Options) -> FileResult:
-    """Transforms one file. Never raises: errors are part of the result."""
-    return transform_sources([source], options)[0]
+def transform(source: bytes, options: Options, path: str = _UNNAMED) -> FileResult:
+    """Transforms one file that the prefilter has let through.
+
+    Never raises: errors are part of the result.
+    """
+    return _transformed([source], options, rules(), path)[0]
 
 
 def transform_sources(
-    sources: Sequence[bytes], options: Options, only: Optional[Iterable[Rule]] = None
+    sources: Sequence[bytes],
+    options: Options,
+    only: Optional[Iterable[Rule]] = None,
+    path: str = _UNNAMED,
 ) -> list[FileResult]:
     """Transforms sources that share their global names, in order, such as notebook cells.
 
     Args:
-      sources: the cells, or one file.
+      sources: the cells, or one file. They are parsed only if one contains a legacy name.
       options: how to rewrite them.
       only: the rules to run; by default all.
+      path: the file that they are from, as reports show it.
     """
     if not any(may_concern(source) for source in sources):
         return [FileResult(source, note=_NO_NAME) for source in sources]
+    return _transformed(sources, options, tuple(rules() if only is None else only), path)
+
+
+def _transformed(
+    sources: Sequence[bytes], options: Options, active: Sequence[Rule], path: str
+) -> list[FileResult]:
     modules: list[_Tree] = []
     errors: list[Optional[FileError]] = []
     for source in sources:
         module = parsed(source)
-        errors.append(module if isinstance(module, FileError) else None)
-        modules.append(None if isinstance(module, FileError) else module)
-    active = tuple(rules() if only is None else only)
+        errors.append(FileError(path, *module) if isinstance(module, SourceError) else None)
+        modules.append(None if isinstance(module, SourceError) else module)
     try:
         while True:
-            results = _results(sources, modules, errors, options, active)
+            results = _results(sources, modules, errors, options, active, path)
             if results is not None:
                 return results
     except RecursionError:
-        return [FileResult(source, error=_DEEP) for source in sources]
+        return [FileResult(source, error=FileError(path, *_DEEP)) for source in sources]
 
 
 def _results(
@@ -65,6 +78,7 @@ def _results(
     errors: list[Optional[FileError]],
     options: Options,
     active: Sequence[Rule],
+    path: str,
 ) -> Optional[list[FileResult]]:
     """Returns the results, or None if a tree failed the round-trip check and was removed."""
     program = Program(modules, options)
@@ -85,8 +99,9 @@ def _results(
         text = None if module is None else rendered(module, index, wanted)
         texts.append(text)
         if module is not None and text is not None:
-            errors[index] = round_trip_error(module, text.text, source)
-            if errors[index] is not None:
+            problem = round_trip_error(module, text.text, source)
+            if problem is not None:
+                errors[index] = FileError(path, *problem)
                 modules[index] = None
                 return None
-    return applied(program, sources, errors, texts, proposals)
+    return applied(program, sources, errors, texts, proposals, path)

@@ -7,7 +7,6 @@ import json
 import re
 from typing import NamedTuple, Optional, Union
 
-from ..engine.prefilter import may_concern
 from ..engine.transform import transform_sources
 from ..model import FileError, FileResult, Finding, Options, Safety
 from .json_spans import Array, NestingError, Object, Scalar, Value, spans
@@ -45,51 +44,60 @@ class _Cell(NamedTuple):
         return text
 
 
-def transform(source: bytes, options: Options) -> FileResult:
-    """Transforms a notebook. Never raises: errors are part of the result."""
-    if not may_concern(source):
-        return FileResult(source, note="no legacy name in it")
+def transform(source: bytes, options: Options, path: str = "<notebook>") -> FileResult:
+    """Transforms a notebook that the prefilter has let through.
+
+    Never raises: errors are part of the result.
+    """
     try:
         text = source.decode("utf-8")
         body = text[1:] if text.startswith("\ufeff") else text
         document = spans(body)
     except json.JSONDecodeError as error:
         return _failed(
-            source, error.lineno, f"is not a notebook: invalid JSON: {error.msg}; save it again"
+            path,
+            source,
+            error.lineno,
+            f"is not a notebook: invalid JSON: {error.msg}; save it again",
         )
     except UnicodeDecodeError as error:
         line = source.count(b"\n", 0, error.start) + 1
-        return _failed(source, line, "is not a notebook: not UTF-8; save it again")
+        return _failed(path, source, line, "is not a notebook: not UTF-8; save it again")
     except NestingError as error:
         line = body.count("\n", 0, error.at) + 1
-        return _failed(source, line, f"is {error}; --exclude it")
+        return _failed(path, source, line, f"is {error}; --exclude it")
     if not isinstance(document, Object):
-        return _failed(source, 1, "is not a notebook: the JSON is not an object")
+        return _failed(path, source, 1, "is not a notebook: the JSON is not an object")
     language = _language(document)
     if language not in ("", "python", "ipython"):
         return FileResult(source, note=f"a notebook in {language}")
-    return _transform_cells(source, body, _cells(body, document), options)
+    return _transform_cells(path, source, body, _cells(body, document), options)
 
 
-def _transform_cells(source: bytes, body: str, cells: list[_Cell], options: Options) -> FileResult:
+def _transform_cells(
+    path: str, source: bytes, body: str, cells: list[_Cell], options: Options
+) -> FileResult:
     masked = [mask(cell.source) for cell in cells]
     sources = [(one.source or "").encode("utf-8", "surrogatepass") for one in masked]
-    results = transform_sources(sources, options)
+    results = transform_sources(sources, options, path=path)
     findings: list[Finding] = []
     edits: list[tuple[int, int, str]] = []
     for cell, one, before, result in zip(cells, masked, sources, results):
-        findings += _not_python(body, cell, one, options)
+        findings += _not_python(path, body, cell, one, options)
         if result.error is not None:
             line = _line(body, cell, result.error.line)
             where = f"cell {cell.number}, line {result.error.line}"
-            return _failed(source, line, f"{where}: {result.error.message}")
+            return _failed(path, source, line, f"{where}: {result.error.message}")
         findings += [_placed(body, cell, finding) for finding in result.findings]
         if result.source != before:
             try:
                 new = one.restore(result.source.decode("utf-8", "surrogatepass"))
             except ValueError as error:
                 return _failed(
-                    source, _line(body, cell, 1), f"cell {cell.number}: not rewritten: {error}"
+                    path,
+                    source,
+                    _line(body, cell, 1),
+                    f"cell {cell.number}: not rewritten: {error}",
                 )
             edits.append((cell.value.start, cell.value.end, _encoded(body, cell, new)))
     edited = body
@@ -100,7 +108,9 @@ def _transform_cells(source: bytes, body: str, cells: list[_Cell], options: Opti
     return FileResult(start_mark + edited.encode("utf-8"), tuple(findings), None, note)
 
 
-def _not_python(body: str, cell: _Cell, masked: MaskedCell, options: Options) -> list[Finding]:
+def _not_python(
+    path: str, body: str, cell: _Cell, masked: MaskedCell, options: Options
+) -> list[Finding]:
     """Returns a finding for each magic or shell line that contains a legacy name."""
     if not options.selects(_NOT_PYTHON):
         return []
@@ -111,14 +121,14 @@ def _not_python(body: str, cell: _Cell, masked: MaskedCell, options: Options) ->
             message = "magic and shell lines are not rewritten: migrate this line by hand"
             at = name.start() + 1
             finding = Finding(
-                "", number, at, _NOT_PYTHON, name[0], Safety.MANUAL, False, message, number
+                path, number, at, _NOT_PYTHON, name[0], Safety.MANUAL, False, message, number
             )
             found.append(_placed(body, cell, finding))
     return found
 
 
-def _failed(source: bytes, line: int, message: str) -> FileResult:
-    return FileResult(source, error=FileError("", line, message))
+def _failed(path: str, source: bytes, line: int, message: str) -> FileResult:
+    return FileResult(source, error=FileError(path, line, message))
 
 
 def _language(document: Object) -> str:

@@ -6,6 +6,7 @@ import os
 import traceback
 from typing import Callable
 
+from ..engine.prefilter import may_concern
 from ..engine.transform import transform
 from ..files import atomic_write
 from ..files.diffs import excerpt, unified
@@ -21,7 +22,10 @@ __all__ = ["process", "process_given", "rewritten"]
 def process(
     path: str, real: str, plan: Plan, limits: Limits, before_writing: Callable[[], None]
 ) -> FileOutcome:
-    """Processes a file. Never raises: an error is part of the outcome.
+    """Processes a file that the search of the run has let through. Never raises.
+
+    It is read here, and not in the search: its bytes must not wait in memory behind other files,
+    and whatever changes it until it is written is noticed.
 
     Args:
       path: the path to show in reports.
@@ -36,7 +40,7 @@ def process(
         source = atomic_write.read(real)
     except OSError as error:
         return _failed(path, words(error))
-    result = rewritten(path, source, plan.options, plan.tracebacks)
+    result = _transformed(path, source, plan.options, plan.tracebacks)
     outcome = _to_outcome(path, source, result, plan)
     if result.error is None and plan.write and result.source != source:
         before_writing()
@@ -69,10 +73,16 @@ def rewritten(path: str, source: bytes, options: Options, tracebacks: bool = Fal
       options: how to rewrite them.
       tracebacks: whether to print tracebacks of internal errors to stderr.
     """
+    if not may_concern(source):
+        return FileResult(source, note="no legacy name in it")
+    return _transformed(path, source, options, tracebacks)
+
+
+def _transformed(path: str, source: bytes, options: Options, tracebacks: bool) -> FileResult:
     try:
         if path.endswith(".ipynb"):
-            return transform_notebook(source, options)
-        return transform(source, options)
+            return transform_notebook(source, options, path)
+        return transform(source, options, path)
     except MemoryError:
         message = f"needs more than {memory_bound() / 2**30:.0f} GB of memory; --exclude it"
     except Exception as error:  # an internal error fails this file only
@@ -80,23 +90,22 @@ def rewritten(path: str, source: bytes, options: Options, tracebacks: bool = Fal
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}"
         message = f"not rewritten: a rule failed ({what}); please report this, with the file"
-    return FileResult(source, error=FileError("", 0, message))
+    return FileResult(source, error=FileError(path, 0, message))
 
 
 def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
     """Converts the result to the outcome that the reports show."""
     if result.error is not None:
-        return FileOutcome(path, error=result.error._replace(path=path))
+        return FileOutcome(path, error=result.error)
     changed = result.source != source
     wanted = plan.diff or plan.excerpts
     diff = unified(path, source, result.source) if changed and wanted else b""
-    findings = tuple(finding._replace(path=path) for finding in result.findings)
     excerpts: tuple[str, ...] = ()
     if plan.excerpts:
         excerpts = tuple(
-            excerpt(diff, source, finding.line, finding.end_line) for finding in findings
+            excerpt(diff, source, finding.line, finding.end_line) for finding in result.findings
         )
-    return FileOutcome(path, changed, findings, None, result.note, diff, excerpts)
+    return FileOutcome(path, changed, result.findings, None, result.note, diff, excerpts)
 
 
 def _failed(path: str, message: str) -> FileOutcome:

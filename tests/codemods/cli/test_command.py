@@ -109,10 +109,10 @@ def test_a_failing_rule_is_reported_and_fails_one_file_only(command_line, monkey
 
     real = process_file.transform
 
-    def transform(source, options):
+    def transform(source, options, path):
         if b"# bad" in source:
             raise ZeroDivisionError("by zero")
-        return real(source, options)
+        return real(source, options, path)
 
     monkeypatch.setattr(process_file, "transform", transform)
     command_line.write(a=LEGACY + b"# bad\n", b=LEGACY)
@@ -127,10 +127,10 @@ def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
 
     real = process_file.transform
 
-    def transform(source, options):
+    def transform(source, options, path):
         if b"# bad" in source:
             os.kill(os.getpid(), 11)
-        return real(source, options)
+        return real(source, options, path)
 
     monkeypatch.setattr(process_file, "transform", transform)
     command_line.write(a=LEGACY + b"# bad\n", b=LEGACY, c=LEGACY)

@@ -108,9 +108,18 @@ class TestErrors:
         assert result.source == source
 
     def test_a_file_that_the_prefilter_rules_out_is_not_parsed(self):
-        result = transform(b"this is no Python (\n", Options())
+        (result,) = transform_sources([b"this is no Python (\n"], Options())
         assert result.error is None
         assert result.note
+
+    def test_results_name_the_file(self):
+        findings = transform(BEFORE.encode(), Options(), "a.py").findings
+        assert {finding.path for finding in findings} == {"a.py"}
+        unused = transform(b"# lossscale: ignore\n", Options(), "b.py").findings
+        assert {finding.path for finding in unused} == {"b.py"}
+        error = transform(b"mixed_precision (\n", Options(), "c.py").error
+        assert error is not None
+        assert error.path == "c.py"
 
 
 class TestChoices:

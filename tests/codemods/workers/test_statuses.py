@@ -22,12 +22,12 @@ ACTS = """
 import os, sys, time
 from tf_lossscale_codemods.workers import process_file
 real = process_file.transform
-def transform(source, options):
+def transform(source, options, path):
     if b"# bad" in source:
         with open(f"worker-{{os.getpid()}}", "w") as file:
             file.write("busy")
         {act}
-    return real(source, options)
+    return real(source, options, path)
 process_file.transform = transform
 sys.exit(main())
 """
