@@ -1,44 +1,64 @@
-"""Calls a function with each module of interest as soon as it has been imported."""
+"""The one import hook of this package: subscribers see modules as they are imported.
+
+`install()` subscribes to fill the modules of TensorFlow's API, and the registration of our Keras
+class to see each Keras. The hook is in `sys.meta_path` while there are subscribers.
+"""
 
 import importlib.abc
 import importlib.machinery
 import sys
 from types import ModuleType
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, List, Optional, Sequence
 
-__all__ = ["is_loaded", "start", "stop"]
+__all__ = ["Subscriber", "is_loaded", "subscribe", "subscribers", "unsubscribe"]
+
+
+class Subscriber:
+    """Base class of what wants to know about imports."""
+
+    def is_of_interest(self, name: str) -> bool:
+        """Returns whether `imported` is to be called with the module of this full name."""
+        raise NotImplementedError("a subscriber names the modules that it waits for")
+
+    def imported(self, name: str, module: Any) -> None:
+        """Called with a module of interest once its code has run."""
+        raise NotImplementedError("a subscriber uses the modules that it waits for")
+
+    def resume(self) -> None:
+        """Called when `install()` subscribes it again, after `uninstall()` had unsubscribed it."""
+
+    def spec(self, name: str) -> Optional[importlib.machinery.ModuleSpec]:
+        """Returns the spec of a module of ours, which goes before those of other finders."""
+
+    def refusal(self, name: str) -> Optional[str]:
+        """Returns the message of the ImportError for a module that must not be looked for."""
+
+    def missing(self, name: str) -> Optional[importlib.machinery.ModuleSpec]:
+        """Returns the spec of a module of interest that no other finder has."""
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds nothing itself: it lets the other finders find, and puts itself between."""
+    """Finds nothing itself: it lets the other finders find, and wraps their loaders."""
 
-    def __init__(
-        self,
-        wanted: Callable[[str], bool],
-        imported: Callable[[str, Any], None],
-        supplied: Callable[[str], Optional[importlib.machinery.ModuleSpec]],
-        refusal: Callable[[str], Optional[str]],
-        missing: Callable[[str], Optional[importlib.machinery.ModuleSpec]],
-    ) -> None:
-        self.wanted = wanted
-        self.imported = imported
-        self.supplied = supplied
-        self.refusal = refusal
-        self.missing = missing
+    def __init__(self) -> None:
+        self.subscribers: List[Subscriber] = []
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
         """Returns the spec that the other finders have, with our loader around theirs."""
-        ours = self.supplied(name)
-        if ours is not None:
-            return ours
-        message = self.refusal(name)
-        if message is not None:
-            # No ModuleNotFoundError: `from tensorflow.contrib import name` would swallow it and say
-            # less itself. Programs that try and fall back catch ImportError.
-            raise ImportError(message, name=name)
-        if not self.wanted(name):
+        subscribers = list(self.subscribers)
+        for each in subscribers:
+            ours = each.spec(name)
+            if ours is not None:
+                return ours
+            message = each.refusal(name)
+            if message is not None:
+                # No ModuleNotFoundError: `from tensorflow.contrib import name` would swallow it
+                # and say less itself. Programs that try and fall back catch ImportError.
+                raise ImportError(message, name=name)
+        interested = [each for each in subscribers if each.is_of_interest(name)]
+        if not interested:
             return None
         for finder in list(sys.meta_path):
             if finder is self or not hasattr(finder, "find_spec"):
@@ -46,15 +66,17 @@ class _Finder(importlib.abc.MetaPathFinder):
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, self.imported)
+                    spec.loader = _Loader(spec.loader)
                 return spec
-        return self.missing(name)
+        specs = (each.missing(name) for each in interested)
+        return next((spec for spec in specs if spec is not None), None)
 
 
 class _Loader(importlib.abc.Loader):
-    def __init__(self, loader: Any, imported: Callable[[str, Any], None]) -> None:
+    """Loads a module as its own loader does, and tells the subscribers then."""
+
+    def __init__(self, loader: Any) -> None:
         self.loader = loader
-        self.imported = imported
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
         create: Optional[ModuleType] = self.loader.create_module(spec)
@@ -68,41 +90,37 @@ class _Loader(importlib.abc.Loader):
             spec.loader = self.loader
         self.loader.exec_module(module)
         name = spec.name if spec is not None else module.__name__
-        # Some of TensorFlow's modules put a wrapper in their own place.
-        self.imported(name, sys.modules.get(name, module))
+        for each in subscribers():
+            if each.is_of_interest(name):
+                # Some of TensorFlow's modules put a wrapper in their own place.
+                each.imported(name, sys.modules.get(name, module))
 
 
-_finder: Optional[_Finder] = None
+_finder = _Finder()
 
 
-def start(
-    wanted: Callable[[str], bool],
-    imported: Callable[[str, Any], None],
-    supplied: Callable[[str], Optional[importlib.machinery.ModuleSpec]],
-    refusal: Callable[[str], Optional[str]],
-    missing: Callable[[str], Optional[importlib.machinery.ModuleSpec]],
-) -> None:
-    """Starts to watch imports.
+def subscribe(subscriber: Subscriber) -> None:
+    """Lets `subscriber` see what is imported from now on; those already imported it must look up.
 
     Args:
-      wanted: says of a module's full name whether it is of interest.
-      imported: called with the name and the module, once its code has run.
-      supplied: returns the spec of a module that is ours, or None.
-      refusal: returns the message of the ImportError for a module that must not be looked for.
-      missing: returns the spec of a module of interest that no other finder has, or None.
+      subscriber: anything that is not subscribed yet.
     """
-    global _finder
-    stop()
-    _finder = _Finder(wanted, imported, supplied, refusal, missing)
-    sys.meta_path.insert(0, _finder)
+    _finder.subscribers.append(subscriber)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
 
 
-def stop() -> None:
-    """Stops to watch imports."""
-    global _finder
-    if _finder is not None and _finder in sys.meta_path:
+def unsubscribe(subscriber: Subscriber) -> None:
+    """Stops what `subscribe` started, if it was."""
+    if subscriber in _finder.subscribers:
+        _finder.subscribers.remove(subscriber)
+    if not _finder.subscribers and _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
-    _finder = None
+
+
+def subscribers() -> List[Subscriber]:
+    """Returns all that are subscribed, in the order in which they came."""
+    return list(_finder.subscribers)
 
 
 def is_loaded(name: str) -> bool:

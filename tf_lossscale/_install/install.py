@@ -8,7 +8,7 @@ import sys
 import threading
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 from tf_lossscale._install import import_hook
 from tf_lossscale._install.api_modules import is_of_interest, is_private
@@ -19,9 +19,9 @@ from tf_lossscale._versions.api_modules import is_lazy_loader
 
 __all__ = ["install", "uninstall"]
 
-_REGISTRATION = "tf_lossscale._keras.registration"  # imports TensorFlow, so it is not imported here
-
 _record: Optional[Record] = None
+_paused: List[import_hook.Subscriber] = []
+"""Subscribers that the last `uninstall()` has unsubscribed; the next `install()` resumes them."""
 _lock = threading.RLock()  # not held by the import hook, which runs under the locks of imports
 
 
@@ -48,9 +48,11 @@ def install(replace: bool = False) -> None:
             return
         if _record is None:
             _record = Record()
-            if _REGISTRATION in sys.modules:
-                sys.modules[_REGISTRATION].wait_again()
-            import_hook.start(is_of_interest, _imported, _supplied_spec, _refusal, _awaited_spec)
+            import_hook.subscribe(_installer)
+            for each in _paused:
+                import_hook.subscribe(each)
+                each.resume()
+            _paused.clear()
         _record.replace = replace
         # TensorFlow's own modules are half made while it is being imported; the hook has them then.
         if import_hook.is_loaded("tensorflow"):
@@ -70,30 +72,65 @@ def uninstall() -> None:
             if getattr(finder, "installs_tf_lossscale", False):
                 sys.meta_path.remove(finder)
         if _record is not None:
-            import_hook.stop()
+            import_hook.unsubscribe(_installer)
             _record.undo()
             # Our class waits for each Keras to come: no longer, if it was loaded for this
             # installation.
-            came = [each for each in sys.meta_path if each not in _record.finders]
-            if any(type(each).__module__ == _REGISTRATION for each in came):
-                sys.modules[_REGISTRATION].stop_waiting()
+            for each in import_hook.subscribers():
+                if each not in _record.subscribers:
+                    import_hook.unsubscribe(each)
+                    _paused.append(each)
             _record = None
 
 
-def _imported(module_name: str, module: Any) -> None:
-    """Called by the import hook with each module of interest."""
-    record = _record
-    if record is None:
-        return
-    if module_name == "tensorflow":
-        _fill_all(record)
-        return
-    # `import tensorflow` writes into its modules until its end: they wait for it. Noted first and
-    # looked up then, because it may end in another thread meanwhile.
-    record.early[module_name] = module
-    if record.tensorflow_is_there:
-        record.early.pop(module_name, None)
-        fill(record, module_name, module)
+class _Installer(import_hook.Subscriber):
+    """Fills modules of interest, and supplies those that no other finder has."""
+
+    def is_of_interest(self, name: str) -> bool:
+        return is_of_interest(name)
+
+    def imported(self, name: str, module: Any) -> None:
+        record = _record
+        if record is None:
+            return
+        if name == "tensorflow":
+            _fill_all(record)
+            return
+        # `import tensorflow` writes into its modules until its end: they wait for it. Noted first
+        # and looked up then, because it may end in another thread meanwhile.
+        record.early[name] = module
+        if record.tensorflow_is_there:
+            record.early.pop(name, None)
+            fill(record, name, module)
+
+    def spec(self, name: str) -> Optional[ModuleSpec]:
+        """Returns the spec of a namespace that we supply, for those who look for it again."""
+        module = None if _record is None else _record.modules.get(name)
+        return module.__spec__ if isinstance(module, SyntheticNamespace) else None
+
+    def refusal(self, name: str) -> Optional[str]:
+        """Returns why a module below a namespace of ours cannot be imported, or None."""
+        if _record is None or is_private(name):
+            return None
+        parent, _, child = name.rpartition(".")
+        supplied = _record.modules.get(parent)
+        return supplied.refuse(child) if isinstance(supplied, SyntheticNamespace) else None
+
+    def missing(self, name: str) -> Optional[ModuleSpec]:
+        """Returns the spec of a module that no other finder has, or None.
+
+        That is one without a public name, or what we may supply once another thread has imported
+        TensorFlow: `import tensorflow.contrib` does not wait for one that is in `sys.modules`
+        already.
+        """
+        if _record is not None and is_private(name):
+            return _supply_private(_record, name)
+        if _record is None or _record.tensorflow_is_there or "tensorflow" not in sys.modules:
+            return None
+        return awaiting_spec(name) if name.startswith("tensorflow.") else None
+
+
+_installer = _Installer()
 
 
 def _fill_all(record: Record) -> None:
@@ -111,25 +148,6 @@ def _fill_all(record: Record) -> None:
             fill(record, name, module)
 
 
-def _supplied_spec(module_name: str) -> Optional[ModuleSpec]:
-    """Returns the spec of a namespace that we supply, for those who look for it again."""
-    module = None if _record is None else _record.modules.get(module_name)
-    return module.__spec__ if isinstance(module, SyntheticNamespace) else None
-
-
-def _awaited_spec(module_name: str) -> Optional[ModuleSpec]:
-    """Returns the spec of a module that no other finder has, or None.
-
-    That is one without a public name, or what we may supply once another thread has imported
-    TensorFlow: `import tensorflow.contrib` does not wait for one that is in `sys.modules` already.
-    """
-    if _record is not None and is_private(module_name):
-        return _supply_private(_record, module_name)
-    if _record is None or _record.tensorflow_is_there or "tensorflow" not in sys.modules:
-        return None
-    return awaiting_spec(module_name) if module_name.startswith("tensorflow.") else None
-
-
 def _supply_private(record: Record, module_name: str) -> Optional[ModuleSpec]:
     """Makes a module that has no public name, and returns its spec."""
     parent_name, _, name = module_name.rpartition(".")
@@ -138,14 +156,3 @@ def _supply_private(record: Record, module_name: str) -> Optional[ModuleSpec]:
     # The import that asks for it makes it an attribute of its parent, once it has it.
     record.remember(sys.modules[parent_name], name)
     return module.__spec__
-
-
-def _refusal(module_name: str) -> Optional[str]:
-    """Returns why a module below a namespace of ours cannot be imported, or None."""
-    if _record is None or is_private(module_name):
-        return None
-    parent, _, name = module_name.rpartition(".")
-    supplied = _record.modules.get(parent)
-    if not isinstance(supplied, SyntheticNamespace):
-        return None
-    return supplied.refuse(name)

@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Any, Dict, Iterable, List, Set, Tuple
 
 from tf_lossscale._install.api_modules import is_of_interest, is_private
+from tf_lossscale._install.import_hook import subscribers
 from tf_lossscale._versions.api_modules import attribute_dicts, is_lazy_loader
 from tf_lossscale._versions.originals import forget_replaced, note_replaced
 
@@ -22,7 +23,7 @@ class Record:
       modules: full name to each module of ours in `sys.modules`.
       tensorflow_is_there: whether `import tensorflow` has ended.
       early: full name to each module of interest that was imported before that.
-      finders: what was in `sys.meta_path` before.
+      subscribers: what was subscribed to the import hook before.
     """
 
     def __init__(self) -> None:
@@ -31,7 +32,7 @@ class Record:
         self.modules: Dict[str, Any] = {}
         self.tensorflow_is_there = False
         self.early: Dict[str, Any] = {}
-        self.finders = list(sys.meta_path)
+        self.subscribers = subscribers()
         self._attributes: List[Tuple[Any, str, Any]] = []
         self._seen: Set[int] = set()
         self._theirs: Set[Tuple[int, str]] = set()

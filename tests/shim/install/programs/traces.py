@@ -39,7 +39,7 @@ for turn in ("unused", "used"):
         "supplied": [
             name
             for name, module in list(sys.modules.items())
-            if type(module).__name__ == "SuppliedNamespace"
+            if type(module).__name__ == "SyntheticNamespace"
         ],
     }
 print(json.dumps(found))
