@@ -1,9 +1,9 @@
-"""Makes a module a namespace: its attributes are loaded from the table of paths at first use.
+"""Makes a module a namespace whose attributes are loaded from the table of paths on first use.
 
-A namespace file says what it stands for and calls `attach`; it holds no code of its own. Because
-attributes arrive by `__getattr__` (PEP 562), `import tf_lossscale` and even
-`from tf_lossscale import contrib` leave TensorFlow alone until a symbol is really used, and
-`tfls.tpu` never loads Keras.
+A namespace file describes what it stands for and calls `attach`; it contains no other code. Because
+attributes are resolved by `__getattr__` (PEP 562), `import tf_lossscale` and even
+`from tf_lossscale import contrib` do not import TensorFlow until a symbol is used, and `tfls.tpu`
+never loads Keras.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ Attached = Tuple[List[str], Callable[[str], Any], Callable[[], List[str]]]
 
 
 def load(symbol: _paths.Symbol) -> Any:
-    """Imports the implementation of `symbol`; TensorFlow comes with it."""
-    # First, so that all threads lock TensorFlow before our modules. In two orders they would wait
-    # for each other, and Python then hands out modules that are not complete. What our modules say
-    # where it is missing is better than this error.
+    """Imports the implementation of `symbol`, and TensorFlow with it."""
+    # First, so that every thread takes the import lock of TensorFlow before those of our modules.
+    # With different orders two threads could deadlock, and Python then returns modules that are
+    # not complete. The error that our modules raise without TensorFlow is better than this one.
     with contextlib.suppress(ImportError):
         importlib.import_module("tensorflow")
     module, _, attribute = symbol.implementation.partition(":")
@@ -44,7 +44,7 @@ def attach(module_name: str, submodules: Iterable[str] = ()) -> Attached:
       submodules: namespaces below this one, loaded as attributes.
 
     Returns:
-      The three names that the namespace binds.
+      The three names that the namespace defines.
     """
     namespace = module_name[len(ROOT) + 1 :]
     symbols = _paths.NAMESPACES.get(namespace, {})
@@ -63,7 +63,7 @@ def attach(module_name: str, submodules: Iterable[str] = ()) -> Attached:
             )
         _warn_once(symbol, namespace)
         value = load(symbol)
-        setattr(sys.modules[module_name], name, value)  # the next use is a plain lookup
+        setattr(sys.modules[module_name], name, value)  # from now on a plain attribute
         return value
 
     return names, module_getattr, lambda: list(names)

@@ -28,7 +28,7 @@ _FLAGS = (
 
 
 def run_python(arguments: Sequence[str], replace: bool = False) -> int:
-    """Runs `python ARGUMENTS` in place of this process.
+    """Replaces this process by `python ARGUMENTS`.
 
     Args:
       arguments: the arguments for `python`: a script and its arguments, or `-m` or `-c`.

@@ -1,7 +1,7 @@
-"""State variables that an object checkpoint finds under fixed names, one set for each graph.
+"""State variables that object checkpoints save under fixed names, one set for each graph.
 
-`tf.train.Checkpoint` must not reach from one graph into another, so an object that is used in
-several graphs shows to each only the variables that were made in it.
+A checkpoint must not mix variables of different graphs, so an object that is used in several graphs
+exposes, in each, only the variables that were created there.
 """
 
 from typing import Any, Dict, List, Tuple
@@ -15,12 +15,12 @@ __all__ = ["HoldsState"]
 class HoldsState(Trackable):
     """Base of the objects whose variables are checkpoint children.
 
-    `_weights` maps (name, graph) to the variable; the graph is None in eager mode. It comes to be
-    at the first use, because subclasses of users may not call `super().__init__()`.
+    `_weights` maps (name, graph) to the variable; the graph is None in eager mode. It is created on
+    first use, because users' subclasses may not call `super().__init__()`.
     """
 
     def _remember(self, name: str, variable: Any) -> None:
-        """Makes `variable` the child `name` in the current graph, and restores a waiting value."""
+        """Tracks `variable` as the child `name` in the current graph; restores a deferred value."""
         weights: Dict[Tuple[str, Any], Any] = self.__dict__.setdefault("_weights", {})
         key = (name, _current_graph())
         if key in weights:
@@ -32,13 +32,13 @@ class HoldsState(Trackable):
         self._handle_deferred_dependencies(name=name, trackable=variable)
 
     def _state_here(self) -> List[Tuple[str, Any]]:
-        """Lists the (name, variable) pairs of the current graph, by name."""
+        """Returns the (name, variable) pairs of the current graph, sorted by name."""
         here = _current_graph()
         weights = self.__dict__.get("_weights", {})
         pairs = [(name, variable) for (name, graph), variable in weights.items() if graph is here]
         return sorted(pairs, key=lambda pair: pair[0])
 
-    # The two hooks of Trackable: what is saved, and where a value that is restored goes.
+    # The two hooks of Trackable: which children are saved, and which child a restored value is for.
 
     @property
     def _checkpoint_dependencies(self) -> List[Any]:
@@ -51,6 +51,6 @@ class HoldsState(Trackable):
 
 
 def _current_graph() -> Any:
-    # Out of `tf.function`, `tf.cond` and the like first: what they make belongs to the outer graph.
+    # Leave `tf.function`, `tf.cond` and the like first: variables belong to the outermost graph.
     with tf.init_scope():
         return None if tf.executing_eagerly() else tf1.get_default_graph()

@@ -1,13 +1,13 @@
-"""Operations that run in some steps only, for less than `tf.cond` takes in a Session's graph.
+"""Conditionals that cost less than `tf.cond` in a Session's graph.
 
-`tf.cond` sends every tensor that a branch uses through a switch of its own: the gradients, and for
-Adam three variables beside each, which is most of what a loss-scale optimizer adds to a step on
-many small variables. One switch is enough. An operation that must wait for a dead one is dead
-itself, so here the branch waits for the side of that switch that it belongs to. This is how
-`tf.cond` of control flow v1 itself treats operations without inputs.
+`tf.cond` creates a switch for every tensor that a branch uses: for each gradient, and with Adam for
+three variables more. With many small variables that is most of the overhead of a loss-scale
+optimizer. One switch is enough: an operation with a control dependency on a dead operation is dead,
+too, so here the branch has a control dependency on its side of the switch. `tf.cond` of control
+flow v1 treats operations without inputs in the same way.
 
-In a function the same cost goes where there is one device only: the conditional is kept whole then,
-and the branch called like a function, instead of being taken apart into switches.
+In a function on a single device, lowering is disabled instead: TensorFlow then calls the branch as
+a function, and does not replace the conditional by switches.
 """
 
 from typing import Any, Callable
@@ -19,16 +19,16 @@ __all__ = ["branch"]
 
 
 def branch(condition: Any, then: Callable[[], Any]) -> Any:
-    """Makes and runs `then` where `condition` holds.
+    """Runs `then` if `condition` is true.
 
     Args:
       condition: bool tensor of shape `[]`.
-      then: returns a bool tensor of shape `[]`, or anything else to wait for: an operation, or None
-        in eager mode.
+      then: returns a bool tensor of shape `[]`, or anything else to wait for: an operation, or
+        None in eager mode.
 
     Returns:
-      What `then` returned where it ran, if that is a bool tensor; True otherwise. In eager mode
-      what is not a tensor is returned as it is.
+      What `then` returned if it ran and returned a bool tensor; True otherwise. In eager mode any
+      other value is returned unchanged.
     """
     if tf.executing_eagerly():
         return then() if condition else tf.constant(True)
@@ -43,15 +43,15 @@ def branch(condition: Any, then: Callable[[], Any]) -> Any:
 
 
 def _on_one_device() -> bool:
-    # A conditional that is kept whole runs on one device, with all that is in it.
+    # Without lowering, a conditional and all that is in it run on one device.
     if in_xla_context() or tf.distribute.has_strategy():
         return False
     return len(tf.config.experimental.list_logical_devices()) == 1
 
 
 def _in_plain_graph() -> bool:
-    # Functions may be compiled by XLA, which wants its conditionals whole; and the threads in which
-    # a strategy runs its replicas do not all hand on what new operations have to wait for.
+    # XLA may compile functions, and needs proper conditionals; and control dependencies are not
+    # always passed on to the threads in which a strategy runs its replicas.
     in_function = tf1.get_default_graph().building_function
     return not (in_function or in_xla_context() or tf.distribute.has_strategy())
 
@@ -60,8 +60,8 @@ def _gated(condition: Any, then: Callable[[], Any]) -> Any:
     with tf1.name_scope(None, "cond") as scope:
         switch = tf.raw_ops.Switch(data=condition, pred=condition)
         skips, runs = tf.identity(switch.output_false), tf.identity(switch.output_true)
-    # Variables that `then` makes are named as `tf.cond` would have it: in its scope with control
-    # flow v1, and at the root with v2.
+    # Variables created by `then` get the names that `tf.cond` gives them: within its scope with
+    # control flow v1, at the top with v2.
     naming = tf1.name_scope(None if tf1.control_flow_v2_enabled() else scope)
     with naming, tf.control_dependencies([runs]):
         result = then()

@@ -1,11 +1,10 @@
-"""Whether every gradient is finite: the one question that decides whether a step is applied.
+"""Tests whether every gradient is finite, which decides whether a step is applied.
 
-The plain way, `reduce_all(is_finite(g))`, writes a bool for every element and reads it back. A sum
-reads each gradient once and writes nothing, and infinities and NaN never add up to anything finite.
-So sums answer first, over several gradients at once where that is faster. A sum that is not finite
-proves nothing, as finite numbers can overflow it: then the plain way decides, in a branch that
-other steps do not run. Nothing but float16 on CPUs is particular to a device, nothing to a version,
-and XLA compiles it.
+The obvious test, `reduce_all(is_finite(g))`, writes a bool for every element and reads it back. A
+sum reads each gradient once and writes nothing, and infinities and NaN never sum to a finite value.
+So sums are tested first, over several gradients at once where that is faster. A sum that is not
+finite proves nothing, because finite numbers can overflow: only then are the elements tested, in a
+branch that other steps do not run. The one special case is float16 on CPUs. XLA can compile all.
 """
 
 from typing import Any, Dict, List, Sequence, Tuple
@@ -16,11 +15,11 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1
 __all__ = ["all_finite", "gradient_values"]
 
 _SMALL = 1 << 14
-"""Elements up to which calling an operation takes longer than what it does."""
+"""Number of elements up to which the call of an operation takes longer than its work."""
 
 
 def gradient_values(gradients: Sequence[Any]) -> List[Any]:
-    """Returns the dense tensors to look at: no None, and the values of sparse and ragged ones."""
+    """Returns the dense tensors to test: the values of sparse and ragged gradients, and no None."""
     return [_values(gradient) for gradient in gradients if gradient is not None]
 
 
@@ -36,8 +35,8 @@ def all_finite(gradients: Sequence[Any]) -> Any:
 
     Args:
       gradients: tensors of any float dtype and shape, `IndexedSlices` and None, in a flat sequence.
-        None is passed over, and of `IndexedSlices` only the values count. An empty sequence, and
-        empty tensors, are finite.
+        None is ignored, and of `IndexedSlices` only the values are tested. An empty sequence and
+        empty tensors are finite.
 
     Returns:
       A bool tensor of shape `[]`.
@@ -57,7 +56,7 @@ def all_finite(gradients: Sequence[Any]) -> Any:
             )
     if not values:
         return tf.constant(True)
-    # A scope of its own: names outside, some of which are checkpoint keys, do not depend on it.
+    # In its own scope, so that names outside it, some of which are checkpoint keys, do not change.
     with tf1.name_scope(None, "all_finite"):
         slow, quick = _split(values)
         answers = [ask(some) for ask, some in ((_by_elements, slow), (_by_sums, quick)) if some]
@@ -65,9 +64,9 @@ def all_finite(gradients: Sequence[Any]) -> Any:
 
 
 def _split(values: Sequence[Any]) -> Tuple[List[Any], List[Any]]:
-    """Returns those that sums would not be quick to answer for, and the others.
+    """Returns the tensors for which sums are slow, and the others.
 
-    CPUs add float16 up in software, at a fifth to all of the speed of the plain way.
+    CPUs add float16 in software, which is up to five times slower than to test each element.
     """
     halves = [each for each in values if each.dtype == tf.float16]
     if not halves or tf.config.experimental.list_physical_devices("GPU"):
@@ -91,16 +90,16 @@ def _by_sums(values: Sequence[Any]) -> Any:
 
 
 def _added_up(values: Sequence[Any]) -> List[Any]:
-    """Adds up the tensors that are alike, where one operation for all of them takes less time.
+    """Adds tensors of the same dtype, shape and device where one operation for all is faster.
 
-    That is so for small tensors, and for all of them in eager mode. The large ones of a graph are
-    not added up: their sums run at the same time, and are ready when the gradient is.
+    That is so for small tensors, and for all tensors in eager mode. Large tensors in a graph are
+    kept separate: their sums run in parallel, each as soon as its gradient is ready.
     """
     alike: Dict[Any, List[Any]] = {}
     all_sizes = tf.executing_eagerly()
     for index, each in enumerate(values):
         if all_sizes or _is_small(each):
-            # Nothing is moved to another device for this.
+            # Nothing is copied to another device.
             key: Any = (each.dtype, tuple(each.shape.as_list()), each.device)
         else:
             key = index
@@ -124,13 +123,13 @@ def _is_finite(tensor: Any) -> Any:
 
 
 class _Axes:
-    """The axes to reduce, one tensor for all gradients of a rank."""
+    """The axes to reduce: one tensor for all gradients of the same rank."""
 
     def __init__(self) -> None:
         self._by_rank: Dict[int, Any] = {}
 
     def of(self, tensor: Any) -> Any:
-        """Returns all axes of `tensor`; None, which means the same, where its rank is unknown."""
+        """Returns all axes of `tensor`; None, which means the same, if its rank is unknown."""
         rank = tensor.shape.rank
         if rank is None:
             return None

@@ -1,9 +1,9 @@
-"""The gradients of one step, summed over the replicas once: the sums are tested and applied.
+"""The gradients of one step, summed over the replicas only once, then tested and applied.
 
-A v1 optimizer sums the gradients of the replicas itself when it applies them. A second sum for the
-finite test doubles the traffic, and is not even harmless: with several workers, TensorFlow 1.15 to
-2.4 write some sums over the tensors that went into them (Grappler's scoped allocator), so the sum
-that is made last adds up what is summed already.
+A v1 optimizer sums the gradients of the replicas when it applies them. A second sum for the finite
+test would double the traffic, and would even be wrong: with several workers, TensorFlow 1.15 to 2.4
+overwrite the inputs of some sums with the result (Grappler's scoped allocator), so the later sum
+would add values that are sums already.
 """
 
 from typing import Any, List, Sequence, Tuple
@@ -25,13 +25,13 @@ Pairs = List[Tuple[Any, Any]]
 
 
 class StepGradients:
-    """What a step tests, and what it passes to the inner optimizer.
+    """The gradients that a step tests, and those that it passes to the inner optimizer.
 
     Attributes:
       pairs: gradients, or None, and variables, as values of all replicas.
-      tested: the tensors and `IndexedSlices` that decide whether the step is applied.
+      tested: the tensors and `IndexedSlices` that must be finite for the step to be applied.
       already_summed_for: the optimizers that must not sum the gradients of `pairs` again.
-      workers_may_differ: whether other workers test other values.
+      workers_may_differ: whether workers may test different values.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs)
         # The caller, a cross-shard optimizer, has summed them; subgroups have different sums.
         return StepGradients(pairs, _local(strategy, gradients), workers_may_differ=True)
     if not leaves_sum_to_tensorflow(optimizer):
-        # It is to see the gradients of each replica.
+        # This optimizer needs the gradients of each replica.
         return StepGradients(pairs, summed_to_test(strategy, gradients))
     pairs = _sum(strategy, pairs)
     tested = _local(strategy, [gradient for gradient, _ in pairs if gradient is not None])
@@ -83,7 +83,7 @@ def sums_for_replica(pairs: Pairs, only_tested: bool = False) -> List[Any]:
 
     Args:
       pairs: gradients and variables.
-      only_tested: whether the gradients themselves are to be summed again.
+      only_tested: whether the sums are only tested, and the gradients will be summed again.
     """
 
     def sum_all(strategy: Any, pairs: Any) -> List[Any]:
@@ -97,8 +97,8 @@ def sums_for_replica(pairs: Pairs, only_tested: bool = False) -> List[Any]:
 def leaves_sum_to_tensorflow(optimizer: Any) -> bool:
     """Returns whether a step of `optimizer` begins with TensorFlow's own sum over the replicas.
 
-    True for TensorFlow's own optimizers, and our loss-scale optimizers around them. Not for a class
-    that has an `apply_gradients` of its own, which may do anything with the gradients before.
+    True for TensorFlow's own optimizers, and for our loss-scale optimizers around them. False for a
+    class with its own `apply_gradients`, which may change the gradients before the sum.
     """
     chain = chain_of(optimizer)
     return (
@@ -109,7 +109,7 @@ def leaves_sum_to_tensorflow(optimizer: Any) -> bool:
 
 
 def chain_of(optimizer: Any) -> List[Any]:
-    """Lists a v1 optimizer and all that it holds, and they hold; nothing for other objects."""
+    """Returns a v1 optimizer and all that it wraps, directly or not; nothing for other objects."""
     found: List[Any] = []
     waiting = [optimizer]
     while waiting:
@@ -128,7 +128,7 @@ def _is_wrapper(optimizer: Any) -> bool:
 
 
 def _sum(strategy: Any, pairs: Pairs) -> Pairs:
-    """Returns the pairs with summed gradients, just as the optimizers themselves would sum them."""
+    """Returns the pairs with summed gradients, summed as the optimizers would sum them."""
     alike: List[List[int]] = []
     dtypes: List[Any] = []
     for index, (gradient, _) in enumerate(pairs):
@@ -141,9 +141,9 @@ def _sum(strategy: Any, pairs: Pairs) -> Pairs:
         alike[dtypes.index(dtype)].append(index)
     result = list(pairs)
     for indices in alike:
-        # A scope of its own: collectives of one scope can be merged into one by TensorFlow, and
-        # these must not be merged with those that wait for them. One call for all of a dtype, as
-        # the values travel packed; not all versions take several dtypes in one call.
+        # In its own scope: TensorFlow may merge the collectives of one scope, and these must not be
+        # merged with collectives that depend on them. One call for each dtype, because values
+        # are sent packed and not all versions accept several dtypes in one call.
         with tf1.name_scope(None, "gradient_sums"):
             sums = strategy.extended.batch_reduce_to(
                 tf.distribute.ReduceOp.SUM, [pairs[index] for index in indices]

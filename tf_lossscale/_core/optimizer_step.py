@@ -1,4 +1,4 @@
-"""One step of a wrapped optimizer: the pairs read once, applied on every replica or on none."""
+"""One step of a wrapped optimizer, which is applied on all replicas or on none."""
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
@@ -12,14 +12,14 @@ Pairs = List[Tuple[Any, Any]]
 
 
 def as_pairs(grads_and_vars: Any, who: str) -> Pairs:
-    """Returns the pairs as a list, read once (an iterator is good for one reading only).
+    """Returns the pairs as a list; an iterator can be consumed only once.
 
     Args:
       grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
       who: name of the class that was called, for the message.
 
     Raises:
-      ValueError: there is no pair, or no pair has a gradient.
+      ValueError: there are no pairs, or no pair has a gradient.
     """
     pairs = list(grads_and_vars)
     if not pairs:
@@ -45,13 +45,13 @@ def apply_if(
     name: Optional[str],
     already_summed_for: Sequence[Any] = (),
 ) -> Any:
-    """Applies the gradients on all replicas where `condition` holds, in a cross-replica context.
+    """Applies the gradients on all replicas if `condition` is true, in a cross-replica context.
 
     Args:
-      condition: bool tensor of shape `[]`, or a Python bool, which leaves no conditional behind.
+      condition: bool tensor of shape `[]`, or a Python bool, for which no conditional is created.
       apply_gradients: that of the inner optimizer.
       pairs: gradients and variables; under a strategy, the values of all replicas.
-      global_step: variable that a step advances by one, or None.
+      global_step: variable that an applied step increments by one, or None.
       name: name for the operations, or None.
       already_summed_for: optimizers that must not sum the gradients over the replicas again.
 
@@ -85,5 +85,5 @@ def require_replica_context(method: str = "apply_gradients") -> None:
 
 
 def _one_operation(*results: Any) -> Any:
-    """Groups what the replicas returned; None in eager mode, where all of it is done already."""
+    """Groups what the replicas returned; None in eager mode, where it has run already."""
     return tf.group(*[each for each in tf.nest.flatten(list(results)) if each is not None])

@@ -1,4 +1,4 @@
-"""What the optimizers that wrap a `tf.compat.v1.train.Optimizer` have in common."""
+"""The base class of optimizers that wrap a `tf.compat.v1.train.Optimizer`."""
 
 from typing import Any, List
 
@@ -9,10 +9,10 @@ __all__ = ["OptimizerWrapper"]
 
 
 class OptimizerWrapper(tf1.train.Optimizer):
-    """An optimizer that hands every question to an inner one, save how steps are made.
+    """Delegates to the inner optimizer; subclasses define the step.
 
-    Subclasses give `_inner`. Nothing here relies on `__init__` having run: users' subclasses of the
-    contrib optimizer could do without, because the original's base class was never initialized.
+    Subclasses implement `_inner`. No method needs `__init__` to have run: users' subclasses of the
+    contrib optimizer may not call it, because the original never initialized its base class.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -24,7 +24,7 @@ class OptimizerWrapper(tf1.train.Optimizer):
             self._track_trackable(inner, "base_optimizer")
 
     def _inner(self) -> Any:
-        raise NotImplementedError("a subclass says which optimizer it wraps")
+        raise NotImplementedError("a subclass returns the optimizer that it wraps")
 
     def get_name(self) -> str:
         """Returns the name of the inner optimizer."""
@@ -56,5 +56,5 @@ class OptimizerWrapper(tf1.train.Optimizer):
 def _name_of(inner: Any) -> str:
     try:
         return str(inner.get_name())
-    except AttributeError:  # wrappers that never ran `Optimizer.__init__` have no name
+    except AttributeError:  # wrappers that never called `Optimizer.__init__` have no name
         return type(inner).__name__

@@ -1,9 +1,9 @@
-"""What a step needs of `tf.distribute`: the sums to test, and one decision for all replicas.
+"""Sums over replicas, and one decision for all of them.
 
-Every replica must come to the same decision: where one replica skips a step and another applies it,
-their copies of the weights part for ever. There are two ways to agree. In a cross-replica context
-the test sees the sums over the replicas, which is what the optimizer will apply (a sum can overflow
-where no part of it does). In a replica context `all_replicas_agree` combines the flags of all.
+All replicas must decide alike: if one replica skips a step that another applies, their copies of
+the weights differ from then on. There are two ways to agree. In a cross-replica context, the sums
+over the replicas are tested, which is what the optimizer will apply (a sum can overflow even if no
+term does). In a replica context, `all_replicas_agree` combines the flags of all replicas.
 """
 
 from typing import Any, Callable, List, Sequence
@@ -26,13 +26,13 @@ __all__ = [
 
 
 def replica_count() -> int:
-    """Returns how many replicas share each step: 1 without a strategy."""
+    """Returns the number of replicas in sync: 1 without a strategy."""
     return int(tf.distribute.get_strategy().num_replicas_in_sync)
 
 
 @do_not_convert
 def merge(function: Callable[..., Any], *args: Any) -> Any:
-    """Calls `function(strategy, *args)` once for all replicas; at once where there is no strategy.
+    """Calls `function(strategy, *args)` once for all replicas; directly if there is no strategy.
 
     Args:
       function: takes the strategy and `args`, each of which holds the values of all replicas.
@@ -50,9 +50,8 @@ def merge(function: Callable[..., Any], *args: Any) -> Any:
 def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
     """Returns the sums over all replicas of `gradients`, in a cross-replica context.
 
-    The sums are for a test only: `gradients` themselves stay as they are, and are to be summed
-    again by the optimizer that applies them. A value that is no longer per replica (the caller
-    reduced it) is returned as it is.
+    The sums are only for the test: `gradients` are not changed, and the optimizer that applies them
+    sums them again. A value that the caller has already reduced is returned unchanged.
 
     Args:
       strategy: the current strategy.
@@ -65,9 +64,9 @@ def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
     if strategy.num_replicas_in_sync > 1:
         apart = [each for each in given if _is_apart(strategy, each)]
         together = [each for each in given if not _is_apart(strategy, each)]
-        # Copies, because TensorFlow 1.15 to 2.4 write sums over what went into them.
+        # Copies, because TensorFlow 1.15 to 2.4 overwrite the inputs of a sum with the result.
         copies = [copy_of(each) for each in apart]
-        # One call for all, as optimizers do it: the values travel packed.
+        # One call for all, as in the optimizers: the values are sent packed.
         with tf1.name_scope(None, "sums_to_test"):
             sums = copies and strategy.extended.batch_reduce_to(
                 tf.distribute.ReduceOp.SUM,
@@ -78,7 +77,7 @@ def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
 
 
 def copy_of(value: Any) -> Any:
-    """Returns an equal value in memory of its own, in a cross-replica context.
+    """Returns a copy in separate memory, in a cross-replica context.
 
     Args:
       value: a tensor or `IndexedSlices`, or a per-replica value of these.
@@ -88,11 +87,11 @@ def copy_of(value: Any) -> Any:
         if isinstance(each, tf.IndexedSlices):
             values, indices = copy(each.values), tf.identity(each.indices)
             return tf.IndexedSlices(values, indices, dense_shape=each.dense_shape)
-        # Grappler removes other operations that copy.
+        # Grappler would remove any other copy.
         return each if tf.executing_eagerly() else tf.raw_ops.Snapshot(input=each)
 
     if isinstance(value, (tf.Tensor, tf.IndexedSlices)):
-        # That of the only replica of this process. TensorFlow 1.15 sums placed tensors only.
+        # From the only replica of this process. TensorFlow 1.15 sums only tensors with a device.
         with tf1.device(tf.distribute.get_strategy().extended.worker_devices[0]):
             return copy(value)
     return map_replicas(copy, value)
@@ -134,7 +133,7 @@ def all_replicas_agree(flag: Any) -> Any:
 
 
 def require_cross_replica_context(what: str) -> None:
-    """Raises a RuntimeError where `what` is called inside one replica of a strategy."""
+    """Raises a RuntimeError if `what` is called inside one replica of a strategy."""
     if tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context():
         raise RuntimeError(
             f"{what} was called in a replica context, where the gradients of the other replicas "
@@ -144,19 +143,19 @@ def require_cross_replica_context(what: str) -> None:
 
 
 def _is_apart(strategy: Any, value: Any) -> bool:
-    """Returns whether `value` is still one for each replica.
+    """Returns whether `value` still has one component for each replica.
 
-    A plain tensor is a sum already, except where this process runs one replica of several: there
-    the value of that replica is a plain tensor too.
+    A plain tensor is a sum already, except if this process runs only one of several replicas: the
+    value of that replica is a plain tensor, too.
     """
     plain = isinstance(value, (tf.Tensor, tf.IndexedSlices))
     return not plain or len(strategy.extended.worker_devices) == 1
 
 
 def _destination(strategy: Any, value: Any) -> Any:
-    """Returns where the sum is to be; a plain value is that of a worker with one device.
+    """Returns the device for the sum; a plain value comes from a worker with one device.
 
-    Sparse values themselves, and tensors that are not placed yet, do not say so in 1.15 to 2.4.
+    In 1.15 to 2.4 sparse values, and tensors without a device, cannot serve as a destination.
     """
     plain = isinstance(value, (tf.Tensor, tf.IndexedSlices))
     return strategy.extended.worker_devices[0] if plain else value

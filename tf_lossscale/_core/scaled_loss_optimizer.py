@@ -1,4 +1,4 @@
-"""What the two loss-scale optimizers around a `tf.compat.v1.train.Optimizer` have in common."""
+"""The base class of the two loss-scale optimizers for a `tf.compat.v1.train.Optimizer`."""
 
 from typing import Any, List, Optional, Tuple
 
@@ -10,16 +10,16 @@ __all__ = ["ScaledLossOptimizer"]
 
 
 class ScaledLossOptimizer(OptimizerWrapper):
-    """A wrapper whose inner optimizer computes the gradients of a loss that is scaled up.
+    """Has the inner optimizer compute the gradients of the scaled loss, and unscales them.
 
-    Subclasses give `_current_loss_scale`, and `_loss_to_scale` where they are choosy.
+    Subclasses implement `_current_loss_scale`, and override `_loss_to_scale` to check the loss.
     """
 
     def _current_loss_scale(self) -> Any:
-        raise NotImplementedError("a subclass says where its loss scale comes from")
+        raise NotImplementedError("a subclass returns its current loss scale")
 
     def _loss_to_scale(self, loss: Any) -> Any:
-        """Returns what is scaled; raises an error where the class does not take such a loss."""
+        """Returns the loss to scale; raises an error if the class does not accept it."""
         return loss
 
     @do_not_convert
@@ -51,8 +51,8 @@ class ScaledLossOptimizer(OptimizerWrapper):
           RuntimeError: a tensor was given in eager mode to another.
         """
         loss = self._loss_to_scale(loss)
-        # Read once, so that a scale that changes with each reading cannot come out of the gradients
-        # otherwise than it went in; and not in the loss, where a tape would see its variables.
+        # Read once, so that loss and gradients use the same value even if it changes with each
+        # reading; and outside the loss, where a tape would watch its variables.
         loss_scale = self._current_loss_scale()
         pairs = list(
             self._inner().compute_gradients(
@@ -65,5 +65,5 @@ class ScaledLossOptimizer(OptimizerWrapper):
             )
         )
         gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
-        del pairs  # so that nothing but the list holds the gradients while they are unscaled
+        del pairs  # so that only the list keeps the gradients alive while they are unscaled
         return list(zip(unscale_gradients(gradients, loss_scale), variables))

@@ -26,18 +26,18 @@ def scale_loss(loss: Any, loss_scale: Callable[[], Any]) -> Any:
 
 @do_not_convert
 def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
-    """Returns every gradient multiplied by `1 / loss_scale`, and empties the list.
+    """Multiplies every gradient by `1 / loss_scale`, and empties the list.
 
     The reciprocal is taken in the dtype of the scale and cast to the dtype of the gradient, as the
     originals do; None stays None and `IndexedSlices` stay sparse. In eager mode a scaled gradient
-    that nothing else holds is freed as soon as it is unscaled: the next one finds its memory warm,
-    and no step needs room for all gradients twice.
+    is freed as soon as it is unscaled, unless something else refers to it: its memory is reused for
+    the next one, and a step never needs memory for all gradients twice.
 
     Args:
-      gradients: of any float dtype, or None; nothing is left in it.
+      gradients: of any float dtype, or None; the list is empty afterwards.
       loss_scale: float32 tensor or variable of shape `[]`, or a number.
     """
-    # A number is divided in Python: 1 / 8 is no integer.
+    # Plain numbers are divided in Python, where 1 / 8 is a float.
     reciprocal = tf.convert_to_tensor(1 / loss_scale)
     reciprocals: Dict[Any, Any] = {reciprocal.dtype.base_dtype: reciprocal}
 
@@ -49,7 +49,7 @@ def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
                 unscaled(gradient.values), gradient.indices, dense_shape=gradient.dense_shape
             )
         if not isinstance(getattr(gradient, "dtype", None), tf.DType):
-            # A number, which has no dtype of its own, or what NumPy has.
+            # A Python number, which has no dtype, or a NumPy value.
             dtype = getattr(gradient, "dtype", reciprocal.dtype)
             gradient = tf.convert_to_tensor(gradient, dtype=tf.as_dtype(dtype))
         dtype = gradient.dtype.base_dtype
@@ -57,7 +57,7 @@ def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
             reciprocals[dtype] = tf.cast(reciprocal, dtype)
         if not isinstance(gradient, tf.Tensor):
             return gradient * reciprocals[dtype]  # variables, ragged and symbolic tensors
-        # Not `*`, which takes longer to find out what to call than this takes to do it.
+        # Not `*`: dispatching it takes longer than the multiplication itself.
         return tf.raw_ops.Mul(x=gradient, y=reciprocals[dtype], name="mul")
 
     gradients.reverse()

@@ -1,9 +1,9 @@
-"""The two rules by which a loss scale follows the gradients, exact to the bit.
+"""The two update rules of dynamic loss scales, bit for bit as in the originals.
 
-Both grow the scale after a run of finite steps and shrink it after non-finite ones. They are
-written without branches, because two conditionals in a graph cost more than these few scalar
-operations. NaN and infinite scales are part of the rules (the recorded traces of the originals hold
-such cases), so `max` is a comparison here: `tf.maximum` has changed its mind about NaN.
+Both increase the scale after a number of finite steps and decrease it after non-finite ones. They
+have no branches, because two conditionals in a graph cost more than these few scalar operations.
+The rules cover NaN and infinite scales (the recorded traces of the originals have such cases), so
+`max` is written as a comparison: `tf.maximum` of NaN differs between versions.
 """
 
 from typing import Any, Callable, Optional
@@ -16,21 +16,21 @@ __all__ = ["contrib_update", "dynamic_update"]
 
 @do_not_convert
 def dynamic_update(scale: Any, good_steps: Any, finite: Any, period: int, multiplier: float) -> Any:
-    """Assigns the next state of a `DynamicLossScale` or of a Keras 2 optimizer.
+    """Updates the state of a `DynamicLossScale` or of a Keras 2 optimizer.
 
-    * finite, and the `period`-th such step in a row: `scale *= multiplier` unless that is not
-      finite, and the count starts again; finite otherwise: the count goes up by one;
-    * not finite: `scale = max(scale / multiplier, 1)`, and the count starts again.
+    * The `period`-th finite step in a row: `scale *= multiplier`, unless the product is not finite;
+      the count is reset. Any other finite step: the count goes up by one.
+    * A non-finite step: `scale = max(scale / multiplier, 1)`; the count is reset.
 
     Args:
       scale: float32 variable of shape `[]`.
-      good_steps: int64 variable of shape `[]`, finite steps since the last change.
+      good_steps: int64 variable of shape `[]`, finite steps in a row since the last change.
       finite: bool tensor of shape `[]` (or a Python bool in eager mode).
-      period: finite steps after which the scale grows; 0 and below mean every step.
-      multiplier: factor of growth, and divisor of decrease.
+      period: number of finite steps after which the scale grows; 0 and below mean every step.
+      multiplier: the scale is multiplied by it to grow, and divided by it to shrink.
 
     Returns:
-      An operation that makes both assignments; None in eager mode.
+      An operation that assigns both variables; None in eager mode.
     """
     old_scale, counted = _read(scale), _read(good_steps) + 1
     grows = tf.logical_and(finite, counted >= period)
@@ -57,27 +57,27 @@ def contrib_update(
     decr_ratio: Any,
     reset: Optional[Callable[[], Any]] = None,
 ) -> Any:
-    """Assigns the next state of an `ExponentialUpdateLossScaleManager`.
+    """Updates the state of an `ExponentialUpdateLossScaleManager`.
 
-    * finite, and the `incr_every`-th such step: `scale *= incr_ratio` unless that is not finite;
-      both counts start again; finite otherwise: `good_steps` goes up, `bad_steps` stays;
-    * not finite, and the `decr_every`-th such step: `scale = max(1, scale * decr_ratio)`; both
-      counts start again; not finite otherwise: `bad_steps` goes up, `good_steps` starts again.
+    * The `incr_every`-th finite step: `scale *= incr_ratio`, unless the product is not finite; both
+      counts are reset. Any other finite step: `good_steps` goes up, `bad_steps` stays.
+    * The `decr_every`-th non-finite step: `scale = max(1, scale * decr_ratio)`; both counts are
+      reset. Any other non-finite step: `bad_steps` goes up, `good_steps` is reset.
 
     Args:
       scale: float32 variable of shape `[]`.
       good_steps: int32 variable of shape `[]`.
       bad_steps: int32 variable of shape `[]`.
       finite: bool tensor of shape `[]` (or a Python bool in eager mode).
-      incr_every: finite steps after which the scale grows.
-      decr_every: non-finite steps after which it shrinks.
+      incr_every: number of finite steps after which the scale grows.
+      decr_every: number of non-finite steps after which it shrinks.
       incr_ratio: factor of growth.
       decr_ratio: factor of decrease.
-      reset: called when the scale has changed, instead of starting both counts again; returns an
+      reset: called when the scale has changed, instead of resetting both counts; returns an
         operation, or None in eager mode.
 
     Returns:
-      An operation that makes the assignments; None in eager mode.
+      An operation that assigns the variables; None in eager mode.
     """
     old_scale, old_good, bad = _read(scale), _read(good_steps), _read(bad_steps)
     good, bad_counted = old_good + 1, bad + 1
@@ -103,9 +103,9 @@ def contrib_update(
 
 
 def _read(variable: Any) -> Any:
-    # A fresh read, not the cached snapshot of a reference variable. In both rules every tensor that
-    # is read is an input of the value that is assigned to its variable, so that the assignments,
-    # which reference variables make in place, cannot come before the reads.
+    # A new read, not the cached snapshot of a reference variable. In both rules every value that is
+    # read is an input of the value that is assigned to the same variable. Reference variables are
+    # assigned in place, and so no assignment can run before the read.
     return variable.read_value()
 
 

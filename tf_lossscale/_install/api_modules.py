@@ -1,9 +1,10 @@
-"""Which modules of TensorFlow and Keras may hold our symbols, told by their names.
+"""Decides by its name whether a module of TensorFlow or Keras may need our symbols.
 
-TensorFlow's public API is a tree of modules, and there are several of it in one process:
-`tf.train` is `tensorflow._api.v2.train`, `import tensorflow.train` makes a second module of the
-same file, `compat.v1` a third, and Keras keeps its own tree, which is loaded late. So nothing here
-walks TensorFlow's attributes. Every module of such a tree is known by its name (`namespace_of`).
+TensorFlow's public API is a tree of modules, and one process contains several such trees:
+`tf.train` is `tensorflow._api.v2.train`, `import tensorflow.train` creates a second module from the
+same file, `compat.v1` is a third tree, and Keras has its own, which is loaded late. So `install()`
+does not walk TensorFlow's attributes; it recognizes every module of such a tree by its name
+(`namespace_of`).
 """
 
 from typing import List, Optional
@@ -37,11 +38,11 @@ def namespace_of(module_name: str) -> Optional[str]:
       module_name: such as `tensorflow._api.v2.train`.
 
     Returns:
-      `train`; the empty string for the top; None where the module is no part of the API or holds
-      nothing that concerns us.
+      `train`; the empty string for the top; None if the module is not part of the API, or the
+      namespace has none of our symbols.
     """
     if module_name.startswith("tf_keras") and not tf_keras_is_in_use():
-        return None  # our policies are those of `tf.keras`
+        return None  # our policies are based on `tf.keras`
     for root, namespace in API_ROOTS:
         if module_name == root:
             return namespace
@@ -72,7 +73,7 @@ def namespaces_below(namespace: str) -> List[str]:
 
 
 def is_private(module_name: str) -> bool:
-    """Returns whether a module has no public name, but shows our symbols or leads to one that does.
+    """Returns whether a module has no public name, but exposes our symbols, or has one below it.
 
     >>> is_private("tensorflow.contrib.mixed_precision.python.loss_scale_manager")
     True
@@ -103,12 +104,12 @@ def private_below(namespace: str) -> List[str]:
 
 
 def is_of_interest(module_name: str) -> bool:
-    """Returns whether a module may lack something of ours, or be missing, or has `compile`."""
+    """Returns whether `install()` may have to change a module, or to supply it."""
     return (
         module_name in COMPILERS or namespace_of(module_name) is not None or is_private(module_name)
     )
 
 
 def join(namespace: str, child: str) -> str:
-    """Returns the path of `child` in a namespace, which is the empty string for the top."""
+    """Returns the path of `child` below a namespace; the empty string is the top."""
     return namespace + "." + child if namespace else child

@@ -1,8 +1,8 @@
 """Lets `Model.compile` wrap optimizers in our class.
 
-Under `mixed_float16` `compile` wraps an optimizer that does not scale the loss. Where the class at
-the public path is ours, the wrapper must be ours as well, or a `train_step` that scales the loss of
-a `LossScaleOptimizer` would find that the optimizer is none.
+Under `mixed_float16`, `compile` wraps an optimizer that does not scale the loss. If the class at
+the public path is ours, the wrapper must be ours, too: a `train_step` that tests
+`isinstance(optimizer, LossScaleOptimizer)` would otherwise not scale the loss.
 """
 
 import importlib
@@ -23,15 +23,15 @@ _NAMES = ("LossScaleOptimizer", "BaseLossScaleOptimizer", "LossScaleOptimizerV1"
 
 
 def stand_in(value: Any, always: bool) -> Optional[Any]:
-    """Returns what takes the place of such a global variable, so that optimizers become ours.
+    """Returns a new value for the global variable of `compile`, which makes it use our class.
 
     Args:
-      value: its value: a class, or the module of the classes.
-      always: whether all optimizers become ours, and not only those under an experimental policy of
-        ours, which says how to scale.
+      value: its current value: a class, or the module of the classes.
+      always: whether all optimizers are wrapped in our class, and not only those of models with
+        one of our experimental policies, which define how to scale.
 
     Returns:
-      The stand-in; None where none is needed, as this Keras has experimental policies of its own.
+      The stand-in; None if none is needed, because this Keras has experimental policies itself.
     """
     if isinstance(value, StandIn):
         value = value.installed
@@ -42,12 +42,12 @@ def stand_in(value: Any, always: bool) -> Optional[Any]:
 
 
 def is_stand_in(value: Any, always: bool) -> bool:
-    """Returns whether `value` is from `stand_in`, and makes no fewer optimizers ours."""
+    """Returns whether `value` is a stand-in already, and wraps at least as many optimizers."""
     return isinstance(value, StandIn) and value.always >= always
 
 
 class _Module(StandIn):
-    """A module of Keras's loss-scale classes, but for these classes."""
+    """Stands in for the module of Keras's loss-scale classes; only these classes are replaced."""
 
     def __init__(self, installed: ModuleType, always: bool) -> None:
         super().__init__(installed, always)
@@ -57,20 +57,20 @@ class _Module(StandIn):
 
 
 class _Class(StandIn):
-    """Stands for a loss-scale class: makes optimizers of ours, and knows those of both."""
+    """Stands in for a loss-scale class: creates our class, recognizes instances of both."""
 
     def __instancecheck__(self, instance: Any) -> bool:
-        return isinstance(instance, self.installed)  # ours are, too
+        return isinstance(instance, self.installed)  # our classes are subclasses of it
 
     def __call__(self, optimizer: Any, *loss_scale: Any, **options: Any) -> Any:
-        """Wraps an optimizer in our class; those that our class does not take, in Keras's own.
+        """Wraps an optimizer in our class, or in Keras's own class if ours does not accept it.
 
         Args:
-          optimizer: the optimizer that `compile` was given.
-          *loss_scale: that of an experimental policy, which the experimental class takes.
-          **options: the name, in Keras 3.
+          optimizer: the optimizer that was passed to `compile`.
+          *loss_scale: the loss scale of an experimental policy, for the experimental class.
+          **options: `name`, in Keras 3.
         """
-        # Late, because it imports TensorFlow.
+        # Imported late, because it imports TensorFlow.
         ours: Any = importlib.import_module("tf_lossscale._keras.compiled")
         policy = ours.experimental_policy(sys._getframe(1).f_locals.get("self"))
         if not ours.takes(optimizer) or not (self.always or policy):

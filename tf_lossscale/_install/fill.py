@@ -1,4 +1,4 @@
-"""Adds to one module of TensorFlow's or Keras's API what it lacks of our symbols."""
+"""Adds missing symbols to a module of TensorFlow's or Keras's API."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ __all__ = ["fill"]
 
 
 def fill(record: Record, module_name: str, module: Any) -> None:
-    """Adds to one module what it lacks; lets `compile` wrap optimizers in ours.
+    """Adds missing symbols to a module, or lets its `compile` wrap optimizers in our class.
 
-    A namespace that is missing altogether, as `tf.contrib`, becomes a `SyntheticNamespace`.
+    A namespace that is missing entirely, such as `tf.contrib`, becomes a `SyntheticNamespace`.
 
     Args:
-      record: remembers what is changed.
+      record: records the changes.
       module_name: its full name.
       module: a module of an API tree, or one with a `compile`.
     """
@@ -43,7 +43,7 @@ def fill(record: Record, module_name: str, module: Any) -> None:
 
 
 def _wrap_in_ours(record: Record, module: Any, compiler: Compiler) -> None:
-    """Lets `compile` wrap optimizers in our class where the public path holds that."""
+    """Lets `compile` wrap optimizers in our class, if that is at the public path."""
     value = getattr(module, compiler.attribute, None)
     always = record.replace or compiler.keras_3
     if value is not None and not is_stand_in(value, always):
@@ -53,13 +53,13 @@ def _wrap_in_ours(record: Record, module: Any, compiler: Compiler) -> None:
 
 
 def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:
-    """Whether a symbol is there, but Keras 3's class, which lacks the methods of Keras 2's."""
+    """Whether a symbol is present, but is Keras 3's class, which lacks the methods of Keras 2's."""
     is_optimizer = symbol.implementation == "_keras.final:LossScaleOptimizer"
     return is_optimizer and not hasattr(getattr(module, symbol.name), "get_scaled_loss")
 
 
 def _supply(record: Record, parent: Any, module_name: str, namespace: str) -> None:
-    """Puts a namespace of ours, and those below it, under `parent`."""
+    """Adds a synthetic namespace, and those below it, to `parent`."""
     module = SyntheticNamespace(module_name, namespace)
     record.register(module_name, module)
     record.bind(parent, module_name.rpartition(".")[2], module)
@@ -69,7 +69,7 @@ def _supply(record: Record, parent: Any, module_name: str, namespace: str) -> No
 
 def _bind_symbol(record: Record, module: Any, module_name: str, symbol: _paths.Symbol) -> None:
     if module_name.split(".")[0] in ("keras", "tf_keras"):
-        # Ours need Keras, which may be in the middle of being imported: load them at first use.
+        # Our classes import Keras, which may be partly imported now: load them on first use.
         _bind_lazily(record, module, symbol)
     else:
         record.bind(module, symbol.name, _namespace.load(symbol))
@@ -83,7 +83,7 @@ def _bind_lazily(record: Record, module: Any, symbol: _paths.Symbol) -> None:
     def module_getattr(name: str) -> Any:
         if name == symbol.name:
             value = _namespace.load(symbol)
-            record.bound.append((name, value))  # a wrapper of the module keeps it
+            record.bound.append((name, value))  # a wrapper of the module caches it
             return value
         if earlier is not None:
             return earlier(name)

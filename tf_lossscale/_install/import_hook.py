@@ -1,7 +1,7 @@
-"""The one import hook of this package: subscribers see modules as they are imported.
+"""The only import hook of this package, which notifies subscribers of imported modules.
 
-`install()` subscribes to fill the modules of TensorFlow's API, and the registration of our Keras
-class to see each Keras. The hook is in `sys.meta_path` while there are subscribers.
+`install()` subscribes in order to add symbols to the modules of TensorFlow's API, and the Keras
+classes to be registered with each Keras. The hook is in `sys.meta_path` while it has subscribers.
 """
 
 import importlib.abc
@@ -14,31 +14,31 @@ __all__ = ["Subscriber", "is_loaded", "subscribe", "subscribers", "unsubscribe"]
 
 
 class Subscriber:
-    """Base class of what wants to know about imports."""
+    """Base class of objects that are notified of imports, and may supply modules."""
 
     def is_of_interest(self, name: str) -> bool:
-        """Returns whether `imported` is to be called with the module of this full name."""
-        raise NotImplementedError("a subscriber names the modules that it waits for")
+        """Returns whether `imported` should be called for the module of this full name."""
+        raise NotImplementedError("a subscriber defines which modules it waits for")
 
     def imported(self, name: str, module: Any) -> None:
         """Called with a module of interest once its code has run."""
-        raise NotImplementedError("a subscriber uses the modules that it waits for")
+        raise NotImplementedError("a subscriber handles the modules that it waits for")
 
     def resume(self) -> None:
         """Called when `install()` subscribes it again, after `uninstall()` had unsubscribed it."""
 
     def spec(self, name: str) -> Optional[importlib.machinery.ModuleSpec]:
-        """Returns the spec of a module of ours, which goes before those of other finders."""
+        """Returns the spec of a module that we supply, before other finders are called; or None."""
 
     def refusal(self, name: str) -> Optional[str]:
-        """Returns the message of the ImportError for a module that must not be looked for."""
+        """Returns the message of the ImportError for a module that cannot be imported; or None."""
 
     def missing(self, name: str) -> Optional[importlib.machinery.ModuleSpec]:
-        """Returns the spec of a module of interest that no other finder has."""
+        """Returns the spec of a module of interest that no other finder has found; or None."""
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds nothing itself: it lets the other finders find, and wraps their loaders."""
+    """Finds no module itself: calls the other finders, and wraps the loaders that they return."""
 
     def __init__(self) -> None:
         self.subscribers: List[Subscriber] = []
@@ -46,7 +46,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        """Returns the spec that the other finders have, with our loader around theirs."""
+        """Returns the spec of the first finder that has one, with its loader wrapped."""
         subscribers = list(self.subscribers)
         for each in subscribers:
             ours = each.spec(name)
@@ -54,8 +54,8 @@ class _Finder(importlib.abc.MetaPathFinder):
                 return ours
             message = each.refusal(name)
             if message is not None:
-                # No ModuleNotFoundError: `from tensorflow.contrib import name` would swallow it
-                # and say less itself. Programs that try and fall back catch ImportError.
+                # Not ModuleNotFoundError: `from tensorflow.contrib import name` would replace its
+                # message by a less helpful one. Programs with a fallback catch ImportError.
                 raise ImportError(message, name=name)
         interested = [each for each in subscribers if each.is_of_interest(name)]
         if not interested:
@@ -73,7 +73,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads a module as its own loader does, and tells the subscribers then."""
+    """Loads a module with its own loader, and then notifies the subscribers."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
@@ -84,7 +84,7 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         spec = module.__spec__
-        # The module sees the loader that it would have without us: it may ask it for its files.
+        # The module sees the loader that it has without us: it may use it to find its files.
         module.__loader__ = self.loader
         if spec is not None:
             spec.loader = self.loader
@@ -92,7 +92,7 @@ class _Loader(importlib.abc.Loader):
         name = spec.name if spec is not None else module.__name__
         for each in subscribers():
             if each.is_of_interest(name):
-                # Some of TensorFlow's modules put a wrapper in their own place.
+                # Some of TensorFlow's modules replace themselves by a wrapper in `sys.modules`.
                 each.imported(name, sys.modules.get(name, module))
 
 
@@ -100,10 +100,10 @@ _finder = _Finder()
 
 
 def subscribe(subscriber: Subscriber) -> None:
-    """Lets `subscriber` see what is imported from now on; those already imported it must look up.
+    """Notifies `subscriber` of modules that are imported from now on.
 
     Args:
-      subscriber: anything that is not subscribed yet.
+      subscriber: an object that is not subscribed yet.
     """
     _finder.subscribers.append(subscriber)
     if _finder not in sys.meta_path:
@@ -111,7 +111,7 @@ def subscribe(subscriber: Subscriber) -> None:
 
 
 def unsubscribe(subscriber: Subscriber) -> None:
-    """Stops what `subscribe` started, if it was."""
+    """Stops notifying `subscriber`; does nothing if it is not subscribed."""
     if subscriber in _finder.subscribers:
         _finder.subscribers.remove(subscriber)
     if not _finder.subscribers and _finder in sys.meta_path:
@@ -119,12 +119,12 @@ def unsubscribe(subscriber: Subscriber) -> None:
 
 
 def subscribers() -> List[Subscriber]:
-    """Returns all that are subscribed, in the order in which they came."""
+    """Returns all subscribers, in the order in which they subscribed."""
     return list(_finder.subscribers)
 
 
 def is_loaded(name: str) -> bool:
-    """Returns whether a module has been imported to its end."""
+    """Returns whether the import of a module has completed."""
     module = sys.modules.get(name)
     if module is None:
         return False

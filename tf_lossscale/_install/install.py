@@ -1,7 +1,7 @@
 """`install()` and `uninstall()`: the legacy paths back under `tensorflow` itself.
 
-Each module of the API is filled up when it is imported: those that are there now, at once; later
-ones by an import hook, so that no lazy part of TensorFlow is loaded for our sake.
+Missing symbols are added to each module of the API once it has been imported: to modules that are
+loaded already at once, to others by an import hook. So no lazy part of TensorFlow is loaded.
 """
 
 import sys
@@ -21,8 +21,8 @@ __all__ = ["install", "uninstall"]
 
 _record: Optional[Record] = None
 _paused: List[import_hook.Subscriber] = []
-"""Subscribers that the last `uninstall()` has unsubscribed; the next `install()` resumes them."""
-_lock = threading.RLock()  # not held by the import hook, which runs under the locks of imports
+"""Subscribers that the last `uninstall()` unsubscribed; the next `install()` resumes them."""
+_lock = threading.RLock()  # not taken in the import hook, which runs under import locks
 
 
 def install(replace: bool = False) -> None:
@@ -54,7 +54,7 @@ def install(replace: bool = False) -> None:
                 each.resume()
             _paused.clear()
         _record.replace = replace
-        # TensorFlow's own modules are half made while it is being imported; the hook has them then.
+        # While TensorFlow is being imported, its modules are incomplete: then the hook fills them.
         if import_hook.is_loaded("tensorflow"):
             _fill_all(_record)
 
@@ -68,14 +68,14 @@ def uninstall() -> None:
     global _record
     with _lock:
         for finder in list(sys.meta_path):
-            # `tf-lossscale run` installs at the first import of TensorFlow: no longer.
+            # The finder of `tf-lossscale run`, which installs at the first import of TensorFlow.
             if getattr(finder, "installs_tf_lossscale", False):
                 sys.meta_path.remove(finder)
         if _record is not None:
             import_hook.unsubscribe(_installer)
             _record.undo()
-            # Our class waits for each Keras to come: no longer, if it was loaded for this
-            # installation.
+            # If our Keras class was loaded during this installation, it should not be registered
+            # with a Keras that is imported later.
             for each in import_hook.subscribers():
                 if each not in _record.subscribers:
                     import_hook.unsubscribe(each)
@@ -96,15 +96,16 @@ class _Installer(import_hook.Subscriber):
         if name == "tensorflow":
             _fill_all(record)
             return
-        # `import tensorflow` writes into its modules until its end: they wait for it. Noted first
-        # and looked up then, because it may end in another thread meanwhile.
+        # `import tensorflow` changes its modules until it completes, so these have to wait. First
+        # remember the module, then look whether it must wait: the import may complete in
+        # another thread in between.
         record.early[name] = module
         if record.tensorflow_is_there:
             record.early.pop(name, None)
             fill(record, name, module)
 
     def spec(self, name: str) -> Optional[ModuleSpec]:
-        """Returns the spec of a namespace that we supply, for those who look for it again."""
+        """Returns the spec of a namespace that we supply, if it is looked up again."""
         module = None if _record is None else _record.modules.get(name)
         return module.__spec__ if isinstance(module, SyntheticNamespace) else None
 
@@ -119,9 +120,9 @@ class _Installer(import_hook.Subscriber):
     def missing(self, name: str) -> Optional[ModuleSpec]:
         """Returns the spec of a module that no other finder has, or None.
 
-        That is one without a public name, or what we may supply once another thread has imported
-        TensorFlow: `import tensorflow.contrib` does not wait for one that is in `sys.modules`
-        already.
+        This is either a module without a public name, or a namespace that we may supply once
+        another thread has finished `import tensorflow`: `import tensorflow.contrib` does not
+        wait for a parent module that is already in `sys.modules`.
         """
         if _record is not None and is_private(name):
             return _supply_private(_record, name)
@@ -135,12 +136,12 @@ _installer = _Installer()
 
 def _fill_all(record: Record) -> None:
     record.tensorflow_is_there = True
-    # They have run, though in another thread their import may not have ended yet.
+    # Their code has run, although in another thread their import may not be complete yet.
     for name, module in list(record.early.items()):
         fill(record, name, module)
     record.early.clear()
     for name, module in list(sys.modules.items()):
-        # What is still being imported comes back through the hook.
+        # The hook will see modules that are still being imported.
         complete = name == "tensorflow" or import_hook.is_loaded(name)
         if not complete or not isinstance(module, ModuleType) or not is_of_interest(name):
             continue
@@ -149,10 +150,10 @@ def _fill_all(record: Record) -> None:
 
 
 def _supply_private(record: Record, module_name: str) -> Optional[ModuleSpec]:
-    """Makes a module that has no public name, and returns its spec."""
+    """Creates a module that has no public name, and returns its spec."""
     parent_name, _, name = module_name.rpartition(".")
     module = SyntheticNamespace(module_name, module_name.partition(".")[2])
     record.register(module_name, module)
-    # The import that asks for it makes it an attribute of its parent, once it has it.
+    # Python will set it as an attribute of its parent when its import completes.
     record.remember(sys.modules[parent_name], name)
     return module.__spec__

@@ -1,4 +1,4 @@
-"""What `install()` put where, so that `uninstall()` can take it away again."""
+"""Records what `install()` changes, so that `uninstall()` can undo it."""
 
 import sys
 from types import ModuleType
@@ -18,12 +18,12 @@ class Record:
     """The changes of one installation, from `install()` to `uninstall()`.
 
     Attributes:
-      replace: whether ours go over what this TensorFlow still has.
-      bound: name and value of each attribute of ours.
-      modules: full name to each module of ours in `sys.modules`.
-      tensorflow_is_there: whether `import tensorflow` has ended.
-      early: full name to each module of interest that was imported before that.
-      subscribers: what was subscribed to the import hook before.
+      replace: whether our symbols replace those that this TensorFlow still has.
+      bound: name and value of each attribute that was set.
+      modules: maps the full name to each module that we put into `sys.modules`.
+      tensorflow_is_there: whether `import tensorflow` has completed.
+      early: maps the full name to each module of interest that was imported before that.
+      subscribers: the subscribers that the import hook had before.
     """
 
     def __init__(self) -> None:
@@ -38,10 +38,10 @@ class Record:
         self._theirs: Set[Tuple[int, str]] = set()
 
     def note(self, module: Any, names: Iterable[str]) -> None:
-        """Remembers which names a module had when it was first seen.
+        """Remembers which of `names` a module had when it was first seen.
 
-        Some of ours are the installed objects under another path, so that what an attribute holds
-        does not tell who put it there.
+        Some of our symbols are TensorFlow's objects under another path, so the value of an
+        attribute does not show whether we set it.
         """
         for attributes in attribute_dicts(module):
             if id(attributes) not in self._seen:
@@ -55,7 +55,7 @@ class Record:
         setattr(owner, name, value)
 
     def remember(self, owner: Any, name: str) -> None:
-        """Notes what an attribute is, before it changes."""
+        """Remembers the value of an attribute before it is changed."""
         found = [each[name] for each in attribute_dicts(owner) if name in each]
         self._attributes.append((owner, name, found[-1] if found else _MISSING))
         if found:
@@ -67,7 +67,7 @@ class Record:
         sys.modules[name] = module
 
     def undo(self) -> None:
-        """Takes everything away, last thing first."""
+        """Undoes all changes, in reverse order."""
         for owner, name, old in reversed(self._attributes):
             if old is _MISSING:
                 forget(owner, name)
@@ -80,12 +80,12 @@ class Record:
         forget_replaced()
 
     def _sweep(self) -> None:
-        """Removes the copies that wrappers of API modules keep of what they were asked for."""
+        """Removes the copies of our symbols that wrappers of API modules have cached."""
         for name, module in list(sys.modules.items()):
             if not isinstance(module, ModuleType) or not is_of_interest(name):
                 continue
             if is_lazy_loader(module) or is_private(name):
-                continue  # a private one of ours goes as a whole, TensorFlow's has nothing of ours
+                continue  # ours are removed as a whole; TensorFlow's have none of our symbols
             for attributes in attribute_dicts(module):
                 for bound, value in self.bound:
                     is_theirs = (id(attributes), bound) in self._theirs
@@ -94,6 +94,6 @@ class Record:
 
 
 def forget(owner: Any, name: str) -> None:
-    """Removes an attribute of an API module, and the copies that its wrapper keeps."""
+    """Removes an attribute of an API module, also from the cache of its wrapper."""
     for attributes in attribute_dicts(owner):
         attributes.pop(name, None)

@@ -1,4 +1,4 @@
-"""The modules that stand in for namespaces that TensorFlow no longer has, such as `tf.contrib`."""
+"""Modules for the namespaces that TensorFlow no longer has, such as `tf.contrib`."""
 
 import importlib
 import importlib.abc
@@ -14,16 +14,16 @@ __all__ = ["SyntheticNamespace", "awaiting_spec"]
 
 
 class SyntheticNamespace(ModuleType):
-    """A module whose attributes are our symbols, loaded at first use.
+    """A module whose attributes are our symbols, which are loaded on first use.
 
     Args:
-      name: the full name that programs import it by.
+      name: its full name in import statements.
       namespace: the namespace that it stands for.
     """
 
     def __init__(self, name: str, namespace: str) -> None:
         super().__init__(name, f"`tf.{namespace}`, supplied by tf_lossscale.")
-        self.__path__: List[str] = []  # a package: its sub-modules are imported through it
+        self.__path__: List[str] = []  # makes it a package, so that its submodules can be imported
         self.__spec__ = ModuleSpec(name, _Loader(self), is_package=True)
         self._namespace = namespace
         shown = _paths.VIEWS.get(namespace) or _paths.PRIVATE.get(namespace, namespace)
@@ -45,7 +45,7 @@ class SyntheticNamespace(ModuleType):
         return sorted([*self._symbols, *(below or private_below(self._namespace))])
 
     def refuse(self, name: str) -> str:
-        """Returns the message for a name that is not supplied."""
+        """Returns the error message for a name that is not supplied."""
         return (
             f"tf.{self._namespace}.{name} is not in this TensorFlow "
             f"({getattr(sys.modules.get('tensorflow'), '__version__', 'version unknown')}), and "
@@ -56,7 +56,7 @@ class SyntheticNamespace(ModuleType):
 
 
 class _Loader(importlib.abc.Loader):
-    """For those who ask how a namespace is found, or load it again: it is there already."""
+    """Returns the existing module when a namespace is looked up or reloaded."""
 
     def __init__(self, namespace: SyntheticNamespace) -> None:
         self._namespace = namespace
@@ -69,24 +69,24 @@ class _Loader(importlib.abc.Loader):
 
 
 def awaiting_spec(name: str) -> ModuleSpec:
-    """Returns a spec of a namespace that is supplied when `import tensorflow` has ended.
+    """Returns the spec of a namespace that is supplied once `import tensorflow` has completed.
 
     Args:
-      name: the full name that programs import it by.
+      name: its full name in import statements.
     """
     return ModuleSpec(name, _AwaitingLoader(), is_package=True)
 
 
 class _AwaitingLoader(importlib.abc.Loader):
-    """Waits for the thread that imports TensorFlow, and takes the namespace that it supplied."""
+    """Waits for the thread that imports TensorFlow, and returns the namespace added by then."""
 
     def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
         importlib.import_module("tensorflow")
         module = sys.modules.get(spec.name)
-        if not isinstance(module, SyntheticNamespace):  # or this is the thread that imports it
+        if not isinstance(module, SyntheticNamespace):  # or this thread is importing TensorFlow
             raise ModuleNotFoundError(f"No module named {spec.name!r}", name=spec.name)
         self._own_spec = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._own_spec  # Python has put the one of this loader there
+        module.__spec__ = self._own_spec  # Python replaced it by the spec with this loader

@@ -1,5 +1,5 @@
-"""All that is known about versions of TensorFlow and Keras, and the private modules that we need.
+"""Everything that depends on the version of TensorFlow or Keras, and every use of a private module.
 
-Nothing else compares versions or imports a private module of TensorFlow; each private name here
-says why there is no public one. What a module needs, it imports from the submodule that has it.
+No other folder compares versions or imports a private module of TensorFlow. For each private name
+a comment explains why no public one will do.
 """

@@ -1,6 +1,6 @@
-"""The modules that TensorFlow's and Keras's public API consists of, and how they hold attributes.
+"""The modules of TensorFlow's and Keras's public API, and where they store attributes.
 
-It imports nothing of TensorFlow, so that `install()` can use it before TensorFlow is imported.
+This module does not import TensorFlow, because `install()` runs before TensorFlow is imported.
 """
 
 import os
@@ -24,14 +24,14 @@ API_ROOTS: Tuple[Tuple[str, str], ...] = (
     ("tensorflow_core", ""),
     ("tensorflow", ""),
 )
-"""Names of the modules at the top of an API tree, of all versions, and their namespaces."""
+"""Names of the top modules of the API trees, in all versions, and the namespace of each."""
 
 
 def attribute_dicts(module: Any) -> List[Dict[str, Any]]:
-    """Returns the dictionaries that hold the attributes of an API module.
+    """Returns the dictionaries that contain the attributes of an API module.
 
-    TensorFlow 1.15 to 2.8 put a wrapper before some of their API modules. It keeps copies of what
-    it was asked for, and does not let go of them when the attribute is deleted.
+    TensorFlow 1.15 to 2.8 put some API modules behind a wrapper, which caches the attributes that
+    were read. It does not clear its cache when the attribute is deleted.
     """
     dicts = [vars(module)]
     cache = dicts[0].get("_tfmw_attr_map")
@@ -42,9 +42,9 @@ def attribute_dicts(module: Any) -> List[Dict[str, Any]]:
 
 
 def is_lazy_loader(module: Any) -> bool:
-    """Returns whether this only stands for a module of TensorFlow that is loaded at its first use.
+    """Returns whether this is a placeholder for a module that TensorFlow loads on first use.
 
-    To look at its attributes would load it.
+    Reading its attributes would load it.
     """
     return type(module).__name__.endswith("LazyLoader")
 

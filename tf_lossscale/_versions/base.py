@@ -1,4 +1,4 @@
-"""The installed TensorFlow, its version, and what every part of the shim needs of it."""
+"""The installed TensorFlow, its version, and what all other modules use of it."""
 
 import importlib
 from typing import Any, Callable, Tuple, TypeVar
@@ -28,9 +28,9 @@ def _import_tensorflow() -> Any:
     except ImportError as error:
         if getattr(error, "name", None) == "tensorflow":
             raise ImportError(INSTALL_HINT, name="tensorflow") from error
-        raise  # TensorFlow is there but broken: its own message says more than ours
+        raise  # TensorFlow is installed but broken: its own message is more helpful
     if not hasattr(tensorflow, "__version__"):
-        # An empty folder of that name is a package, too, to Python.
+        # Python treats an empty folder of that name as a package, too.
         found = getattr(tensorflow, "__file__", None) or list(getattr(tensorflow, "__path__", []))
         raise ImportError(
             f"The `tensorflow` that is imported is not TensorFlow, but {found}. {INSTALL_HINT}",
@@ -67,13 +67,13 @@ def first_module(*names: str) -> Any:
     )
 
 
-# `tf.where` of TensorFlow 1.15 is the old one, which logs that it is deprecated.
+# `tf.where` of TensorFlow 1.15 is the old version, which logs a deprecation warning.
 where: Any = tf.compat.v2.where
 
 
-# AutoGraph rewrites what a `tf.function` calls, except TensorFlow itself. Our code, which takes the
-# place of TensorFlow's, is to run as it is written too: public methods carry this decorator.
+# AutoGraph converts what a `tf.function` calls, except TensorFlow itself. Our code replaces
+# TensorFlow's and should not be converted either: public methods have this decorator.
 def do_not_convert(function: _Function) -> _Function:
-    """Returns `function` with a mark for AutoGraph: it is called as it is."""
+    """Marks `function` so that AutoGraph does not convert it."""
     marked: _Function = tf.autograph.experimental.do_not_convert(function)
     return marked

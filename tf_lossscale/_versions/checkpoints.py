@@ -1,4 +1,4 @@
-"""What object checkpoints are made of, which is private in every version."""
+"""The classes of object checkpoints, which are private in every version."""
 
 import sys
 from typing import Any
@@ -17,8 +17,8 @@ _trackable: Any = first_module(
 )
 
 
-# The base class of everything that `tf.train.Checkpoint` saves. The public `tf.Module` would track
-# every attribute under the attribute's own name, and so change the keys of the originals' files.
+# The base class of all objects that `tf.train.Checkpoint` saves. The public `tf.Module` would track
+# every attribute under its own name, so that files would not have the keys of the originals.
 Trackable: Any = _trackable.Trackable
 
 
@@ -26,8 +26,8 @@ Trackable: Any = _trackable.Trackable
 TrackableReference: Any = _trackable.TrackableReference
 
 
-# TensorFlow 1.14 to 2.2 saved the inner optimizer as a child of the wrapper. Where a Keras has no
-# later class, that is the layout which its own class can read.
+# TensorFlow 1.14 to 2.2 save the inner optimizer as a child of the wrapper. In these versions the
+# original can only restore that layout.
 LEGACY_KEEPS_INNER_APART: bool = TF_VERSION < (2, 3)
 
 
@@ -35,12 +35,12 @@ _CHECKPOINT_CODE = ("tracking.graph_view", "checkpoint.graph_view", "checkpoint.
 
 
 def called_from_checkpoint(method: str, owner: Any) -> bool:
-    """Returns whether `owner.method()` was called by the code that lays out an object checkpoint.
+    """Returns whether `owner.method()` was called by the code that builds an object checkpoint.
 
-    That code asks *every* optimizer for its slots and refuses a slot that two optimizers name, so a
-    wrapper that names the slots of its inner optimizer must not name them there: the inner one is
-    saved as well, and the files of the originals have the slots under it. Nothing but the caller
-    tells that question from a user's.
+    That code queries *every* optimizer for its slots and rejects a slot that two optimizers return.
+    So a wrapper that forwards the slots of its inner optimizer must return none to this code: the
+    inner optimizer is saved, too, and in the files of the originals the slots belong to it. Only
+    the caller distinguishes this from a call by the user.
 
     Args:
       method: name of the method of `owner` that calls this function.

@@ -1,4 +1,4 @@
-"""TensorFlow's collective operations, and how the steps of one worker are kept in order."""
+"""TensorFlow's collective operations, and the order of the steps of one worker."""
 
 import threading
 from typing import Any, Dict

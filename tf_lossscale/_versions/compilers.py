@@ -1,8 +1,8 @@
 """Where `Model.compile` of each Keras finds the class that it wraps optimizers in.
 
-Keras has no public way to set that class; the modules here keep it, or the module that holds it, in
-a global variable. Nothing of TensorFlow is imported here, so that `install()` can read the table
-before TensorFlow is imported.
+Keras has no public way to set that class; these modules have it, or the module that defines it, in
+a global variable. This module does not import TensorFlow, because `install()` runs before
+TensorFlow is imported.
 """
 
 import sys
@@ -12,11 +12,11 @@ __all__ = ["COMPILERS", "Compiler", "StandIn", "heeds_policies"]
 
 
 class Compiler(NamedTuple):
-    """A module with a `compile`.
+    """A module that defines `compile`.
 
     Attributes:
-      attribute: its global variable.
-      keras_3: whether it is that of Keras 3, where Keras 2's methods are missing otherwise.
+      attribute: the name of its global variable.
+      keras_3: whether it belongs to Keras 3, whose own class lacks the methods of Keras 2.
     """
 
     attribute: str
@@ -35,16 +35,16 @@ COMPILERS: Dict[str, Compiler] = {
     "tensorflow.python.keras.engine.training_v1": Compiler("loss_scale_optimizer"),
     "tensorflow_core.python.keras.engine.training": Compiler("loss_scale_optimizer"),
 }
-"""By the name of the module, of all versions."""
+"""By module name, for all versions."""
 
 
 class StandIn:
-    """What `install()` puts into such a global variable: everything but the wrapping is Keras's.
+    """What `install()` puts into such a global variable; other attributes are those of Keras.
 
     Attributes:
-      installed: the value that Keras has there: a class, or the module of the classes.
-      always: whether all optimizers become ours, and not only those under an experimental policy of
-        ours.
+      installed: Keras's own value: a class, or the module of the classes.
+      always: whether all optimizers are wrapped in our class, and not only those of models with
+        one of our experimental policies.
     """
 
     def __init__(self, installed: Any, always: bool) -> None:
@@ -56,7 +56,7 @@ class StandIn:
 
 
 def heeds_policies() -> bool:
-    """Returns whether `compile` of a loaded Keras knows the loss scales of our policies."""
+    """Returns whether `compile` of a loaded Keras uses the loss scales of our policies."""
     return any(
         isinstance(getattr(sys.modules.get(name), compiler.attribute, None), StandIn)
         for name, compiler in COMPILERS.items()

@@ -1,4 +1,4 @@
-"""The switches of the mixed precision graph rewrite, and the Keras policies that exclude it."""
+"""The switches of the mixed precision graph rewrite, and the Keras policies that rule it out."""
 
 import sys
 from typing import Any
@@ -12,10 +12,10 @@ __all__ = [
     "set_graph_rewrite",
 ]
 
-# The switches of the mixed precision graph rewrite. A Session reads `..._enabled` when it is made
-# and then asks Grappler for the rewrite; the Keras policies of TensorFlow 1.15 to 2.15 and tf_keras
-# refuse a mixed policy while it is set. There is no public way to set it but the originals.
-# TensorFlow up to 2.5 keeps it in module attributes, later ones behind functions.
+# The switches of the mixed precision graph rewrite. A Session reads `..._enabled` when it is
+# created and then enables the rewrite in Grappler; while it is set, the Keras of TensorFlow 1.15 to
+# 2.15 and tf_keras reject a mixed policy. The only public way to set it are the original functions.
+# It is a module attribute up to TensorFlow 2.5; later versions have functions.
 _rewrite: Any = first_module("tensorflow.python.training.experimental.mixed_precision_global_state")
 
 
@@ -35,7 +35,7 @@ def graph_rewrite_is_on() -> bool:
 
 
 def plain_session_exists() -> bool:
-    """Returns whether a Session was made while the rewrite was off."""
+    """Returns whether a Session was created while the rewrite was off."""
     created = _rewrite.non_mixed_precision_session_created
     return bool(created() if callable(created) else created)
 
@@ -43,17 +43,17 @@ def plain_session_exists() -> bool:
 def mixed_policy_is_set() -> bool:
     """Returns whether the global dtype policy of any loaded Keras is a mixed precision policy.
 
-    Keras 2 tells TensorFlow, from 2.3 on. TensorFlow 1.15 must look at the policy itself, and Keras
-    3 tells nobody; it is looked at if it is loaded, so that none is imported.
+    From 2.3 on, Keras 2 sets a flag in TensorFlow. On TensorFlow 1.15 the policy itself must be
+    read, and so must that of Keras 3, if it is loaded; no Keras is imported for this.
     """
     if TF_VERSION >= (2, 6):
-        told = bool(_rewrite.is_using_mixed_precision_policy())
+        is_set = bool(_rewrite.is_using_mixed_precision_policy())
     else:
-        told = bool(getattr(_rewrite, "using_mixed_precision_policy", False))
+        is_set = bool(getattr(_rewrite, "using_mixed_precision_policy", False))
     policies = []
     if TF_VERSION < (2, 3):
         policies.append(tf.keras.mixed_precision.experimental.global_policy())
     keras_3: Any = getattr(sys.modules.get("keras"), "mixed_precision", None)
     if hasattr(keras_3, "dtype_policy"):
         policies.append(keras_3.dtype_policy())
-    return told or any(each.compute_dtype != each.variable_dtype for each in policies)
+    return is_set or any(each.compute_dtype != each.variable_dtype for each in policies)

@@ -1,4 +1,4 @@
-"""What is being built: for XLA, in a loop, in a branch."""
+"""The context in which operations are created: XLA, loops, branches."""
 
 from typing import Any
 
@@ -13,26 +13,26 @@ __all__ = [
     "in_xla_context",
 ]
 
-# Whether XLA compiles what is being traced. There is no public way to ask.
+# Whether XLA compiles the code that is being traced. There is no public function for this.
 _control_flow_util: Any = first_module("tensorflow.python.ops.control_flow_util")
 
 
 def in_xla_context() -> bool:
-    """Returns whether the operations made now are for XLA (`jit_compile=True`, or a TPU)."""
+    """Returns whether new operations are compiled by XLA (`jit_compile=True`, or a TPU)."""
     if tf.executing_eagerly():
         return False
     return bool(_control_flow_util.GraphOrParentsInXlaContext(tf1.get_default_graph()))
 
 
 def in_control_flow(graph: Any) -> bool:
-    """Returns whether what is added to `graph` now is in a branch or loop of control flow v1."""
+    """Returns whether new operations in `graph` are in a branch or loop of control flow v1."""
     return graph._get_control_flow_context() is not None
 
 
 def current_loop() -> Any:
-    """Returns what stands for the innermost loop that is being built, or None.
+    """Returns an object that identifies the innermost loop that is being built, or None.
 
-    That is the context of a loop of control flow v1, or the graph of the body of one of v2.
+    It is the context of a loop of control flow v1, or the graph of the body of a loop of v2.
     """
     graph = tf1.get_default_graph()
     while graph is not None:
@@ -46,22 +46,23 @@ def current_loop() -> Any:
 
 
 def in_loop_of_session() -> bool:
-    """Returns whether what is made now is in a loop of control flow v1, in a Session's graph."""
+    """Returns whether new operations are in a loop of control flow v1, in a Session's graph."""
     graph = tf1.get_default_graph()
     loop = _control_flow_util.GetContainingWhileContext(graph._get_control_flow_context())
     return loop is not None and not hasattr(graph, "outer_graph")
 
 
-# The function whose call stays one operation in all of 1.15 to 2.21. That of `tf.function` is taken
-# apart, or gives collectives no means to run in a Session.
+# The kind of function whose call remains one operation in all versions from 1.15 to 2.21. The call
+# of a `tf.function` is inlined, or its collectives cannot run in a Session.
 _defined_function: Any = first_module("tensorflow.python.framework.function")
 
 
 def call_round_by_round(function: Any, value: Any) -> Any:
-    """Calls `function(value)` as one operation; each round of a loop waits for the one before.
+    """Calls `function(value)` as one operation; iterations of a loop wait for the previous one.
 
-    TensorFlow gives each loop a frame of its own, and tells collectives in different frames apart.
-    An operation that is a call has none within. Rounds overlap otherwise, if no tensor hinders it.
+    TensorFlow runs each loop in its own frame, and distinguishes collectives by their frame. There
+    is no frame inside the operation of a call. Otherwise iterations overlap, unless they depend on
+    each other's tensors.
 
     Args:
       function: captures no tensors.
@@ -83,13 +84,13 @@ def call_round_by_round(function: Any, value: Any) -> Any:
 
 
 def disable_lowering(result: Any) -> None:
-    """Marks the conditional that `result` comes from, in a function, to be run as one operation.
+    """Lets the conditional that returned `result`, in a function, run as one operation.
 
-    TensorFlow takes conditionals apart so that their branches can run on several devices, at a
-    price for every tensor that enters them. The mark is an attribute without a public setter.
+    TensorFlow lowers conditionals to switches so that their branches can run on several devices,
+    which has a cost for every tensor that enters them. There is no public way to disable that.
 
     Args:
-      result: what `tf.cond` returned; with control flow v1 there is nothing to mark.
+      result: what `tf.cond` returned; with control flow v1 nothing is changed.
     """
     operation = result.op
     while operation.type == "Identity":

@@ -1,6 +1,6 @@
-"""What TensorFlow and Keras have under a path, also where `install()` put a class of ours there.
+"""Finds the original symbols of TensorFlow and Keras, also after `install()` replaced them.
 
-It imports nothing of TensorFlow, so that `install()` can use it before TensorFlow is imported.
+This module does not import TensorFlow, because `install()` runs before TensorFlow is imported.
 """
 
 from typing import Any, List, Optional, Tuple
@@ -10,41 +10,41 @@ from tf_lossscale._versions.api_modules import attribute_dicts
 __all__ = ["forget_replaced", "note_replaced", "original"]
 
 _replaced: List[Tuple[Any, str, Any]] = []
-"""Owner, attribute and earlier value of all that is replaced now, oldest first."""
+"""Owner, attribute name and original value of each replaced attribute, oldest first."""
 
 
 def note_replaced(owner: Any, name: str, value: Any) -> None:
-    """Remembers what an attribute was before `install()` replaced it.
+    """Remembers the value of an attribute before `install()` replaces it.
 
     Args:
       owner: an API module, or the wrapper of one.
-      name: the attribute.
-      value: what it was.
+      name: the name of the attribute.
+      value: the original value.
     """
     _replaced.append((owner, name, value))
 
 
 def forget_replaced() -> None:
-    """Forgets all that was noted, for `uninstall()`."""
+    """Forgets all values that were noted; called by `uninstall()`."""
     _replaced.clear()
 
 
 def original(namespace: Any, name: str) -> Optional[Any]:
-    """Returns what TensorFlow has under a path, also where `install()` put ours there, or None.
+    """Returns the original value of a path, also after `install()` replaced it; None if missing.
 
     Args:
       namespace: an API module, the wrapper of one, or None.
-      name: the attribute.
+      name: the name of the attribute.
     """
     if namespace is None:
         return None
-    # First, because a look at the path itself may import ours, which may be what asks.
+    # First, because reading the attribute may import our class, whose module may be the caller.
     replaced = _replaced_value(namespace, name)
     return getattr(namespace, name, None) if replaced is None else replaced
 
 
 def _replaced_value(namespace: Any, name: str) -> Optional[Any]:
-    # A wrapper of a module and the module itself are one owner: they share dictionaries.
+    # A module and its wrapper count as one owner: they share dictionaries.
     own = {id(each) for each in attribute_dicts(namespace)}
     for owner, attribute, value in _replaced:
         if attribute == name and own.intersection(id(each) for each in attribute_dicts(owner)):

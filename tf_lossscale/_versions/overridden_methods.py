@@ -1,4 +1,4 @@
-"""Methods that are replaced on some objects for as long as a block runs."""
+"""Replaces methods of objects for the duration of a block."""
 
 import contextlib
 from typing import Any, Callable, Iterator, Sequence
@@ -10,15 +10,15 @@ __all__ = ["is_overridden", "overridden"]
 def overridden(
     owners: Sequence[Any], method: str, replacement: Callable[[Any], Any]
 ) -> Iterator[None]:
-    """Puts `replacement(owner)` in the place of a method of each owner, within the block.
+    """Replaces a method of each owner by `replacement(owner)`, within the block.
 
-    Several may be in such blocks at a time, one inside another or overlapping, as the replicas of a
-    process take turns while a step is built: the method is back when the last one has left.
+    Blocks may be nested or overlap, because the replicas of a process take turns while a step is
+    built: the method is restored when the last block is left.
 
     Args:
       owners: the objects.
       method: name of the method.
-      replacement: takes an owner, and returns what is called instead, without `self`.
+      replacement: takes an owner, and returns the function to call instead, without `self`.
     """
     depth = _depth(method)
     for each in owners:

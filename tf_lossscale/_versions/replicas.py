@@ -1,4 +1,4 @@
-"""Replicas of a strategy: which one this is, and how v1 optimizers add their gradients up."""
+"""Replicas of a strategy: the current one, and how v1 optimizers sum gradients over all."""
 
 import contextlib
 import functools
@@ -24,9 +24,9 @@ __all__ = [
 
 
 def supports_merge_call() -> bool:
-    """Returns whether replicas of the current strategy can meet in one call.
+    """Returns whether the replicas of the current strategy can use `merge_call`.
 
-    They cannot where XLA compiles the replicas for GPUs; each then decides for itself.
+    They cannot if XLA compiles the replicas for GPUs; then each replica decides for itself.
     """
     distribute = getattr(getattr(tf, "__internal__", None), "distribute", None)
     cannot = getattr(distribute, "strategy_supports_no_merge_call", None)
@@ -39,8 +39,8 @@ _tensor_util: Any = first_module("tensorflow.python.framework.tensor_util")
 def replica_id() -> int:
     """Returns the number of the current replica among all replicas of all workers.
 
-    `replica_id_in_sync_group` is a tensor, which names the place of a device only after it ran, and
-    in TensorFlow 1.15 to 2.3 it counts the replicas of one worker only.
+    `replica_id_in_sync_group` is a tensor, whose value is known only at run time in general, and in
+    TensorFlow 1.15 to 2.3 it counts only the replicas of one worker.
     """
     value = tf.distribute.get_replica_context().replica_id_in_sync_group
     number = int(value if isinstance(value, int) else _tensor_util.constant_value(value))
@@ -54,7 +54,7 @@ _multi_worker_util: Any = first_module("tensorflow.python.distribute.multi_worke
 
 
 def replicas_of_workers_before(strategy: Any) -> int:
-    """Returns how many replicas the workers before this one have; 0 with one worker."""
+    """Returns the number of replicas of all workers before this one; 0 with one worker."""
     extended = strategy.extended
     cluster = getattr(extended, "_cluster_spec", None)
     if not cluster:
@@ -64,17 +64,17 @@ def replicas_of_workers_before(strategy: Any) -> int:
 
 
 def local_replica_started_eagerly() -> bool:
-    """Returns whether the replicas of this process run eagerly, and so one after the other.
+    """Returns whether the replicas of this process were started eagerly, one after the other.
 
-    Each replica has a thread; what it traces then is a function of its own.
+    Each replica has a thread; if it calls a `tf.function`, it traces its own.
     """
     return bool(getattr(threading.current_thread(), "in_eager", False))
 
 
 def graph_of_all_replicas() -> Any:
-    """Returns the graph that the replicas of a step are built in, seen from a branch of one, too.
+    """Returns the graph in which the replicas of a step are built, also inside a branch.
 
-    A thread that builds a replica knows that graph. Elsewhere it is the outermost function.
+    The thread of a replica has a reference to that graph. Elsewhere it is the outermost function.
     """
     graph = tf1.get_default_graph()
     thread = threading.current_thread()
@@ -97,22 +97,22 @@ _loss_reduction: Any = (
 
 
 def estimator_scales_loss() -> bool:
-    """Returns whether every v1 optimizer divides the loss by the number of replicas by itself.
+    """Returns whether v1 optimizers divide the loss by the number of replicas.
 
-    They do so in the `model_fn` of an Estimator with a strategy, for a mean loss.
+    They do in the `model_fn` of an Estimator with a strategy, for a mean loss.
     """
     return bool(_loss_reduction() == tf.distribute.ReduceOp.MEAN)
 
 
 @contextlib.contextmanager
 def already_summed(optimizers: Sequence[Any]) -> Iterator[None]:
-    """Keeps v1 optimizers from adding the gradients of the replicas up, within the block.
+    """Keeps v1 optimizers from summing the gradients of the replicas, within the block.
 
-    Their `apply_gradients` leaves the replicas by way of their own `_distributed_apply`, which
-    begins with that sum. Here the sum is there already, or is one over a subgroup of the replicas.
+    Their `apply_gradients` calls their `_distributed_apply` in the cross-replica context, which
+    sums first. Here the gradients are sums already, or sums over a subgroup of the replicas.
 
     Args:
-      optimizers: all that the step goes through.
+      optimizers: all optimizers that take part in the step.
     """
     with overridden(
         optimizers,
@@ -128,7 +128,7 @@ def sum_is_off(optimizer: Any) -> bool:
 
 
 def has_own_sum(optimizer: Any, base: Any) -> bool:
-    """Returns whether an optimizer does not leave the sum over the replicas to its base class.
+    """Returns whether an optimizer may sum over the replicas differently from its base class.
 
     Args:
       optimizer: a v1 optimizer, or a Keras optimizer of TensorFlow 1.15.
@@ -149,7 +149,7 @@ def _apply_without_sum(
 
 
 class _Summed:
-    """A strategy, seen by an optimizer whose gradients need no sum any more."""
+    """A strategy for an optimizer whose gradients are summed already: it does not sum again."""
 
     def __init__(self, strategy: Any) -> None:
         self._strategy = strategy
@@ -170,7 +170,7 @@ class _SummedExtended:
         return [_as_mirrored(gradient, variable) for gradient, variable in pairs]
 
 
-# How a value that each replica has of its own is turned into what `extended.update` takes.
+# The classes of distributed values, one of which `extended.update` requires.
 _values: Any = first_module("tensorflow.python.distribute.values")
 
 
@@ -179,18 +179,18 @@ def _as_mirrored(value: Any, variable: Any) -> Any:
     if copies is None or isinstance(value, tf.IndexedSlices):
         return value
     if len(getattr(variable, "values", ())) != len(copies):
-        return copies[0]  # one variable for all replicas, and so one gradient
+        return copies[0]  # there is one variable for all replicas, which needs one gradient
     if TF_VERSION < (2, 2):
         return _values.Mirrored(value.device_map, tuple(copies))
     return _values.Mirrored(tuple(copies))
 
 
 def map_replicas(function: Any, value: Any) -> Any:
-    """Returns `function` of the value of each replica of this process, in a value of the same kind.
+    """Applies `function` to the value of each replica of this process.
 
     Args:
       function: takes and returns a tensor or `IndexedSlices`.
-      value: one of these, or a value that holds one for each replica.
+      value: a tensor or `IndexedSlices`, or a value with one of these for each replica.
     """
     if not isinstance(value, _values.DistributedValues):
         return function(value)

@@ -1,8 +1,8 @@
-"""How `tf-lossscale run` reaches the processes in which a script and its children run.
+"""Lets `tf-lossscale run` install the legacy paths in a script and in its child processes.
 
-Python imports a module called `sitecustomize` when it starts, from its path. This folder holds one,
-and `PYTHONPATH` names this folder. What is read there must not import this package, so
-`sitecustomize.py` repeats the few lines that it needs.
+Python imports a module named `sitecustomize` from its path when it starts. This folder contains
+one, and `run` adds the folder to `PYTHONPATH`. For a fast start that module does not import this
+package, so `sitecustomize.py` repeats the few lines that it needs.
 """
 
 import os
@@ -17,24 +17,24 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def announce(environment: MutableMapping[str, str], replace: bool) -> None:
-    """Lets Python processes with this environment have the legacy paths.
+    """Lets Python processes with this environment install the legacy paths.
 
-    Processes of another Python, or of the same in another virtual environment, undo this when they
-    start: they are as they would be without it.
+    Processes of another Python version or virtual environment undo this when they start, and then
+    behave as without it.
 
     Args:
-      environment: the variables, which are changed.
-      replace: as `tf_lossscale.install` takes it.
+      environment: the environment variables, which are changed in place.
+      replace: the argument of `tf_lossscale.install`.
     """
     mode = "replace" if replace else "install"
     environment[_MODE] = os.pathsep.join([mode, identity()])
-    # What was there stays letter by letter: an empty folder in it stands for the working directory.
+    # The old value is kept unchanged: an empty entry in it means the working directory.
     path = environment.get(_PATH, "")
     if _FOLDER not in path.split(os.pathsep):
         environment[_PATH] = _FOLDER + os.pathsep + path if path else _FOLDER
 
 
 def identity() -> str:
-    """Returns what tells environments of Python apart: they have other packages."""
+    """Returns a string that identifies the Python environment, and thus the packages it has."""
     tag = sys.implementation.cache_tag
     return os.pathsep.join([str(tag), getattr(sys, "abiflags", ""), sys.prefix])

@@ -1,8 +1,8 @@
-"""Runs at the start of every Python process below `tf-lossscale run`, of whichever Python it is.
+"""Runs at the start of every Python process that is started below `tf-lossscale run`.
 
-Python imports a module of this name when it starts. A process of the environment that `run` was
-started in gets the legacy paths, as soon as it imports something that has them. Any other process
-is left as it would be without this file. Python 2 must be able to read it, so types are comments.
+Python imports a module with this name when it starts. In the environment in which `run` was
+started, the legacy paths are installed as soon as a module is imported that has such paths. In any
+other environment this file has no effect. Python 2 must be able to parse it, so types are comments.
 """
 
 import os
@@ -15,7 +15,7 @@ if MYPY:
 
 __all__ = []  # type: List[str]
 
-# These names are in `tf_lossscale._cli.child` as well, which is not imported here: it takes time.
+# Copies of the names in `tf_lossscale._cli.child`, which is not imported to save time.
 MODE = "TF_LOSSSCALE_INSTALL"
 PATH = "PYTHONPATH"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -24,13 +24,13 @@ LEGACY_ROOTS = ("tensorflow", "tensorflow_core", "keras", "tf_keras")
 
 
 class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
-    """Finds this package, and lets the first module that has legacy paths install them.
+    """Finds this package, and installs the legacy paths when a module first needs them.
 
-    It stays on `sys.meta_path` afterwards and finds nothing: if it went away while another thread
-    searches that list, the other thread would miss a finder.
+    It then stays on `sys.meta_path` without effect: if it were removed while another thread
+    iterates over that list, the other thread would skip a finder.
     """
 
-    installs_tf_lossscale = True  # by which `uninstall()` knows it
+    installs_tf_lossscale = True  # by this attribute `uninstall()` recognizes it
 
     def __init__(self, replace):
         # type: (bool) -> None
@@ -41,8 +41,8 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
         # type: (str, Any, Optional[ModuleType]) -> Any
         """Returns the spec of this package, and those of modules that have legacy paths.
 
-        Python holds a lock of all imports meanwhile, so nothing may be imported here: another
-        thread could be importing it, and need that lock to go on.
+        Python holds the global import lock during this call, so nothing may be imported here: if
+        another thread were importing the same module, both would wait forever.
         """
         if name == PACKAGE:
             return self._own_spec()
@@ -63,7 +63,7 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
 
         tf_lossscale.install(replace=self._replace)
         self._installed = True
-        # The search for this module has passed the place where `install()` put its finder.
+        # The search for this module is past the position of the finder that `install()` added.
         finders = list(sys.meta_path)
         if self in finders:
             finders = finders[: finders.index(self)]
@@ -72,8 +72,8 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
 
     def _own_spec(self):
         # type: () -> Any
-        """The package that `run` belongs to, which may be a checkout that is on no path."""
-        # `importlib.util` may be the module that another thread is importing; this one is built in.
+        """Returns the spec of the package of `run`, which may be a checkout not on `sys.path`."""
+        # Another thread may be importing `importlib.util`; this module is built in.
         from _frozen_importlib_external import spec_from_file_location
 
         folder = os.path.dirname(os.path.dirname(HERE))
@@ -83,7 +83,7 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
 
 
 class _InstallingLoader(object):  # noqa: UP004  for Python 2
-    """Loads a module as its own loader does, once the legacy paths are installed."""
+    """Installs the legacy paths, and then loads a module with its own loader."""
 
     def __init__(self, finder, loader):
         # type: (_InstallAtFirstImport, Any) -> None
@@ -96,10 +96,10 @@ class _InstallingLoader(object):  # noqa: UP004  for Python 2
 
     def create_module(self, spec):
         # type: (Any) -> Any
-        """Installs the legacy paths and makes the module as its own loader does.
+        """Installs the legacy paths and creates the module with its own loader.
 
-        Later would be too late: another thread that imports a module below this one does not wait
-        once this one is in `sys.modules`.
+        Any later would be too late: once the module is in `sys.modules`, another thread that
+        imports a module below it does not wait.
         """
         loader = self._finder.install(spec.name)
         if loader is not None:
@@ -126,14 +126,14 @@ def _first_spec(finders, name, path, target):
 
 def _identity():
     # type: () -> str
-    """Which environment this is, as `tf_lossscale._cli.child.identity` says it."""
+    """Returns the same string as `tf_lossscale._cli.child.identity`."""
     tag = getattr(getattr(sys, "implementation", None), "cache_tag", None)
     return os.pathsep.join([str(tag), getattr(sys, "abiflags", ""), sys.prefix])
 
 
 def _restore_environment():
     # type: () -> None
-    """Takes out of the environment what `run` put into it."""
+    """Removes from the environment what `run` added to it."""
     os.environ.pop(MODE, None)
     folders = os.environ.get(PATH, "").split(os.pathsep)
     if HERE in folders:
@@ -156,7 +156,7 @@ def _begin():
 
 
 _begin()
-# The user's own module of this name, or the ImportError that Python expects where there is none.
-# Python 2 clears a module that nobody holds, so this one is held.
+# Import the user's own module of this name, or raise the ImportError that Python expects if there
+# is none. Python 2 clears a module without references, so keep one.
 _this = sys.modules.pop(__name__)
 __import__("sitecustomize")
