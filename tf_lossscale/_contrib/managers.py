@@ -84,7 +84,7 @@ class FixedLossScaleManager(LossScaleManager):
     def __init__(self, loss_scale: Any) -> None:
         if loss_scale < 1:
             raise ValueError(f"loss scale must be at least 1. Got: {loss_scale}")
-        # A tensor of the graph of construction, one for all uses, as in the original.
+        # One tensor for all uses, in the graph in which the manager is created, as in the original.
         self._loss_scale = tf.convert_to_tensor(loss_scale, dtype=tf.float32)
 
     @do_not_convert
@@ -113,7 +113,7 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
     After `incr_every_n_steps` finite steps without a non-finite one in between, the scale is
     multiplied by `incr_ratio`, unless the product is infinite. After `decr_every_n_nan_or_inf`
     non-finite steps, *with finite ones allowed in between*, it is multiplied by `decr_ratio`, but
-    not below 1. Either change sets both counts back to 0. The optimizer skips each non-finite step.
+    not below 1. Either change resets both counts to 0. The optimizer skips each non-finite step.
 
     State: three variables that are not trained, of shape `[]`, saved under these names:
 
@@ -121,7 +121,7 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
     * `good_steps` (int32): finite steps since the last change of the scale or the last non-finite
       step. Back to 0 at either.
     * `bad_steps` (int32): non-finite steps since the last change of the scale. Back to 0 at a
-      change; a finite step leaves it.
+      change; a finite step does not change it.
 
     >>> import tf_lossscale as tfls
     >>> manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
@@ -132,11 +132,12 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
     6.4
 
     Args:
-      init_loss_scale: the scale to begin with; converted to float32.
-      incr_every_n_steps: finite steps before an increase.
-      decr_every_n_nan_or_inf: non-finite steps before a decrease.
-      incr_ratio: factor of an increase.
-      decr_ratio: factor of a decrease. None of these numbers is validated, as in the original.
+      init_loss_scale: the first scale; converted to float32.
+      incr_every_n_steps: number of finite steps after which the scale grows.
+      decr_every_n_nan_or_inf: number of non-finite steps after which the scale shrinks.
+      incr_ratio: factor by which the scale grows.
+      decr_ratio: factor by which the scale shrinks. As in the original, none of these numbers is
+        validated.
 
     Raises:
       TypeError: `init_loss_scale` is not a number.
@@ -166,16 +167,16 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
 
     @do_not_convert
     def update_loss_scale(self, finite_grads: Any) -> Any:
-        """Counts the step and changes the scale when it is time.
+        """Counts the step, and changes the scale if it is due.
 
         Args:
-          finite_grads: bool tensor of shape `[]`; in eager mode a Python bool will do.
+          finite_grads: bool tensor of shape `[]`, or in eager mode a Python bool.
 
         Returns:
-          A bool tensor that is there once the update is made; None in eager mode.
+          A bool tensor that is available after the update; None in eager mode.
 
         Raises:
-          TypeError: `finite_grads` is no bool, or one of the numbers of steps is no whole number.
+          TypeError: `finite_grads` is not a bool, or a number of steps is not an integer.
         """
         if tf.executing_eagerly():
             finite_grads = tf.convert_to_tensor(finite_grads, dtype=tf.bool)
@@ -184,9 +185,9 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
                 "pred must not be a Python bool: in a graph, finite_grads is a bool tensor that is "
                 "computed in every step"
             )
-        # "cond" although it has no branches: the original's conditional took this name, and with
-        # control flow v1 the names of optimizers' variables (`cond_2/beta1_power` for the next
-        # optimizer of the graph) come from counting them.
+        # "cond", although there are no branches: the original has a conditional of this name, and
+        # with control flow v1 conditionals are counted in the names of optimizers' variables
+        # (`cond_2/beta1_power` for the next optimizer of the graph).
         with tf1.name_scope(None, "cond"):
             update = contrib_update(
                 self._loss_scale,
@@ -205,11 +206,11 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
                 return tf.identity(finite_grads, name="updated")
 
     def _reset_stats(self) -> Any:
-        """Sets both counts to 0: returns the operation, None in eager mode."""
+        """Resets both counts to 0; returns the operation, None in eager mode."""
         return tf.group(self._num_good_steps.assign(0), self._num_bad_steps.assign(0))
 
     def _overridden_reset(self) -> Optional[Callable[[], Any]]:
-        """The `_reset_stats` of a subclass, which the original calls; None where it is ours."""
+        """Returns the `_reset_stats` of a subclass, which the original calls, or None."""
         ours = ExponentialUpdateLossScaleManager._reset_stats
         overridden = getattr(self._reset_stats, "__func__", None) is not ours
         return self._reset_stats if overridden else None

@@ -46,7 +46,7 @@ class LossScaleOptimizer(ScaledLossOptimizer):
       loss_scale_manager: a `LossScaleManager`.
 
     Raises:
-      TypeError: `opt` is no such optimizer.
+      TypeError: `opt` is not such an optimizer.
     """
 
     def __init__(self, opt: Any, loss_scale_manager: Any) -> None:
@@ -77,11 +77,11 @@ class LossScaleOptimizer(ScaledLossOptimizer):
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
     ) -> Any:
-        """Applies the gradients if every one of them is finite, and tells the manager.
+        """Applies the gradients if all of them are finite, and updates the manager.
 
         Args:
           grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
-          global_step: integer variable that an applied step advances by one, or None.
+          global_step: integer variable that an applied step increments by one, or None.
           name: name for the inner optimizer's operation.
 
         Returns:

@@ -1,9 +1,9 @@
 """Registers our class with every Keras, now or when it is imported.
 
-A file names the class of its optimizer, and Keras looks that name up among the custom objects
-first. So ours must be among them before the first file is read, which may be before the first
-instance is made. A program may also load a second Keras (`import tf_keras`) after it has taken our
-class, and we import no Keras for that: the import hook reports each one.
+A model file contains the class name of its optimizer, and Keras looks it up in the custom objects
+first. So our class must be registered before the first file is read, which may be before its first
+instance is created. A program may also import a second Keras (`import tf_keras`) after our class
+was loaded. We never import a Keras for this; the import hook reports each one.
 """
 
 from typing import Any, Set

@@ -1,4 +1,4 @@
-"""What users may write where a loss scale is asked for."""
+"""Conversion of the values that users may pass as a loss scale."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ __all__ = ["as_loss_scale", "is_fixed", "is_loss_scale", "is_standard"]
 
 
 def is_loss_scale(value: Any) -> bool:
-    """Returns whether `value` is a loss scale, ours or that of the installed TensorFlow."""
+    """Returns whether `value` is a `LossScale`, ours or the installed TensorFlow's."""
     return isinstance(value, LossScale) or _is_installed(value, "LossScale")
 
 
 def is_fixed(loss_scale: Any) -> bool:
-    """Returns whether every step is applied: it is a `FixedLossScale`, ours or the installed one.
+    """Returns whether every step is applied: a `FixedLossScale`, ours or TensorFlow's.
 
-    A subclass with an `update` of its own may have another opinion, and is asked.
+    A subclass with its own `update` may skip steps, so it does not count.
     """
     for fixed in (FixedLossScale, _installed("FixedLossScale")):
         if fixed is not None and isinstance(loss_scale, fixed):
@@ -26,13 +26,13 @@ def is_fixed(loss_scale: Any) -> bool:
 
 
 def is_standard(loss_scale: Any, name: str) -> bool:
-    """Returns whether a loss scale is one of the two classes and calculates as they do.
+    """Returns whether a loss scale is of one of the two classes, and does not override its methods.
 
-    Those who keep the state themselves, as the Keras optimizers, never call its methods. A subclass
-    that overrides one would be accepted and have no effect.
+    The Keras optimizers keep the state themselves and never call these methods, so that an override
+    would silently have no effect.
 
     Args:
-      loss_scale: a loss scale, ours or that of the installed TensorFlow.
+      loss_scale: a loss scale, ours or the installed TensorFlow's.
       name: `FixedLossScale` or `DynamicLossScale`.
     """
     ours = {"FixedLossScale": FixedLossScale, "DynamicLossScale": DynamicLossScale}[name]
@@ -47,11 +47,11 @@ def is_standard(loss_scale: Any, name: str) -> bool:
 
 
 def as_loss_scale(identifier: Any) -> Any:
-    """Returns the loss scale that `identifier` names.
+    """Converts `identifier` to a loss scale.
 
     Args:
-      identifier: a loss scale (returned as it is), a Python int or float (fixed), the string
-        `"dynamic"`, or None (returned as it is).
+      identifier: a loss scale (returned unchanged), a Python int or float (fixed), the string
+        `"dynamic"`, or None (returned unchanged).
 
     Raises:
       ValueError: it is anything else, or a number below 1.

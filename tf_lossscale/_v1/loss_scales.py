@@ -16,7 +16,7 @@ DEFAULT_INITIAL_SCALE = 2**15
 
 
 class LossScale(HoldsState, metaclass=abc.ABCMeta):
-    """The factor by which a loss is multiplied, and how it follows the gradients.
+    """The factor by which a loss is multiplied, and the rule that updates it.
 
     Stands for `tf.compat.v1.mixed_precision.LossScale`, TensorFlow 2.21.
 
@@ -56,7 +56,7 @@ class LossScale(HoldsState, metaclass=abc.ABCMeta):
 
     @abc.abstractmethod
     def update(self, grads: Any) -> Tuple[Any, Any]:
-        """Takes note of a step, in a cross-replica context.
+        """Updates the scale after a step, in a cross-replica context.
 
         Args:
           grads: a nest of unscaled gradients (tensors, `IndexedSlices`, None; under a strategy,
@@ -64,7 +64,7 @@ class LossScale(HoldsState, metaclass=abc.ABCMeta):
 
         Returns:
           `(update_op, should_apply_gradients)`: an operation to run, or None in eager mode; and a
-          bool, or bool tensor of shape `[]`, that says whether to apply the gradients.
+          bool, or bool tensor of shape `[]`: whether to apply the gradients.
         """
 
     @abc.abstractmethod
@@ -81,11 +81,11 @@ class LossScale(HoldsState, metaclass=abc.ABCMeta):
         return cls(**config)
 
     def _add_weight(self, name: str, initial_value: Any, dtype: Optional[Any] = None) -> Any:
-        """Makes a state variable: of shape `[]`, not trained, saved as the child `name`.
+        """Creates a state variable of shape `[]`: not trainable, saved as the child `name`.
 
         Args:
           name: its name, once for each loss scale and graph.
-          initial_value: number to begin with.
+          initial_value: its first value, a number.
           dtype: its dtype; that of `initial_value` if None.
 
         Raises:
@@ -103,9 +103,10 @@ class FixedLossScale(LossScale):
 
     Stands for `tf.compat.v1.mixed_precision.FixedLossScale`, TensorFlow 2.21.
 
-    The loss is multiplied by the scale and the gradients are divided by it. `update` looks at no
-    gradient and always says that they are to be applied. So a step that overflows makes weights
-    infinite or NaN. (`FixedLossScaleManager`, of the earlier API, has such a step skipped.)
+    The loss is multiplied by the scale and the gradients are divided by it. `update` does not
+    test the gradients and always returns that they are to be applied. So a step that overflows
+    makes weights infinite or NaN. (With `FixedLossScaleManager`, of the earlier API, such a step is
+    skipped.)
 
     State: none; nothing is saved.
 
@@ -120,7 +121,7 @@ class FixedLossScale(LossScale):
       loss_scale_value: the scale, a Python int or float, at least 1.
 
     Raises:
-      ValueError: the value is no Python number, or below 1.
+      ValueError: the value is not a Python number, or is below 1.
     """
 
     def __init__(self, loss_scale_value: float) -> None:
@@ -167,13 +168,13 @@ class DynamicLossScale(LossScale):
     After `increment_period` finite steps in a row the scale is multiplied by `multiplier`, unless
     the product is not finite. A step with a non-finite gradient is skipped by the optimizer, and
     divides the scale by `multiplier`, but not below 1. Both start the count again. Under a strategy
-    the gradients of all replicas are added up before they are tested.
+    the gradients of all replicas are summed before they are tested.
 
     State: two variables that are not trained, of shape `[]`, saved under these names:
 
     * `current_loss_scale` (float32): begins at `initial_loss_scale`; nothing resets it.
     * `good_steps` (int64): finite steps since the last change of the scale or the last non-finite
-      step. Back to 0 at either, also where the scale would not be finite, or is 1 already.
+      step. Back to 0 at either, even if the new scale would not be finite, or is 1 already.
 
     >>> import tensorflow as tf
     >>> import tf_lossscale as tfls
@@ -187,9 +188,9 @@ class DynamicLossScale(LossScale):
     (True, 8.0)
 
     Args:
-      initial_loss_scale: the scale to begin with.
-      increment_period: finite steps in a row before an increase.
-      multiplier: factor of an increase, divisor of a decrease.
+      initial_loss_scale: the first scale.
+      increment_period: number of finite steps in a row after which the scale grows.
+      multiplier: the scale is multiplied by it to grow, and divided by it to shrink.
 
     Raises:
       ValueError: an argument cannot be made a number (TypeError for a tensor of a graph).
@@ -212,37 +213,37 @@ class DynamicLossScale(LossScale):
 
     @property
     def initial_loss_scale(self) -> float:
-        """The scale that it began with."""
+        """The first scale."""
         return self._initial_loss_scale
 
     @property
     def increment_period(self) -> int:
-        """Finite steps in a row before the scale grows."""
+        """Number of finite steps in a row after which the scale grows."""
         return self._increment_period
 
     @property
     def multiplier(self) -> float:
-        """Factor of an increase, divisor of a decrease."""
+        """The scale is multiplied by it to grow, and divided by it to shrink."""
         return self._multiplier
 
     @do_not_convert
     def __call__(self) -> Any:
-        """Returns the scale as it is now: a float32 tensor of shape `[]`."""
+        """Returns the current scale: a float32 tensor of shape `[]`."""
         return tf.convert_to_tensor(self._current_loss_scale)
 
     @do_not_convert
     def update(self, grads: Any) -> Tuple[Any, Any]:
-        """Counts the step and changes the scale when it is time.
+        """Counts the step, and changes the scale if it is due.
 
-        Under a strategy the gradients of all replicas are added up first, as the optimizer will
-        add them, so that a sum that overflows is seen too.
+        Under a strategy the gradients of all replicas are summed first, as the optimizer will sum
+        them, so that an overflow of the sum is detected, too.
 
         Args:
-          grads: a nest of unscaled gradients; None is passed over, and of `IndexedSlices` only the
-            values count.
+          grads: a nest of unscaled gradients; None is ignored, and of `IndexedSlices` only the
+            values are tested.
 
         Returns:
-          A bool tensor of shape `[]` that is there once the update is made (None in eager mode),
+          A bool tensor of shape `[]` that is available after the update (None in eager mode),
           and a bool tensor of shape `[]`: whether all gradients were finite.
 
         Raises:
@@ -254,10 +255,10 @@ class DynamicLossScale(LossScale):
         return self._update_after(finite), finite
 
     def _update_after(self, finite: Any) -> Any:
-        """Counts a step that was finite or not; returns what to wait for, None in eager mode."""
-        # "cond" although it has no branches: the original's conditional took this name, and with
-        # control flow v1 the names of optimizers' variables (`cond_1/beta1_power`) come from
-        # counting them.
+        """Counts a step; returns a tensor that is available afterwards, None in eager mode."""
+        # "cond", although there are no branches: the original has a conditional of this name, and
+        # with control flow v1 conditionals are counted in the names of optimizers' variables
+        # (`cond_1/beta1_power`).
         with tf1.name_scope(None, "cond"):
             update = dynamic_update(
                 self._current_loss_scale,
@@ -299,11 +300,11 @@ def _flat(grads: Any) -> List[Any]:
     return list(tf.nest.flatten(grads))
 
 
-def _introduce_to_tensorflow() -> None:
-    """Lets the installed TensorFlow take ours where it asks for a loss scale.
+def _register_with_tensorflow() -> None:
+    """Registers our classes as subclasses of TensorFlow's, so that its optimizers accept them.
 
-    After `install()` a program can build a loss scale under a path that only we supply, and hand it
-    to an optimizer that TensorFlow still has.
+    After `install()` a program can create a loss scale under a path that only we supply, and pass
+    it to an optimizer that TensorFlow still has.
     """
     for ours in (LossScale, FixedLossScale, DynamicLossScale):
         installed = original(tf1.train.experimental, ours.__name__)
@@ -311,4 +312,4 @@ def _introduce_to_tensorflow() -> None:
             installed.register(ours)
 
 
-_introduce_to_tensorflow()
+_register_with_tensorflow()

@@ -45,7 +45,7 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
       loss_scale: a `LossScale`, a number (fixed), or `"dynamic"`.
 
     Raises:
-      ValueError: `opt` is no such optimizer, or `loss_scale` is None or nothing of the above.
+      ValueError: `opt` is not such an optimizer, or `loss_scale` is none of the above.
     """
 
     def __init__(self, opt: Any, loss_scale: Any) -> None:
@@ -80,7 +80,7 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
 
         Args:
           grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
-          global_step: integer variable that an applied step advances by one, or None.
+          global_step: integer variable that an applied step increments by one, or None.
           name: name for the operation; that of the optimizer if None.
 
         Returns:
@@ -103,7 +103,7 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
         global_step: Optional[Any] = None,
         name: Optional[str] = None,
     ) -> Any:
-        # What the base class calls in a cross-replica context, and programs that do so themselves.
+        # Called in a cross-replica context by the base class, and by programs directly.
         return self._apply_together(distribution, list(grads_and_vars), global_step, name)
 
     def _apply_together(
@@ -115,7 +115,7 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
             should_apply = gradients.all_finite()
             update = self._loss_scale._update_after(should_apply)
         else:
-            # One of the user's own sees the gradients of each replica.
+            # A user's own loss scale gets the gradients of each replica.
             gradients = StepGradients(pairs, ())
             update, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
         applied = apply_if(
@@ -128,7 +128,7 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
         )
         return tf1.group(*[each for each in (update, applied) if each is not None], name=name)
 
-    # The base class asks its subclasses for these; the inner optimizer has its own.
+    # Abstract methods of the base class, which the inner optimizer implements.
 
     def _apply_sparse(self, grad: Any, var: Any) -> Any:
         raise RuntimeError(_NEVER_CALLED)
