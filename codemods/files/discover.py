@@ -213,7 +213,8 @@ class _Walk:
         if self._excludes.match(found.real):
             yield Skipped(found.path, _EXCLUDED)
         elif found.real not in self._files:
-            yield found
+            is_named = found.real in self._roots
+            yield found._replace(ignores=None) if is_named else found
 
     def _linked(self, link: Candidate) -> Iterator[_Found]:
         target = os.path.realpath(link.real)

@@ -3,10 +3,11 @@
 The configuration of a repository can name programs that git runs: for `core.fsmonitor`, hooks,
 filters (even `git status` runs `filter.*.clean`), external diffs, text conversion, aliases,
 credentials, and the transports of a partial clone. So this module calls only plumbing commands that
-compare or print stored objects and the index. They neither write nor read the content of files in
-the work tree, which would run filters. Options that take precedence over the configuration turn off
-what could still run, and nothing is fetched. Git gets none of its environment variables, no input
-except what is passed here, and limits on its time and output.
+compare or print stored objects, the index, and the names of files. They neither write nor read the
+content of files in the work tree, which would run filters. Options that take precedence over the
+configuration turn off what could still run, and nothing is fetched. Git gets none of its
+environment variables, except those that name the files of the user's own settings, no input except
+what is passed here, and limits on its time and output.
 """
 
 from __future__ import annotations
@@ -114,11 +115,6 @@ def user_path(key: str) -> Optional[str]:
       GitError: if git is not installed, or cannot read its configuration.
     """
     environment = _environment(os.sep)
-    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):  # where these files are
-        if os.path.isabs(os.environ.get(name, "")):
-            environment[name] = os.environ[name]
-    if "GIT_CONFIG_NOSYSTEM" in os.environ:
-        environment["GIT_CONFIG_NOSYSTEM"] = os.environ["GIT_CONFIG_NOSYSTEM"]
     environment["GIT_DIR"] = os.devnull  # no repository; keeps git from searching for one
     command = ["config", "-z", "--path", "--get", key]
     answer, status, errors = _run(command, os.sep, environment, _SECONDS)
@@ -212,6 +208,11 @@ def _search_path() -> str:
 
 def _environment(top: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):  # where the user's settings are
+        if os.path.isabs(os.environ.get(name, "")):
+            kept[name] = os.environ[name]
+    if "GIT_CONFIG_NOSYSTEM" in os.environ:
+        kept["GIT_CONFIG_NOSYSTEM"] = os.environ["GIT_CONFIG_NOSYSTEM"]
     # Keeps git from searching above `top`, where it could find another repository.
     ceiling = {"GIT_CEILING_DIRECTORIES": os.path.dirname(top), "PATH": _search_path()}
     return {**kept, **_ENVIRONMENT, **ceiling}

@@ -1,6 +1,7 @@
 """Determines which paths git ignores.
 
-Patterns are matched against one directory entry at a time, on the way down the tree. Like git, the
+In a work tree, git itself lists them. Outside, or if git fails, the patterns of the ignore files
+are matched here, against one directory entry at a time, on the way down the tree. Like git, the
 walk does not enter ignored directories.
 """
 
@@ -29,6 +30,7 @@ class IgnoreFiles(NamedTuple):
       size: the total size of these files in bytes.
       repository: the work tree that contains the directory; None outside git.
       ignores_all: whether the directory itself is ignored; then only tracked files in it are not.
+      by_git: whether git has listed what it ignores; then no ignore file is read.
     """
 
     base: str
@@ -37,12 +39,16 @@ class IgnoreFiles(NamedTuple):
     size: int = 0
     repository: Optional[Repository] = None
     ignores_all: bool = False
+    by_git: bool = False
 
     def ignores(self, path: str, is_directory: bool) -> bool:
         """Whether git ignores the entry `path`: a pattern matches, and git does not track it.
 
         A directory counts as tracked if it contains a tracked file.
         """
+        if self.by_git:
+            assert self.repository is not None
+            return self.repository.ignores(path)
         if not self._matches(path, is_directory):
             return False
         return self.repository is None or not self.repository.tracks(path)
@@ -63,6 +69,8 @@ class IgnoreFiles(NamedTuple):
 
     def below(self, directory: str, warn: Warn) -> IgnoreFiles:
         """The ignore files for the entries of `directory`, a subdirectory of this one."""
+        if self.by_git:
+            return self
         if self._matches(
             directory, is_directory=True
         ):  # git does not read ignore files there either
@@ -74,6 +82,8 @@ class IgnoreFiles(NamedTuple):
         return self._of_top(top, warn, repositories, self.size)._into(top, warn)
 
     def _into(self, directory: str, warn: Warn) -> IgnoreFiles:
+        if self.by_git:
+            return self
         return self._with(directory, os.path.join(directory, ".gitignore"), warn)
 
     def _with(self, directory: str, path: str, warn: Warn) -> IgnoreFiles:
@@ -97,6 +107,8 @@ class IgnoreFiles(NamedTuple):
     ) -> IgnoreFiles:
         """The ignore files that apply to the whole work tree."""
         repository = repositories.at(top)
+        if repository.is_listed:
+            return cls(top, repository=repository, by_git=True)
         files = cls(top, repository.user_excludes, None, size, repository)
         return files._with(top, os.path.join(top, ".git", "info", "exclude"), warn)
 
@@ -111,6 +123,11 @@ class IgnoreFiles(NamedTuple):
         if top is None:
             return cls(directory)._into(directory, warn)
         files = cls._of_top(top, warn, repositories)
+        if files.by_git:
+            assert files.repository is not None
+            if directory == top or not files.repository.matches(directory):
+                return files
+            return cls(directory, repository=files.repository)._into(directory, warn)
         for between in _steps(top, directory):
             if between != top and files._matches(between, is_directory=True):
                 files = cls(directory, repository=files.repository)

@@ -1,4 +1,4 @@
-"""Which files git ignores, compared with git itself."""
+"""Which files git ignores by the ignore files as they are read here, compared with git itself."""
 
 import os
 import random
@@ -36,7 +36,8 @@ def unwarned(path: str, why: str) -> None:
 
 def around(directory: str) -> IgnoreFiles:
     every_name = ("",)
-    return IgnoreFiles.around(directory, unwarned, Repositories(unwarned, every_name))
+    repositories = Repositories(unwarned, every_name, ask_git=False)
+    return IgnoreFiles.around(directory, unwarned, repositories)
 
 
 @pytest.fixture(autouse=True)
@@ -242,7 +243,7 @@ def test_an_ignore_file_of_the_user_that_cannot_be_used_gives_one_warning(reposi
     else:
         path.write_bytes(b"x\n" * (LARGEST // 2 + 1))
     warnings = []
-    repositories = Repositories(lambda *warned: warnings.append(warned), (".py",))
+    repositories = Repositories(lambda *warned: warnings.append(warned), (".py",), ask_git=False)
     files = IgnoreFiles.around(repository, unwarned, repositories)
     for name in ("x.py", "y.py"):
         assert not files.ignores(os.path.join(repository, name), is_directory=False)

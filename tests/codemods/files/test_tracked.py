@@ -52,7 +52,7 @@ def calls(monkeypatch):
     real = guarded_git._run
 
     def counted(arguments, *more):
-        made.append(next(one for one in arguments if one in ("config", "ls-files")))
+        made.append(next(one for one in arguments if one in ("check-ignore", "ls-files")))
         return real(arguments, *more)
 
     monkeypatch.setattr(guarded_git, "_run", counted)
@@ -81,7 +81,7 @@ def test_only_what_leads_to_tracked_files_is_walked(repository):
     assert found() == ["out/a/x.py", "z.py"]
     ran = repository.run("migrate", "-v")
     assert "out/b: unchanged: is ignored by git" in ran.err
-    assert "out/c: unchanged: is ignored by git" in ran.err
+    assert "out/c/x.py: unchanged: is ignored by git" in ran.err
     assert "out/a/y.py: unchanged: is ignored by git" in ran.err
 
 
@@ -97,21 +97,17 @@ def test_caches_environments_and_excludes_are_left_though_git_tracks_them(reposi
     assert ran.out.count(b"x.py") == 0
 
 
-def test_git_is_called_only_when_its_answer_is_needed(repository, calls):
-    repository.write(a=LEGACY, b=LEGACY)
-    commit("a.py", "b.py")
-    assert [one.path for one in discover(["."], Excludes())] == [".git", "a.py", "b.py"]
-    assert calls == []  # nobody has asked about a file, and there is no directory
-    assert found() == ["a.py", "b.py"]
-    assert calls == ["config"]
-    calls.clear()
+def test_git_is_called_once_for_each_work_tree(repository, calls):
+    repository.write(a=LEGACY, b=LEGACY, out__x=LEGACY, more__x=LEGACY)
     ignore("[ab].py\nout/\nmore/\n")
-    repository.write(out__x=LEGACY, more__x=LEGACY)
+    commit("a.py", "b.py")
     assert found() == found(".", "out/..") == ["a.py", "b.py"]
-    assert calls == ["ls-files"] * 2  # .gitignore decides about each, before the user's file
+    assert calls == ["ls-files"] * 2
     calls.clear()
     assert found("a.py") == ["a.py"]
     assert calls == []
+    assert found("out") == ["out/x.py"]
+    assert calls == ["ls-files", "check-ignore"]
 
 
 def test_git_is_not_called_outside_a_work_tree(command_line, calls):
@@ -136,17 +132,19 @@ def test_work_trees_at_which_git_hangs_cost_one_time_limit_together(repository, 
         git("init", "-q", where=f"d{number}")
         os.mkfifo(f"d{number}/.git/index")
         ignore("a.py\n", f"d{number}")
-    monkeypatch.setattr("tf_lossscale_codemods.files.repository._SECONDS", 2.0)
+    for limit in ("_SECONDS", "_SECONDS_TO_LIST"):
+        monkeypatch.setattr(f"tf_lossscale_codemods.files.repository.{limit}", 2.0)
     asked = []
     real = guarded_git.run
 
     def counted(top, *arguments, **more):
-        asked.append(top)
+        asked.append(os.path.basename(top))
         return real(top, *arguments, **more)
 
     monkeypatch.setattr(guarded_git, "run", counted)
     assert found() == sorted(f"d{number}/b.py" for number in range(20))
-    assert len(asked) == 1
+    assert asked[0] == os.path.basename(os.getcwd())
+    assert asked[1:] == ["d0", "d0"]  # what it ignores, then what it tracks
 
 
 def test_each_work_tree_has_ignore_files_and_an_index_of_its_own(repository):

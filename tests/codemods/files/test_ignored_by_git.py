@@ -1,0 +1,154 @@
+"""In a work tree, git decides which files are ignored."""
+
+import os
+import random
+import subprocess
+
+import pytest
+from command_line import FINAL, LEGACY
+from tf_lossscale_codemods.files import repository as listing
+from tf_lossscale_codemods.files.discover import Candidate, Excludes, Warned, discover
+
+LINES = [
+    "*.py", "a", "a/", "/a", "a/b", "**/b", "a/**", "a/**/b", "!*.py", "!a", "!a/", "*", "!*/",
+    "?.py", "[!a].py", "[!\u00e9]*", "[a-\u00e9]*", "[^b]\u00fc.py", "*\u00e9*", "!/a/x.py",
+]  # fmt: skip
+NAMES = ["a.py", "b.py", "x.py", "\u00e9.py", "b\u00fc.py", ":a.py", "!x.py"]
+FOLDERS = [".", "a", "b", "a/b", "b/a", "a/b/c", "\u00e9", ":(top)"]
+
+
+def git(*arguments: str, where: str = ".", stdin: str = "") -> str:
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    ran = subprocess.run(
+        ["git", *who, *arguments],
+        cwd=where, input=stdin, check=True, capture_output=True, text=True, encoding="utf-8",
+    )  # fmt: skip
+    return ran.stdout
+
+
+def write(path, text: str) -> None:
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    return home
+
+
+@pytest.fixture
+def repository(command_line, home):
+    git("init", "-q")
+    return command_line
+
+
+def found(*paths: str) -> list:
+    listed = list(discover(paths or ["."], Excludes()))
+    assert not [one for one in listed if isinstance(one, Warned)]
+    return [one.path for one in listed if isinstance(one, Candidate) and not one.is_ignored]
+
+
+def test_the_same_files_as_git_lists(repository, home):
+    choices = random.Random(41)
+    paths = [os.path.normpath(os.path.join(folder, name)) for folder in FOLDERS for name in NAMES]
+    for path in paths:
+        write(path, "")
+    ignored = 0
+    for number in range(40):
+        for where in (".gitignore", "a/.gitignore", ".git/info/exclude"):
+            write(where, "\n".join(choices.sample(LINES, choices.randint(0, 2))) + "\n")
+        write(home / ".config/git/ignore", "\n".join(choices.sample(LINES, 1)) + "\n")
+        git("read-tree", "--empty")
+        git("update-index", "--add", "--stdin", stdin="\n".join(choices.sample(paths, 3)))
+        listed = git("ls-files", "-co", "--exclude-standard", "-z").split("\0")
+        wanted = sorted(path for path in listed if path.endswith(".py"))
+        assert sorted(found()) == wanted, number
+        ignored += len(paths) - len(wanted)
+    assert ignored > 100
+
+
+def test_a_linked_work_tree_has_the_excludes_of_its_repository(repository):
+    write(".git/info/exclude", "generated.py\n")
+    repository.write(a=LEGACY)
+    git("add", "a.py")
+    git("commit", "-q", "-m", "a")
+    git("worktree", "add", "-q", "../second")
+    write("../second/generated.py", LEGACY.decode())
+    ran = repository.run("migrate", "--write", "../second")
+    assert (ran.status, ran.err) == (0, "")
+    with open("../second/generated.py", "rb") as file:
+        assert file.read() == LEGACY
+    with open("../second/a.py", "rb") as file:
+        assert file.read() == FINAL
+
+
+@pytest.mark.parametrize("how", ["repository", "includeIf", "GIT_CONFIG_GLOBAL"])
+def test_every_setting_that_git_reads_counts(repository, home, monkeypatch, how):
+    write(home / "mine", "x.py\n")
+    setting = f"[core]\nexcludesFile = {home}/mine\n"
+    if how == "repository":
+        git("config", "core.excludesFile", str(home / "mine"))
+    elif how == "includeIf":
+        here = os.path.realpath(".")
+        write(home / ".gitconfig", f'[includeIf "gitdir:{here}/"]\npath = {home}/more\n')
+        write(home / "more", setting)
+    else:
+        write(home / "config", setting)
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "config"))
+    repository.write(x=LEGACY, y=LEGACY)
+    assert found() == ["y.py"]
+    assert found("x.py") == ["x.py"]  # the user has named it
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_everything_in_an_ignored_directory_that_is_named_is_checked(repository, tracked):
+    repository.write(build__a=LEGACY, build__sub__b=LEGACY, other=LEGACY)
+    write(".gitignore", "build/\n")
+    write("build/.gitignore", "b.py\n")
+    if tracked:
+        git("add", "-f", "build/a.py")
+    assert found("build") == ["build/a.py"]
+    assert found("build/sub") == ["build/sub/b.py"]
+    assert found() == (["build/a.py", "other.py"] if tracked else ["other.py"])
+
+
+def test_a_pipe_for_an_ignore_file_holds_no_run(repository, monkeypatch):
+    monkeypatch.setattr(listing, "_SECONDS_TO_LIST", 1.0)
+    repository.write(a=LEGACY, sub__b=LEGACY, sub__c=LEGACY, build__d=LEGACY)
+    write(".gitignore", "c.py\nbuild\n")
+    os.mkfifo("sub/.gitignore")
+    ran = repository.run("migrate", "--report", "json", "--allow-dirty")
+    assert b"a.py" in ran.out
+    assert b"sub/b.py" in ran.out
+    assert b"c.py" not in ran.out
+    assert b"d.py" not in ran.out
+    warnings = ran.err.splitlines()
+    assert warnings[0] == (
+        ".: warning: git did not answer within 1 seconds, so the ignore files were read without git"
+    )
+    assert warnings[1] == "sub/.gitignore: warning: is ignored: it is not a regular file"
+    assert len(warnings) == 2
+
+
+@pytest.mark.parametrize("where", [".gitignore", "info/exclude", "user"])
+def test_an_ignored_file_that_is_named_counts_for_the_dirty_check(repository, home, where):
+    repository.write(a=LEGACY)
+    git("add", "a.py")
+    git("commit", "-q", "-m", "a")
+    file = {"info/exclude": ".git/info/exclude", "user": home / ".config/git/ignore"}
+    write(file.get(where, where), "scratch.py\n.gitignore\n")
+    repository.write(scratch=LEGACY)
+    assert git("status", "--porcelain") == ""
+    ran = repository.run("migrate", "--write", ".", "scratch.py")
+    assert ran.status == 2
+    assert "git does not track" in ran.err
+    assert "scratch.py" in ran.err
+    assert repository.bytes_on_disk()["a.py"] == LEGACY
+    assert repository.run("migrate", "--write").status == 0
+    assert repository.bytes_on_disk()["scratch.py"] == LEGACY
