@@ -3,14 +3,17 @@
 A v1 optimizer sums the gradients of the replicas when it applies them. A second sum for the finite
 test would double the traffic, and would even be wrong: with several workers, TensorFlow 1.15 to 2.4
 overwrite the inputs of some sums with the result (Grappler's scoped allocator), so the later sum
-would add values that are sums already.
+would add values that are sums already. There, copies are summed, because a program
+may read its gradients again: for their norm, or for a second optimizer.
 """
 
 from typing import Any, List, Sequence, Tuple
 
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_workers_agree, copy_of, summed_to_test
+from tf_lossscale._cross_shard.meeting import has_several_workers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.collectives import SUMS_OVERWRITE_SUMMANDS
 from tf_lossscale._versions.replicas import has_own_sum, sum_is_off
 
 __all__ = [
@@ -78,17 +81,14 @@ def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs)
 
 
 @do_not_convert
-def sums_for_replica(pairs: Pairs, only_tested: bool = False) -> List[Any]:
+def sums_for_replica(pairs: Pairs) -> List[Any]:
     """Returns the gradients of `pairs` summed over all replicas, in a replica context.
 
     Args:
       pairs: gradients and variables.
-      only_tested: whether the sums are only tested, and the gradients will be summed again.
     """
 
     def sum_all(strategy: Any, pairs: Any) -> List[Any]:
-        if only_tested:
-            pairs = [(copy_of(gradient), variable) for gradient, variable in pairs]
         return [gradient for gradient, _ in _sum(strategy, pairs)]
 
     return list(tf.distribute.get_replica_context().merge_call(sum_all, args=(pairs,)))
@@ -140,6 +140,8 @@ def _sum(strategy: Any, pairs: Pairs) -> Pairs:
             alike.append([])
         alike[dtypes.index(dtype)].append(index)
     result = list(pairs)
+    if SUMS_OVERWRITE_SUMMANDS and has_several_workers(strategy):
+        pairs = [(each if each is None else copy_of(each), variable) for each, variable in pairs]
     for indices in alike:
         # In its own scope: TensorFlow may merge the collectives of one scope, and these must not be
         # merged with collectives that depend on them. One call for each dtype, because values

@@ -105,6 +105,8 @@ def all_workers_agree(flag: Any) -> Any:
       flag: bool tensor of shape `[]`, this worker's own.
     """
     strategy = tf.distribute.get_strategy()
+    if strategy.num_replicas_in_sync == 1:
+        return flag  # also without a strategy, where no devices are known
     if len(strategy.extended.worker_devices) == strategy.num_replicas_in_sync:
         return flag
     if not STRATEGY_SURVIVES_RETRACING and workers_meet(strategy):

@@ -155,7 +155,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             aggregate = False
         elif LEGACY_AGGREGATES_ALWAYS and aggregate and not same_on_replicas:
             own_sum = has_own_sum(inner, self._family.base)
-            sums = sums_for_replica(pairs, only_tested=own_sum)
+            sums = sums_for_replica(pairs)
             gradients = [gradient for gradient, _ in pairs] if own_sum else sums
             rest = StepArguments([variable for _, variable in pairs], name, own_sum)
             return self._step(sums, self._apply, gradients, rest, late_check=check)

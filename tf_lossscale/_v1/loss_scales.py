@@ -60,7 +60,8 @@ class LossScale(HoldsState, metaclass=abc.ABCMeta):
 
         Args:
           grads: a nest of unscaled gradients (tensors, `IndexedSlices`, None; under a strategy,
-            per-replica values of these).
+            per-replica values of these). With several workers, those of this worker only; the step
+            is applied if all workers apply it.
 
         Returns:
           `(update_op, should_apply_gradients)`: an operation to run, or None in eager mode; and a

@@ -4,11 +4,11 @@ from typing import Any, List, Optional
 
 from tf_lossscale._core.gradient_sums import StepGradients, gradients_of_step
 from tf_lossscale._core.optimizer_step import apply_if, as_pairs, require_replica_context
-from tf_lossscale._core.replicas import merge
+from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.scaled_loss_optimizer import ScaledLossOptimizer
 from tf_lossscale._v1.identifiers import as_loss_scale, is_fixed
 from tf_lossscale._v1.loss_scales import updates_itself
-from tf_lossscale._versions.base import do_not_convert, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
 __all__ = ["MixedPrecisionLossScaleOptimizer"]
 
@@ -118,6 +118,10 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
             # A user's own loss scale gets the gradients of each replica.
             gradients = StepGradients(pairs, ())
             update, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
+            # On each worker it sees the gradients of that worker. Those that apply wait for the
+            # others, so all must do the same.
+            if tf.executing_eagerly() or not isinstance(should_apply, bool):
+                should_apply = all_workers_agree(should_apply)
         applied = apply_if(
             should_apply,
             self._optimizer.apply_gradients,

@@ -8,6 +8,7 @@ from tf_lossscale._versions.base import TF_VERSION, tf, tf1
 __all__ = [
     "KEYS_AT_RUN_TIME",
     "STRATEGY_SURVIVES_RETRACING",
+    "SUMS_OVERWRITE_SUMMANDS",
     "advance",
     "collective_reduce",
     "functions_start_eagerly",
@@ -21,6 +22,10 @@ KEYS_AT_RUN_TIME = TF_VERSION >= (2, 4)
 # Whether `MultiWorkerMirroredStrategy` sums when only some of the workers trace a function again.
 # Up to 2.4 it numbers its sums as they are traced, so the workers wait for each other for ever.
 STRATEGY_SURVIVES_RETRACING = TF_VERSION >= (2, 5)
+
+# Whether `MultiWorkerMirroredStrategy` can write the sums of a graph over the tensors it summed, as
+# Grappler's scoped allocator does. Whoever reads those afterwards gets the sums.
+SUMS_OVERWRITE_SUMMANDS = TF_VERSION < (2, 5)
 
 
 def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) -> Any:

@@ -1,12 +1,14 @@
 """One worker of a cluster: `train.py CASE...`, prints JSON.
 
 A case is `FAMILY OPTIMIZER GRADIENTS MODE`, joined by colons: what wraps the optimizer (see
-`FAMILIES`), sgd, momentum or adam; dense, sparse or half; function or eager. Each case trains on
+`FAMILIES`), sgd, momentum or adam; dense, sparse or half; function, eager or again, a function that
+reads the gradients again after each step, for dense ones of v1 optimizers. Each case trains on
 this worker's part of a batch; in step `OVERFLOW` the gradients of the last worker are infinite. The
 same optimizer, without a wrapper or a strategy, then trains on whole batches, without that step.
 
 For each case: `weights` after the last step, `whole`, those of the whole batches, `scale`, the loss
-scale after it, and `steps`, the global step.
+scale after it, and `steps`, the global step; `again`, the sums of the gradients that were read
+after each step, and `own`, those of this worker's gradients.
 """
 
 import functools
@@ -56,6 +58,21 @@ class Passing(tf1.train.GradientDescentOptimizer):
         return super().apply_gradients(list(grads_and_vars), global_step, name)
 
 
+class Looking(tfls.compat.v1.train.experimental.LossScale):
+    """A program's own, which looks at what each worker gives it: the gradients of that worker."""
+
+    def __call__(self):
+        return tf.constant(8.0)
+
+    def update(self, grads):
+        local = [part for each in grads for part in STRATEGY.experimental_local_results(each)]
+        dense = [each.values if isinstance(each, tf.IndexedSlices) else each for each in local]
+        return tf.no_op(), tf.reduce_all([tf.reduce_all(tf.math.is_finite(x)) for x in dense])
+
+    def get_config(self):
+        return {}
+
+
 def contrib(whose, inner, fixed=False):
     namespace = support.contrib_namespaces()[whose]
     if fixed:
@@ -71,6 +88,10 @@ def v1(whose, inner, fixed=False):
     return namespace.MixedPrecisionLossScaleOptimizer(inner, scale), scale
 
 
+def v1_own(inner):
+    return support.v1_namespaces()["ours"].MixedPrecisionLossScaleOptimizer(inner, Looking()), None
+
+
 def cross(inner, scale=None):
     return CrossShardOptimizer(inner, SUM), scale
 
@@ -81,6 +102,7 @@ FAMILIES = {
     "contrib-fixed": lambda inner: contrib("ours", inner, True),
     "v1": lambda inner: v1("ours", inner),
     "v1-fixed": lambda inner: v1("ours", inner, True),
+    "v1-own": v1_own,
     "v1-original": lambda inner: v1("original", inner),
     "cross": cross,
     "cross-v1": lambda inner: cross(*v1("ours", inner)),
@@ -131,7 +153,32 @@ def make_weights(kind, gradients):
 
 
 def compiled(function, mode):
-    return tf.function(function, autograph=False) if mode == "function" else function
+    return function if mode == "eager" else tf.function(function, autograph=False)
+
+
+def sums_of(gradients):
+    return [tf.reduce_sum(each) for each in gradients]
+
+
+def step_that_reads_again(optimizer, weights, loss_of, counter):
+    """Returns a step of a v1 optimizer, which then sums the elements of each gradient."""
+
+    def step(*examples):
+        pairs = optimizer.compute_gradients(lambda: loss_of(*examples), weights)
+        optimizer.apply_gradients(pairs, counter)
+        with tf.control_dependencies([each.read_value() for each in weights]):
+            return sums_of([gradient for gradient, _ in pairs])
+
+    return step
+
+
+def own_gradients(weights, gradients, examples):
+    """The sums of this worker's gradients, found without an optimizer."""
+    copies = [tf.constant(STRATEGY.experimental_local_results(each)[0].numpy()) for each in weights]
+    with tf.GradientTape() as tape:
+        tape.watch(copies)
+        loss = loss_of(copies, gradients, *examples)
+    return [float(each) for each in sums_of(tape.gradient(loss, copies))]
 
 
 def values(variables):
@@ -164,25 +211,36 @@ def train(case):
             step, read = step_of_keras(optimizer, weights, loss), lambda: optimizer.loss_scale
         else:
             optimizer, read = FAMILIES[family](OPTIMIZERS[name]())
-            step = step_of_v1(optimizer, weights, loss, counter)
+            make_step = step_that_reads_again if mode == "again" else step_of_v1
+            step = make_step(optimizer, weights, loss, counter)
 
     def everywhere(*examples):
-        run(step, args=examples)
+        found = run(step, args=examples)
+        if mode == "again":
+            return [STRATEGY.experimental_local_results(each)[0] for each in found]
+        return None
 
     everywhere = compiled(everywhere, mode)
     overflows = family not in SKIP_NOTHING
+    again, own = [], []
     for number, examples in enumerate(batches(INDEX * BATCH, (INDEX + 1) * BATCH)):
         if number == OVERFLOW:
             if not overflows:
                 continue
             if INDEX == WORKERS - 1:
                 examples[2] = tf.fill([BATCH], INF)
-        everywhere(*examples)
+        if mode == "again":
+            own.append(own_gradients(weights, gradients, examples))
+            again.append([float(each) for each in everywhere(*examples)])
+        else:
+            everywhere(*examples)
     return {
         "weights": values(weights),
         "whole": whole(kind, name, seen_by_inner(family, gradients)),
         "scale": None if read is None else float(tf.convert_to_tensor(read()).numpy()),
         "steps": None if kind is not None else int(values([counter])[0][0]),
+        "again": again,
+        "own": own,
     }
 
 
