@@ -1,0 +1,1 @@
+"""Records of training runs, and their comparison."""
