@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, Optional
@@ -33,10 +34,14 @@ def main(argv: Optional[Sequence[str]] = None, prog: str = "tf-lossscale") -> in
 
 def _main(argv: Optional[Sequence[str]], prog: str) -> int:
     parser = _parser(prog)
+    words = sys.argv[1:] if argv is None else argv
     try:
+        if not words:
+            parser.print_help(sys.stderr)
+            parser.exit(2, f"\n{prog}: error: a command is required\n")
         arguments = parser.parse_args(argv)
         if arguments.command == "migrate":
-            return _migrate(parser, arguments)
+            return _migrate(arguments.parser, arguments)
         from . import explain
 
         if arguments.command == "rules":
@@ -58,7 +63,7 @@ def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
         named = [arguments.stdin_filename or "."] if paths == ["-"] else paths
         settings = load(named) if arguments.settings else Settings({})
     except SettingsError as error:
-        print(f"{parser.prog}: error: {error}", file=sys.stderr)
+        print(f"{parser.prog.split()[0]}: error: {error}", file=sys.stderr)
         return 2
     from . import migrate
 
@@ -74,7 +79,26 @@ def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
 
 
 class _Parser(argparse.ArgumentParser):
-    """Escapes file names in errors: a shell's `*` can expand to any name."""
+    """Suggests what a misspelled word could mean, and reports it with the usage of its subcommand.
+
+    Escapes file names in errors: a shell's `*` can expand to any name.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parses the arguments; unlike the method of the base class, refuses unknown ones."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            known = [one for action in self._actions for one in action.option_strings]
+            near = [_nearest(word.split("=")[0], known) for word in unknown]
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{''.join(near)}")
+        return parsed, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += _nearest(str(value), [str(one) for one in action.choices or ()])
+            raise
 
     def error(self, message: str) -> NoReturn:
         super().error(visible(message))
@@ -82,6 +106,12 @@ class _Parser(argparse.ArgumentParser):
     def print_help(self, file: Any = None) -> None:
         """Prints the help and raises if that fails; argparse would ignore the failure."""
         (file or sys.stdout).write(self.format_help())
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    """The end of an error message, with the known word that is most similar, if one is."""
+    near = difflib.get_close_matches(word, known, 1, 0.75)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
@@ -111,6 +141,7 @@ def _add_migrate(commands: Any) -> None:
         "Options can also be set in [tool.tf-lossscale] in pyproject.toml; the command line wins.",
         allow_abbrev=False,
     )
+    migrate.set_defaults(parser=migrate)
     add = migrate.add_argument
     add(
         "paths",
@@ -186,14 +217,20 @@ def _add_migrate(commands: Any) -> None:
 
 
 def _jobs(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
     return number
 
 
 def _positive(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < 1e9:
-        raise argparse.ArgumentTypeError("must be more than 0")
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number, more than 0")
     return number

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from ..files.diffs import unified
 from ..model import Safety, Target
-from ..rules.codes import Code, codes
+from ..rules.codes import Code, codes, nearest
 from ..rules.rule import Example
 
 __all__ = ["explain", "list_rules"]
@@ -26,21 +26,12 @@ def explain(name: str, stream: TextIO) -> int:
     listed = codes()
     found = next((code for code in listed if code.code == name.upper()), None)
     if found is None:
-        near = _nearest(name.upper(), [code.code for code in listed])
+        near = nearest(name.upper())
         hint = f"; did you mean {', '.join(near)}?" if near else "; see `tf-lossscale rules`"
         print(f"tf-lossscale: error: unknown rule code {name}{hint}", file=sys.stderr)
         return 2
     stream.write(_text(found))
     return 0
-
-
-def _nearest(name: str, known: list[str]) -> list[str]:
-    """The codes that begin as `name` does, for as long as any does; none that share "LS" only."""
-    for end in range(len(name), len("LS"), -1):
-        near = [code for code in known if code.startswith(name[:end])]
-        if near:
-            return near
-    return []
 
 
 def _text(code: Code) -> str:

@@ -28,6 +28,8 @@ __all__ = ["Request", "run"]
 _JOBS_PER_CORE = 4
 """An upper limit for `--jobs`: more processes use memory and save no time."""
 
+_WHICH = "-v shows what was skipped; Python files and notebooks are checked"
+
 _Step = Union[Candidate, FileOutcome]
 
 
@@ -141,6 +143,9 @@ def run(request: Request) -> int:
             progress.clear()
             _show(outcome, request)
         progress.clear()
+        if not (summary.files or summary.failed):
+            where = ", ".join(quoted(path) for path in request.paths)
+            print(f"tf-lossscale: warning: no files to check in {where}; {_WHICH}", file=sys.stderr)
         return max(_report(request, spool, summary, sys.stdout), summary.status)
 
 
@@ -316,12 +321,14 @@ def _codes(values: Iterable[str]) -> tuple[str, ...]:
         one.strip().upper() for value in values for one in value.split(",") if one.strip()
     )
     if prefixes:
-        from ..rules.codes import unknown_prefixes
+        from ..rules.codes import nearest, unknown_prefixes
 
         unknown = unknown_prefixes(prefixes)
         if unknown:
             shown = ", ".join(unknown[:10])
-            raise ValueError(f"unknown rule code {shown}; see `tf-lossscale rules`")
+            near = nearest(unknown[0])
+            hint = f"did you mean {', '.join(near)}?" if near else "see `tf-lossscale rules`"
+            raise ValueError(f"unknown rule code {shown}; {hint}")
     return prefixes
 
 

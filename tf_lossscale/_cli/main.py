@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import difflib
 import signal
 import sys
 from typing import Iterator, List, Optional, Tuple
@@ -55,6 +56,13 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
     parser.add_argument("command", choices=[*CODEMODS, *OTHERS], help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     try:
+        if not arguments:
+            parser.print_help(sys.stderr)
+            parser.exit(2, f"\n{prog}: error: a command is required\n")
+        if not arguments[0].startswith("-") and arguments[0] not in OTHERS:
+            near = difflib.get_close_matches(arguments[0], [*CODEMODS, *OTHERS], 1)
+            hint = f"did you mean {near[0]}?" if near else f"see `{prog} --help`"
+            parser.error(f"unknown command {arguments[0]!a}; {hint}")
         parsed = parser.parse_args(arguments[:1])
     except SystemExit as exit_:
         return _status(exit_)

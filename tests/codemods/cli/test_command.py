@@ -146,9 +146,12 @@ def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
     [
         (["migrate", "--to", "nowhere"], "invalid choice: 'nowhere'"),
         (["migrate", "--keras", "4"], "invalid choice: 4"),
-        (["migrate", "--jobs", "0"], "must be 1 or more"),
-        (["migrate", "--jobs", "many"], "invalid"),
+        (["migrate", "--jobs", "0"], "argument --jobs: '0' must be a whole number, 1 or more"),
+        (["migrate", "--jobs", "x"], "argument --jobs: 'x' must be a whole number, 1 or more"),
+        (["migrate", "--time-limit", "x"], "argument --time-limit: 'x' must be a number"),
         (["migrate", "--select", "LS777"], "unknown rule code LS777; see `tf-lossscale rules`"),
+        (["migrate", "--select", "LS399"], "unknown rule code LS399; did you mean LS301, "),
+        (["migrate", "--ignore", "SL501"], "unknown rule code SL501; did you mean LS501"),
         (["migrate", "--ignore", "E501"], "unknown rule code E501"),
         (
             ["migrate", "--report", "xml"],
@@ -163,11 +166,17 @@ def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
         (["migrate", "--write", "--check"], "--write cannot be combined with --check or -"),
         (["migrate", "-", "a.py"], "- (stdin) cannot be combined with other paths"),
         (["migrate", "--stdin-filename", "a.py"], "--stdin-filename requires -"),
-        (["migrate", "--no-such-option"], "unrecognized arguments"),
+        (["migrate", "--no-such-option"], "unrecognized arguments: --no-such-option\n"),
+        (["migrate", "--wirte", "."], "unrecognized arguments: --wirte; did you mean --write?"),
+        (["migrate", "--exlude=x"], "unrecognized arguments: --exlude=x; did you mean --exclude?"),
+        (["migrate", "--to", "fnal"], "invalid choice: 'fnal'"),
+        (["migrate", "--to", "fnal"], "; did you mean final?"),
         (["explain", "LS777"], "unknown rule code LS777; see `tf-lossscale rules`"),
         (["explain", "LS399"], "unknown rule code LS399; did you mean LS301"),
         (["nonsense"], "invalid choice"),
-        ([], "required"),
+        (["migrat"], "; did you mean migrate?"),
+        ([], "tf-lossscale: error: a command is required"),
+        ([], "rewrite files and trees"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -178,6 +187,26 @@ def test_wrong_usage_is_status_2(command_line, argv, says):
     assert says in ran.err
     assert ran.out == b""
     assert command_line.bytes_on_disk() == {"a.py": LEGACY}
+
+
+@pytest.mark.parametrize(
+    "argv", [["--no-such"], ["--write", "--check"], ["--report", "xml"], ["--jobs", "0"]], ids=str
+)
+def test_errors_show_the_usage_of_the_subcommand(command_line, argv):
+    ran = command_line.run("migrate", *argv)
+    assert ran.err.startswith("usage: tf-lossscale migrate [-h]")
+    assert "\ntf-lossscale migrate: error: " in ran.err
+
+
+def test_a_tree_without_files_to_check_gives_a_warning(command_line):
+    command_line.path("notes.txt").write_text("")
+    command_line.path("venv/x.py").write_bytes(LEGACY)
+    ran = command_line.run("migrate")
+    assert ran.status == 0
+    assert ran.err.startswith("tf-lossscale: warning: no files to check in .; -v shows what was")
+    command_line.write(a=CLEAN)
+    assert command_line.run("migrate").err == ""
+    assert "warning" not in command_line.run("migrate", "nope").err
 
 
 @pytest.mark.parametrize("argv", [["--help"], ["migrate", "--help"], ["explain", "-h"]], ids=str)

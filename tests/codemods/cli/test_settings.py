@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from command_line import FINAL, LEGACY
+from command_line import CLEAN, FINAL, LEGACY
 from tf_lossscale_codemods.cli import settings
 
 
@@ -47,7 +47,7 @@ def test_each_key(command_line, text, status):
     ],
 )
 def test_keys_that_users_must_know_of_are_shown(command_line, text, status, shown):
-    command_line.write(a=LEGACY)
+    command_line.write(a=LEGACY, c=CLEAN)
     given(command_line, f"[tool.tf-lossscale]\n{text}\n")
     for argv in (["migrate"], ["migrate", "--write"], ["migrate", "--report", "json"]):
         ran = command_line.run(*argv)

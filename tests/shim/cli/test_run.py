@@ -218,3 +218,22 @@ def test_wrong_usage_is_status_2():
     assert run(["tf_lossscale._cli.main", "run", "--"]).returncode == 2
     assert run(["tf_lossscale._cli.main", "run", "--no-such", "x.py"]).returncode == 2
     assert run(["tf_lossscale._cli.main"]).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "run an unmodified legacy script"),
+        ([], "tf-lossscale: error: a command is required"),
+        (["migrat"], "unknown command 'migrat'; did you mean migrate?"),
+        (["docter"], "unknown command 'docter'; did you mean doctor?"),
+        (["xyz"], "unknown command 'xyz'; see `tf-lossscale --help`"),
+    ],
+)
+def test_a_command_that_is_missing_or_misspelled(capsys, argv, message):
+    from tf_lossscale._cli.main import main
+
+    assert main(argv) == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert shown.out == ""
