@@ -55,6 +55,9 @@ class Options(NamedTuple):
 class Finding(NamedTuple):
     """What a rule reports about one place in the source. Lines and columns count from 1.
 
+    `end_column` is the column after the last character; 0 if the end is unknown. `text` is the
+    first line of the place in the source; empty if it is long.
+
     `end_line` is the last line of the place, for suppression comments and annotations. A `safe`
     finding that is not applied needs no edit.
     """
@@ -68,6 +71,8 @@ class Finding(NamedTuple):
     applied: bool
     message: str
     end_line: int = 0
+    end_column: int = 0
+    text: str = ""
 
     @property
     def is_left(self) -> bool:
@@ -80,6 +85,16 @@ class Finding(NamedTuple):
         if self.applied or self.outcome is Safety.MANUAL:
             return ""
         return "not applied" if self.is_left else "unchanged"
+
+
+class Replacement(NamedTuple):
+    """An edit of a file: the text from a start up to an end, from 1, is replaced by `text`."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
 
 
 class FileError(NamedTuple):

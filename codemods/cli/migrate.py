@@ -187,8 +187,15 @@ def _run_stdin(request: Request) -> int:
 
 
 def _plan(request: Request, write: bool) -> Plan:
-    pages = any(report.format == "html" for report in request.reports)
-    return Plan(request.options, write, request.show_diff, pages, request.tracebacks)
+    formats = {report.format for report in request.reports}
+    return Plan(
+        request.options,
+        write,
+        request.show_diff,
+        excerpts="html" in formats,
+        tracebacks=request.tracebacks,
+        replacements="sarif" in formats and not request.write,
+    )
 
 
 def _search(request: Request, summary: Summary, progress: Progress) -> list[_Step]:

@@ -134,5 +134,7 @@ def _finding(one: Proposal, is_done: bool, place: Place, path: str) -> tuple[int
         applied=is_done,
         message=one.message,
         end_line=place.end_line,
+        end_column=place.end_column,
+        text=place.text,
     )
     return place.source, finding

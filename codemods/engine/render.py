@@ -22,18 +22,26 @@ import libcst as cst
 # hook for positions; LibCST's own position provider subclasses it in the same way.
 from libcst._nodes.internal import CodegenState
 
-__all__ = ["Place", "Rendered", "rendered", "text_of"]
+__all__ = ["LONGEST_LINE", "Place", "Rendered", "rendered", "text_of"]
 
 _NEWLINE = re.compile(r"\r\n?|\n")
 
+LONGEST_LINE = 300
+"""Characters of a line that a report shows with its finding."""
+
 
 class Place(NamedTuple):
-    """The position of a node: lines and columns from 1; `source` is the index of the source."""
+    """The position of a node: lines and columns from 1; `source` is the index of the source.
+
+    `end_column` is the column after the node. `text` is its first line; empty if it is long.
+    """
 
     source: int
     line: int
     column: int
     end_line: int
+    end_column: int = 0
+    text: str = ""
 
 
 class Rendered(NamedTuple):
@@ -168,6 +176,18 @@ def _places(state: _State, source: int, text: str) -> dict[cst.CSTNode, Place]:
     for node, (first, last) in state.spans.items():
         begin = ends[first - 1] if first else 0
         line = bisect.bisect_right(starts, begin)
-        end_line = bisect.bisect_right(starts, max(begin, ends[last - 1] - 1 if last else 0))
-        places[node] = Place(source, line, begin - starts[line - 1] + 1, end_line)
+        end = ends[last - 1] if last else begin
+        end_line = bisect.bisect_right(starts, max(begin, end - 1))
+        end_column = max(begin, end) - starts[end_line - 1] + 1
+        shown = _line(text, starts[line - 1])
+        places[node] = Place(
+            source, line, begin - starts[line - 1] + 1, end_line, end_column, shown
+        )
     return places
+
+
+def _line(text: str, start: int) -> str:
+    """The line of `text` that begins at `start`; empty if it is long."""
+    found = _NEWLINE.search(text, start, start + LONGEST_LINE)
+    line = text[start : found.start() if found else start + LONGEST_LINE]
+    return line if len(line) < LONGEST_LINE else ""

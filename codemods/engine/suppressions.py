@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
 from ..model import Finding, Options, Safety
-from .render import Place, Rendered
+from .render import LONGEST_LINE, Place, Rendered
 
 __all__ = ["UNUSED_CODE", "Suppressions", "may_suppress"]
 
@@ -32,12 +32,16 @@ class _Suppression(NamedTuple):
       column: the column, from 1.
       codes: the code prefixes to silence; `("",)` (all codes) for a comment without codes.
       problem: why the comment is invalid; then it silences nothing.
+      end_column: the column after the comment.
+      text: the line.
     """
 
     line: int
     column: int
     codes: tuple[str, ...]
     problem: str = ""
+    end_column: int = 0
+    text: str = ""
 
 
 class Suppressions:
@@ -103,6 +107,8 @@ def _finding(path: str, found: _Suppression, message: str) -> Finding:
         applied=False,
         message=message,
         end_line=found.line,
+        end_column=found.end_column,
+        text=found.text,
     )
 
 
@@ -113,10 +119,17 @@ def _suppressions(code: str) -> list[_Suppression]:
             match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
             if match is not None:
                 line, column = token.start
-                found.append(_read(match, line, column + match.start() + 1))
+                comment = _read(match, line, column + match.start() + 1)
+                end = comment.column + len(match[0])
+                found.append(comment._replace(end_column=end, text=_shown(token.line)))
     except (tokenize.TokenError, SyntaxError):
         pass  # the tokenizer rejects some sources that LibCST accepts
     return found
+
+
+def _shown(line: str) -> str:
+    line = line.rstrip("\r\n")
+    return line if len(line) < LONGEST_LINE else ""
 
 
 def _read(match: re.Match[str], line: int, column: int) -> _Suppression:

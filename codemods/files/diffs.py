@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator
 
+from ..model import Replacement
 from .printable import quoted
 
-__all__ = ["colored", "excerpt", "unified"]
+__all__ = ["colored", "excerpt", "replacements", "unified"]
 
 _AROUND = 2
 _NO_NEWLINE = b"\\ No newline at end of file\n"
@@ -30,6 +32,30 @@ def _lines(source: bytes) -> list[bytes]:
     lines = source.split(b"\n")
     last = lines.pop()
     return [line + b"\n" for line in lines] + ([last] if last else [])
+
+
+def replacements(old: bytes, new: bytes) -> tuple[Replacement, ...]:
+    """The edits from `old` to `new`, in whole lines; none if one of them is not UTF-8."""
+    try:
+        before, after = (_lines_of_text(one.decode("utf-8-sig")) for one in (old, new))
+    except UnicodeDecodeError:
+        return ()
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    found = []
+    for tag, start, end, new_start, new_end in matcher.get_opcodes():
+        if tag != "equal":
+            text = "".join(after[new_start:new_end])
+            last = before[end - 1] if end > start else "\n"
+            if last.endswith(("\n", "\r")):
+                found.append(Replacement(start + 1, 1, end + 1, 1, text))
+            else:  # the last line of the file, without a line end
+                found.append(Replacement(start + 1, 1, end, len(last) + 1, text))
+    return tuple(found)
+
+
+def _lines_of_text(text: str) -> list[str]:
+    """The lines, each with its end as editors count them: CRLF, LF or CR."""
+    return re.findall(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+", text)
 
 
 def excerpt(diff: bytes, source: bytes, first: int, last: int) -> str:

@@ -7,6 +7,7 @@ import json
 import re
 from typing import NamedTuple, Optional, Union
 
+from ..engine.render import LONGEST_LINE
 from ..engine.transform import transform_sources
 from ..model import FileError, FileResult, Finding, Options, Safety
 from .json_spans import Array, NestingError, Object, Scalar, Value, spans
@@ -123,6 +124,7 @@ def _not_python(
             finding = Finding(
                 path, number, at, _NOT_PYTHON, name[0], Safety.MANUAL, False, message, number
             )
+            finding = finding._replace(end_column=at + len(name[0]), text=line[:LONGEST_LINE])
             found.append(_placed(body, cell, finding))
     return found
 

@@ -38,6 +38,8 @@ def _findings(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, object]]:
                 "path": _path(finding.path),
                 "line": finding.line,
                 "column": finding.column,
+                "end_line": max(finding.end_line, finding.line),
+                "end_column": finding.end_column or finding.column,
                 "code": finding.code,
                 "symbol": finding.symbol,
                 "outcome": finding.outcome.value,

@@ -8,7 +8,9 @@ import urllib.parse
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from ..model import Finding, Safety
+from tf_lossscale._about import VERSION
+
+from ..model import Finding, Replacement, Safety
 from ..rules.codes import Code, codes
 from ..workers.results import FileOutcome, Summary
 
@@ -17,6 +19,8 @@ __all__ = ["write"]
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
+
+_HOME = "https://github.com/tf-lossscale/tf-lossscale"
 
 _LEVELS = {Safety.SAFE: "note", Safety.UNSAFE: "warning", Safety.MANUAL: "warning"}
 
@@ -27,6 +31,8 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
     index = {rule.code: number for number, rule in enumerate(rules)}
     driver = {
         "name": "tf-lossscale",
+        "version": VERSION,
+        "informationUri": _HOME,
         "rules": [_rule(rule) for rule in rules],
     }
     invocation = {
@@ -51,11 +57,13 @@ def _rule(rule: Code) -> dict[str, Any]:
         "shortDescription": {"text": rule.words},
         "fullDescription": {"text": rule.summary},
         "help": {"text": rule.text},
+        "helpUri": f"{_HOME}/blob/main/docs/rules/{rule.rule.slug}.md",
     }
 
 
 def _results(outcomes: Iterable[FileOutcome], index: dict[str, int]) -> Iterator[dict[str, Any]]:
     for outcome in outcomes:
+        fixes = _fixes(outcome) if outcome.replacements else []
         for finding in outcome.findings:
             result: dict[str, Any] = {
                 "ruleId": finding.code,
@@ -66,7 +74,28 @@ def _results(outcomes: Iterable[FileOutcome], index: dict[str, int]) -> Iterator
             }
             if finding.code in index:
                 result["ruleIndex"] = index[finding.code]
+            if finding.applied and fixes:  # with the first finding: they belong together
+                result["fixes"], fixes = fixes, []
             yield result
+
+
+def _fixes(outcome: FileOutcome) -> list[dict[str, Any]]:
+    """One fix with all edits of the file, such as the imports that several findings need."""
+    change = {
+        "artifactLocation": {"uri": _uri(outcome.path)},
+        "replacements": [_replacement(one) for one in outcome.replacements],
+    }
+    return [{"description": {"text": "Apply all edits of this file"}, "artifactChanges": [change]}]
+
+
+def _replacement(one: Replacement) -> dict[str, Any]:
+    region = {
+        "startLine": one.line,
+        "startColumn": one.column,
+        "endLine": one.end_line,
+        "endColumn": one.end_column,
+    }
+    return {"deletedRegion": region, "insertedContent": {"text": one.text}}
 
 
 def _location(finding: Finding) -> dict[str, Any]:
@@ -75,6 +104,8 @@ def _location(finding: Finding) -> dict[str, Any]:
         "startColumn": max(finding.column, 1),
         "endLine": max(finding.end_line, finding.line, 1),
     }
+    if finding.end_column:
+        region["endColumn"] = finding.end_column
     return {"physicalLocation": {"artifactLocation": {"uri": _uri(finding.path)}, "region": region}}
 
 

@@ -9,7 +9,7 @@ from typing import Callable
 from ..engine.prefilter import may_concern
 from ..engine.transform import transform
 from ..files import atomic_write
-from ..files.diffs import excerpt, unified
+from ..files.diffs import excerpt, replacements, unified
 from ..files.discover import words
 from ..model import FileError, FileResult, Options
 from ..notebooks.transform import transform as transform_notebook
@@ -105,7 +105,10 @@ def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> Fil
         excerpts = tuple(
             excerpt(diff, source, finding.line, finding.end_line) for finding in result.findings
         )
-    return FileOutcome(path, changed, result.findings, None, result.note, diff, excerpts)
+    edits = replacements(source, result.source) if plan.replacements and changed else ()
+    return FileOutcome(
+        path, changed, result.findings, None, result.note, diff, excerpts, replacements=edits
+    )
 
 
 def _failed(path: str, message: str) -> FileOutcome:

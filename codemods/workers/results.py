@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Optional
 
-from ..model import FileError, Finding, Options, Safety
+from ..model import FileError, Finding, Options, Replacement, Safety
 
 __all__ = ["FileOutcome", "Plan", "Spool", "Summary"]
 
@@ -26,6 +26,7 @@ class FileOutcome(NamedTuple):
       diff: the diff from the old to the new bytes; empty if not requested or nothing changes.
       excerpts: for each finding, its part of the diff or its lines; empty if not requested.
       source: the bytes after the edits, for input from stdin.
+      replacements: the edits, if requested and not written.
     """
 
     path: str
@@ -36,6 +37,7 @@ class FileOutcome(NamedTuple):
     diff: bytes = b""
     excerpts: tuple[str, ...] = ()
     source: bytes = b""
+    replacements: tuple[Replacement, ...] = ()
 
 
 class Plan(NamedTuple):
@@ -47,6 +49,7 @@ class Plan(NamedTuple):
       diff: whether the diff is needed.
       excerpts: whether the diff of each finding is needed.
       tracebacks: whether to print tracebacks of internal errors.
+      replacements: whether the edits are needed one by one.
     """
 
     options: Options
@@ -54,6 +57,7 @@ class Plan(NamedTuple):
     diff: bool = False
     excerpts: bool = False
     tracebacks: bool = False
+    replacements: bool = False
 
 
 class Summary:

@@ -97,3 +97,10 @@ def test_codes_of_rules_that_are_turned_off_are_not_reported(command_line, optio
 def test_a_comment_inside_a_call_of_several_lines(command_line):
     source = LEGACY.replace(b"(opt, ", b"(  # lossscale: ignore[LS301]\n    opt,\n    ")
     assert found(command_line, source) == []
+
+
+def test_an_unused_comment_has_a_place_and_its_line(command_line):
+    command_line.write(a=b"x = 1  # lossscale: ignore[LS301] why\n")
+    (finding,) = json.loads(command_line.run("migrate", "--report", "json").out)["findings"]
+    assert (finding["line"], finding["column"]) == (1, 8)
+    assert (finding["end_line"], finding["end_column"]) == (1, 34)

@@ -126,6 +126,9 @@ class TestChoices:
     def test_findings_count_from_one(self):
         (finding,) = transform(BEFORE.encode(), Options()).findings
         assert (finding.line, finding.column, finding.end_line) == (2, 7, 2)
+        first = BEFORE.splitlines()[1]
+        assert first[6 : finding.end_column - 1] == "tf.contrib.tpu.CrossShardOptimizer"
+        assert finding.text == first
         assert (finding.code, finding.outcome, finding.applied) == ("LS501", Safety.SAFE, True)
 
     def test_select(self):

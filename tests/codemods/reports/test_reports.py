@@ -4,6 +4,7 @@ import html.parser
 import importlib.util
 import json
 import os
+import pathlib
 import re
 import sqlite3
 
@@ -14,6 +15,8 @@ from tf_lossscale_codemods.files.diffs import excerpt, unified
 from tf_lossscale_codemods.model import FileError, Finding, Safety
 from tf_lossscale_codemods.reports.text import line_of
 from tf_lossscale_codemods.workers.results import FileOutcome, Spool, Summary
+
+from tf_lossscale._about import VERSION
 
 BROKEN = b"import mixed_precision\ndef f(:\n"
 UNSAFE = b"""\
@@ -50,7 +53,18 @@ def test_json_is_as_promised(tree):
         "failed": 2,
         **summary_of(report["findings"]),
     }
-    keys = ["path", "line", "column", "code", "symbol", "outcome", "applied", "message"]
+    keys = [
+        "path",
+        "line",
+        "column",
+        "end_line",
+        "end_column",
+        "code",
+        "symbol",
+        "outcome",
+        "applied",
+        "message",
+    ]
     assert all(list(finding) == keys for finding in report["findings"])
     paths = [finding["path"] for finding in report["findings"]]
     assert sorted(set(paths), key=paths.index) == ["a.py", "b.py", ODD, "sub/e.py"]
@@ -61,6 +75,7 @@ def test_json_is_as_promised(tree):
     ]
     first = report["findings"][0]
     assert (first["path"], first["line"], first["column"]) == ("a.py", 3, 7)
+    assert (first["end_line"], first["end_column"]) == (3, LEGACY.splitlines()[2].index(b"(") + 1)
     assert (first["code"], first["symbol"]) == ("LS301", "LossScaleOptimizer")
     assert (first["outcome"], first["applied"]) == ("safe", True)
 
@@ -152,6 +167,8 @@ def test_sarif_says_the_same_as_json(tree):
         place = result["locations"][0]["physicalLocation"]
         assert place["region"]["startLine"] == finding["line"]
         assert place["region"]["startColumn"] == finding["column"]
+        assert place["region"]["endLine"] == finding["end_line"]
+        assert place["region"]["endColumn"] == finding["end_column"]
         assert result["properties"] == {
             "outcome": finding["outcome"],
             "applied": finding["applied"],
@@ -164,6 +181,50 @@ def test_sarif_says_the_same_as_json(tree):
         for result in run["results"]
     }
     assert "odd%20%3C%26%3E%20%22%27%25%2C%20%3A%23%C3%BC.py" in uris
+
+
+def test_sarif_names_the_tool_and_the_page_of_each_rule(tree):
+    (run,) = json.loads(tree.run("migrate", "--report", "sarif").out)["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["version"] == VERSION
+    assert driver["informationUri"] == "https://github.com/tf-lossscale/tf-lossscale"
+    docs = pathlib.Path(__file__).parents[3] / "docs"
+    for rule in driver["rules"]:
+        before, _, page = rule["helpUri"].partition("/blob/main/docs/")
+        assert before == driver["informationUri"]
+        assert (docs / page).is_file()
+
+
+def apply_fixes(source: str, changes: list) -> str:
+    """Applies SARIF replacements as an editor does: the last one first."""
+    lines = re.findall(r"[^\r\n]*(?:\r\n?|\n|\Z)", source)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    for change in reversed(changes):
+        region = change["deletedRegion"]
+        start = starts[region["startLine"] - 1] + region["startColumn"] - 1
+        end = starts[region["endLine"] - 1] + region["endColumn"] - 1
+        source = source[:start] + change["insertedContent"]["text"] + source[end:]
+    return source
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("last", [True, False], ids=["final newline", "no final newline"])
+@pytest.mark.parametrize("target", ["shim", "final"])
+def test_the_fixes_in_sarif_make_the_edits(command_line, ends, last, target):
+    text = "\ufeff# \u00fc\x0c\x85\n" + LEGACY.decode() * 2 + UNSAFE.decode() + LEGACY.decode()
+    text = (text if last else text.rstrip("\n")).replace("\n", ends)
+    command_line.write(a=text.encode(), b=MANUAL)
+    options = ["--to", target, "--report", "sarif"]
+    (run,) = json.loads(command_line.run("migrate", *options).out)["runs"]
+    fixed = [result["fixes"] for result in run["results"] if "fixes" in result]
+    (((change,),),) = [[fix["artifactChanges"] for fix in fixes] for fixes in fixed][:1]
+    assert change["artifactLocation"]["uri"] == "a.py"
+    (after,) = json.loads(command_line.run("migrate", "--write", *options).out)["runs"]
+    assert all("fixes" not in result for result in after["results"])
+    wanted = command_line.bytes_on_disk()["a.py"].decode("utf-8-sig")
+    assert apply_fixes(text[1:], change["replacements"]) == wanted != text[1:]
 
 
 def test_github_annotations(tree):
