@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from ...model import Target
-from ...resolve.legacy_symbols import root_of
 from ...resolve.program import Program, Reference
-from ...resolve.qualified_names import is_path
-from ...resolve.reaching_values import reaching_definition
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import SHIM, V1
+from ...rewrite.rename import V1
 from ..findings import safe
 from ..groups import KERAS_OPTIMIZERS
 from ..keras._constructors import plan_constructors
 from ..moves import Move, Moves, Safe
 
-__all__ = ["MOVES", "makes_keras_optimizer"]
+__all__ = ["MOVES"]
 
 _V1 = f"{V1}.mixed_precision"
 _MESSAGE = "the same, in TensorFlow 2.4 and later"
-_KERAS_OPTIMIZERS = ("keras.optimizers.", "optimizers.", "keras.mixed_precision.")
 
 
 class _V1Moves(Moves):
@@ -65,35 +59,3 @@ def _inlined(program: Program) -> frozenset[Reference]:
     """The loss scales that become arguments of Keras optimizers."""
     wraps = program.cached(plan_constructors)
     return frozenset(reference for wrap in wraps.values() for reference in wrap.removed)
-
-
-def makes_keras_optimizer(program: Program, node: cst.CSTNode, depth: int = 4) -> bool:
-    """Whether `node` certainly makes a Keras optimizer (not one of `tf.train`)."""
-    if isinstance(node, cst.Name) and depth:
-        binding = reaching_definition(program, node)
-        return (
-            binding is not None
-            and binding.value is not None
-            and makes_keras_optimizer(program, binding.value, depth - 1)
-        )
-    if not isinstance(node, cst.Call):
-        return False
-    root: cst.CSTNode = node.func
-    while isinstance(root, cst.Attribute):
-        root = root.value
-    scope = program.scopes.loads.get(root) if isinstance(root, cst.Name) else None
-    if scope is None:
-        return False
-    paths = program.origins.of_expression(node.func, scope)
-    return bool(paths) and all(is_path(path) and _is_keras(path) for path in paths)
-
-
-def _is_keras(path: str) -> bool:
-    if path.startswith(f"{SHIM}."):  # a name that an earlier run moved
-        return path[len(SHIM) + 1 :].startswith(_KERAS_OPTIMIZERS)
-    root = root_of(path)
-    if root is None:
-        return False
-    if root.name in ("keras", "tf_keras"):
-        return root.rest.startswith(("optimizers.", "mixed_precision."))
-    return root.rest.startswith(_KERAS_OPTIMIZERS)

@@ -40,6 +40,7 @@ RULE = Rule(
             """\
             import tensorflow as tf
 
+            opt = tf.compat.v1.train.AdamOptimizer()
             scaler = tf.train.experimental.DynamicLossScale(2 ** 32, multiplier=2.0)
             opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, scaler)
             loss_scale = tf.identity(scaler(), name="scale")
@@ -47,6 +48,7 @@ RULE = Rule(
             """\
             import tensorflow as tf
 
+            opt = tf.compat.v1.train.AdamOptimizer()
             scaler = tf.compat.v1.mixed_precision.DynamicLossScale(2 ** 32, multiplier=2.0)
             opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, scaler)
             loss_scale = tf.identity(scaler(), name="scale")

@@ -393,6 +393,7 @@ REWRITES = [
         mp = tf.keras.mixed_precision.experimental
 
         mp.set_policy("mixed_float16")
+        opt = tf1.train.AdamOptimizer()
         opt = tf1.train.experimental.enable_mixed_precision_graph_rewrite(opt)
         """,
         """\
@@ -401,6 +402,7 @@ REWRITES = [
         mp = tf.keras.mixed_precision
 
         mp.set_global_policy("mixed_float16")
+        opt = tf1.train.AdamOptimizer()
         opt = tf1.mixed_precision.enable_mixed_precision_graph_rewrite(opt)
         """,
         SAFE,
