@@ -24,6 +24,9 @@ class Subscriber:
         """Called with a module of interest once its code has run."""
         raise NotImplementedError("a subscriber handles the modules that it waits for")
 
+    def pause(self) -> None:
+        """Called when `uninstall()` unsubscribes it, because it subscribed after `install()`."""
+
     def resume(self) -> None:
         """Called when `install()` subscribes it again, after `uninstall()` had unsubscribed it."""
 

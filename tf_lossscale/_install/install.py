@@ -74,11 +74,12 @@ def uninstall() -> None:
         if _record is not None:
             import_hook.unsubscribe(_installer)
             _record.undo()
-            # If our Keras class was loaded during this installation, it should not be registered
-            # with a Keras that is imported later.
+            # If our Keras class was loaded during this installation, no Keras should read files as
+            # it any more.
             for each in import_hook.subscribers():
                 if each not in _record.subscribers:
                     import_hook.unsubscribe(each)
+                    each.pause()
                     _paused.append(each)
             _record = None
 

@@ -6,13 +6,14 @@ instance is created. A program may also import a second Keras (`import tf_keras`
 was loaded. We never import a Keras for this; the import hook reports each one.
 """
 
-from typing import Any, Set
+from typing import Any
 
 from tf_lossscale._install.import_hook import Subscriber, subscribe
 from tf_lossscale._versions.keras import (
     KERAS_PACKAGES,
     loaded_keras_packages,
     register_loss_scale_optimizer,
+    unregister_loss_scale_optimizer,
 )
 
 __all__ = ["register_with_every_keras"]
@@ -24,20 +25,13 @@ def register_with_every_keras(cls: Any) -> None:
     Args:
       cls: our final class.
     """
-    loaded = _register_with_loaded(cls)
-    if set(KERAS_PACKAGES) - loaded:
-        subscribe(_Registration(cls))
-
-
-def _register_with_loaded(cls: Any) -> Set[str]:
-    loaded = loaded_keras_packages()
-    for package in loaded:
-        register_loss_scale_optimizer(package, cls)
-    return set(loaded)
+    registration = _Registration(cls)
+    registration.resume()
+    subscribe(registration)
 
 
 class _Registration(Subscriber):
-    """Registers a class with each Keras that is imported."""
+    """Registers a class with each Keras, until `uninstall()` if `install()` came before it."""
 
     def __init__(self, cls: Any) -> None:
         self._cls = cls
@@ -49,5 +43,10 @@ class _Registration(Subscriber):
         if name in loaded_keras_packages():
             register_loss_scale_optimizer(name, self._cls)
 
+    def pause(self) -> None:
+        for package in loaded_keras_packages():
+            unregister_loss_scale_optimizer(package, self._cls)
+
     def resume(self) -> None:
-        _register_with_loaded(self._cls)
+        for package in loaded_keras_packages():
+            register_loss_scale_optimizer(package, self._cls)

@@ -3,7 +3,7 @@
 import contextlib
 import importlib
 import sys
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from tf_lossscale._versions.base import TF_VERSION, first_module, tf
 from tf_lossscale._versions.originals import original
@@ -24,6 +24,7 @@ __all__ = [
     "register_loss_scale_optimizer",
     "serialize_as",
     "share_registration",
+    "unregister_loss_scale_optimizer",
 ]
 
 # The packages that hold a Keras of this TensorFlow.
@@ -218,14 +219,15 @@ def register_loss_scale_optimizer(package: str, cls: Any) -> None:
       package: "tensorflow", "keras" or "tf_keras".
       cls: our final class.
     """
-    # The lower case is for `optimizers.deserialize` of Keras 2, which lowers the names it knows.
-    names = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3")
-    known = KerasFamily("", package, None).keras.utils.get_custom_objects()
-    for name in names:
-        known.setdefault(name, cls)
-        known.setdefault(name.lower(), cls)
-    if TF_VERSION >= (2, 12):
-        _read_as(original(KerasFamily("", package, None).keras.mixed_precision, names[0]), cls)
+    for table, name in _names_in_files(package):
+        table.setdefault(name, cls)
+
+
+def unregister_loss_scale_optimizer(package: str, cls: Any) -> None:
+    """Undoes `register_loss_scale_optimizer`."""
+    for table, name in _names_in_files(package):
+        if table.get(name) is cls:
+            del table[name]
 
 
 def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
@@ -251,17 +253,25 @@ def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
         cls._keras_api_names = (exported,)
 
 
-def _read_as(installed: Any, cls: Any) -> None:
-    """Lets one Keras find `cls` where a file names the installed class as `serialize_as` has it."""
-    module = installed.__module__
+def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
+    """Yields each name by which files name the installed class, and the table that resolves it."""
+    keras = KerasFamily("", package, None).keras
+    # The lower case is for `optimizers.deserialize` of Keras 2, which lowers the names it knows.
+    known = keras.utils.get_custom_objects()
+    for name in ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3"):
+        yield known, name
+        yield known, name.lower()
+    if TF_VERSION < (2, 12):
+        return
+    module = original(keras.mixed_precision, "LossScaleOptimizer").__module__
     if hasattr(sys.modules[module.split(".")[0]], "Operation"):  # Keras 3
         symbols = importlib.import_module(module.split(".")[0] + ".src.api_export")
         known = symbols.REGISTERED_NAMES_TO_OBJS
     else:
         known = first_module("tensorflow.python.util.tf_export")._NAME_TO_SYMBOL_MAPPING
     for name in ("LossScaleOptimizer", "LossScaleOptimizerV3"):
-        known.setdefault(module + "." + name, cls)
-        known.setdefault(module + "." + name.lower(), cls)  # as `optimizers.deserialize` spells it
+        yield known, module + "." + name
+        yield known, module + "." + name.lower()
 
 
 def share_registration(keras: Any, registered: Any, cls: Any) -> None:

@@ -26,6 +26,9 @@ def test_every_keras_reads_ours(how: str) -> None:
     for name, found in result.items():
         assert found["ours"], (name, found)
         assert found["scale"] == 64.0
+        if how == "installed":
+            assert not found["uninstalled"]
+            assert found["again"]
         # The package has the loader that it has without us.
         assert found["loader"] in ("NoneType", "SourceFileLoader"), (name, found)
     if len(result) > 1:

@@ -5,9 +5,10 @@
 Takes the class of ours and nothing else, then imports each KERAS (`tf.keras`, `keras`, `tf_keras`)
 and has it read an optimizer that its own class serialized. `installed` calls `install()` first,
 whose import hook then watches the same imports. Prints for each whether it was loaded before, and
-whether it gave ours.
+whether it gave ours; with `installed` also after `uninstall()`, and after a second `install()`.
 """
 
+import copy
 import importlib
 import json
 import os
@@ -35,24 +36,35 @@ def without_module(config: Any) -> Any:
     return {"class_name": config["class_name"], "config": config["config"]}
 
 
+def read(keras: Any, config: Any) -> Any:
+    # Keras takes the configuration apart.
+    return keras.optimizers.deserialize(copy.deepcopy(config))
+
+
 def main(how: str, *names: str) -> None:
     if how == "installed":
         tfls.install()
     ours = tfls.keras.mixed_precision.LossScaleOptimizer
-    result = {}
+    result, configs = {}, {}
     for name in names:
         loaded = name == "tf.keras" or name in sys.modules
         keras = tf.keras if name == "tf.keras" else importlib.import_module(name)
         config = serialized(keras)
         if hasattr(keras, "Operation"):
             config = without_module(config)
-        optimizer = keras.optimizers.deserialize(config)
+        configs[name] = keras, config
+        optimizer = read(keras, config)
         result[name] = {
             "loaded": loaded,
             "ours": isinstance(optimizer, ours),
             "scale": optimizer.initial_scale,
             "loader": type(getattr(sys.modules.get(name), "__loader__", None)).__name__,
         }
+    if how == "installed":
+        for change, key in ((tfls.uninstall, "uninstalled"), (tfls.install, "again")):
+            change()
+            for name, (keras, config) in configs.items():
+                result[name][key] = isinstance(read(keras, config), ours)
     print(json.dumps(result))
 
 
