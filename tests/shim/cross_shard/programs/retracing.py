@@ -49,18 +49,59 @@ def scaled(optimizer):
     return module.MixedPrecisionLossScaleOptimizer(optimizer, module.DynamicLossScale(8.0, 2))
 
 
+def loss_scale_optimizer(what, name):
+    """One that leaves the sum over the workers to TensorFlow."""
+    if what == "keras":
+        momentum = 0.5 if name == "momentum" else 0.0
+        inner = tf.keras.optimizers.SGD(0.5, momentum=momentum)
+        return tfls.keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=8.0)
+    inner = OPTIMIZERS[name]()
+    if what == "v1":
+        return scaled(inner)
+    module = tfls.contrib.mixed_precision
+    manager = module.ExponentialUpdateLossScaleManager(8.0, 2)
+    return module.LossScaleOptimizer(inner, manager)
+
+
+def trained_by_keras(name, mode):
+    keras_3 = hasattr(tf.keras, "Operation")
+    with STRATEGY.scope():
+        make = tf.keras.Variable if keras_3 else tf.Variable
+        weights = [make(tf.zeros(each)) for each in SHAPES]
+        optimizer = loss_scale_optimizer("keras", name)
+        if keras_3:
+            optimizer.build(weights)
+    watched = [each.value for each in weights] if keras_3 else weights
+
+    def step(batch):
+        with tf.GradientTape() as tape:
+            factors = [each * tf.reduce_sum(batch) for each in (1.0, 2.0, 3.0)]
+            parts = [tf.reduce_sum(each) * factor for each, factor in zip(watched, factors)]
+            loss = optimizer.get_scaled_loss(tf.add_n(parts))
+        gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, watched))
+        optimizer.apply_gradients(zip(gradients, weights))
+        return tf.constant(0.0)
+
+    return [values(weights) for _ in run_steps(step, mode)]
+
+
 def trained(what, name, mode):
+    if what == "keras":
+        return trained_by_keras(name, mode)
     dtypes = [tf.float32] * 3
     if what in ("half", "mixed"):
         dtypes = [tf.float16] * 3 if what == "half" else [tf.float16, tf.float32, tf.float32]
     with STRATEGY.scope():
         weights = [tf.Variable(tf.zeros(each, dtype)) for each, dtype in zip(SHAPES, dtypes)]
-        inner = OPTIMIZERS[name]()
-        optimizer = namespace.CrossShardOptimizer(
-            scaled(inner) if what == "scaled" else inner,
-            tf1.losses.Reduction.SUM,
-            group_assignment=GROUPS.get(what),
-        )
+        if what in ("contrib", "v1"):
+            optimizer = loss_scale_optimizer(what, name)
+        else:
+            inner = OPTIMIZERS[name]()
+            optimizer = namespace.CrossShardOptimizer(
+                scaled(inner) if what == "scaled" else inner,
+                tf1.losses.Reduction.SUM,
+                group_assignment=GROUPS.get(what),
+            )
 
     def step(batch):
         def loss():
