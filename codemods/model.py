@@ -5,7 +5,16 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple, Optional
 
-__all__ = ["FileError", "FileResult", "Finding", "Options", "Safety", "SourceError", "Target"]
+__all__ = [
+    "FileError",
+    "FileResult",
+    "Finding",
+    "Options",
+    "Replacement",
+    "Safety",
+    "SourceError",
+    "Target",
+]
 
 
 class Safety(enum.Enum):
@@ -98,11 +107,15 @@ class Replacement(NamedTuple):
 
 
 class FileError(NamedTuple):
-    """Why a file could not be processed. `line` is 0 if the error has no line."""
+    """Why a file could not be processed. `line` is 0 if the error has no line.
+
+    `is_syntax` is set if the source could not be decoded or parsed.
+    """
 
     path: str
     line: int
     message: str
+    is_syntax: bool = False
 
 
 class SourceError(NamedTuple):
@@ -113,6 +126,7 @@ class SourceError(NamedTuple):
 
     line: int
     message: str
+    is_syntax: bool = False
 
 
 class FileResult(NamedTuple):

@@ -179,6 +179,13 @@ def _add_migrate(commands: Any) -> None:
         metavar="FORMAT[:FILE]",
         help="text, json, sarif, github or html, to a file or stdout; repeatable (default: text)",
     )
+    add("--statistics", action="store_true", help="also report the counts of each rule")
+    add(
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        help="colors in the diff and the text report (default: auto, on terminals)",
+    )
     add("--mark", action=yes_or_no, help="add a # TODO(CODE) comment at each manual finding")
     add("--allow-dirty", action=yes_or_no, help="write even if there are uncommitted changes")
     add(

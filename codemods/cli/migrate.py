@@ -21,7 +21,7 @@ from ..reports import Report, files, text
 from ..workers.limits import Limits
 from ..workers.results import FileOutcome, Plan, Spool, Summary
 from .settings import Settings
-from .terminal import Progress, has_colors, put
+from .terminal import Progress, put, style_of
 
 __all__ = ["Request", "run"]
 
@@ -51,6 +51,8 @@ class Request(NamedTuple):
       settings_note: the line that reports the settings in effect; may be empty.
       limits: the time and size limits for each file.
       tracebacks: whether to print tracebacks of internal errors.
+      color: `auto`, `always` or `never`.
+      statistics: whether the text report has the counts of each rule.
     """
 
     paths: Sequence[str]
@@ -67,6 +69,8 @@ class Request(NamedTuple):
     settings_note: str = ""
     limits: Limits = Limits()
     tracebacks: bool = False
+    color: str = "auto"
+    statistics: bool = False
 
     @classmethod
     def of(
@@ -101,6 +105,8 @@ class Request(NamedTuple):
         requested = tuple(reports.parse(one) for one in chosen("report", ["text"]))
         if sum(report.file is None for report in requested) > 1:
             raise ValueError("only one --report can go to stdout; use FORMAT:FILE for the others")
+        if arguments.statistics and all(report.format != "text" for report in requested):
+            raise ValueError("--statistics requires the text report")
         to_stdout = any(report.file is None and report.format != "text" for report in requested)
         return cls(
             paths=paths,
@@ -117,6 +123,8 @@ class Request(NamedTuple):
             settings_note=settings.shown(lambda name: getattr(arguments, name) is None),
             limits=Limits.of(arguments.time_limit, arguments.size_limit),
             tracebacks=arguments.verbose > 1,
+            color=arguments.color,
+            statistics=arguments.statistics,
         )
 
 
@@ -178,6 +186,7 @@ def _run_stdin(request: Request) -> int:
     (outcome,) = process_all(tasks, _plan(request, write=False), 1, request.limits)
     put(sys.stdout, source if outcome.error is not None else outcome.source)
     summary = Summary(wrote=False)
+    summary.is_dry = False
     summary.files = 1
     summary.add(outcome)
     with contextlib.closing(Spool()) as spool:
@@ -280,9 +289,11 @@ def _show(outcome: FileOutcome, request: Request) -> None:
     """Prints the error or the diff of one file, or why it was left unchanged."""
     if outcome.error is not None:
         print(text.error_line(outcome.error), file=sys.stderr)
+    elif outcome.warning is not None:
+        print(text.warning_line(outcome.warning), file=sys.stderr)
     elif request.show_diff and outcome.diff:
-        diff = colored(outcome.diff) if has_colors(sys.stdout) else outcome.diff
-        put(sys.stdout, diff)
+        has_colors = style_of(sys.stdout, request.color).color
+        put(sys.stdout, colored(outcome.diff) if has_colors else outcome.diff)
     elif request.verbose and not outcome.changed:
         print(f"{quoted(outcome.path)}: unchanged: {visible(outcome.note)}", file=sys.stderr)
 
@@ -297,13 +308,20 @@ def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) ->
     for report in request.reports:
         if report.file is None:
             # Errors have already been printed to stderr.
-            quiet = (one._replace(error=None) for one in spool)
+            quiet = (one._replace(error=None, warning=None) for one in spool)
             outcomes = quiet if report.format == "text" else spool
-            reports.write(report.format, outcomes, summary, stream)
+            if report.format == "text":
+                style = style_of(stream, request.color)
+                text.write(outcomes, summary, stream, style, request.statistics)
+            else:
+                reports.write(report.format, outcomes, summary, stream)
             continue
         try:
             with files.replacing(report.file) as file:
-                reports.write(report.format, spool, summary, file)
+                if report.format == "text":
+                    text.write(spool, summary, file, statistics=request.statistics)
+                else:
+                    reports.write(report.format, spool, summary, file)
         except OSError as error:
             status = _refuse(f"--report {report.format}:{report.file}: {error.strerror}")
     return status

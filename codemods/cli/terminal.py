@@ -8,7 +8,9 @@ import sys
 import time
 from typing import TextIO
 
-__all__ = ["Progress", "has_colors", "put"]
+from ..reports.style import Style
+
+__all__ = ["Progress", "put", "style_of"]
 
 
 def put(stream: TextIO, data: bytes) -> None:
@@ -22,10 +24,22 @@ def put(stream: TextIO, data: bytes) -> None:
         buffer.flush()
 
 
-def has_colors(stream: TextIO) -> bool:
-    """Whether to use colors: `stream` is a terminal, and NO_COLOR is not set."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return stream.isatty() and not plain
+def style_of(stream: TextIO, color: str) -> Style:
+    """The style of a stream: colors, and the width if it is a terminal.
+
+    Args:
+      stream: the stream.
+      color: `always`, `never`, or `auto`: on a terminal. The environment variables NO_COLOR and
+        FORCE_COLOR take precedence over `auto`.
+    """
+    is_terminal = stream.isatty()
+    width = shutil.get_terminal_size().columns if is_terminal else 0
+    if color != "auto":
+        return Style(color == "always", width)
+    if os.environ.get("NO_COLOR"):
+        return Style(False, width)
+    forced = bool(os.environ.get("FORCE_COLOR"))
+    return Style(forced or (is_terminal and os.environ.get("TERM") != "dumb"), width)
 
 
 class Progress:

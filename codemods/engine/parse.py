@@ -41,10 +41,10 @@ def parsed(source: bytes) -> Union[cst.Module, SourceError]:
             return cst.parse_module(source)
     except cst.ParserSyntaxError as error:
         line, what = _place(source, error)
-        return SourceError(line, f"cannot be parsed: {what}; {_hint(source)}")
+        return SourceError(line, f"cannot be parsed: {what}; {_hint(source)}", is_syntax=True)
     except (UnicodeDecodeError, LookupError, SyntaxError) as error:
         line = _line_of(source, error)
-        return SourceError(line, f"cannot be decoded: {error}; {_ENCODING_HINT}")
+        return SourceError(line, f"cannot be decoded: {error}; {_ENCODING_HINT}", is_syntax=True)
     except RecursionError:
         return SourceError(0, f"is nested too deeply to be parsed; {_SPLIT_IT}")
     except MemoryError:

@@ -6,9 +6,12 @@ a file takes microseconds; parsing takes up to a tenth of a second.
 
 from __future__ import annotations
 
+import re
 from typing import BinaryIO
 
-__all__ = ["WORDS", "may_concern", "may_concern_in"]
+from ..resolve.legacy_symbols import DISTINCTIVE
+
+__all__ = ["WORDS", "may_concern", "may_concern_in", "may_refer"]
 
 WORDS: tuple[bytes, ...] = (
     b"mixed_precision",
@@ -45,3 +48,21 @@ def may_concern_in(file: BinaryIO) -> bool:
         if not part:
             return False
         end = part[-_OVERLAP:]
+
+
+_TENSORFLOW = re.compile(rb"tensorflow|keras|\btf|\bfrom\s+\.", re.IGNORECASE)
+_LEGACY = re.compile(
+    rb"\b(?:LossScale|get_scaled_loss|get_unscaled_gradients|"
+    + "|".join(sorted(DISTINCTIVE)).encode()
+    + rb")\b|\b(?:keras|contrib|train|v1|v2)\s*\.\s*mixed_precision\b|\bmixed_precision\s*\."
+    rb"|\bimport\b[^\n]*\bmixed_precision\b"
+)
+
+
+def may_refer(source: bytes) -> bool:
+    """Whether a source that cannot be parsed may use a legacy name of TensorFlow.
+
+    That is, it mentions TensorFlow or imports from its own package, and it mentions a legacy name
+    or module. In doubt, it does: comments and strings count, too.
+    """
+    return bool(_TENSORFLOW.search(source) and _LEGACY.search(source))

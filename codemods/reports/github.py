@@ -29,9 +29,11 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
                 "title": f"{finding.code} {visible(finding.symbol)} ({finding.outcome.value})",
             }
             stream.write(_command(level, properties, finding.message))
-        if outcome.error is not None:
-            place = {"file": _file(outcome.error.path), "line": max(outcome.error.line, 1)}
-            stream.write(_command("error", place, outcome.error.message))
+        problem = outcome.error or outcome.warning
+        if problem is not None:
+            place = {"file": _file(problem.path), "line": max(problem.line, 1)}
+            level = "error" if outcome.error else "warning"
+            stream.write(_command(level, place, problem.message))
     stream.write(summary_line(summary) + "\n")
 
 

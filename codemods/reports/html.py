@@ -25,7 +25,7 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
     for outcome in outcomes:
         kinds.update(finding.outcome.value for finding in outcome.findings)
         used.update(finding.code for finding in outcome.findings)
-        kinds["error"] += outcome.error is not None
+        kinds["error"] += (outcome.error or outcome.warning) is not None
     parts = {
         "SUMMARY": _summary(summary),
         "FILTERS": _filters(kinds, used),
@@ -68,15 +68,17 @@ def _filters(kinds: collections.Counter[str], used: collections.Counter[str]) ->
 
 
 def _file(outcome: FileOutcome) -> Iterator[str]:
-    if not outcome.findings and outcome.error is None:
+    problem = outcome.error or outcome.warning
+    if not outcome.findings and problem is None:
         return
     path = escape(outcome.path if outcome.path.isprintable() else quoted(outcome.path))
     yield f'<section data-path="{path}">\n<h2><code>{path}</code></h2>\n'
-    if outcome.error is not None:
-        where = f"line {outcome.error.line}" if outcome.error.line else "file"
+    if problem is not None:
+        where = f"line {problem.line}" if problem.line else "file"
+        kind = "error" if outcome.error else "warning"
         yield '<details class="place" data-outcome="error" data-code="" open>\n'
-        yield f'<summary><span class="at">{where}</span> <span class="tag error">error</span> '
-        yield f"{escape(visible(outcome.error.message))}</summary>\n</details>\n"
+        yield f'<summary><span class="at">{where}</span> <span class="tag error">{kind}</span> '
+        yield f"{escape(visible(problem.message))}</summary>\n</details>\n"
     excerpts = outcome.excerpts or ("",) * len(outcome.findings)
     for finding, excerpt in zip(outcome.findings, excerpts):
         yield from _place(finding, excerpt)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import TextIO
+from typing import Optional, TextIO
 
 from ..files.printable import is_utf8, quoted
+from ..model import FileError
 from ..workers.results import FileOutcome, Summary
 
 __all__ = ["write"]
@@ -19,7 +20,9 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
     stream.write(',\n  "findings": ')
     _list(_findings(outcomes), stream)
     stream.write(',\n  "errors": ')
-    _list(_errors(outcomes), stream)
+    _list(_problems(outcome.error for outcome in outcomes), stream)
+    stream.write(',\n  "warnings": ')
+    _list(_problems(outcome.warning for outcome in outcomes), stream)
     stream.write("\n}\n")
 
 
@@ -48,11 +51,10 @@ def _findings(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, object]]:
             }
 
 
-def _errors(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, object]]:
-    for outcome in outcomes:
-        error = outcome.error
-        if error is not None:
-            yield {"path": _path(error.path), "line": error.line, "message": error.message}
+def _problems(problems: Iterable[Optional[FileError]]) -> Iterator[dict[str, object]]:
+    for one in problems:
+        if one is not None:
+            yield {"path": _path(one.path), "line": one.line, "message": one.message}
 
 
 def _path(path: str) -> str:

@@ -111,13 +111,13 @@ def _location(finding: Finding) -> dict[str, Any]:
 
 def _notifications(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, Any]]:
     for outcome in outcomes:
-        error = outcome.error
+        error = outcome.error or outcome.warning
         if error is not None:
             place: dict[str, Any] = {"artifactLocation": {"uri": _uri(error.path)}}
             if error.line:
                 place["region"] = {"startLine": error.line}
             yield {
-                "level": "error",
+                "level": "error" if outcome.error else "warning",
                 "message": {"text": error.message},
                 "locations": [{"physicalLocation": place}],
             }

@@ -1,25 +1,110 @@
-"""The text report: one line for each finding, and a summary."""
+"""The text report: each finding with its source line, the counts, and what to do next.
+
+Equal findings of a file are shown together. The first line of each group is
+`path:line:column: CODE outcome symbol: message`, which editors and `grep` understand.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import collections
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from ..files.printable import quoted, visible
-from ..model import FileError, Finding
+from ..model import FileError, Finding, Safety
 from ..workers.results import FileOutcome, Summary
+from .style import PLAIN, Style, width_of
 
-__all__ = ["error_line", "line_of", "summary_line", "write"]
+__all__ = ["error_line", "line_of", "next_steps", "summary_line", "warning_line", "write"]
+
+_COLORS = {Safety.SAFE: "green", Safety.UNSAFE: "yellow", Safety.MANUAL: "magenta"}
+_BEFORE = 8
+"""Columns kept before a place if its line is too long for the terminal."""
 
 
-def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
-    """Writes the findings, the errors and the summary."""
+def write(
+    outcomes: Iterable[FileOutcome],
+    summary: Summary,
+    stream: TextIO,
+    style: Style = PLAIN,
+    statistics: bool = False,
+) -> None:
+    """Writes the findings, the errors, the counts and the next steps.
+
+    Args:
+      outcomes: the outcomes of the run.
+      summary: the counts of the run.
+      stream: where to write.
+      style: colors and width of the stream.
+      statistics: whether to add a table with the counts of each rule.
+    """
+    counts: collections.Counter[tuple[str, Safety]] = collections.Counter()
     for outcome in outcomes:
-        for finding in outcome.findings:
-            stream.write(line_of(finding) + "\n")
+        counts.update((finding.code, finding.outcome) for finding in outcome.findings)
+        for group in _groups(outcome.findings):
+            stream.writelines(line + "\n" for line in _shown(group, style))
+        if outcome.warning is not None:
+            stream.write(warning_line(outcome.warning) + "\n")
         if outcome.error is not None:
             stream.write(error_line(outcome.error) + "\n")
-    stream.write(summary_line(summary) + "\n")
+    if statistics and counts:
+        stream.writelines(line + "\n" for line in _table(counts, style))
+    stream.write(style.paint(summary_line(summary), "bold") + "\n")
+    if next_steps(summary):
+        stream.write(next_steps(summary) + "\n")
+
+
+def _groups(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
+    """The findings of a file; those that differ in their place only are together."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for one in findings:
+        same = one.code, one.outcome, one.applied, one.symbol, one.message
+        groups.setdefault(same, []).append(one)
+    return groups.values()
+
+
+def _shown(group: list[Finding], style: Style) -> Iterator[str]:
+    first, *others = style.wrapped(line_of(group[0]))
+    if style.color:
+        place, _, rest = first.partition(": ")
+        words = rest.split(" ", 2)
+        words[0] = style.paint(words[0], "bold")
+        words[1:2] = [style.paint(one, _COLORS[group[0].outcome]) for one in words[1:2]]
+        first = f"{style.paint(place, 'cyan')}: {' '.join(words)}"
+    yield from (first, *others)
+    if any(one.text for one in group):
+        for one in group:
+            yield from _source(one, style)
+    else:
+        for one in group[1:]:
+            yield f"{quoted(one.path)}:{one.line}:{one.column}: the same"
+
+
+def _source(finding: Finding, style: Style) -> Iterator[str]:
+    """The source line, and below it a line that underlines the place."""
+    gutter = f"{finding.line:>6} | "
+    if not finding.text:
+        yield f"{gutter}(a long line, column {finding.column})"
+        return
+    text = finding.text
+    end = finding.end_column - 1 if finding.end_line == finding.line else len(text)
+    before = _plain(text[: finding.column - 1]).lstrip()
+    place = _plain(text[finding.column - 1 : max(end, finding.column)])
+    line = _plain(text).strip()
+    start = width_of(before)
+    if style.width and len(gutter) + len(line) > style.width:
+        room = max(style.width - len(gutter) - 2, 20)
+        cut = max(start - _BEFORE, 0) if start + len(place) > room else 0
+        line = ("\u2026" if cut else "") + line[cut : cut + room]
+        line += "\u2026" if len(line) > room else ""
+        start -= cut - bool(cut)
+    marks = "^" * max(min(width_of(place), width_of(line) - start), 1)
+    yield gutter + line
+    yield " " * 6 + " | " + " " * start + style.paint(marks, "bold", _COLORS[finding.outcome])
+
+
+def _plain(text: str) -> str:
+    return visible(text.replace("\t", "    "))
 
 
 def line_of(finding: Finding) -> str:
@@ -33,18 +118,53 @@ def line_of(finding: Finding) -> str:
 
 def error_line(error: FileError) -> str:
     """Formats an error as `path:line: error: message`."""
-    place = quoted(error.path) + (f":{error.line}" if error.line else "")
-    return f"{place}: error: {visible(error.message)}"
+    return _line(error, "error")
+
+
+def warning_line(warning: FileError) -> str:
+    """Formats a warning as `path:line: warning: message`."""
+    return _line(warning, "warning")
+
+
+def _line(problem: FileError, kind: str) -> str:
+    place = quoted(problem.path) + (f":{problem.line}" if problem.line else "")
+    return f"{place}: {kind}: {visible(problem.message)}"
+
+
+def _table(counts: collections.Counter[tuple[str, Safety]], style: Style) -> Iterator[str]:
+    """The counts of each rule, by outcome."""
+    from ..rules.codes import codes  # late: it imports LibCST
+
+    words = {code.code: code.words for code in codes()}
+    head = "".join(f"{safety.value:>8}" for safety in Safety)
+    yield style.paint(f"{'code':<6}{head}  what", "bold")
+    for code in sorted({code for code, _ in counts}):
+        numbers = "".join(f"{counts[code, safety]:>8,}" for safety in Safety)
+        yield f"{code:<6}{numbers}  {words.get(code, '')}".rstrip()
 
 
 def summary_line(summary: Summary) -> str:
     """Formats the counts as one line."""
     files = "1 file" if summary.files == 1 else f"{summary.files:,} files"
     parts = [
-        f"{summary.changed:,} {'changed' if summary.wrote else 'to change'}",
+        f"{summary.changed:,} {'rewritten' if summary.wrote else 'to change'}",
         f"{summary.failed:,} failed",
         f"{summary.safe:,} safe",
         f"{summary.unsafe:,} unsafe",
         f"{summary.manual:,} manual",
     ]
     return f"{files} checked: {', '.join(parts)}"
+
+
+def next_steps(summary: Summary) -> str:
+    """What to do next; empty if there is nothing to do."""
+    parts = []
+    if summary.applied and summary.is_dry:
+        edits = "1 edit" if summary.applied == 1 else f"{summary.applied:,} edits"
+        parts.append(f"{edits} can be applied: add --write")
+    if summary.held:
+        more = "1 edit" if summary.held == 1 else f"{summary.held:,} edits"
+        parts.append(f"{more} can change behavior: see above, and add --unsafe")
+    if summary.manual:
+        parts.append(f"{summary.manual:,} {'needs' if summary.manual == 1 else 'need'} you")
+    return "; ".join(parts)

@@ -6,7 +6,7 @@ import os
 import traceback
 from typing import Callable
 
-from ..engine.prefilter import may_concern
+from ..engine.prefilter import may_concern, may_refer
 from ..engine.transform import transform
 from ..files import atomic_write
 from ..files.diffs import excerpt, replacements, unified
@@ -95,6 +95,9 @@ def _transformed(path: str, source: bytes, options: Options, tracebacks: bool) -
 
 def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
     """Converts the result to the outcome that the reports show."""
+    if result.error is not None and result.error.is_syntax and not may_refer(source):
+        message = f"not checked, but without a legacy name of TensorFlow: {result.error.message}"
+        return FileOutcome(path, warning=result.error._replace(path=path, message=message))
     if result.error is not None:
         return FileOutcome(path, error=result.error)
     changed = result.source != source

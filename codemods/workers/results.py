@@ -27,6 +27,7 @@ class FileOutcome(NamedTuple):
       excerpts: for each finding, its part of the diff or its lines; empty if not requested.
       source: the bytes after the edits, for input from stdin.
       replacements: the edits, if requested and not written.
+      warning: why the file could not be read, if it has no legacy name of TensorFlow.
     """
 
     path: str
@@ -38,6 +39,7 @@ class FileOutcome(NamedTuple):
     excerpts: tuple[str, ...] = ()
     source: bytes = b""
     replacements: tuple[Replacement, ...] = ()
+    warning: Optional[FileError] = None
 
 
 class Plan(NamedTuple):
@@ -69,11 +71,16 @@ class Summary:
       failed: the number of files that could not be processed.
       safe, unsafe, manual: the number of findings with each outcome.
       left: the number of findings that leave something to do.
+      applied: the number of findings whose edits are part of the result.
+      held: the number of findings whose edits need `--unsafe`.
       wrote: whether the changes were written.
+      is_dry: whether they were only shown; neither written nor printed as the result.
     """
 
     def __init__(self, wrote: bool) -> None:
         self.wrote = wrote
+        self.is_dry = not wrote
+        self.applied = self.held = 0
         self.files = self.changed = self.failed = self.left = 0
         self.safe = self.unsafe = self.manual = 0
 
@@ -86,6 +93,8 @@ class Summary:
             self.unsafe += finding.outcome is Safety.UNSAFE
             self.manual += finding.outcome is Safety.MANUAL
             self.left += finding.is_left
+            self.applied += finding.applied
+            self.held += finding.is_left and finding.outcome is Safety.UNSAFE
 
     @property
     def status(self) -> int:

@@ -148,7 +148,7 @@ def test_a_second_run_changes_nothing(tree):
     before = tree.bytes_on_disk()
     ran = tree.run("migrate", "--write")
     assert tree.bytes_on_disk() == before
-    assert b" 0 changed, " in ran.out
+    assert b" 0 rewritten, " in ran.out
 
 
 def test_modes_stay(tree):

@@ -63,7 +63,10 @@ def browser():
 @pytest.fixture
 def page(browser, command_line: CommandLine, request):
     command_line.write(train=LEGACY.encode(), models__resnet=LEGACY.encode())
-    command_line.write(models__bert=CROSS_SHARD.encode(), broken=b"import mixed_precision\nx = (\n")
+    command_line.write(
+        models__bert=CROSS_SHARD.encode(),
+        broken=b"from tensorflow.keras import mixed_precision\nx = (\n",
+    )
     ran = command_line.run("migrate", "--report", "html:report.html")
     assert ran.status == 2
     scheme = getattr(request, "param", "light")

@@ -2,6 +2,7 @@
 
 import html.parser
 import importlib.util
+import io
 import json
 import os
 import pathlib
@@ -13,12 +14,14 @@ import pytest
 from command_line import LEGACY, MANUAL
 from tf_lossscale_codemods.files.diffs import excerpt, unified
 from tf_lossscale_codemods.model import FileError, Finding, Safety
+from tf_lossscale_codemods.reports import text as text_report
+from tf_lossscale_codemods.reports.style import Style
 from tf_lossscale_codemods.reports.text import line_of
 from tf_lossscale_codemods.workers.results import FileOutcome, Spool, Summary
 
 from tf_lossscale._about import VERSION
 
-BROKEN = b"import mixed_precision\ndef f(:\n"
+BROKEN = b"from tensorflow.keras import mixed_precision\ndef f(:\n"
 UNSAFE = b"""\
 import tensorflow as tf
 
@@ -45,7 +48,7 @@ def test_json_is_as_promised(tree):
     ran = tree.run("migrate", ".", "nope", "--report", "json")
     assert ran.status == 2
     report = json.loads(ran.out)
-    assert list(report) == ["version", "summary", "findings", "errors"]
+    assert list(report) == ["version", "summary", "findings", "errors", "warnings"]
     assert report["version"] == 1
     assert report["summary"] == {
         "files": 6,
@@ -87,6 +90,7 @@ def test_json_of_nothing(command_line):
         "summary": dict.fromkeys(("files", "changed", "failed", "safe", "unsafe", "manual"), 0),
         "findings": [],
         "errors": [],
+        "warnings": [],
     }
 
 
@@ -314,6 +318,189 @@ def test_text_says_what_was_not_applied():
     assert line_of(finding._replace(applied=True)) == "a.py:1:2: LS301 unsafe X: why"
     manual = finding._replace(outcome=Safety.MANUAL)
     assert line_of(manual) == "a.py:1:2: LS301 manual X: why"
+
+
+def test_text_shows_the_source_line_and_underlines_the_place(command_line):
+    command_line.write(a=LEGACY)
+    lines = command_line.run("migrate", "--check").out.decode().splitlines()
+    source = LEGACY.decode().splitlines()[2]
+    assert lines[0].startswith("a.py:3:7: LS301 safe LossScaleOptimizer: ")
+    assert lines[1] == f"     3 | {source}"
+    begin = lines[1].index("tf.keras")
+    name = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
+    assert lines[2] == " " * 6 + " | " + " " * (begin - 9) + "^" * len(name)
+    assert lines[3:] == [
+        "1 file checked: 1 to change, 0 failed, 1 safe, 0 unsafe, 0 manual",
+        "1 edit can be applied: add --write",
+    ]
+
+
+def test_equal_findings_of_a_file_are_shown_together(command_line):
+    same = "opt{} = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')\n"
+    source = "import tensorflow as tf\n\n" + "".join(same.format(one) for one in range(5))
+    command_line.write(a=source.encode(), b=source.encode())
+    out = command_line.run("migrate", "--check").out.decode()
+    assert [line.partition(" ")[0] for line in out.splitlines() if "LS301" in line] == [
+        "a.py:3:8:",
+        "b.py:3:8:",
+    ]
+    assert out.count("     7 | opt4 = ") == 2
+    assert out.count("^\n") == 10
+    findings = json.loads(command_line.run("migrate", "--report", "json").out)["findings"]
+    assert len(findings) == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "end", "shown"),
+    [
+        ("\tx = f(a)", 6, 7, ["x = f(a)", "    ^"]),
+        ("x = '\u65e5\u672c', name", 11, 15, ["x = '\u65e5\u672c', name", "            ^^^^"]),
+        ("x = f(\x1b[31m::error)", 5, 6, ["x = f(\\033[31m::error)", "    ^"]),
+        ("x = f(  # ##[error]", 5, 6, ["x = f(  # \\043#[error]", "    ^"]),
+        ("x = '\x1b' + f", 11, 12, ["x = '\\033' + f", "             ^"]),
+        ("", 5, 6, ["(a long line, column 5)"]),
+    ],
+)
+def test_the_source_line_is_printable_and_the_mark_in_its_place(text, column, end, shown):
+    one = Finding("a.py", 1, column, "LS1", "X", Safety.SAFE, True, "why", 1, end, text)
+    outcome = FileOutcome("a.py", True, (one, one._replace(line=2, end_line=2, text="f")))
+    stream = io.StringIO()
+    text_report.write([outcome], Summary(False), stream)
+    lines = stream.getvalue().splitlines()[1 : 1 + len(shown)]
+    assert [line.partition("| ")[2] for line in lines] == shown
+    assert all(line.isprintable() for line in lines)
+
+
+def test_long_lines_are_cut_around_the_place_and_words_stay_whole():
+    text = "x" * 100 + " = f(" + "y" * 100 + ")"
+    one = Finding("a.py", 1, 104, "LS1", "X", Safety.SAFE, True, "word " * 40, 1, 105, text)
+    stream = io.StringIO()
+    style = Style(color=False, width=60)
+    text_report.write([FileOutcome("a.py", True, (one,))], Summary(False), stream, style)
+    lines = stream.getvalue().splitlines()
+    assert all(len(line) <= 60 for line in lines[:-1])
+    assert set(" ".join(lines[:-3]).split()[4:]) == {"word"}
+    source, marks = lines[-3:-1]
+    assert source[marks.index("^")] == "f"
+    assert "\u2026" in source
+
+
+@pytest.mark.parametrize(
+    ("environment", "argv", "colored"),
+    [
+        ({}, [], False),
+        ({}, ["--color", "always"], True),
+        ({"NO_COLOR": "1"}, ["--color", "always"], True),
+        ({"FORCE_COLOR": "1"}, [], True),
+        ({"FORCE_COLOR": "1"}, ["--color", "never"], False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, [], False),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, [], True),
+    ],
+)
+def test_colors(command_line, monkeypatch, environment, argv, colored):
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    command_line.write(a=LEGACY)
+    out = command_line.run("migrate", *argv).out
+    assert (b"\x1b[31m-opt" in out) == colored
+    assert (b"\x1b[32msafe\x1b[0m" in out) == colored
+    plain = re.sub(rb"\x1b\[[0-9;]*m", b"", out)
+    assert plain == command_line.run("migrate", "--color", "never").out
+    command_line.run("migrate", *argv, "--check", "--report", "text:../report")
+    assert b"\x1b" not in (command_line.directory.parent / "report").read_bytes()
+
+
+def test_the_summary_says_what_to_do_next(command_line):
+    command_line.write(a=LEGACY, b=MANUAL)
+
+    def last(*argv: str, **more) -> str:
+        return command_line.run("migrate", *argv, **more).out.decode().splitlines()[-1]
+
+    counts = json.loads(command_line.run("migrate", "--report", "json").out)["summary"]
+    assert counts["manual"] >= 1
+    need = "1 needs you" if counts["manual"] == 1 else f"{counts['manual']} need you"
+    assert last().endswith(f"1 edit can be applied: add --write; {need}")
+    assert last("--write") == need
+    assert "0 rewritten" in last("--write", "--exclude", "b.py")
+    assert "--write" not in command_line.run("migrate", "-", stdin=LEGACY).err
+
+
+def test_the_summary_counts_what_each_step_changes():
+    finding = Finding("a.py", 1, 2, "LS301", "X", Safety.UNSAFE, False, "why")
+    summary = Summary(False)
+    summary.add(FileOutcome("a.py", findings=(finding, finding)))
+    more = "2 edits can change behavior: see above, and add --unsafe"
+    assert text_report.next_steps(summary) == more
+    applied = finding._replace(applied=True)
+    manual = finding._replace(outcome=Safety.MANUAL)
+    summary.add(FileOutcome("b.py", True, (applied,) * 1200 + (manual,)))
+    assert text_report.next_steps(summary) == (
+        f"1,200 edits can be applied: add --write; {more}; 1 needs you"
+    )
+    note = finding._replace(outcome=Safety.SAFE)  # needs no edit
+    only = Summary(False)
+    only.add(FileOutcome("a.py", findings=(note,)))
+    assert text_report.next_steps(only) == ""
+
+
+def test_statistics(tree):
+    out = tree.run("migrate", "--check", "--statistics").out.decode()
+    findings = json.loads(tree.run("migrate", "--report", "json").out)["findings"]
+    rows = re.findall(r"^(LS\d+) +(\d+) +(\d+) +(\d+)  \S", out, re.MULTILINE)
+    assert [row[0] for row in rows] == sorted({finding["code"] for finding in findings})
+    for code, *numbers in rows:
+        for outcome, number in zip(("safe", "unsafe", "manual"), numbers):
+            same = (f for f in findings if (f["code"], f["outcome"]) == (code, outcome))
+            assert int(number) == len(list(same))
+    assert out.splitlines()[-2].startswith("6 files checked")
+    ran = tree.run("migrate", "--statistics", "--report", "json")
+    assert ran.status == 2
+    assert "--statistics requires the text report" in ran.err
+
+
+PYTHON_2 = b"print 'x'\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "status"),
+    [
+        (b"# mixed_precision of tf\n", 0),
+        (b"import tensorflow as tf\nif FLAGS.mixed_precision: tf.logging.info('')\n", 0),
+        (b"class NpuLossScale(LossScaler): pass  # platform\n", 0),
+        (b"from paddle import LossScaleOptimizer\n", 0),
+        (b"from tensorflow.keras import mixed_precision\n", 2),
+        (b"from keras import mixed_precision as mp\n", 2),
+        (b"import tensorflow as tf\ntf.contrib.mixed_precision\n", 2),
+        (b"from .amp import LossScaleOptimizer\n", 2),
+        (b"from .compat import tf\no = CrossShardOptimizer(o)\n", 2),
+        (b"from tensorflow import keras\no.get_scaled_loss(x)\n", 2),
+    ],
+)
+def test_a_file_that_cannot_be_parsed_fails_the_run_if_it_has_a_legacy_name(
+    command_line, source, status
+):
+    command_line.write(a=source + PYTHON_2, b=b"x = 1\n")
+    ran = command_line.run("migrate", "--report", "json")
+    assert ran.status == status
+    report = json.loads(ran.out)
+    assert len(report["errors"]) == (status == 2)
+    assert len(report["warnings"]) == (status == 0)
+    (problem,) = report["errors"] + report["warnings"]
+    assert (problem["path"], problem["line"]) == ("a.py", source.count(b"\n") + 1)
+    kind = "error" if status else "warning"
+    assert ran.err.startswith(f"a.py:{problem['line']}: {kind}: ")
+    assert "cannot be parsed" in problem["message"]
+    assert (
+        f"::{kind} file=a.py,line="
+        in command_line.run("migrate", "--report", "github").out.decode()
+    )
+    (run,) = json.loads(command_line.run("migrate", "--report", "sarif").out)["runs"]
+    (note,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert note["level"] == kind
+    assert ">" + kind + "</span>" in command_line.run("migrate", "--report", "html").out.decode()
+    assert command_line.run("migrate", "-", stdin=source + PYTHON_2).status == status
 
 
 def test_outcomes_come_back_from_the_spool_as_they_were():

@@ -201,13 +201,17 @@ class TestSurroundings:
     def test_names_that_no_stream_can_show(self, command_line, encoding, options):
         for name in (b"\xff.py", "ü漢.py".encode(), b"b\xfe\xff.py"):
             with open(name, "wb") as file:
-                file.write(LEGACY if name != b"b\xfe\xff.py" else b"mixed_precision (")
+                file.write(LEGACY if name != b"b\xfe\xff.py" else b"tf.keras.mixed_precision (")
         ran = run("migrate", *options, PYTHONIOENCODING=encoding)
         assert ran.returncode == 2
         assert any("cannot be parsed" in line for line in lines(ran))
         ran = run("migrate", "--write", PYTHONIOENCODING=encoding)
         assert ran.returncode == 2
-        assert sorted(command_line.bytes_on_disk().values()) == [FINAL, FINAL, b"mixed_precision ("]
+        assert sorted(command_line.bytes_on_disk().values()) == [
+            FINAL,
+            FINAL,
+            b"tf.keras.mixed_precision (",
+        ]
 
     @POSIX
     def test_few_open_files(self, command_line):
@@ -282,11 +286,14 @@ class TestSurroundings:
 
     @POSIX
     def test_a_closed_stderr(self, command_line):
-        command_line.write(a=LEGACY, bad=b"mixed_precision (")
+        command_line.write(a=LEGACY, bad=b"tf.keras.mixed_precision (")
         ran = run("migrate", "--write", before="2>&-")
         assert (ran.returncode, ran.stderr) == (2, b"")
         assert b"cannot be parsed" not in ran.stdout
-        assert command_line.bytes_on_disk() == {"a.py": FINAL, "bad.py": b"mixed_precision ("}
+        assert command_line.bytes_on_disk() == {
+            "a.py": FINAL,
+            "bad.py": b"tf.keras.mixed_precision (",
+        }
 
     @POSIX
     def test_all_streams_closed(self, command_line):
