@@ -1,8 +1,8 @@
-"""How an inner optimizer gets gradients that are summed over replicas already.
+"""Passes gradients that are already summed over the replicas to an inner optimizer.
 
-A `tf.compat.v1.train.Optimizer` under a strategy adds the gradients of the replicas up itself, at
-the start of its step; those that do the whole step in their own `apply_gradients`, by assigning to
-the variables as the optimizer of BERT does, know nothing of replicas.
+Under a strategy, a `tf.compat.v1.train.Optimizer` sums the gradients of the replicas itself at the
+start of its step. Optimizers with an `apply_gradients` of their own that assigns to the variables,
+such as BERT's, know nothing of replicas.
 """
 
 import contextlib
@@ -30,17 +30,17 @@ def apply_summed(
     global_step: Optional[Any],
     name: Optional[str],
 ) -> Any:
-    """Applies gradients that are sums, in a replica context.
+    """Applies summed gradients, in a replica context.
 
-    Each replica applies its own sum to its own copy of the variables, so with subgroups the copies
-    of different groups go different ways, as they do on a TPU. An optimizer that assigns takes one
-    step for all replicas of a process, which must therefore be in one group.
+    Each replica applies its own sum to its own copy of the variables. With subgroups, the copies of
+    different groups therefore diverge, as on a TPU. An optimizer that assigns takes one step for
+    all replicas of a process, so these must be in the same group.
 
     Args:
       optimizer: the inner optimizer.
       pairs: sums, or None, and variables.
       shards: the replicas of a strategy.
-      groups: numbers of replicas, over which the sums were made.
+      groups: numbers of the replicas whose gradients each sum contains.
       global_step: variable that the step advances by one, or None.
       name: name for the operation, or None.
 
@@ -48,7 +48,7 @@ def apply_summed(
       What the optimizer's `apply_gradients` returns.
 
     Raises:
-      NotImplementedError: the optimizer assigns, and the replicas of this process have several
+      NotImplementedError: the optimizer assigns, and the replicas of this process have different
         sums.
     """
     chain = chain_of(optimizer)
@@ -61,7 +61,7 @@ def apply_summed(
 
 @contextlib.contextmanager
 def _once_for_all(optimizers: Sequence[Any]) -> Iterator[None]:
-    """Has a step that each replica calls made once for all, within the block."""
+    """Within the block, takes a step once that each replica of the process calls."""
     with overridden(
         optimizers, "apply_gradients", lambda each: functools.partial(_apply_once, each)
     ):
@@ -72,11 +72,11 @@ def _apply_once(
     optimizer: Any, pairs: Any, global_step: Optional[Any] = None, name: Optional[str] = None
 ) -> Any:
     def once(strategy: Any, gradients: Any, variables: Any) -> Any:
-        # All of the sums, and not the first only: replicas wait for each other in them, and a
-        # Session runs nothing that nobody needs.
+        # Depend on all sums, not only on the first: the replicas wait for each other in them, and a
+        # Session runs only the operations that are needed.
         copies = [strategy.experimental_local_results(each) for each in gradients]
         sums = [x for each in copies for x in each if x is not None]
-        # Operations, because TensorFlow 2.4 has a branch wait for no tensor from outside.
+        # Operations, because in TensorFlow 2.4 a branch does not wait for tensors from outside.
         with tf.control_dependencies(sums if tf.executing_eagerly() else [x.op for x in sums]):
             first = [None if each[0] is None else tf.identity(each[0]) for each in copies]
         step = type(optimizer).apply_gradients
@@ -103,7 +103,7 @@ def _check_one_sum(optimizer: Any, shards: Shards, groups: Sequence[Sequence[int
 
 
 def _assigns(optimizer: Any) -> bool:
-    """Whether an optimizer has no rule for a single gradient, and so none that TensorFlow uses."""
+    """Returns whether an optimizer replaces the step and has no update for a single gradient."""
     cls = type(optimizer)
     return (
         cls.apply_gradients is not _Base.apply_gradients

@@ -1,4 +1,4 @@
-"""Where the user's program calls: the same on all workers, whatever each has traced before."""
+"""The line of the user's program that calls: equal on all workers, whatever they have traced."""
 
 import os
 import sys
@@ -7,8 +7,8 @@ from typing import NamedTuple, Optional
 
 __all__ = ["Call", "CallSite", "call_site"]
 
-# Packages whose frames are between the user's line and ours, and modules that call what they are
-# given, as the threads of replicas begin there.
+# Packages whose frames lie between the user's line and ours, and modules that call functions that
+# are passed to them, because the threads of replicas begin there.
 _LIBRARIES = frozenset({"keras", "tensorflow", "tensorflow_core", "tensorflow_estimator"})
 _LIBRARIES |= {"contextlib", "functools", "tf_keras", "tf_lossscale", "threading"}
 
@@ -19,8 +19,8 @@ class CallSite(NamedTuple):
     """A line of the program.
 
     Attributes:
-      place: its file, without the directory, which may differ between workers, and its function.
-      line: its number; 0 if no program calls, as where a strategy runs TensorFlow's own function.
+      place: its function and its file, without the directory, which may differ between workers.
+      line: its number; 0 if no user code calls, as when a strategy runs TensorFlow's own function.
     """
 
     place: str
@@ -31,14 +31,14 @@ class CallSite(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of the user's: what is called, in words that are equal on all workers, and where."""
+    """A call in the user's program: what is called, as text equal on all workers, and where."""
 
     what: str
     site: CallSite
 
 
 def call_site() -> CallSite:
-    """Returns the innermost line that is neither TensorFlow's, nor Keras's, nor ours."""
+    """Returns the innermost line that is not in TensorFlow, Keras or this package."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None and _is_library(frame):
         frame = frame.f_back

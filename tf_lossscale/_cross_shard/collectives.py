@@ -1,8 +1,8 @@
-"""Sums over the replicas of a strategy, whole or in subgroups, as TensorFlow's own collectives.
+"""Sums over all replicas of a strategy, or over subgroups, with TensorFlow's own collectives.
 
-Each replica builds one `CollectiveReduce`; the devices meet by its keys, on one machine or over the
-network. The operation is older than subgroups in `tf.distribute` and works in all of TensorFlow
-1.15 to 2.21, in Sessions and functions.
+Each replica builds one `CollectiveReduce`, and the devices find each other by its keys, on one
+machine or over the network. The operation exists in TensorFlow 1.15 to 2.21, works in Sessions and
+functions, and supports subgroups, which `tf.distribute` does not in older versions.
 """
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -34,7 +34,7 @@ from tf_lossscale._versions.replicas import (
 
 __all__ = ["collective_sums", "sum_over_workers"]
 
-# What the operation has no kernel for, somewhere in 1.15 to 2.21, and what takes its place.
+# Dtypes for which some version from 1.15 to 2.21 has no kernel, and the dtypes used instead.
 _CARRIERS = {tf.float16: tf.float32, tf.bfloat16: tf.float32, tf.uint32: tf.int64}
 
 
@@ -52,8 +52,8 @@ def collective_sums(
       values: tensors of a float dtype, int32, int64 or uint32, of the same shapes on all replicas.
       shards: the replicas of a strategy.
       groups: numbers of replicas; every replica in one group.
-      step: what the workers must have in common, if they are to meet first.
-      call: what they must have in common if they meet at each sum, in a Session.
+      step: what the workers must have in common, if they meet before the sums; None otherwise.
+      call: what they must have in common in a Session, where they meet at each sum.
 
     Returns:
       Tensors like `values`; for no values, one tensor that is computed after the meeting.
@@ -66,9 +66,9 @@ def collective_sums(
     else:
         if local_replica_started_eagerly() and len(shards.strategy.extended.worker_devices) > 1:
             raise NotImplementedError(
-                "A sum over replicas stands in a tf.function that each replica runs by itself, one "
-                "after the other, so that they would wait for each other for ever. Put a "
-                "tf.function around `strategy.run`."
+                "A sum over replicas is inside a tf.function that the replicas run one after the "
+                "other, so they would wait for each other forever. Put a tf.function around "
+                "`strategy.run`."
             )
         totals = _reduce_all(carried, shards.strategy, shards.replica, groups, step, call)
     return [tf.cast(total, value.dtype) for total, value in zip(totals, values)] or totals
@@ -79,9 +79,9 @@ def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
     """Returns the sum of `value` over all replicas, in a cross-replica context.
 
     Args:
-      value: float32 tensor, which each replica of this process adds once.
+      value: float32 tensor, which each replica of this process contributes once.
       strategy: a strategy whose workers meet.
-      what: what the sum is for, in words that are equal on all workers.
+      what: what the sum is for, as text that is equal on all workers.
     """
     groups = all_shards(strategy.num_replicas_in_sync)
     call = Call(what, call_site())
@@ -141,9 +141,9 @@ def _reduce(
                 return add_up(x)
 
     def add_up(x: Any) -> Any:
-        # A scope of its own: collectives of one scope can be merged into one by TensorFlow, and up
-        # to 2.4 that writes the sums over what went into them. A device of its own for each member,
-        # whatever the code around it says: two on one would wait.
+        # In its own scope: TensorFlow may merge the collectives of one scope, which up to 2.4
+        # overwrites their inputs. On the member's own device, whatever the surrounding code
+        # says: two members on one device would wait for each other.
         with tf1.name_scope(None, "replica_sum"), tf1.device(None), tf1.device(place):
             return collective_reduce(x, len(members), group_key(strategy, members), keys[number])
 
@@ -157,27 +157,27 @@ def _reduce(
 
 
 def _hold_up_the_round(total: Any) -> None:
-    """Has the round of a function's loop wait for `total` before the next one begins.
+    """Makes the next round of a function's loop wait for `total`.
 
-    Rounds overlap where no tensor hinders it, and a round does not wait for collectives, which
-    TensorFlow treats as free of side effects; yet one that is entered again while its devices are
-    still finding each other fails ("did not find collective implementation"). For operations with
-    side effects a round does wait. This is the least one that there is.
+    Rounds overlap unless a tensor prevents it, and a round does not wait for collectives, which
+    TensorFlow considers free of side effects. But a collective that starts again while its devices
+    are still finding each other fails ("did not find collective implementation"). A round does wait
+    for operations with side effects, of which this one costs least.
     """
     with tf.control_dependencies([total]), tf1.device(None), tf1.device("CPU:0"):
         tf.raw_ops.Timestamp()
 
 
-# Two cases need the replicas of the process to come together first. Eager ones run one after the
-# other, so none may wait for the next in its own operation. And a Session runs only what it is
-# asked for: fetching the sum of one replica must have the operations of the others run as well.
+# In two cases the replicas of a process must be merged first. In eager mode they run one after the
+# other, so none may wait for the next one inside its own operation. And a Session runs only what is
+# fetched: fetching the sum of one replica must run the operations of the other replicas as well.
 
 
 def _sessions_could_prune() -> bool:
     graph = tf1.get_default_graph()
     return (
         not hasattr(graph, "outer_graph")  # a function runs all its collectives
-        and not in_control_flow(graph)  # from in there, replicas cannot come together
+        and not in_control_flow(graph)  # inside it, replicas cannot be merged
         and not tf.distribute.in_cross_replica_context()
         and len(tf.distribute.get_strategy().extended.worker_devices) > 1
     )
@@ -192,7 +192,7 @@ def _together(
     def sum_all(strategy: Any, values: List[Any], step: List[Any]) -> List[Any]:
         count = len(strategy.extended.worker_devices)
         local = [strategy.experimental_local_results(value) for value in values]
-        # A tensor that is the same object on all replicas comes as one.
+        # A tensor that is the same object on all replicas is passed only once.
         each_values = [[each[i % len(each)] for each in local] for i in range(count)]
         rows = [strategy.experimental_local_results(part) for part in step]
         each_step = [[each[i % len(each)] for each in rows] for i in range(count)]
@@ -209,7 +209,7 @@ def _together(
 
 
 def _function(strategy: Any, groups: Sequence[Sequence[int]], call: Call) -> Any:
-    """Returns a function of the values and steps of all replicas of this process."""
+    """Returns a function that takes the values and steps of all replicas of this process."""
     first = replicas_of_workers_before(strategy)
 
     def reduce_all(values: List[List[Any]], steps: List[List[Any]]) -> List[List[Any]]:

@@ -1,4 +1,4 @@
-"""Subgroups of shards: which assignments are valid, and which group a shard is in."""
+"""Subgroups of shards: checks assignments, and finds the group of a shard."""
 
 from typing import Any, List, Optional, Sequence
 
@@ -8,20 +8,20 @@ Groups = List[List[int]]
 
 
 def all_shards(count: int) -> Groups:
-    """Returns the assignment that has every shard in one group."""
+    """Returns the assignment with all shards in one group."""
     return [list(range(count))]
 
 
 def subgroup_size(group_assignment: Optional[Any], count: int) -> int:
-    """Returns over how many shards a gradient is summed.
+    """Returns the number of shards over which a gradient is summed.
 
     Args:
-      group_assignment: a list of lists of shard numbers; None or empty for one group of all.
+      group_assignment: a list of lists of shard numbers; None or empty: one group of all shards.
       count: number of shards.
 
     Raises:
-      ValueError: the assignment is no list of lists, does not name each of the shards once, or has
-        groups of different sizes.
+      ValueError: the assignment is not a list of lists, does not contain each shard exactly once,
+        or has groups of different sizes.
     """
     if not group_assignment:
         return count
@@ -29,14 +29,14 @@ def subgroup_size(group_assignment: Optional[Any], count: int) -> int:
 
 
 def checked_groups(group_assignment: Any, count: int) -> Groups:
-    """Returns the assignment, which must be a partition of all shards into equal groups.
+    """Returns the assignment, after checking that it partitions all shards into equal groups.
 
     Args:
       group_assignment: a list of lists of shard numbers.
       count: number of shards.
 
     Raises:
-      ValueError: it is not.
+      ValueError: it does not.
     """
     if not isinstance(group_assignment, list) or not all(
         isinstance(group, list) for group in group_assignment
@@ -61,7 +61,7 @@ def checked_groups(group_assignment: Any, count: int) -> Groups:
 
 
 def group_of(index: int, groups: Sequence[Sequence[int]]) -> int:
-    """Returns the number of the group that shard `index` is in."""
+    """Returns the index of the group that contains shard `index`."""
     for number, group in enumerate(groups):
         if index in group:
             return number

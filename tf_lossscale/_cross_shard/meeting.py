@@ -1,20 +1,20 @@
-"""The meeting of the workers at the beginning of a step, which finds out whether it is the same.
+"""The meeting of the workers at the beginning of a step, which checks that the step is the same.
 
-The devices of a collective find each other by its key. Workers that hand out keys as they trace
-come to different ones as soon as one of them traces once more; and a key says nothing of what is
-added up, so a vector can meet a scalar. So each step begins with a collective that always has the
-same key and shape. In it every replica lays a row of numbers on the table: where the program calls,
-for what, and with which shapes. Where rows differ every replica sees it, and all raise one error.
-Where they are equal, what is added up has a key that depends on its shape alone.
+The devices of a collective find each other by its key. If workers assigned keys while tracing, the
+keys would differ as soon as one worker traces once more than the others; and a key does not say
+what is summed, so a vector could meet a scalar. Therefore each step begins with a collective that
+always has the same key and shape. In it, every replica contributes a row of numbers: which line of
+the program calls, what for, and with which shapes. If the rows differ, every replica sees this, and
+all raise the same error. If they are equal, the sums get keys that depend only on their shapes.
 
-Steps of one worker run one after the other, so that only one has these keys at any time.
+The steps of a worker run one after the other, so only one step uses these keys at any time.
 
-In a Session all workers have built the same graph, or so it should be. There each sum has keys of
-its own, from when it was built, and a meeting of its own under one of them. Several of them can be
-under way at once, so a replica that sees a mismatch must not fail at once: its failure would end
-the other meetings, and with them the steps of workers that others still read this one from. Those
-would wait forever for what nobody sends any more. So every replica waits before it fails, long
-enough for all to have seen the mismatch for themselves.
+In a Session, all workers should have built the same graph. There each sum has its own keys, from
+when it was built, and its own meeting under one of them. Several meetings can run at the same time,
+so a replica that sees a mismatch must not fail immediately. Its failure would abort its other
+meetings, the workers in those would fail too, and a worker that still had to receive something from
+one of them would wait forever. So every replica waits before it fails, long enough for all
+replicas to see the mismatch themselves.
 """
 
 import time
@@ -44,8 +44,8 @@ _FACTOR = 1000003
 _RANKS = 255  # TensorFlow's tensors have fewer dimensions
 _WEIGHTS = [pow(_FACTOR, power, _MODULUS) for power in range(1, _RANKS + 1)]
 _SHOWN = 8
-# Seconds from when a replica in a Session sees a mismatch until it fails. The others see it within
-# milliseconds; busy machines need more.
+# Seconds for which a replica in a Session waits before it fails. The others see the mismatch within
+# milliseconds, or later on busy machines.
 _GRACE = 10.0
 
 _MESSAGE = (
@@ -64,9 +64,9 @@ class Step(NamedTuple):
     """What all workers must have in common.
 
     Attributes:
-      row: float32 of shape `[3]`: the line, and numbers that stand for the rest of the call and for
-        the shapes.
-      text: string of shape `[]`: the same in words, for the error.
+      row: float32 of shape `[3]`: the line, a number for the rest of the call, and a number for the
+        shapes.
+      text: string of shape `[]`: the same as text, for the error.
     """
 
     row: Any
@@ -74,12 +74,12 @@ class Step(NamedTuple):
 
 
 def has_several_workers(strategy: Any) -> bool:
-    """Returns whether some replicas are in other processes."""
+    """Returns whether some replicas run in other processes."""
     return len(strategy.extended.worker_devices) < strategy.num_replicas_in_sync
 
 
 def workers_meet(strategy: Any) -> bool:
-    """Returns whether steps begin with a meeting: several workers, and no Session."""
+    """Returns whether steps begin with a meeting: with several workers, outside Sessions."""
     return has_several_workers(strategy) and functions_start_eagerly()
 
 
@@ -90,7 +90,7 @@ def step_of(call: Call, groups: Sequence[Any], values: Sequence[Any]) -> Step:
     Args:
       call: what is called, and where.
       groups: the groups of replicas.
-      values: the tensors of this replica whose sums are wanted.
+      values: the tensors of this replica that are summed.
     """
     dtypes = [value.dtype.base_dtype.name for value in values]
     what, site = call
@@ -106,11 +106,11 @@ def step_of(call: Call, groups: Sequence[Any], values: Sequence[Any]) -> Step:
 def sum_together(
     step: Step, values: Sequence[Any], strategy: Any, index: int, groups: Sequence[Sequence[int]]
 ) -> List[Any]:
-    """Builds a step of one replica, in a function: the meeting, and the sums over its group.
+    """Builds the step of one replica in a function: the meeting, then the sums over its group.
 
     Args:
       step: what the workers must have in common.
-      values: tensors of dtypes that collectives take; the same number on all replicas.
+      values: tensors of dtypes that collectives support; the same number on all replicas.
       strategy: the strategy.
       index: number of the replica.
       groups: numbers of replicas; every replica in one group.
@@ -121,7 +121,8 @@ def sum_together(
     devices = strategy.extended.worker_devices
     device = devices[index % len(devices)]
     members = next(list(group) for group in groups if index in group)
-    # A device of its own for each member, whatever the code around it says: two on one would wait.
+    # On the member's own device, whatever the surrounding code says: two members on one device
+    # would wait for each other.
     with tf1.device(None), tf1.device(device):
         with tf.control_dependencies([advance(device)]):
             results = [meet(step, values, strategy, index, device, MEETING_KEY)]
@@ -141,8 +142,8 @@ def _sum(value: Any, position: int, strategy: Any, members: List[int]) -> Any:
         key = tf.cast(sum_key((what + _number_of([value])) % _MODULUS), tf.int32)
     else:
         key = sum_key(zlib.crc32(f"{what} {value.shape}".encode()) % _MODULUS)
-    # A scope of its own: collectives of one scope can be merged into one by TensorFlow, and up to
-    # 2.4 that writes the sums over what went into them.
+    # In its own scope: TensorFlow may merge the collectives of one scope, which overwrites their
+    # inputs up to 2.4.
     with tf1.name_scope(None, "replica_sum"):
         return collective_reduce(value, len(members), group_key(strategy, members), key)
 
@@ -150,11 +151,11 @@ def _sum(value: Any, position: int, strategy: Any, members: List[int]) -> Any:
 def meet(
     step: Step, values: Sequence[Any], strategy: Any, index: int, device: str, meeting_key: int
 ) -> Any:
-    """Returns a bool scalar, True, once all replicas have come to the same step.
+    """Returns a bool scalar, True, that is computed when all replicas have reached the same step.
 
     Args:
       step: what the workers must have in common.
-      values: the tensors of this replica whose sums are wanted.
+      values: the tensors of this replica that are summed.
       strategy: the strategy.
       index: number of the replica.
       device: its device.
@@ -181,7 +182,7 @@ def meet(
 
 
 def _wait_unless(same: Any) -> Any:
-    """Returns a tensor that is computed at once where `same` is true, and else after `_GRACE`."""
+    """Returns a tensor that is computed immediately if `same` is true, else after `_GRACE`."""
 
     def wait() -> Any:
         time.sleep(_GRACE)
@@ -195,7 +196,7 @@ def _traced_shapes(values: Sequence[Any]) -> str:
 
 
 def _number_of(values: Sequence[Any]) -> Any:
-    """Returns a number, or int64 scalar, that stands for the shapes of `values`."""
+    """Returns a number, or an int64 scalar, that represents the shapes of `values`."""
     number: Any = 0
     for value in values:
         number = (number * _FACTOR + _number_of_shape(value)) % _MODULUS

@@ -34,12 +34,12 @@ class CrossShardOptimizer(tf1.train.Optimizer):
     Stands for `tf.contrib.tpu.CrossShardOptimizer` and `tf.compat.v1.tpu.CrossShardOptimizer`,
     TensorFlow 1.15 and 2.21, which work on TPUs only.
 
-    `compute_gradients` divides the loss by the number of shards, for `Reduction.MEAN`.
-    `apply_gradients` sums each gradient over the shards of its group and has the inner optimizer
-    apply the sums. In a TPU program it builds what the originals build; in the replicas of a
-    `tf.distribute.Strategy` it sums on GPUs and CPUs; with one shard it passes the gradients on.
-    The mean is taken of the *loss*: code that calls `tf.gradients` and `apply_gradients` gets sums,
-    whatever `reduction` says, as with the original.
+    `compute_gradients` divides the loss by the number of shards for `Reduction.MEAN`.
+    `apply_gradients` sums each gradient over the shards of its group, and the inner optimizer
+    applies the sums. In a TPU program it builds the same operations as the originals; in the
+    replicas of a `tf.distribute.Strategy` it sums on GPUs and CPUs; with one shard it passes the
+    gradients on. The mean is taken of the *loss*: as with the original, code that calls
+    `tf.gradients` and then `apply_gradients` gets sums, whatever `reduction` is.
 
     State: none of its own; slots are those of `opt`.
 
@@ -56,11 +56,11 @@ class CrossShardOptimizer(tf1.train.Optimizer):
       reduction: `tf.compat.v1.losses.Reduction.MEAN` or `SUM`.
       name: name of this optimizer.
       group_assignment: lists of shard numbers, groups of equal size in which each shard stands
-        once; gradients are summed within each. None or empty for one group of all shards.
+        once; gradients are summed within each group. None or empty: one group of all shards.
 
     Raises:
-      ValueError: `reduction` is neither of the two.
-      TypeError: `opt` is no such optimizer.
+      ValueError: `reduction` is neither `MEAN` nor `SUM`.
+      TypeError: `opt` is not a `tf.compat.v1.train.Optimizer`.
     """
 
     def __init__(
@@ -84,19 +84,19 @@ class CrossShardOptimizer(tf1.train.Optimizer):
         self._opt = opt
         self._reduction = reduction
         self._group_assignment = group_assignment
-        # Tells optimizers apart that one line of the program calls, on all workers alike.
+        # Distinguishes optimizers that are called on the same line, equally on all workers.
         self._made = f"CrossShardOptimizer({type(opt).__name__}) made at {call_site()}"
 
     @do_not_convert
     def compute_gradients(
         self, loss: Any, var_list: Optional[Any] = None, **kwargs: Any
     ) -> List[Tuple[Any, Any]]:
-        """Computes the gradients of this shard, of a loss divided by the number of shards for MEAN.
+        """Computes this shard's gradients; for MEAN, of the loss divided by the number of shards.
 
         Args:
           loss: float tensor of shape `[]`, or a callable that returns it.
-          var_list: the variables; all trainable ones of the graph if None.
-          **kwargs: more arguments of the inner optimizer's `compute_gradients`.
+          var_list: the variables; None for all trainable variables of the graph.
+          **kwargs: passed to the inner optimizer's `compute_gradients`.
 
         Returns:
           Pairs of a gradient, or None, and its variable.
@@ -117,11 +117,11 @@ class CrossShardOptimizer(tf1.train.Optimizer):
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Optional[Any] = None, name: Optional[str] = None
     ) -> Any:
-        """Sums the gradients over the shards, then has the inner optimizer apply them.
+        """Sums the gradients over the shards and applies the sums with the inner optimizer.
 
         Args:
           grads_and_vars: an iterable of pairs of a gradient of this shard, or None, and its
-            variable. `IndexedSlices` are made dense, as the original does.
+            variable. `IndexedSlices` are converted to dense tensors, as in the original.
           global_step: integer variable that the step advances by one, or None.
           name: name for the operation, or None.
 
@@ -170,7 +170,7 @@ class CrossShardOptimizer(tf1.train.Optimizer):
           **kwargs: the same by name: `var` and `name`.
 
         Returns:
-          A variable with the shape and, as a rule, the dtype of `var`; None if it is not made yet.
+          A variable with the shape and, as a rule, the dtype of `var`; None if it does not exist.
         """
         return self._opt.get_slot(*args, **kwargs)
 
@@ -183,23 +183,23 @@ class CrossShardOptimizer(tf1.train.Optimizer):
         """
         wraps = isinstance(self._opt, OptimizerWrapper)
         if wraps and called_from_checkpoint("get_slot_names", self):
-            return []  # they are saved with the optimizer that the inner one wraps
+            return []  # the slots are saved with the optimizer that the inner one wraps
         return self._opt.get_slot_names(*args, **kwargs)
 
     def variables(self) -> List[Any]:
         """Returns the variables of the inner optimizer."""
         return self._opt.variables()
 
-    # Object checkpoints have the slots under this object, as the originals' files have them, and
-    # also what the originals lose: variables of the inner optimizer that are no slots, under the
-    # keys that the inner optimizer itself would have. All values go back to the inner optimizer.
+    # Object checkpoints hold the slots under this object, as those of the originals do. They also
+    # hold what the originals lose: variables of the inner optimizer that are not slots, under the
+    # keys that the inner optimizer itself would use. All values are restored into the inner one.
 
     @property
     def _checkpoint_dependencies(self) -> List[Any]:
         self._maybe_initialize_trackable()
         mine = list(super()._checkpoint_dependencies)
         if hasattr(tf1.train.Optimizer, "_trackable_children"):
-            return mine  # TensorFlow asks the method below
+            return mine  # TensorFlow calls the method below
         names = {each.name for each in mine}
         self._opt._maybe_initialize_trackable()
         return mine + [
@@ -219,7 +219,7 @@ class CrossShardOptimizer(tf1.train.Optimizer):
 
     @property
     def _deferred_dependencies(self) -> Any:
-        # What is restored before it is made, which is by the inner optimizer.
+        # Values that are restored before the inner optimizer has created their variables.
         self._opt._maybe_initialize_trackable()
         return self._opt._deferred_dependencies
 
@@ -234,10 +234,10 @@ def _scaled(loss: Any, scale: float) -> Any:
 
 
 def _sums_in_one_call(pairs: Sequence[Tuple[Any, Any]]) -> bool:
-    """Whether TensorFlow's optimizers can add such gradients up over the replicas.
+    """Returns whether TensorFlow's optimizers should sum these gradients over the replicas.
 
-    They take them all together, and some versions fail on gradients of several dtypes. Those of 16
-    bits are better added up as float32.
+    They sum all gradients in one call, and some versions fail if these have several dtypes.
+    16-bit gradients are more exact when summed as float32.
     """
     dtypes = {gradient.dtype.base_dtype for gradient, _ in pairs if gradient is not None}
     return dtypes in ({tf.float32}, {tf.float64})
@@ -254,7 +254,7 @@ def _tpu_summed(pairs: Pairs, groups: Any) -> Pairs:
 
 
 def _after_meeting(pairs: Pairs, shards: Shards, groups: Groups, call: Call) -> Pairs:
-    """Returns the pairs unchanged, once the workers have found that they are at the same step."""
+    """Returns the pairs unchanged, after the workers have checked that their steps are equal."""
     present = [gradient for gradient, _ in pairs if gradient is not None]
     step = step_of(call, groups, present) if workers_meet(shards.strategy) else None
     if step is None:

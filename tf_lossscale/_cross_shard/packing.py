@@ -1,4 +1,4 @@
-"""Many small tensors as few large ones, because each collective has a price of its own."""
+"""Packs many small tensors into a few large ones, because each collective has a fixed cost."""
 
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
@@ -6,17 +6,17 @@ from tf_lossscale._versions.base import do_not_convert, tf
 
 __all__ = ["sum_packed"]
 
-# A tensor of at least so many elements goes alone: copying it costs more than a collective does.
+# Tensors of at least this many elements are not packed: a copy costs more than a collective.
 LARGE = 1 << 16
 
 
 @do_not_convert
 def sum_packed(tensors: Sequence[Any], sum_all: Callable[[List[Any]], Sequence[Any]]) -> List[Any]:
-    """Returns the sums of `tensors`, with the small ones of each dtype summed as one vector.
+    """Returns the sums of `tensors`; the small ones of each dtype are summed as one vector.
 
     Args:
       tensors: tensors of any shapes and dtypes.
-      sum_all: sums each of some tensors over the shards, element by element.
+      sum_all: takes a list of tensors and returns the sum of each over the shards.
 
     Returns:
       The sums, in the order of `tensors`.

@@ -1,4 +1,4 @@
-"""Where a step is being built: on which of how many shards, and by what means they are added up."""
+"""Finds out for which shard a step is built, out of how many, and how these are summed."""
 
 from typing import Any, NamedTuple
 
@@ -13,10 +13,10 @@ class Shards(NamedTuple):
     """The shards that share the current step.
 
     Attributes:
-      number: how many there are.
-      tpu: whether they are TPU shards, which are summed by the TPU's own operation.
-      strategy: the strategy whose replicas they are, or None.
-      replica: the number of this replica among them; 0 on a TPU, where one graph is built for all.
+      number: number of shards.
+      tpu: whether they are TPU shards, which the TPU's own operation sums.
+      strategy: the strategy whose replicas are the shards, or None.
+      replica: the index of this replica; 0 on a TPU, where one graph is built for all shards.
     """
 
     number: int
@@ -29,14 +29,14 @@ ALONE = Shards(number=1)
 
 
 def current_shards(who: str) -> Shards:
-    """Returns the shards here; one, with a warning, where nothing says how many.
+    """Returns the shards of the current step; one, with a warning, if their number is not set.
 
     Args:
-      who: name of the symbol that asks, for the messages.
+      who: name of the symbol that is called, for the messages.
 
     Raises:
-      RuntimeError: this is the cross-replica context of a strategy with several replicas, where
-        there is no value of one shard to speak of.
+      RuntimeError: the call is made in the cross-replica context of a strategy with several
+        replicas, where values do not belong to one shard.
     """
     count = tpu_shards()
     if count is not None:

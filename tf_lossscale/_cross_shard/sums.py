@@ -17,21 +17,21 @@ __all__ = ["cross_replica_sum", "replica_sums", "with_shapes"]
 def cross_replica_sum(
     x: Any, group_assignment: Optional[Any] = None, name: Optional[str] = None
 ) -> Any:
-    """Sums a tensor over all shards of the step, or over the shards of a subgroup.
+    """Sums a tensor over all shards of the step, or over the shards of each subgroup.
 
     Stands for `tf.contrib.tpu.cross_replica_sum` and `tf.compat.v1.tpu.cross_replica_sum`,
-    TensorFlow 1.15 and 2.21, which work on TPUs only. Here the shards are those of a TPU program,
-    where the original's operation is built, or else the replicas of the current
-    `tf.distribute.Strategy`, over which a collective runs. With one shard, or none of this, `x`
-    itself comes back.
+    TensorFlow 1.15 and 2.21, which work only on TPUs. Here the shards are those of a TPU program,
+    where the original's operation is built, or the replicas of the current
+    `tf.distribute.Strategy`, over which a collective runs. With one shard, or outside both, `x` is
+    returned.
 
     The gradient with respect to `x` is the sum of the gradients over the same groups.
 
     Args:
       x: tensor of any shape, the same on all shards, of dtype bfloat16, float16, float32, float64,
-        int32 or uint32; TPU programs take what TensorFlow's operation takes.
-      group_assignment: lists of shard numbers, groups of equal size in which each shard stands
-        once, int32 of shape `[groups, size]`; None or empty for one group of all shards.
+        int32 or uint32; in TPU programs, of any dtype that TensorFlow's operation supports.
+      group_assignment: lists of shard numbers, groups of equal size that contain each shard once,
+        int32 of shape `[groups, size]`; None or empty: one group of all shards.
       name: name of the operation.
 
     Returns:
@@ -39,9 +39,9 @@ def cross_replica_sum(
 
     Raises:
       RuntimeError: the call is made outside the replicas of a strategy that has several.
-      NotImplementedError: each replica would wait for the others in a loop or function of its own.
-      TypeError: `x` is of another dtype.
-      ValueError: the groups are no equal partition of the shards.
+      NotImplementedError: each replica would wait for the others in its own loop or function.
+      TypeError: `x` has an unsupported dtype.
+      ValueError: the groups are not an equal partition of the shards.
     """
     shards = current_shards("cross_replica_sum")
     if shards.tpu:
@@ -75,7 +75,7 @@ def replica_sums(
       values: tensors.
       shards: the replicas of a strategy.
       groups: numbers of replicas; every replica in one group.
-      call: what asks for the sums.
+      call: the call that needs the sums.
       parts: the tensors that were packed into `values`, if they were.
     """
     summands = values if parts is None else parts
@@ -95,7 +95,7 @@ def replica_sums(
 
 
 def with_shapes(call: Call, tensors: Sequence[Any]) -> Call:
-    """Returns a call that says which shapes it is for: in a Session each sum is looked at alone."""
+    """Returns the call with the shapes of `tensors`: in a Session each sum is checked alone."""
     return call._replace(what=call.what + " of " + ", ".join(str(each.shape) for each in tensors))
 
 

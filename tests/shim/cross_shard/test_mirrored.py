@@ -110,7 +110,7 @@ def test_sums_in_branches_and_in_loops_around_the_replicas(mode):
 def test_what_would_wait_for_ever_says_so(mode):
     said = RESULTS[mode]["refusals"]
     assert sorted(said) == ["assigning", "function", "groups", "loop", "outside"]
-    assert said["loop"].startswith("NotImplementedError: A sum over replicas stands in a loop")
+    assert said["loop"].startswith("NotImplementedError: A sum over replicas is inside a loop")
     assert "tf.function around `strategy.run`" in said["function"]
     assert said["outside"].startswith("RuntimeError: cross_replica_sum was called outside")
     assert said["groups"].startswith("ValueError: Argument `group_assignment`")
