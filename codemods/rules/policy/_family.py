@@ -25,7 +25,7 @@ class _PolicyMoves(Moves):
         if program.options.target is Target.SHIM:
             yield self.to_shim(reference)
         else:
-            yield from self.to_final(program, reference, group_of(program, reference))
+            yield from self.to_final(program, reference, group_of(reference))
 
 
 MOVES = _PolicyMoves(
@@ -62,12 +62,11 @@ def _maker(program: Program, node: cst.CSTNode) -> Optional[Reference]:
     return reference
 
 
-def group_of(program: Program, reference: Reference) -> Group:
-    """The group whose places move together: all of the policy API where a loss scale is read.
+def group_of(reference: Reference) -> Group:
+    """The group of all places of a policy API, whose functions pass policies to each other.
 
-    `global_policy` returns what `set_policy` made, and only policies of the experimental module
-    have a loss scale.
+    `set_policy` takes what `Policy` makes, and `global_policy` and `get_layer_policy` return it. A
+    policy that must stay experimental cannot be followed to every place that it reaches, so all
+    places of the API wait for it.
     """
-    legacy = reference.legacy
-    is_read = program.cached(reads_of_loss_scale)
-    return Group(f"{legacy.family.value}.{'policies' if is_read else legacy.name}")
+    return Group(f"{reference.legacy.family.value}.policies")

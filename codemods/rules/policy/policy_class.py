@@ -4,6 +4,9 @@ The final policy (TensorFlow 2.4, release notes 2.4.0) carries no loss scale: `c
 optimizer under `mixed_float16`, dynamically. So `loss_scale="dynamic"` goes from such a policy, and
 any other value is left: the scale must move to where the optimizer is made, and `loss_scale=None`,
 which meant no scaling, would now *add* it.
+
+Policies flow from `Policy` through `set_policy` to `global_policy` and the layers. Evidence for
+safe: every policy of the file can move. If one cannot, the whole policy API of the file stays.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ def check(program: Program) -> Iterator[Proposal]:
         if call is not None:
             yield from _constructed(program, reference, call)
         elif _is_base(program, reference.node):
-            yield manual(reference, _SUBCLASS, group=group_of(program, reference))
+            yield manual(reference, _SUBCLASS, group=group_of(reference))
         else:
             yield from MOVES.proposals(program, reference)
 
@@ -52,7 +55,7 @@ def _constructed(program: Program, reference: Reference, call: cst.Call) -> Iter
         return
     dropped = _without_loss_scale(call, found) if found is not None else None
     if dropped is None:
-        yield manual(reference, _OTHER, group=group_of(program, reference))
+        yield manual(reference, _OTHER, group=group_of(reference))
         return
 
     def edit(node: cst.CSTNode) -> object:
@@ -124,6 +127,18 @@ RULE = Rule(
             None,
             Safety.MANUAL,
             message_contains="None",
+        ),
+        Example(
+            "left with the function that it is passed to",
+            """\
+            import tensorflow as tf
+
+            policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=None)
+            tf.keras.mixed_precision.experimental.set_policy(policy)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="not rewritten: resolve line 3",
         ),
         Example(
             "left where a policy that does not scale was given a scale",

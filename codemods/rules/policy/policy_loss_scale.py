@@ -28,7 +28,7 @@ def check(program: Program) -> Iterator[Proposal]:
             symbol="Policy.loss_scale",
             outcome=Safety.MANUAL,
             message=_MESSAGE,
-            group=group_of(program, reference),
+            group=group_of(reference),
             blocks=True,
         )
 

@@ -29,7 +29,7 @@ _MANUAL = "the layer cannot be seen from here: use layer.dtype_policy instead"
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the attribute for every call."""
     for reference in references(program, "LS604"):
-        group = group_of(program, reference)
+        group = group_of(reference)
         call = program.call_of(reference.node)
         found = matched(call, ("layer",)) if call is not None else None
         if isinstance(reference.node, cst.ImportAlias):
