@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Optional, Union
 
-from ..model import Target
+from ..model import Safety, Target
+from ..resolve.instance_checks import tests_unknown_instance
 from ..resolve.program import Program, Reference
 from ..resolve.tree import Edit
 from ..rewrite.arguments import with_renamed
@@ -14,6 +15,11 @@ from ..rewrite.rename import SHIM, V1, references, shim_path
 from .findings import manual, safe, unsafe
 
 __all__ = ["Manual", "Move", "Moves", "Safe", "Unsafe"]
+
+_MADE_ELSEWHERE = (
+    "this test is False for an instance of TensorFlow's own class, and where the tested value is "
+    "made cannot be determined from this file: test for both classes"
+)
 
 
 class Safe(NamedTuple):
@@ -92,9 +98,22 @@ class Moves:
     def proposals(self, program: Program, reference: Reference) -> Iterator[Proposal]:
         """What becomes of one reference: a proposal, or none where it may stay."""
         if program.options.target is Target.SHIM:
-            yield self.to_shim(reference)
+            yield self.to_shim_of(program, reference)
         else:
             yield from self.to_final(program, reference)
+
+    def to_shim_of(
+        self, program: Program, reference: Reference, group: Optional[Group] = None
+    ) -> Proposal:
+        """The shim's twin of the symbol; unsafe in a test on a value that may be TensorFlow's.
+
+        Evidence for safe in a test such as `isinstance`: every value that is tested is made in
+        this program by a class that is known. The program then makes the shim's instances.
+        """
+        proposal = self.to_shim(reference, group)
+        if tests_unknown_instance(program, reference):
+            return proposal._replace(outcome=Safety.UNSAFE, message=_MADE_ELSEWHERE)
+        return proposal
 
     def to_shim(self, reference: Reference, group: Optional[Group] = None) -> Proposal:
         """The shim's twin of the symbol."""

@@ -26,7 +26,9 @@ class _ContribMoves(Moves):
 
     def proposals(self, program: Program, reference: Reference) -> Iterator[Proposal]:
         """The TensorFlow 2 class where every class here has one, else the shim's."""
-        if program.cached(_all_have_twins):
+        if program.options.target is Target.SHIM:
+            yield self.to_shim_of(program, reference, _GROUP)
+        elif program.cached(_all_have_twins):
             yield from self.to_final(program, reference, _GROUP)
         else:
             yield self.to_shim(reference, _GROUP)
@@ -75,7 +77,7 @@ MOVES = _ContribMoves(
 
 def _all_have_twins(program: Program) -> bool:
     """Whether `--unsafe` is on and every contrib class here has a similar TensorFlow 2 class."""
-    if not program.options.unsafe or program.options.target is Target.SHIM:
+    if not program.options.unsafe:
         return False
     found = [one for one in program.references if one.legacy.family is Family.CONTRIB]
     return not _reads_manager(program) and all(_has_twin(program, one) for one in found)

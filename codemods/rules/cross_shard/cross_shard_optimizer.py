@@ -5,6 +5,10 @@ been the same class since 1.14. It needs a TPU: on GPUs and CPUs its collective 
 (`No OpKernel ... CrossReplicaSum`). A finding says so even if the path needs no change. The shim's
 class (`--to shim`) also runs there. Both sum gradients from `tf.gradients` instead of averaging
 them, as the original always did.
+
+`--to shim` replaces the class by another one, so `isinstance` is False for an optimizer that
+TensorFlow's own class made, and the program may wrap it twice. Evidence for safe: every optimizer
+that is tested is made in the same file by a class that is known. Otherwise the edit is unsafe.
 """
 
 from __future__ import annotations
@@ -55,6 +59,21 @@ RULE = Rule(
 
             print(f"use tf.contrib.tpu.CrossShardOptimizer, not {tf.__version__}")
             """,
+        ),
+        Example(
+            "unsafe for the shim where a test is passed an optimizer from elsewhere",
+            """\
+            import tensorflow as tf
+
+            def wrap(opt):
+                if isinstance(opt, tf.tpu.CrossShardOptimizer):
+                    return opt
+                return tf.tpu.CrossShardOptimizer(opt)
+            """,
+            None,
+            Safety.UNSAFE,
+            target=Target.SHIM,
+            message_contains="test for both classes",
         ),
         Example(
             "under a flag",
@@ -152,6 +171,28 @@ RULE = Rule(
             import tf_lossscale as tfls
 
             opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "a test of an optimizer that the file makes",
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            if use_tpu:
+                opt = tf.tpu.CrossShardOptimizer(opt)
+            print(isinstance(opt, tf.tpu.CrossShardOptimizer))
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            if use_tpu:
+                opt = tfls.tpu.CrossShardOptimizer(opt)
+            print(isinstance(opt, tfls.tpu.CrossShardOptimizer))
             """,
             Safety.SAFE,
             target=Target.SHIM,

@@ -23,7 +23,7 @@ class _PolicyMoves(Moves):
     def proposals(self, program: Program, reference: Reference) -> Iterator[Proposal]:
         """The final symbol, or the shim's."""
         if program.options.target is Target.SHIM:
-            yield self.to_shim(reference)
+            yield self.to_shim_of(program, reference)
         else:
             yield from self.to_final(program, reference, group_of(reference))
 

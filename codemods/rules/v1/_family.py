@@ -25,7 +25,7 @@ class _V1Moves(Moves):
     def proposals(self, program: Program, reference: Reference) -> Iterator[Proposal]:
         """The last path, or for a loss scale the arguments of its Keras optimizer."""
         if program.options.target is Target.SHIM:
-            yield self.to_shim(reference)
+            yield self.to_shim_of(program, reference)
         elif reference in program.cached(_inlined):
             message = "becomes arguments of the Keras optimizer"
             yield safe(reference, message, group=KERAS_OPTIMIZERS)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from .graph_traps import GRAPH_TRAPS
-from .program import REWRITTEN, Program, indented
+from .program import ANY, REWRITTEN, Program, indented
 from .spelling import Deep, Names, Root, spell
 
 __all__ = ["contrib_program", "cross_shard_program", "graph_trap_program", "v1_program"]
@@ -461,5 +461,6 @@ def cross_shard_program(seed: int, number: int) -> Program:
         source = head + "\n".join(tail) + "\n"
     expects = {"final2": REWRITTEN, "final3": REWRITTEN}
     if trains:
-        expects["shim"] = REWRITTEN
+        # The optimizer that `for_tpu` tests can come from another file.
+        expects["shim"] = REWRITTEN if "def for_tpu" not in source else ANY
     return Program(f"cross_shard-{number:04}", "cross_shard", source, "1.15", expects, {})
