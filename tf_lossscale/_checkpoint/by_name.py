@@ -47,7 +47,7 @@ def plan(
       renames: the new keys that the user requested, by old key.
 
     Raises:
-      CheckpointError: if it cannot be converted faithfully.
+      CheckpointError: the checkpoint cannot be converted faithfully.
     """
     renames = dict(renames or {})
     missing = sorted(set(renames) - set(tensors))

@@ -25,10 +25,10 @@ def plan(graph: ObjectGraph, tensors: Mapping[str, Entry]) -> Plan:
 
     Args:
       graph: the objects; it is changed.
-      tensors: what the index of the checkpoint says, by key.
+      tensors: the index entries of the checkpoint, by key.
 
     Raises:
-      CheckpointError: it cannot be converted faithfully.
+      CheckpointError: the checkpoint cannot be converted faithfully.
     """
     keys: Dict[str, str] = {}
     dropped: Set[int] = set()
@@ -51,7 +51,7 @@ def plan(graph: ObjectGraph, tensors: Mapping[str, Entry]) -> Plan:
 
 
 def _inner_of(graph: ObjectGraph, node: GraphNode) -> Optional[int]:
-    """The number of the inner optimizer of a loss-scale optimizer in layout A, or None."""
+    """Returns the number of the inner optimizer of a loss-scale optimizer in layout A, or None."""
     children = {child.local_name: child.node_id for child in node.children}
     inner = children.get(_INNER)
     if inner is None or "loss_scale" not in children:
@@ -61,7 +61,7 @@ def _inner_of(graph: ObjectGraph, node: GraphNode) -> Optional[int]:
 
 
 def _parents(graph: ObjectGraph) -> Dict[int, List[str]]:
-    """The names that each object has in other objects, by its number."""
+    """Returns the names under which other objects refer to each object, by its number."""
     parents: Dict[int, List[str]] = {}
     for node in graph.nodes:
         for child in node.children:
@@ -78,7 +78,7 @@ def _check_only_child(names: Sequence[str]) -> None:
 
 
 def _rename(graph: ObjectGraph, inner: GraphNode, keys: Dict[str, str]) -> None:
-    """Takes the inner optimizer out of the keys of its variables and slots."""
+    """Removes the inner optimizer from the keys of its variables and slots."""
     named = [(child.local_name, child.node_id) for child in inner.children]
     named += [(slot.slot_name, slot.slot_variable_node_id) for slot in inner.slot_variables]
     for name, number in named:
@@ -98,7 +98,7 @@ def _merge(outer: GraphNode, inner: GraphNode) -> None:
 
 
 def _renumber(graph: ObjectGraph, dropped: Set[int]) -> None:
-    """Removes nodes; those that nothing refers to would count as not restored."""
+    """Removes nodes; TensorFlow would report unreferenced ones as not restored."""
     kept = [number for number in range(len(graph.nodes)) if number not in dropped]
     new = {old: number for number, old in enumerate(kept)}
     named = {child.node_id for number in kept for child in graph.nodes[number].children}

@@ -45,17 +45,17 @@ def check_destination(source: str, destination: str, force: bool) -> None:
 def write(reader: Reader, plan: Plan, destination: str, force: bool) -> None:
     """Writes the new checkpoint.
 
-    A kill at any moment leaves no half-written checkpoint: the index, without which TensorFlow sees
-    none, is the last file to appear, and the first to go where an old one is replaced.
+    If the process is killed, no half-written checkpoint remains: without its index, TensorFlow does
+    not find a checkpoint. The new index is written last, and an old index is removed first.
 
     Args:
       reader: the old checkpoint.
-      plan: what the new one is to hold.
-      destination: the prefix of the new one.
-      force: whether it may exist.
+      plan: the contents of the new checkpoint.
+      destination: the prefix of the new checkpoint.
+      force: whether the destination may exist.
 
     Raises:
-      CheckpointError: it could not be written; the destination is as it was.
+      CheckpointError: the checkpoint could not be written; the destination is unchanged.
     """
     folder, name = os.path.split(os.path.abspath(destination))
     os.makedirs(folder, exist_ok=True)
@@ -64,7 +64,7 @@ def write(reader: Reader, plan: Plan, destination: str, force: bool) -> None:
         whole = os.path.join(hidden, name)
         bundle.write(whole, _contents(reader, plan))
         _check(whole, reader, plan)
-        check_destination(reader.prefix, destination, force)  # again: that took a while
+        check_destination(reader.prefix, destination, force)  # again, as writing took a while
         _move(whole, destination)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
@@ -89,7 +89,7 @@ def _made(tensor: Tensor, value: Union[int, bytes, None]) -> Stored:
 
 
 def _check(whole: str, reader: Reader, plan: Plan) -> None:
-    """Reads the index of what was written."""
+    """Reads the index of the new checkpoint, to verify it."""
     written = Reader(whole).tensors
     wanted = {
         each.key: Entry(each.dtype, reader.tensors[each.source].shape if each.source else ())
@@ -115,7 +115,7 @@ def _move(whole: str, destination: str) -> None:
 
 
 def _keep_books(folder: str, name: str) -> None:
-    """Notes the checkpoint as the latest of its directory, unless the directory has such notes."""
+    """Records the checkpoint as the latest of its directory, unless the directory records one."""
     path = os.path.join(folder, bookkeeping.NAME)
     if not os.path.exists(path):
         with open(path, "w", encoding="utf-8") as file:

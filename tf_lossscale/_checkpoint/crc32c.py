@@ -32,11 +32,11 @@ _combined: Optional[Combined] = None
 
 
 def extend(checksum: int, data: bytes) -> int:
-    """Returns the checksum of a sequence of bytes, continued by `data`.
+    """Updates a checksum with more bytes.
 
     Args:
-      checksum: that of the bytes before; 0 if there are none.
-      data: the bytes that follow.
+      checksum: the checksum of the preceding bytes; 0 if there are none.
+      data: the bytes to add.
     """
     register = checksum ^ 0xFFFFFFFF
     start = 0
@@ -53,7 +53,7 @@ def extend(checksum: int, data: bytes) -> int:
 
 
 def masked(checksum: int) -> int:
-    """Returns a checksum as files store it: rotated, so that it does not match its own bytes."""
+    """Returns a checksum in the masked form that files store: rotated, plus a constant."""
     return (((checksum >> 15) | (checksum << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
 
@@ -88,7 +88,7 @@ def _advance(numpy: Any, lanes: Any, words: Any, low: Any, high: Any) -> Any:
 
 
 def _shifted(register: int, shift: Sequence[Sequence[int]]) -> int:
-    """The register after as many zero bytes as a lane has."""
+    """Returns the register after the number of zero bytes in a lane."""
     return (
         shift[0][register & 0xFF]
         ^ shift[1][(register >> 8) & 0xFF]

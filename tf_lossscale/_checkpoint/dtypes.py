@@ -1,4 +1,4 @@
-"""TensorFlow's types of tensors as checkpoints number them."""
+"""The numbers of TensorFlow's dtypes in checkpoints."""
 
 from typing import Dict, Optional
 
@@ -38,7 +38,7 @@ INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 
 
 def name_of(number: int) -> str:
-    """Returns the name of a type; a made-up one for a type that later versions may have added."""
+    """Returns the name of a type; a placeholder for types that later versions may add."""
     return str(_TYPES[number][0]) if number in _TYPES else f"type-{number}"
 
 
@@ -48,5 +48,5 @@ def number_of(name: str) -> int:
 
 
 def size_of(number: int) -> Optional[int]:
-    """Returns the bytes of one element; None if they vary or are unknown."""
+    """Returns the size of one element in bytes; None if it varies or is unknown."""
     return _TYPES[number][1] if number in _TYPES else None

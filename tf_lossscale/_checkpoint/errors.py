@@ -1,4 +1,4 @@
-"""What stops the command; the message says what to do."""
+"""The errors that stop the command; each message states what to do."""
 
 __all__ = ["CheckpointError", "DamagedError"]
 
@@ -8,4 +8,4 @@ class CheckpointError(Exception):
 
 
 class DamagedError(Exception):
-    """Bytes that do not follow their format. A caller that knows the file adds its name."""
+    """Bytes that violate their format. A caller that knows the file adds its name."""

@@ -43,7 +43,7 @@ def read(place: Place) -> Contents:
       CheckpointError: if it cannot be read.
     """
     seconds = SECONDS + os.path.getsize(place.path) // _BYTES_PER_SECOND
-    # -I: neither the working directory nor the environment adds modules to the child.
+    # -I keeps the working directory and the environment from adding modules to the child.
     command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path)]
     environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     try:
@@ -92,7 +92,7 @@ def _contents(place: Place, status: int, answer: bytes, seconds: int) -> Content
 def child(format_: str, path: str, seconds: str) -> None:
     """Reads a file and prints its content, or the error, as JSON."""
     answer = os.dup(1)
-    os.dup2(2, 1)  # output of a library does not mix with the answer
+    os.dup2(2, 1)  # keeps the output of libraries out of the result
     try:
         keras_files.import_hdf5()
         _set_limits(int(seconds))

@@ -28,13 +28,13 @@ _LARGEST_CONFIGURATION = 2**26
 
 
 def read(place: Place) -> Contents:
-    """Returns what a file of Keras holds.
+    """Returns the loss-scale state in a Keras file.
 
     Args:
       place: the file.
 
     Raises:
-      CheckpointError: it cannot be read.
+      CheckpointError: the file cannot be read.
     """
     opened = _open_keras if place.format == KERAS else _open_hdf5
     with opened(place.path) as (files, config):
@@ -49,7 +49,7 @@ def import_hdf5() -> Any:
     """Returns the module h5py.
 
     Raises:
-      CheckpointError: it is not installed.
+      CheckpointError: h5py is not installed.
     """
     try:
         import h5py  # type: ignore[import-untyped]

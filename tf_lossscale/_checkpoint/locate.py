@@ -108,8 +108,8 @@ def _latest(path: str) -> Optional[str]:
     named = bookkeeping.latest(path)
     if named is None:
         return None
-    # A relative path is relative to the directory. The file may also hold an absolute path, which
-    # is wrong once the directory was moved.
+    # A relative path is relative to the directory. The file may also contain an absolute path,
+    # which becomes wrong when the directory is moved.
     for prefix in (os.path.join(path, named), os.path.join(path, os.path.basename(named))):
         if storage.is_file(prefix + ".index"):
             return prefix

@@ -1,4 +1,4 @@
-"""Finds loss scales in a checkpoint whose keys are names of variables (`tf.train.Saver`)."""
+"""Finds loss scales in a checkpoint whose keys are variable names (`tf.train.Saver`)."""
 
 import re
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
@@ -7,7 +7,7 @@ from tf_lossscale._checkpoint.layouts import CONTRIB, KERAS_NAMES, UNKNOWN, V1, 
 
 __all__ = ["COUNTERS", "Entry", "Found", "find", "parts_of"]
 
-# The integer type of each class's counters, which tells `good_steps` of one from that of another.
+# The integer type of each class's counters; it distinguishes `good_steps` of different classes.
 COUNTERS = {"contrib": "int32", "v1": "int64", "keras": "int64"}
 
 _NAMES = (set(CONTRIB.roles) | set(V1.roles)) & {
@@ -20,7 +20,7 @@ _KEY = re.compile(r"(?P<scope>(?:.*/)?)(?P<name>[a-z_]+?)(?P<number>(?:_\d+)?)$"
 
 
 class Entry(NamedTuple):
-    """What an index says of a tensor."""
+    """The index entry of a tensor."""
 
     dtype: str
     shape: Tuple[int, ...]
@@ -34,7 +34,7 @@ class Found(NamedTuple):
 
 
 def parts_of(key: str) -> Tuple[str, str, str]:
-    """Splits a key into scope, name and the number that TensorFlow adds to a name in use."""
+    """Splits a key into scope, name, and the number that TensorFlow appends to a name in use."""
     match = _KEY.match(key)
     if match is None:
         return "", key, ""
@@ -45,7 +45,7 @@ def find(tensors: Mapping[str, Entry]) -> List[Found]:
     """Returns the loss scales in a checkpoint.
 
     Args:
-      tensors: what its index says, by key.
+      tensors: the index entries, by key.
     """
     groups: Dict[Tuple[str, str], Dict[str, str]] = {}
     for key, entry in sorted(tensors.items()):
@@ -91,7 +91,7 @@ def _is_float(entry: Entry) -> bool:
 
 
 def _has_keras_iterations(tensors: Mapping[str, Entry]) -> bool:
-    """Whether a Keras optimizer is in the file: the v1 optimizers count no iterations."""
+    """Whether the file holds a Keras optimizer, as v1 optimizers do not count iterations."""
     return any(
         key.split("/")[-1] in ("iter", "iteration") and entry == Entry("int64", ())
         for key, entry in tensors.items()

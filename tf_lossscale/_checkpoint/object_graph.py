@@ -1,6 +1,6 @@
-"""The graph of objects that a checkpoint of objects holds: parsed, and written again.
+"""Parses and serializes the object graph of an object checkpoint.
 
-Fields that this module does not know, which later versions of TensorFlow add, are kept.
+Unknown fields, which later versions of TensorFlow may add, are preserved.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ __all__ = ["Attribute", "Child", "GraphNode", "ObjectGraph", "SlotVariable", "pa
 
 @dataclasses.dataclass
 class Child:
-    """An attribute of an object that is an object of the graph."""
+    """A reference from one object to another, by attribute name."""
 
     local_name: str
     node_id: int
@@ -22,7 +22,7 @@ class Child:
 
 @dataclasses.dataclass
 class Attribute:
-    """A value of an object, and the key of its tensor."""
+    """A value that an object saves, and the key of its tensor."""
 
     name: str
     full_name: str
@@ -52,7 +52,7 @@ class GraphNode:
 
 @dataclasses.dataclass
 class ObjectGraph:
-    """All objects; they refer to each other by position."""
+    """All objects; they refer to each other by their positions in the list."""
 
     nodes: List[GraphNode] = dataclasses.field(default_factory=list)
 
@@ -61,7 +61,7 @@ def parse(data: bytes) -> ObjectGraph:
     """Parses a graph.
 
     Raises:
-      DamagedError: it is none, or an object in it refers to one that is missing.
+      DamagedError: the bytes are not an object graph, or an object refers to a missing one.
     """
     graph = ObjectGraph([_node(wire.message(each)) for each in wire.grouped(data).get(1, [])])
     count = len(graph.nodes)

@@ -1,7 +1,7 @@
-"""Finds loss scales in a checkpoint of objects (`tf.train.Checkpoint`, SavedModel, Keras weights).
+"""Finds loss scales in an object checkpoint (`tf.train.Checkpoint`, SavedModel, Keras weights).
 
-Such a checkpoint holds the graph of the objects. A key is only the shortest way to a variable, and
-two programs with the same optimizer may have different ones; so the graph is what is asked.
+Such a checkpoint holds the graph of the objects. Its keys cannot be used: a key is only the
+shortest path to a variable, and differs between programs with the same optimizer.
 """
 
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -33,7 +33,7 @@ def find(nodes: Sequence[Node], tensors: Mapping[str, Entry]) -> List[Found]:
 
     Args:
       nodes: the graph of its objects.
-      tensors: what its index says, by key.
+      tensors: the index entries, by key.
     """
     owners = _owners(nodes)
     found = []
@@ -74,7 +74,7 @@ def _found(nodes: Sequence[Node], node: Node, layout: Layout) -> Found:
 
 
 def _owners(nodes: Sequence[Node]) -> Dict[int, List[Node]]:
-    """The objects that have each object as their `loss_scale`."""
+    """Returns, for each object, the objects that refer to it as `loss_scale`."""
     owners: Dict[int, List[Node]] = {}
     for node in nodes:
         if "loss_scale" in node.children:
@@ -83,7 +83,7 @@ def _owners(nodes: Sequence[Node]) -> Dict[int, List[Node]]:
 
 
 def _layout_of(nodes: Sequence[Node], owners: Sequence[Node]) -> Layout:
-    """Tells the optimizers that own a `DynamicLossScale` apart, by what else they own."""
+    """Determines the layout of the owner of a `DynamicLossScale`, by its other children."""
     for owner in owners:
         if "iter" in owner.children:
             return KERAS_2_3

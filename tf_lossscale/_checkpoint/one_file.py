@@ -1,7 +1,7 @@
-"""Checkpoints of one file, as `Saver(write_version=V1)` and TensorFlow before 1.0 wrote them.
+"""Reads checkpoints of one file, the format of `Saver(write_version=V1)` and TensorFlow before 1.0.
 
-The file is a table. Its first entry describes all tensors, each other entry holds one, or one slice
-of a partitioned one. All of it is covered by the checksums of the table.
+The file is a table. Its first entry describes all tensors. Each further entry holds one tensor, or
+one slice of a partitioned tensor. The checksums of the table cover all of it.
 """
 
 import contextlib
@@ -15,10 +15,10 @@ from tf_lossscale._checkpoint.errors import CheckpointError, DamagedError
 __all__ = ["OneFile"]
 
 _DESCRIPTION_KEY = b""
-# Up to this size a file is held in memory; a larger one is read again for each tensor.
+# A file up to this size is kept in memory; a larger one is read again for each tensor.
 _SMALL = 2**28
 
-# Where a TensorProto has its values: by type, the field and how its elements are encoded.
+# The field of a TensorProto that holds the values of each type, and the encoding of its elements.
 _VARINT, _RAW = "varint", "raw"
 _VALUES = {
     1: (5, _RAW),
@@ -45,7 +45,7 @@ class OneFile:
 
     Attributes:
       prefix: its path.
-      records: what it says of each tensor, by key.
+      records: the description of each tensor, by key.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -119,7 +119,7 @@ class OneFile:
 
 
 def _saved(value: bytes) -> Tuple[bytes, List[bool], bytes]:
-    """Returns the name of a stored tensor, whether it is cut in each dimension, and its values."""
+    """Returns the name of a stored tensor, whether each dimension is sliced, and its values."""
     values = wire.grouped(wire.message(wire.grouped(value).get(2, [b""])[-1]))
     extents = wire.grouped(wire.message(values.get(2, [b""])[-1])).get(1, [])
     return (
@@ -130,7 +130,7 @@ def _saved(value: bytes) -> Tuple[bytes, List[bool], bytes]:
 
 
 def _bytes(tensor: bytes, record: Record) -> bytes:
-    """Returns the bytes that a data file would have for a TensorProto."""
+    """Converts a TensorProto to the bytes that a data file would contain for it."""
     values = wire.grouped(tensor)
     count = 1
     for dimension in record.shape:

@@ -1,4 +1,4 @@
-"""What a converted checkpoint is to hold."""
+"""The planned contents of a converted checkpoint."""
 
 from typing import NamedTuple, Optional, Tuple, Union
 
@@ -9,10 +9,10 @@ class Tensor(NamedTuple):
     """A tensor of the new checkpoint.
 
     Attributes:
-      key: its key there.
-      dtype: its type there.
-      source: its key in the old checkpoint, None for one that is made.
-      value: the value of one that is made.
+      key: its key in the new checkpoint.
+      dtype: its type in the new checkpoint.
+      source: its key in the old checkpoint; None for a tensor that is created.
+      value: the value of a tensor that is created.
     """
 
     key: str
@@ -25,9 +25,9 @@ class Plan(NamedTuple):
     """A new checkpoint.
 
     Attributes:
-      tensors: all that it holds.
-      changes: before and after, in words, of what differs.
-      notices: what the user should know.
+      tensors: all tensors in it.
+      changes: a description of each difference, before and after.
+      notices: notes for the user.
     """
 
     tensors: Tuple[Tensor, ...]

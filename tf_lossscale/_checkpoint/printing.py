@@ -1,4 +1,4 @@
-"""Text from a file on a terminal."""
+"""Makes text from a file safe to print on a terminal."""
 
 import sys
 
@@ -8,8 +8,8 @@ __all__ = ["printable"]
 def printable(text: str) -> str:
     """Returns a text as one line that every terminal can show.
 
-    Names in a file may hold anything: line breaks, control characters, and what the encoding of the
-    output lacks. Such characters are escaped.
+    Names in a file may contain line breaks, control characters, and characters that the encoding of
+    the output lacks. Such characters are escaped.
     """
     text = "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode("ascii")

@@ -1,4 +1,4 @@
-"""`tf-lossscale checkpoint inspect`: puts together what a path holds."""
+"""`tf-lossscale checkpoint inspect`: reads the loss-scale state at a path, in any format."""
 
 from typing import List, Tuple
 
@@ -16,10 +16,10 @@ def read(path: str) -> Contents:
     """Returns the loss-scale state at a path.
 
     Args:
-      path: what `locate` takes.
+      path: a path for `locate`.
 
     Raises:
-      CheckpointError: nothing can be read there.
+      CheckpointError: nothing can be read from the path.
     """
     place = locate(path)
     if place.format in (HDF5, KERAS):

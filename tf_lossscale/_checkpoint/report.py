@@ -1,4 +1,4 @@
-"""Prints what was found, for people and for programs."""
+"""Formats the report of `inspect`, as text and as JSON."""
 
 import json
 import math
@@ -11,7 +11,7 @@ __all__ = ["as_json", "as_text", "rows"]
 
 
 def as_text(contents: Contents) -> str:
-    """Returns the report for people."""
+    """Returns the report as text."""
     lines = [contents.path, f"  {contents.format}"]
     for state in contents.states:
         lines += ["", *_state_lines(state)]
@@ -49,7 +49,7 @@ def rows(cells: Sequence[Sequence[str]]) -> List[str]:
 
 
 def as_json(contents: Contents) -> str:
-    """Returns the report for programs: NaN and infinity, which JSON has not, as strings."""
+    """Returns the report as JSON. NaN and infinity are strings, because JSON lacks them."""
     return json.dumps(
         {
             "version": 1,

@@ -1,4 +1,4 @@
-"""Single numbers as the bytes that checkpoints hold."""
+"""Converts single numbers from and to their bytes in checkpoints."""
 
 import struct
 from typing import Union
@@ -11,12 +11,12 @@ _FLOATS = {"float16": "<e", "float32": "<f", "float64": "<d"}
 
 
 def is_number(dtype: str) -> bool:
-    """Whether `decode` knows a type."""
+    """Whether `decode` supports a type."""
     return dtype in _FLOATS or dtype in INTEGERS or dtype == "bfloat16"
 
 
 def decode(data: bytes, dtype: str) -> Union[int, float]:
-    """Returns the number that bytes stand for."""
+    """Returns the number that the bytes encode."""
     if dtype in INTEGERS:
         return int.from_bytes(data, "little", signed=dtype.startswith("int"))
     if dtype == "bfloat16":  # the upper half of a float32

@@ -24,7 +24,7 @@ def exists(path: str) -> bool:
 
 
 def is_file(path: str) -> bool:
-    """Whether a path is a regular file; a pipe or a device is none."""
+    """Whether a path is a regular file, which a pipe or a device is not."""
     if _is_remote(path):
         return bool(_gfile().exists(path)) and not _gfile().isdir(path)
     return os.path.isfile(path)

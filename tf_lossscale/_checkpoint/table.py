@@ -1,7 +1,8 @@
-"""The sorted table that the index of a TensorFlow checkpoint is.
+"""Reads and writes sorted tables, the format of the index of a TensorFlow checkpoint.
 
-A table is a sequence of blocks, each with a checksum, and a footer that says where the last block
-is; that block lists all others. Keys are stored without what they share with the key before.
+A table is a sequence of blocks, each with a checksum, and a footer with the position of the last
+block, which lists all others. Keys are stored without the prefix that they share with the previous
+key.
 """
 
 import struct
@@ -17,7 +18,7 @@ _FOOTER = 48
 _MAGIC = 0xDB4775248B80FB57
 _TRAILER = 5  # kind of compression, checksum
 _BLOCK_BYTES = 4096
-# Limits that no real checkpoint reaches: what a reader may be made to hold in memory.
+# Limits on the memory that a damaged file can make the reader use. No real checkpoint reaches them.
 _LARGEST_BLOCK = 2**31
 _LARGEST_KEY = 2**16
 _LARGEST_KEYS = 2**28
@@ -33,7 +34,7 @@ def entries(file: BinaryIO, size: int) -> Iterator[Entry]:
       size: its size in bytes.
 
     Raises:
-      DamagedError: it is not a whole table.
+      DamagedError: the file is not a complete table.
     """
     if size < _FOOTER:
         raise DamagedError("too short for a table of tensors")
@@ -130,7 +131,7 @@ def write(file: BinaryIO, items: Iterable[Entry]) -> None:
 
 
 def _finish(file: BinaryIO, at: int, block: List[Entry], index: List[Entry]) -> int:
-    """Writes a block, notes its place under its last key, and returns where the next one begins."""
+    """Writes a block, adds its position to the list, and returns the position of the next one."""
     data, restarts = bytearray(), []
     for key, value in block:
         restarts.append(len(data))

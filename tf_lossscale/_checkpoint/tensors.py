@@ -1,4 +1,4 @@
-"""Reads TensorFlow checkpoints: the index, single numbers and the graph of objects."""
+"""Reads TensorFlow checkpoints: the index, single numbers and the object graph."""
 
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
@@ -13,7 +13,7 @@ from tf_lossscale._checkpoint.wire import read_varint
 
 __all__ = ["OBJECT_GRAPH", "Reader"]
 
-# The key that TensorFlow stores the graph of objects under.
+# The key under which TensorFlow stores the object graph.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _VALUE = "VARIABLE_VALUE"
 _LARGEST_NUMBER = 16
@@ -23,11 +23,11 @@ Stored = Tuple[bytes, Record, Iterable[bytes]]
 
 
 class Reader:
-    """A TensorFlow checkpoint. Only what is asked for is read.
+    """A TensorFlow checkpoint, which reads tensors only on request.
 
     Attributes:
       prefix: its path, without the suffixes of its files.
-      tensors: what its index says of each tensor, by key.
+      tensors: the index entries, by key.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -48,11 +48,11 @@ class Reader:
 
     @property
     def has_objects(self) -> bool:
-        """Whether it is a checkpoint of objects, and not one of variables by name."""
+        """Whether it is an object checkpoint rather than one by variable names."""
         return OBJECT_GRAPH in self.tensors
 
     def number(self, key: str) -> Optional[Union[int, float]]:
-        """Returns the value of a scalar, None for what is no single number."""
+        """Returns the value of a scalar; None for any other tensor."""
         entry = self.tensors[key]
         if entry.shape or not scalars.is_number(entry.dtype):
             return None
@@ -84,7 +84,7 @@ class Reader:
         """Yields a tensor, and its slices if it is partitioned, for `bundle.write`.
 
         Args:
-          key: its key here.
+          key: its key in this checkpoint.
           new_key: its key in the new checkpoint.
         """
         old, new = _bytes(key), _bytes(new_key)
@@ -99,7 +99,7 @@ class Reader:
 
 
 def _only_string(data: bytes) -> bytes:
-    """The string of a scalar: after its length and four bytes of checksum, which were checked."""
+    """Returns the string of a scalar, which follows its length and a checksum of four bytes."""
     return data[read_varint(data, 0)[1] + 4 :]
 
 

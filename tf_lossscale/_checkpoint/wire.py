@@ -29,7 +29,7 @@ Values = Dict[int, List[Union[int, bytes]]]
 
 
 def read_varint(data: bytes, at: int) -> Tuple[int, int]:
-    """Returns the number of variable length at a position, and the position after it."""
+    """Returns the varint at a position, and the position after it."""
     value = shift = 0
     while shift < 70:
         if at >= len(data):
@@ -79,7 +79,7 @@ def grouped(data: bytes) -> Values:
 
 
 def integer(values: Values, number: int) -> int:
-    """Returns a field that is an unsigned integer; 0 if it is missing."""
+    """Returns the value of an unsigned integer field; 0 if it is missing."""
     value = values.get(number, [0])[-1]
     if not isinstance(value, int):
         raise DamagedError("a field that should be a number is not one")
@@ -87,20 +87,20 @@ def integer(values: Values, number: int) -> int:
 
 
 def signed(values: Values, number: int) -> int:
-    """Returns a field that is a signed integer (two's complement); 0 if it is missing."""
+    """Returns the value of a signed integer field (two's complement); 0 if it is missing."""
     value = integer(values, number)
     return value - 2**64 if value >= 2**63 else value
 
 
 def message(value: Union[int, bytes]) -> bytes:
-    """Returns the bytes of a field that is a message or a string."""
+    """Returns the bytes of a message or string field."""
     if isinstance(value, int):
         raise DamagedError("a field that should be a message is a number")
     return value
 
 
 def varint(value: int) -> bytes:
-    """Encodes a number with variable length."""
+    """Encodes a number as a varint."""
     value &= 2**64 - 1
     encoded = bytearray()
     while value >= 0x80:
@@ -111,7 +111,7 @@ def varint(value: int) -> bytes:
 
 
 def varint_field(number: int, value: int) -> bytes:
-    """Encodes a field that is a number; nothing for 0, the default."""
+    """Encodes an integer field; nothing for 0, the default."""
     return varint(number << 3 | VARINT) + varint(value) if value else b""
 
 
@@ -121,12 +121,12 @@ def fixed32_field(number: int, value: int) -> bytes:
 
 
 def bytes_field(number: int, value: bytes) -> bytes:
-    """Encodes a field that is a message or a string."""
+    """Encodes a message or string field."""
     return varint(number << 3 | LENGTH) + varint(len(value)) + value
 
 
 def any_field(number: int, kind: int, value: Union[int, bytes]) -> bytes:
-    """Encodes a field as `fields` yields it."""
+    """Encodes a field in the form that `fields` yields."""
     tag = varint(number << 3 | kind)
     if isinstance(value, bytes):
         return tag + varint(len(value)) + value

@@ -1,4 +1,4 @@
-"""The steps that two runs have in common, and how far their numbers are apart."""
+"""Aligns the steps of two runs, and measures how much their numbers differ."""
 
 import dataclasses
 import math
@@ -16,9 +16,9 @@ class Aligned:
     Attributes:
       old: the first run.
       new: the second run.
-      pairs: for each step that both have, its position in the columns of each.
-      part: position in `pairs` of the first step that only one run skips; the length of `pairs` if
-        there is none.
+      pairs: for each common step, its position in the columns of each run.
+      part: where the runs diverge: the position in `pairs` of the first step that only one run
+        skips; the length of `pairs` if there is none.
     """
 
     old: OptimizerRecord
@@ -52,7 +52,7 @@ def align(old: OptimizerRecord, new: OptimizerRecord) -> Aligned:
 
 
 def relative_error(one: Optional[float], other: Optional[float]) -> float:
-    """Returns how far two numbers are apart, relative to the larger; 0 if one is unknown."""
+    """Returns the difference of two numbers relative to the larger; 0 if one is unknown."""
     if one is None or other is None or one == other:
         return 0.0
     if math.isfinite(one) and math.isfinite(other):
@@ -61,7 +61,7 @@ def relative_error(one: Optional[float], other: Optional[float]) -> float:
 
 
 def largest(pairs: "Sequence[Tuple]") -> Tuple[float, int]:
-    """Returns the largest relative error of some pairs, and where it is."""
+    """Returns the largest relative error of some pairs, and its position."""
     error, place = 0.0, 0
     for index, (one, other) in enumerate(pairs):
         found = relative_error(one, other)
@@ -71,9 +71,9 @@ def largest(pairs: "Sequence[Tuple]") -> Tuple[float, int]:
 
 
 def smoothed(values: Sequence[Optional[float]], window: int) -> List[float]:
-    """Returns the mean of each `window` values in a row; unknown and infinite ones do not count.
+    """Returns the moving average over `window` values, without unknown and infinite ones.
 
-    Where none of them counts the mean is NaN.
+    The mean is NaN if no value in the window remains.
     """
     total, count, means = 0.0, 0, []
     known = [each if each is not None and math.isfinite(each) else None for each in values]

@@ -1,4 +1,4 @@
-"""Decides whether two recorded runs did the same."""
+"""Decides whether two recorded runs agree."""
 
 import dataclasses
 import enum
@@ -18,7 +18,7 @@ __all__ = ["Comparison", "Tolerances", "Verdict", "compare", "measured"]
 
 
 class Verdict(enum.Enum):
-    """What a comparison found; the value is the exit status."""
+    """The result of a comparison; the value is the exit status."""
 
     IDENTICAL = ("identical", 0)
     SAME = ("same", 0)
@@ -41,7 +41,7 @@ class Tolerances:
       first_loss: of the loss of the first step.
       early_loss: of losses in the first `EARLY` steps.
       loss: of later losses, up to the first step that only one run skips.
-      norm: of gradient norms, up to the same step.
+      norm: of gradient norms, up to that step.
       mean_loss: of the mean difference of the smoothed losses after that step.
     """
 
@@ -52,7 +52,7 @@ class Tolerances:
     mean_loss: float = 3e-2
 
     def widened(self, other: "Tolerances") -> "Tolerances":
-        """Returns the larger of both, one by one."""
+        """Returns the larger of both values of each tolerance."""
         names = [field.name for field in dataclasses.fields(self)]
         return Tolerances(
             **{name: max(getattr(self, name), getattr(other, name)) for name in names}
@@ -62,7 +62,7 @@ class Tolerances:
 EARLY = 20
 WINDOW = 50
 ENOUGH = 200
-"""So many steps after the first differing skip are needed to judge by means."""
+"""The number of steps after the first differing skip that a comparison of means needs."""
 _STANDARD_ERRORS = 3.0
 _SCALE_OCTAVES = 0.5
 
@@ -72,10 +72,10 @@ class Comparison:
     """The outcome for one optimizer.
 
     Attributes:
-      verdict: what was found.
-      sentence: the same in one sentence.
-      evidence: what it rests on, a phrase each.
-      step: the step where the runs part, or differ; None if nowhere.
+      verdict: the result.
+      sentence: the result in one sentence.
+      evidence: the reasons for it, a phrase each.
+      step: the first step in which the runs diverge or differ; None if there is none.
       aligned: the runs; None if they cannot be compared.
     """
 
@@ -92,9 +92,9 @@ def compare(
     """Compares two runs of one optimizer.
 
     Args:
-      old: the run that is right.
-      new: the run to judge.
-      tolerances: what counts as equal.
+      old: the reference run.
+      new: the run to check.
+      tolerances: the relative errors up to which numbers count as equal.
     """
     limits = tolerances or Tolerances()
     reason = _why_not_comparable(old, new)
@@ -181,7 +181,7 @@ def _judge_scales(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> 
 
 
 def _judge_before(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> _Finding:
-    """Judges the steps up to the first differing skip, where numbers must agree."""
+    """Compares the steps up to the first differing skip, where the numbers must agree."""
     end = aligned.part
     losses = aligned.column("loss", 0, end)
     norms = aligned.column("norm", 0, end)
@@ -270,7 +270,7 @@ def _cause_of_norm(aligned: Aligned, index: int, old: float, new: float) -> str:
 
 
 def _judge_after(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> _Finding:
-    """Judges by means, as correct runs part after a skip that only one of them makes."""
+    """Compares means, because correct runs diverge after a step that only one of them skips."""
     first = aligned.part
     step, count = aligned.step(first), len(aligned.pairs) - first
     evidence.append(f"first step that only one run skips: {step}")
@@ -339,7 +339,7 @@ def _octaves(aligned: Aligned) -> Optional[float]:
 
 
 def measured(old: OptimizerRecord, baseline: OptimizerRecord) -> Tolerances:
-    """Returns how far two runs of the same program are apart, as tolerances."""
+    """Returns the differences between two runs of the same program, as tolerances."""
     aligned = align(old, baseline)
     losses = aligned.column("loss", 0, aligned.part)
     return Tolerances(

@@ -1,4 +1,4 @@
-"""A comparison as one HTML file: the loss, scale, norm and skips of both runs over the steps."""
+"""Writes a comparison as one HTML file: loss, scale, norm and skipped steps of both runs."""
 
 import html
 import math
@@ -13,7 +13,7 @@ __all__ = ["page"]
 _WIDTH, _HEIGHT = 960, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 16, 12, 26
 _BUCKETS = 480
-"""Longer runs are drawn with the smallest and the largest value of each bucket of steps."""
+"""For longer runs, only the smallest and the largest value of each bucket of steps are drawn."""
 
 _STYLE = """
 :root { --back: #fff; --text: #1c2024; --faint: #868e96; --line: #dee2e6; --old: #0b6bcb;

@@ -17,7 +17,7 @@ __all__ = ["Record", "RecordError", "read_record"]
 
 
 class RecordError(ValueError):
-    """A file is no record that can be compared; the message is one sentence for the user."""
+    """A file is not a record that can be compared; the message is one sentence for the user."""
 
 
 @dataclasses.dataclass
@@ -26,9 +26,9 @@ class Record:
 
     Attributes:
       path: the file.
-      header: what describes the run.
-      optimizers: one for each optimizer, in the order of their first steps.
-      notes: what the user should know about the file, such as a last line that is incomplete.
+      header: the description of the run.
+      optimizers: the steps of each optimizer, in the order of their first steps.
+      notes: notes for the user about the file, such as an incomplete last line.
     """
 
     path: str
@@ -40,11 +40,11 @@ class Record:
 def read_record(path: str) -> Record:
     """Reads the record at `path`.
 
-    A last line that was cut off, as by a crash, is left out with a note.
+    An incomplete last line, for example after a crash, is ignored and noted.
 
     Raises:
-      RecordError: there is no such file, it is no record, it was written by a later version, or a
-        line cannot be read.
+      RecordError: the file does not exist, is not a record, was written by a later version, or has
+        a line that cannot be read.
     """
     try:
         with open(path, encoding="utf-8") as file:

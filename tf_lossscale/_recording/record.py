@@ -1,4 +1,4 @@
-"""What is recorded of a training run, and how it is written: one JSON object per line.
+"""The contents of a record of a training run, and its file format: one JSON object per line.
 
 The first line describes the run. A line that describes an optimizer precedes that optimizer's
 first step; each further line is one step of one optimizer, or a gap. See `docs/compare.md`.
@@ -20,7 +20,7 @@ class RunHeader:
 
     Attributes:
       tensorflow: version of TensorFlow.
-      keras: version of the Keras in use; None if none is.
+      keras: version of the Keras in use; None without Keras.
       python: version of Python.
       devices: types of the devices, such as `["CPU"]`.
       replicas: number of replicas.
@@ -41,7 +41,7 @@ class ScaleParameters:
 
     Attributes:
       rule: `"dynamic"` (v1 and Keras 2), `"exponential"` (contrib), `"keras3"`, `"fixed"`, or
-        `"unknown"` for a class with an update rule of its own.
+        `"unknown"` for a class with its own update rule.
       initial_scale: the scale before the first step.
       growth_steps: finite steps after which the scale grows.
       growth_factor: factor of growth.
@@ -63,7 +63,7 @@ class ScaleParameters:
 
 @dataclasses.dataclass
 class Gap:
-    """Steps that took place and are not in the record.
+    """Steps that were run but are not in the record.
 
     Attributes:
       first: number of the first missing step.
@@ -87,7 +87,7 @@ class OptimizerRecord:
       steps: numbers of the recorded steps, increasing.
       loss: losses, unscaled.
       scales: loss scales that the steps used, before their update.
-      finite: whether the class found all gradients finite.
+      finite: whether all gradients were finite, as determined by the class.
       applied: whether the variables were updated.
       norm: norms of the unscaled gradients.
       bad: numbers of the first variables with a non-finite gradient.
@@ -119,10 +119,10 @@ _TEXT = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 def number(value: Any) -> Optional[float]:
-    """Returns the number that a line holds: JSON has no infinities, so those are strings.
+    """Converts a JSON value to a number; infinities are strings, as JSON has none.
 
     Raises:
-      ValueError: it is no number.
+      ValueError: the value is not a number.
     """
     if value is None:
         return None

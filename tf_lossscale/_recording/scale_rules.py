@@ -1,8 +1,8 @@
 """Replays the loss scale of a run from its own skips.
 
-The scale is a function of the steps before it, so each run can be tested by itself: a correct run
-obeys its update rule however chaotic the training is, and a wrong parameter shows at once. Each
-step starts from the recorded scale, as a rounding error must not be carried along.
+The scale depends only on the steps before it, so each run can be tested by itself: a correct run
+follows its update rule however chaotic the training is, and a wrong parameter shows at once. Each
+step starts from the recorded scale, so that rounding errors do not accumulate.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ _SMALLEST_NORMAL = 2.0**-126
 
 @dataclasses.dataclass
 class Mismatch:
-    """A scale that is not what the update rule gives.
+    """A scale that differs from the result of the update rule.
 
     Attributes:
       step: the step that uses the scale.
-      recorded: the scale.
-      expected: the scale by the rule.
+      recorded: the scale in the record.
+      expected: the scale according to the rule.
       parameter: the parameter that is likely to differ, and how.
     """
 
@@ -37,7 +37,7 @@ class Mismatch:
 
 
 class _Counts:
-    """The state of an update rule beside the scale."""
+    """The state of an update rule, except the scale."""
 
     def __init__(self, parameters: ScaleParameters) -> None:
         self.good = parameters.good_steps
@@ -45,7 +45,7 @@ class _Counts:
 
 
 def replay(record: OptimizerRecord) -> Optional[Mismatch]:
-    """Returns the first scale of a run that its update rule does not give; None if there is none.
+    """Returns the first scale of a run that differs from its update rule; None if there is none.
 
     Args:
       record: the steps of one optimizer. Steps whose scale or finiteness is unknown, and gaps, are
@@ -83,7 +83,7 @@ def replay(record: OptimizerRecord) -> Optional[Mismatch]:
 
 
 def replayed_steps(record: OptimizerRecord) -> int:
-    """Returns how many steps of a run have a scale and a finiteness that are known."""
+    """Returns the number of steps of a run whose scale and finiteness are both known."""
     return sum(
         scale is not None and is_finite is not None
         for scale, is_finite in zip(record.scales, record.finite)
@@ -91,7 +91,7 @@ def replayed_steps(record: OptimizerRecord) -> int:
 
 
 def same_scale(one: float, other: float) -> bool:
-    """Returns whether two scales are equal but for rounding."""
+    """Returns whether two scales are equal up to rounding."""
     if math.isfinite(one) and math.isfinite(other):
         return abs(one - other) <= _TOLERANCE * max(abs(one), abs(other))
     return one == other or (math.isnan(one) and math.isnan(other))

@@ -1,4 +1,4 @@
-"""A comparison as text, and as values for JSON."""
+"""Formats a comparison as text, and as values for JSON."""
 
 from typing import Any, Dict, List, Optional
 
@@ -11,7 +11,7 @@ _COLUMNS = (("loss", "loss"), ("scale", "scales"), ("skipped", "finite"), ("norm
 
 
 def text(comparison: Comparison, title: str) -> str:
-    """Returns the verdict, what it rests on, and the steps around the first divergence."""
+    """Returns the verdict, the evidence for it, and the steps around the first divergence."""
     lines = ([title] if title else []) + [comparison.sentence]
     lines += [f"  - {each}" for each in comparison.evidence]
     rows = table(comparison)
@@ -25,7 +25,7 @@ def text(comparison: Comparison, title: str) -> str:
 
 
 def table(comparison: Comparison) -> List[List[str]]:
-    """Returns the rows around the first divergence, heads first; none if there is no divergence."""
+    """Returns the header and the rows around the first divergence; empty if there is none."""
     aligned, step = comparison.aligned, comparison.step
     if aligned is None or step is None:
         return []
@@ -51,7 +51,7 @@ def _shown(value: Any) -> str:
 
 
 def as_values(comparison: Comparison, optimizer: int) -> Dict[str, Any]:
-    """Returns what a program needs: verdict, sentence, evidence, step and the steps around it."""
+    """Returns the values for JSON: verdict, sentence, evidence, step and the steps around it."""
     rows: Optional[List[List[str]]] = table(comparison)
     return {
         "optimizer": optimizer,

@@ -13,7 +13,7 @@ class RecordWriter:
 
     Args:
       file: text file, open for writing.
-      header: what describes the run.
+      header: the description of the run.
     """
 
     def __init__(self, file: TextIO, header: RunHeader) -> None:
@@ -29,7 +29,7 @@ class RecordWriter:
         shapes: Sequence[Sequence[int]],
         initial_weights: Any = None,
     ) -> int:
-        """Describes one more optimizer and returns its number, by which its steps name it."""
+        """Writes the description of an optimizer; returns its number, which its steps refer to."""
         number = self._optimizers
         self._optimizers += 1
         variables: List[Any] = [[name, list(shape)] for name, shape in zip(names, shapes)]
@@ -47,7 +47,7 @@ class RecordWriter:
         return number
 
     def add_step(self, optimizer: int, step: int, **values: Any) -> None:
-        """Writes a step: `loss`, `scale`, `finite`, `applied`, `norm`, `bad`; None is unknown."""
+        """Writes a step: `loss`, `scale`, `finite`, `applied`, `norm`, `bad` (None if unknown)."""
         self._file.write(dump({"optimizer": optimizer, "step": step, **values}))
 
     def add_gap(self, optimizer: int, first: int, end: int) -> None:
