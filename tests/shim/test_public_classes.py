@@ -113,4 +113,5 @@ def test_the_state_is_documented_field_by_field(name):
     text = inspect.getdoc(CLASSES[name])
     for field in real:
         described = re.search(rf"\* `{field}` .*?(?=\n\* |\n\n)", text, re.DOTALL)[0]
-        assert re.search(r"[Bb]ack to 0|nothing\s+resets it", described), field
+        resets = r"[Bb]ack to 0|resets\s+it\s+to\s+0|never\s+reset|nothing\s+resets it"
+        assert re.search(resets, described), field

@@ -1,1 +1,1 @@
-"""The Keras loss-scale optimizers over every kind of Keras optimizer."""
+"""The Keras loss-scale optimizers, for every kind of Keras optimizer."""

@@ -1,4 +1,4 @@
-"""What the constructors accept, checked when they are called."""
+"""Checks the arguments of the constructors."""
 
 from typing import Any
 
@@ -24,17 +24,18 @@ __all__ = [
 DEFAULT_INITIAL_SCALE = 2.0**15
 DEFAULT_GROWTH_STEPS = 2000
 
-# The same mark as Keras 2 sets from TensorFlow 2.6 on, so that each knows the other's wrappers.
+# Keras 2 sets the same attribute since TensorFlow 2.6, so each class detects the other's wrappers.
 _MARK = "_is_wrapped_by_loss_scale_optimizer"
 
 
 def check_inner(inner: Any) -> KerasFamily:
-    """Returns the family of `inner`, which must be a Keras optimizer that nothing wraps.
+    """Returns the family of `inner`, which must be a Keras optimizer that is not wrapped yet.
 
     Raises:
-      TypeError: it is no Keras optimizer, or scales the loss already.
-      ValueError: another loss-scale optimizer wraps it, or the current strategy is not supported.
-      RuntimeError: its Keras does not run on TensorFlow.
+      TypeError: `inner` is not a Keras optimizer, or is itself a loss-scale optimizer.
+      ValueError: another loss-scale optimizer wraps `inner`, or the current strategy is not
+        supported.
+      RuntimeError: the Keras of `inner` runs on a backend other than TensorFlow.
     """
     refuse_unsupported()
     family = keras_family(inner)
@@ -72,21 +73,22 @@ def check_inner(inner: Any) -> KerasFamily:
 
 
 def mark_wrapped(inner: Any) -> None:
-    """Remembers on `inner` that it is wrapped."""
+    """Marks `inner` as wrapped by a loss-scale optimizer."""
     object.__setattr__(inner, _MARK, True)
 
 
 def unmark_wrapped(inner: Any) -> None:
-    """Forgets that `inner` is wrapped."""
+    """Removes the mark, so that `inner` can be wrapped again."""
     vars(inner).pop(_MARK, None)
 
 
 def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any) -> Any:
-    """Returns a `DynamicLossScale`, or the float of a fixed one, for the final class's arguments.
+    """Converts the final class's arguments to a `DynamicLossScale`, or a float if it is fixed.
 
     Raises:
       TypeError: `dynamic` is not a bool.
-      ValueError: an argument is missing or too much, or `dynamic_growth_steps` is not positive.
+      ValueError: a fixed scale comes without `initial_scale` or with `dynamic_growth_steps`, or
+        `dynamic_growth_steps` is not positive.
     """
     if not isinstance(dynamic, bool):
         raise TypeError(
@@ -114,11 +116,11 @@ def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any
 
 
 def experimental_loss_scale(loss_scale: Any) -> Any:
-    """Returns the loss scale object of a dynamic `loss_scale`, or the number of a fixed one.
+    """Converts `loss_scale` to a `DynamicLossScale`, or a float if it is fixed.
 
     Raises:
-      ValueError: it is None or cannot be interpreted, or it grows by another factor than 2.
-      TypeError: it is a `LossScale` of the user's own class, which would not be called.
+      ValueError: `loss_scale` is None, cannot be interpreted, or has a multiplier other than 2.
+      TypeError: `loss_scale` is of a user-defined class, whose methods would never be called.
     """
     if isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool):
         return float(loss_scale)
@@ -152,7 +154,11 @@ def experimental_loss_scale(loss_scale: Any) -> Any:
 
 
 def from_loss_scale_config(config: Any) -> Any:
-    """Returns the loss scale that `{"class_name": ..., "config": ...}` of old files describes."""
+    """Returns the loss scale that a `{"class_name": ..., "config": ...}` of an old file describes.
+
+    Raises:
+      ValueError: the class is neither `FixedLossScale` nor `DynamicLossScale`.
+    """
     classes = {each.__name__: each for each in (FixedLossScale, DynamicLossScale)}
     name = config.get("class_name")
     if name not in classes:

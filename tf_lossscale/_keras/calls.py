@@ -1,13 +1,13 @@
-"""Whether gradients on Keras 3 are still scaled when they are applied, told by what was called.
+"""Determines from earlier calls whether Keras 3's `apply_gradients` receives scaled gradients.
 
-In Keras 2 `apply_gradients` is given unscaled gradients, in Keras 3, where `fit` calls it, scaled
-ones. The gradients look alike; what differs is the method that was called, or traced, before:
-`scale_loss` alone leaves them scaled, `get_unscaled_gradients` does not.
+A Keras 2 training loop passes unscaled gradients to `apply_gradients`; the `fit` of Keras 3 passes
+scaled ones. The tensors look alike. The difference is which method was called, or traced, before:
+after `scale_loss` alone the gradients are scaled, after `get_unscaled_gradients` they are not.
 
-Calls are remembered by *place*: the eager mode of each thread is one (the replicas of a strategy
-share another), and so is each outermost `tf.function` that is traced. What was called in the place
-where gradients are applied tells most; where nothing was (the pieces of a step are functions of
-their own), the calls in other places do. Where they tell two different stories, nothing is guessed.
+Calls are recorded by *place*. Each thread's eager mode is a place, the replicas of a strategy share
+one, and each outermost `tf.function` being traced is one. Calls in the place where the gradients
+are applied take precedence. If there are none there (each part of a step may be a function of its
+own), the calls in the other places decide. If those disagree, an error is raised.
 """
 
 import threading
@@ -32,12 +32,12 @@ _EAGER_ADVICE = (
 
 
 class _Place:
-    """What was called in one place.
+    """The calls in one place.
 
     Attributes:
-      pending: the methods called since gradients were last unscaled or applied here, and
-        `get_unscaled_gradients` itself.
-      scaled: whether the gradients that were last applied here were scaled; None if none were.
+      pending: the methods called since gradients were last unscaled or applied here. The call of
+        `get_unscaled_gradients` is itself included.
+      scaled: whether the gradients last applied here were scaled; None before the first ones.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class _Place:
 
 
 class ScalingCalls:
-    """What was called on one optimizer, and where."""
+    """The scaling methods that were called on one optimizer, by place."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class ScalingCalls:
         self._traced: MutableMapping[Any, _Place] = weakref.WeakKeyDictionary()
 
     def note(self, method: str) -> None:
-        """Remembers that `method` was called or traced.
+        """Records that `method` was called or traced.
 
         Args:
           method: `get_scaled_loss`, `scale_loss` or `get_unscaled_gradients`.
@@ -66,22 +66,27 @@ class ScalingCalls:
         pending.add(method)
 
     def applies_scaled(self) -> bool:
-        """Returns whether the gradients that `apply_gradients` is given now are scaled.
+        """Returns whether the gradients passed to `apply_gradients` are scaled.
 
         Raises:
-          RuntimeError: this cannot be told, or they would be left scaled, or unscaled twice.
+          RuntimeError: this cannot be determined, or the calls would leave the gradients scaled or
+            unscale them twice.
         """
         here = self._here()
-        scaled = self._told_here(here) if here.pending else self._told_elsewhere(here)
+        scaled = (
+            self._scaled_by_calls_here(here)
+            if here.pending
+            else self._scaled_by_calls_elsewhere(here)
+        )
         here.pending.clear()
         here.scaled = scaled
         return scaled
 
     def check_apply(self) -> None:
-        """Makes sure that the gradients that `apply` is given now were not unscaled before.
+        """Checks that the gradients passed to `apply` have not been unscaled before.
 
         Raises:
-          RuntimeError: they were, or this cannot be told.
+          RuntimeError: they have been, or this cannot be determined.
         """
         here = self._here()
         if UNSCALED in here.pending or (UNSCALED in self._elsewhere(here) and not here.pending):
@@ -94,7 +99,7 @@ class ScalingCalls:
         here.pending.clear()
         here.scaled = True
 
-    def _told_here(self, here: _Place) -> bool:
+    def _scaled_by_calls_here(self, here: _Place) -> bool:
         pending = here.pending
         if UNSCALED in pending:
             if LIKE_KERAS_3 in pending:
@@ -111,15 +116,15 @@ class ScalingCalls:
         self._refuse_unscaling_elsewhere(here)
         return True
 
-    def _told_elsewhere(self, here: _Place) -> bool:
+    def _scaled_by_calls_elsewhere(self, here: _Place) -> bool:
         methods = self._elsewhere(here)
-        stories = {here.scaled} - {None}
-        stories |= {scaled for scaled, method in _TELLING if method in methods}
-        if not stories:
-            stories = {place.scaled for place in self._others(here)} - {None}
-        if len(stories) == 1:
-            return bool(stories.pop())
-        if stories:
+        answers = {here.scaled} - {None}
+        answers |= {scaled for scaled, method in _EVIDENCE if method in methods}
+        if not answers:
+            answers = {place.scaled for place in self._others(here)} - {None}
+        if len(answers) == 1:
+            return bool(answers.pop())
+        if answers:
             raise RuntimeError(
                 "apply_gradients() cannot tell whether its gradients are scaled: elsewhere, both "
                 "scale_loss() and get_unscaled_gradients() were called on this optimizer. Call one "
@@ -134,7 +139,7 @@ class ScalingCalls:
         )
 
     def _refuse_unscaling_elsewhere(self, here: _Place) -> None:
-        """Refuses scaled gradients that a function traced before may have unscaled."""
+        """Raises a RuntimeError if a function traced earlier may have unscaled the gradients."""
         graphs = list(_graphs())
         with self._lock:
             traced = list(self._traced.items())
@@ -167,7 +172,7 @@ class ScalingCalls:
         return {method for place in self._others(here) for method in place.pending}
 
 
-_TELLING: Tuple[Tuple[bool, str], ...] = ((False, UNSCALED), (True, LIKE_KERAS_3))
+_EVIDENCE: Tuple[Tuple[bool, str], ...] = ((False, UNSCALED), (True, LIKE_KERAS_3))
 
 _LEFT_SCALED = (
     "The loss was scaled by get_scaled_loss(), but the gradients were not unscaled: "
@@ -183,7 +188,7 @@ def _refuse_two_scalings(place: _Place) -> None:
 
 
 def _graphs() -> Iterator[Any]:
-    """The graphs of the functions that are being traced, innermost first; none in eager mode."""
+    """Yields the graphs of the functions being traced, innermost first; none in eager mode."""
     if tf.executing_eagerly():
         return
     graph = tf1.get_default_graph()
@@ -193,7 +198,7 @@ def _graphs() -> Iterator[Any]:
 
 
 def _calls(graphs: List[Any], function: Any) -> bool:
-    """Whether one of `graphs`, unfinished as they are, calls a function that was traced before."""
+    """Returns whether one of `graphs`, which may be unfinished, calls `function`."""
     return any(
         function.name in each.signature.name
         for graph in graphs

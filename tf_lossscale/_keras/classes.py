@@ -1,11 +1,12 @@
-"""One class for each kind of Keras optimizer, and how the public classes become them.
+"""Builds one class for each kind of Keras optimizer, and derives the public classes from them.
 
-Keras 2 and Keras 3 each want a loss-scale optimizer to be of their own base class, Keras 2 has two
-such bases from TensorFlow 2.11 on, and two Kerases may be loaded. So there is an *implementation*
-for each kind: a wrapper of ours, and the installed classes as further bases. The public class is
-derived from that for the optimizers of `tf.keras`. Over another kind an instance is of a
-*derived class* of the public one, whose method resolution order has the implementation for that
-kind in the place of the other. docs/keras.md has the table of `isinstance` that follows from it.
+Keras 2 and Keras 3 each require a loss-scale optimizer to have their own base class. Keras 2 has
+two such base classes since TensorFlow 2.11, and two versions of Keras may be loaded at once.
+Therefore each kind has an *implementation*: a class whose bases are one of our wrappers and the
+installed classes. The public class derives from the implementation for the optimizers of
+`tf.keras`. An instance that wraps another kind of optimizer has a *derived class*: a subclass of
+the public class, with the implementation for that kind in its method resolution order instead of
+the first one. docs/keras.md has the resulting table of `isinstance`.
 """
 
 import copyreg
@@ -42,14 +43,14 @@ _metaclasses: Dict[Tuple[Any, ...], Any] = {}
 
 
 class OneKind(type):
-    """Metaclass of the classes that have implementations for several kinds among their bases.
+    """Metaclass that keeps only one implementation in the method resolution order.
 
-    The last one in the order of the bases counts: a class is derived from the public class first,
-    and then from the implementation that it is to have instead of that of the public class.
+    A derived class lists the public class first, and then the implementation that replaces the one
+    the public class has. So the last implementation in the usual order is the one that is kept.
     """
 
     def mro(cls) -> List[Any]:
-        """Returns the usual order, with the last implementation where the first one would be."""
+        """Returns the usual order, with the last implementation in the place of the first one."""
         order = type.mro(cls)
         implementations = [each for each in order if "_is_implementation" in vars(each)]
         if len(implementations) < 2:
@@ -59,25 +60,26 @@ class OneKind(type):
         place = order.index(implementations[0])
         before = [each for each in order[:place] if each not in own]
         after = [each for each in order[place:] if each not in own and each not in others]
-        # What is derived from `object` alone may stand anywhere, but not behind it.
+        # `object` must come last.
         return [*before, *own[:-1], *after, object]
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        # Not that of `__call__`.
+        # `inspect` would otherwise report the signature of `__call__`.
         signature = inspect.signature(cls.__init__)  # type: ignore[misc]
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Makes an instance, whatever the constructor of a subclass takes.
+        """Makes an instance, without requirements on the arguments.
 
-        From TensorFlow 2.9 on the metaclass of the installed classes wants the inner optimizer.
+        Since TensorFlow 2.9, the metaclass of the installed classes requires the inner optimizer as
+        an argument, which the constructor of a subclass need not take.
         """
         return type.__call__(cls, *args, **kwargs)
 
 
 def implementation(family: KerasFamily) -> Any:
-    """Returns the class that holds all there is for the optimizers of `family`."""
+    """Returns the implementation for the optimizers of `family`."""
     if family not in _implementations:
         _implementations[family] = _implement(family)
     return _implementations[family]
@@ -103,7 +105,7 @@ def _methods(metaclass: Any) -> List[str]:
 
 
 def _metaclass_of(bases: Sequence[Any], first: Tuple[Any, ...] = ()) -> Any:
-    """Returns the metaclass, or a new one, that those of all bases are bases of."""
+    """Returns a metaclass that is compatible with those of all bases, creating one if needed."""
     all_of_them: List[Any] = list(first)
     for base in bases:
         all_of_them += [each for each in type(base).__mro__ if each not in all_of_them]
@@ -116,13 +118,13 @@ def _metaclass_of(bases: Sequence[Any], first: Tuple[Any, ...] = ()) -> Any:
         return most_derived[0]
     if most_derived not in _metaclasses:
         metaclass = _metaclasses[most_derived] = type("OneKind", most_derived, {})
-        # `pickle` looks for the metaclass itself, not for its bases.
+        # `pickle` looks up the exact metaclass, not its bases.
         copyreg.pickle(metaclass, _reduce_class)
     return _metaclasses[most_derived]
 
 
 def _reduce_class(cls: Any) -> Union[str, Tuple[Callable[..., Any], Tuple[Any, ...]]]:
-    """Returns what `pickle` keeps of a class; no module has a derived one under its name."""
+    """Returns what `pickle` stores for a class; derived classes are not module attributes."""
     public = vars(cls).get("_derived_from")
     return str(cls.__qualname__) if public is None else (_class_for, (public, cls._family))
 
@@ -131,7 +133,7 @@ copyreg.pickle(OneKind, _reduce_class)
 
 
 def _class_for(cls: Any, family: KerasFamily) -> Any:
-    """Returns the class of an instance over an optimizer of `family`, when `cls` is called."""
+    """Returns the class of an instance of `cls` that wraps an optimizer of `family`."""
     public = vars(cls).get("_derived_from", cls)
     name = _name(public, family)
     if public._family == family and public.__name__ == name:
@@ -143,9 +145,9 @@ def _class_for(cls: Any, family: KerasFamily) -> Any:
 
 
 def _name(cls: Any, family: KerasFamily) -> str:
-    """Returns the name of the class of an instance, which model files hold."""
+    """Returns the name for the class of an instance, which is written to model files."""
     if "role" not in vars(cls):
-        return str(cls.__name__)  # a user's own class
+        return str(cls.__name__)  # a user-defined class
     return family.installed_name(cls.role)
 
 
@@ -157,7 +159,7 @@ def _derive(public: Any, family: KerasFamily, name: str) -> Any:
         "__module__": public.__module__,
         "__qualname__": name if "role" in vars(public) else public.__qualname__,
     }
-    if "role" in vars(public):  # without the detour of `_dispatch_unbound_calls`
+    if "role" in vars(public):  # call the methods directly, not through the dispatchers
         own = implementation(family)
         body.update((each, inspect.getattr_static(own, each)) for each in _METHODS)
     cls = _metaclass_of(bases, (OneKind,))(name, bases, body)
@@ -177,7 +179,7 @@ def _root_of(public: Any) -> Any:
 
 
 def _dispatch_unbound_calls(public: Any) -> None:
-    """Lets `LossScaleOptimizer.apply_gradients(optimizer, ...)` work for each kind of optimizer."""
+    """Makes `LossScaleOptimizer.apply_gradients(optimizer, ...)` work for every kind."""
     for name in _METHODS:
         if name not in vars(public):
             setattr(public, name, _dispatcher(public, name))
@@ -201,16 +203,16 @@ def _dispatcher(public: Any, name: str) -> Any:
 
 
 def serialized_like_the_installed(cls: Any) -> Any:
-    """Gives a public class the name that the installed one has in model files.
+    """Gives a public class the name that the installed class has in model files.
 
     Args:
       cls: the public class.
 
     Returns:
-      The class itself.
+      `cls`, so that this works as a decorator.
     """
     family: KerasFamily = cls._family
-    if family.kind != "new":  # there an instance is of a derived class, as that of the original
+    if family.kind != "new":  # for "new", instances have a derived class, as in Keras itself
         cls.__name__ = family.installed_name(cls.role)
         serialize_as(family, cls, cls.__name__)
     elif cls.role == "final":
@@ -219,7 +221,7 @@ def serialized_like_the_installed(cls: Any) -> Any:
 
 
 def with_installed_experimental(public: Any) -> Any:
-    """Returns `public`, or a subclass of it that is one of the installed experimental class too."""
+    """Returns `public`, or a subclass that also derives from the installed experimental class."""
     installed = public._family.installed_experimental
     if installed is None or issubclass(public, installed):
         return public

@@ -1,4 +1,4 @@
-"""What `compile` needs to know to wrap an optimizer in our class."""
+"""Helpers for `compile`, which may wrap an optimizer in our class."""
 
 from typing import Any, Optional
 
@@ -11,11 +11,11 @@ __all__ = ["experimental_policy", "forget_earlier_wrapper", "takes"]
 
 
 def takes(optimizer: Any) -> bool:
-    """Returns whether our class wraps this optimizer.
+    """Returns whether our class can wrap this optimizer.
 
     Args:
-      optimizer: of Keras, or a `tf.compat.v1.train.Optimizer` that Keras has wrapped in a class of
-        its own; on Keras 3, one whose variables may be those of another backend.
+      optimizer: a Keras optimizer, possibly on a Keras 3 backend other than TensorFlow; or the
+        class in which Keras wraps a `tf.compat.v1.train.Optimizer`.
     """
     family = keras_family(optimizer)
     if family is None:
@@ -24,10 +24,10 @@ def takes(optimizer: Any) -> bool:
 
 
 def forget_earlier_wrapper(optimizer: Any) -> None:
-    """Lets a second `compile` wrap the same optimizer anew where Keras's own class does.
+    """Allows a second `compile` to wrap the same optimizer again where Keras's own class does.
 
     Args:
-      optimizer: what `compile` was given.
+      optimizer: the optimizer that was passed to `compile`.
     """
     family = keras_family(optimizer)
     if family is not None and (family.kind == "keras3" or not WRAPPERS_ARE_MARKED):
@@ -35,7 +35,7 @@ def forget_earlier_wrapper(optimizer: Any) -> None:
 
 
 def experimental_policy(model: Any) -> Optional[Any]:
-    """Returns the experimental policy of ours that a model was made under, or None.
+    """Returns the experimental policy (of our class) that a model was made under, or None.
 
     Args:
       model: the model whose `compile` is running, or None.

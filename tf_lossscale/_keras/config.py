@@ -1,4 +1,4 @@
-"""Configurations: written as the installed Keras reads them, read in the form of any version."""
+"""Writes configurations in the form of the installed Keras, and reads those of every version."""
 
 import copy
 from typing import Any, Dict, Optional
@@ -17,13 +17,14 @@ __all__ = ["from_config", "to_config"]
 
 
 def to_config(optimizer: Any) -> Dict[str, Any]:
-    """Returns the configuration of one of our optimizers.
+    """Returns the configuration of a loss-scale optimizer.
 
-    It has the form of TensorFlow 2.4 and later; where Keras has no final class, that of 2.0 to 2.3,
-    the only one that the installed class can read from a file (ours and later ones read both).
+    It has the form of TensorFlow 2.4 and later. If the installed Keras has no final class, it has
+    the form of TensorFlow 2.0 to 2.3, because the installed class can read no other from a file.
+    Our class and the later ones of TensorFlow read both.
 
     Args:
-      optimizer: one of ours.
+      optimizer: an instance of our class.
     """
     family = optimizer._family
     inner = family.keras.optimizers.serialize(optimizer.inner_optimizer)
@@ -37,7 +38,7 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
     if family.kind != "keras3":
         return dict(config, dynamic=optimizer.dynamic)
     config["name"] = optimizer.name
-    # Keras 3's own class refuses `dynamic=False`, and so it should: it has no fixed scale.
+    # Keras 3's own class has no fixed scale: it must fail on a file that holds `dynamic=False`.
     return config if optimizer.dynamic else dict(config, dynamic=False)
 
 
@@ -54,18 +55,19 @@ def _serialized_loss_scale(optimizer: Any) -> Dict[str, Any]:
 
 
 def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[str, Any]]) -> Any:
-    """Makes an optimizer of `cls` from a configuration of any version.
+    """Makes an instance of `cls` from a configuration of any version.
 
     Args:
-      cls: a class of ours, or a subclass of one.
-      config: `{"inner_optimizer", "dynamic", "initial_scale", "dynamic_growth_steps"}`, or
-        `{"optimizer", "loss_scale"}` of TensorFlow 2.0 to 2.3. It is not changed.
-      custom_objects: name to class, for the inner optimizer.
+      cls: one of our classes, or a subclass.
+      config: a dict with the keys `inner_optimizer`, `dynamic`, `initial_scale` and
+        `dynamic_growth_steps`; or, from TensorFlow 2.0 to 2.3, `optimizer` and `loss_scale`. It is
+        not changed.
+      custom_objects: maps names to classes, for the inner optimizer.
     """
     config = copy.deepcopy(config)
     serialized = config["inner_optimizer"] if "inner_optimizer" in config else config["optimizer"]
     inner = _inner(cls, serialized, custom_objects)
-    # The inner optimizer decides anew which class the instance is of.
+    # The constructor picks the class of the instance by the inner optimizer.
     if cls.role == "final":
         return cls(inner, **_final_arguments(config))
     return cls(inner, _experimental_argument(config))
@@ -73,7 +75,7 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
 
 def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) -> Any:
     if not isinstance(serialized, dict):
-        return serialized  # Keras has made it already
+        return serialized  # Keras has already deserialized it
     family = cls._family if cls._is_of_one_kind() else None
     keras = _keras_for(serialized) if family is None else family.keras
     if hasattr(keras, "Operation"):  # Keras 3
@@ -86,7 +88,7 @@ def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) 
 
 
 def _keras_for(serialized: Dict[str, Any]) -> Any:
-    """Returns the Keras that is reading a file; else the loaded one that wrote such optimizers."""
+    """Returns the Keras that is reading a file, or else the loaded one that wrote `serialized`."""
     config = serialized.get("config") or {}
     from_keras_3 = "gradient_accumulation_steps" in config
     from_keras_2 = "is_legacy_optimizer" in config or "decay" in config

@@ -1,4 +1,4 @@
-"""The constructor of the final class, and what else does not depend on the kind of optimizer."""
+"""The constructor of the final class, and the other methods that all kinds of optimizer share."""
 
 from typing import Any, Dict, Optional
 
@@ -11,10 +11,10 @@ __all__ = ["Constructor"]
 
 
 class Constructor:
-    """Base of the wrappers of all kinds.
+    """Base class of the wrappers.
 
     Attributes:
-      role: whose constructor the class has: "final" or "experimental".
+      role: "final" or "experimental": the class whose constructor arguments it takes.
     """
 
     role = "final"
@@ -32,43 +32,43 @@ class Constructor:
         self._wrap(inner_optimizer, family, scale)
 
     def _wrap(self, inner: Any, family: KerasFamily, loss_scale: Any) -> None:
-        """Becomes the wrapper of `inner`, and of its kind if that is not the kind of the class."""
+        """Wraps `inner`, after changing the class of `self` to the one for its family."""
         self._become(family)
         self._set_up(inner, loss_scale)
         mark_wrapped(inner)
 
     @classmethod
     def _class_for(cls, family: KerasFamily) -> Any:
-        """Returns the class that a loss-scale optimizer of `family` has when `cls` is called."""
-        raise NotImplementedError("the class for each kind does this")
+        """Returns the class of an instance of `cls` that wraps an optimizer of `family`."""
+        raise NotImplementedError("each implementation defines this")
 
     @classmethod
     def _is_of_one_kind(cls) -> bool:
-        """Returns whether instances are over the one kind of optimizer that is known already."""
+        """Returns whether the class is already bound to one kind of inner optimizer."""
         derived = any("_derived_from" in vars(each) for each in cls.__mro__)
         return derived or cls._family != default_family()
 
     def _become(self, family: KerasFamily) -> None:
-        # Only now is the inner optimizer known: `__init__` of a subclass may make it.
+        # Not in `__new__`: the `__init__` of a subclass may create the inner optimizer.
         cls = type(self)._class_for(family)
         if cls is not type(self):
             object.__setattr__(self, "__class__", cls)
 
     def _set_up(self, inner: Any, loss_scale: Any) -> None:
-        raise NotImplementedError("the wrapper of each kind does this")
+        raise NotImplementedError("each wrapper defines this")
 
     @classmethod
     def from_config(
         cls, config: Dict[str, Any], custom_objects: Optional[Dict[str, Any]] = None
     ) -> Any:
-        """Makes an optimizer from what `get_config` returned, of any version.
+        """Makes an optimizer from the result of `get_config`, of any version.
 
         Args:
           config: the configuration; it is not changed.
-          custom_objects: name to class, for inner optimizers that Keras does not know.
+          custom_objects: maps names to classes, for inner optimizers that Keras does not know.
 
         Raises:
-          ValueError: the configuration names a loss scale that only older classes can have.
+          ValueError: the configuration holds a loss scale that only older classes accept.
         """
         return from_config(cls, config, custom_objects)
 

@@ -16,15 +16,15 @@ __all__ = ["LossScaleOptimizer"]
 
 @serialized_like_the_installed
 class LossScaleOptimizer(_Base):
-    """The optimizer with loss scaling as TensorFlow 1.14 to 2.8 had it, on every Keras.
+    """The loss-scale optimizer of TensorFlow 1.14 to 2.8, which takes a loss scale, on every Keras.
 
     Stands for `tf.keras.mixed_precision.experimental.LossScaleOptimizer`, TensorFlow 2.8.
 
     It is the final class with another constructor: the loss is multiplied by the scale, the
     gradients are divided by it, and a dynamic scale skips steps with non-finite gradients.
-    `loss_scale` reads as a tensor, not as the object that was passed.
+    The `loss_scale` property is a tensor, not the object that was passed.
 
-    State: that of the final class. A `DynamicLossScale` that is passed keeps it: its variables
+    State: that of the final class. If a `DynamicLossScale` is passed, its variables
     `current_loss_scale` and `good_steps` are the scale and the counter of this optimizer. On Keras
     3 their values are copied once, when the optimizer is made.
 
@@ -38,14 +38,15 @@ class LossScaleOptimizer(_Base):
     (0.5, 32768.0)
 
     Args:
-      optimizer: a Keras optimizer. It must not scale the loss, nor be wrapped elsewhere.
+      optimizer: a Keras optimizer, which must not be a loss-scale optimizer or already be wrapped
+        in one.
       loss_scale: `"dynamic"`, a number, a `FixedLossScale`, or a `DynamicLossScale` whose
         multiplier is 2.
 
     Raises:
-      TypeError: `optimizer` is no Keras optimizer, or a LossScaleOptimizer; `loss_scale` is a
-        `LossScale` of another class.
-      ValueError: `optimizer` is wrapped already; `loss_scale` is None, or nothing of the above.
+      TypeError: `optimizer` is not a Keras optimizer, or is a LossScaleOptimizer; or `loss_scale`
+        is a `LossScale` of another class.
+      ValueError: `optimizer` is already wrapped; or `loss_scale` is None or any other value.
     """
 
     role = "experimental"

@@ -21,18 +21,20 @@ class LossScaleOptimizer(_Implementation):
     Stands for `tf.keras.mixed_precision.LossScaleOptimizer` as TensorFlow 2.4 documents it, for
     Keras 2 and Keras 3 optimizers.
 
-    The loss is multiplied by a scale before the gradients are taken, and the gradients are divided
-    by it before they are applied. A dynamic scale doubles after `dynamic_growth_steps` steps with
-    finite gradients, unless the double is not finite. A step with a gradient that is not finite, on
-    any replica, is skipped (weights and slots stay, `iterations` goes on) and halves the scale, not
-    below 1. A fixed scale skips nothing.
+    The loss is multiplied by a scale before the gradients are computed, and the gradients are
+    divided by it before they are applied. A dynamic scale doubles after `dynamic_growth_steps`
+    consecutive steps with finite gradients, unless the doubled value would not be finite. A step
+    with a non-finite gradient on any replica is skipped: weights and slots keep their values,
+    `iterations` still counts the step, and the scale is halved, but not below 1. A fixed scale
+    skips no step.
 
-    State: that of `inner_optimizer`, and two variables that are not trained, of shape `[]`:
+    State: that of `inner_optimizer`, and two non-trainable variables of shape `[]`:
 
-    * `loss_scale` (float32) reads the scale as a tensor; begins at `initial_scale`, and nothing
-      resets it. Checkpoints have it as `current_loss_scale`, on Keras 3 as `dynamic_scale`.
+    * `loss_scale` (float32), which reads as a tensor: the scale. It begins at `initial_scale` and
+      is never reset. Its name in checkpoints is `current_loss_scale`; on Keras 3, `dynamic_scale`.
     * `dynamic_counter` (int64): finite steps since the last change of the scale or the last skipped
-      step. Back to 0 at either. Checkpoints have it as `good_steps`, on Keras 3 as `step_counter`.
+      step. Either resets it to 0. Its name in checkpoints is `good_steps`; on Keras 3,
+      `step_counter`.
 
     A fixed scale has no counter (`dynamic_counter` is None) and stores nothing on Keras 2.
 
@@ -50,16 +52,17 @@ class LossScaleOptimizer(_Implementation):
     (0.5, 4.0, 2)
 
     Args:
-      inner_optimizer: a Keras optimizer. It must not scale the loss, nor be wrapped elsewhere.
-      dynamic: whether the scale follows the gradients.
-      initial_scale: the scale to begin with, or the fixed scale; `2 ** 15` if None.
+      inner_optimizer: a Keras optimizer, which must not be a loss-scale optimizer or already be
+        wrapped in one.
+      dynamic: whether the scale changes during training; False for a fixed scale.
+      initial_scale: the initial scale, or the fixed scale; `2 ** 15` if None.
       dynamic_growth_steps: finite steps in a row before the scale doubles; 2000 if None.
 
     Raises:
-      TypeError: `inner_optimizer` is no Keras optimizer, or a LossScaleOptimizer; `dynamic` is not
-        a bool.
-      ValueError: `inner_optimizer` is wrapped already; `initial_scale` is missing although
-        `dynamic` is False; `dynamic_growth_steps` is given then, or is below 1.
+      TypeError: `inner_optimizer` is not a Keras optimizer, or is a LossScaleOptimizer; or
+        `dynamic` is not a bool.
+      ValueError: `inner_optimizer` is already wrapped; `dynamic_growth_steps` is below 1; or
+        `dynamic` is False, and `initial_scale` is missing or `dynamic_growth_steps` is not None.
     """
 
     role = "final"

@@ -1,4 +1,4 @@
-"""`from_loss_scale`: the final class for a legacy loss scale that is known at run time only."""
+"""`from_loss_scale`: makes the final class from a legacy loss scale only known at run time."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ __all__ = ["from_loss_scale", "of_graph_rewrite"]
 
 
 def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
-    """Returns `optimizer` in a final `LossScaleOptimizer` that scales as `loss_scale` says.
+    """Wraps `optimizer` in the final `LossScaleOptimizer`, with the scaling that `loss_scale` sets.
 
     Args:
       optimizer: a Keras optimizer.
       loss_scale: `"dynamic"`, a number, a `FixedLossScale`, a `DynamicLossScale` whose multiplier
-        is 2, or None, which scales nothing.
+        is 2, or None for no loss scaling.
 
     Returns:
-      The wrapped optimizer; `optimizer` itself for None.
+      The wrapped optimizer; `optimizer` itself if `loss_scale` is None.
 
     Raises:
       TypeError: `optimizer` cannot be wrapped.
-      ValueError: `optimizer` is wrapped already; `loss_scale` is nothing of the above.
+      ValueError: `optimizer` is already wrapped, or `loss_scale` is any other value.
     """
     if loss_scale is None:
         return optimizer
@@ -35,19 +35,19 @@ def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
 
 
 def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
-    """Returns `optimizer` in the class that the graph rewrite wraps Keras optimizers in.
+    """Wraps `optimizer` in the class that the graph rewrite uses for Keras optimizers.
 
     Args:
       optimizer: a Keras optimizer.
-      loss_scale: what the experimental class takes.
+      loss_scale: a loss scale that the experimental class accepts.
 
     Returns:
-      The experimental class where the installed Keras has one, as up to TensorFlow 2.8; the final
-      one later.
+      An instance of the experimental class if the installed Keras has one (up to TensorFlow 2.8),
+      otherwise of the final class.
 
     Raises:
-      TypeError: `optimizer` cannot be wrapped; `loss_scale` is of a class of the user's.
-      ValueError: `optimizer` is wrapped already; `loss_scale` is no loss scale.
+      TypeError: `optimizer` cannot be wrapped, or `loss_scale` is of a user-defined class.
+      ValueError: `optimizer` is already wrapped, or `loss_scale` is not a loss scale.
     """
     family = keras_family(optimizer)
     if family is not None and family.installed_experimental is not None:

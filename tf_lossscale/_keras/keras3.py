@@ -1,4 +1,4 @@
-"""The wrapper of Keras 3 optimizers: Keras 2's methods and rules on Keras 3's class."""
+"""The wrapper of Keras 3 optimizers: the methods and update rules of Keras 2 on Keras 3's class."""
 
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
@@ -28,13 +28,13 @@ LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
 class Keras3Wrapper(Constructor):
-    """Steps of a Keras 3 optimizer, by Keras 2's rules.
+    """The API of the final class, for a Keras 3 optimizer.
 
-    `apply` takes scaled gradients, as `fit` gives them; `apply_gradients` takes unscaled ones, as a
-    Keras 2 loop gives them, unless the loss was scaled with Keras 3's `scale_loss`.
+    `apply` takes scaled gradients, as `fit` passes them. `apply_gradients` takes unscaled ones, as
+    a Keras 2 loop passes them, unless the loss was scaled with Keras 3's `scale_loss`.
     """
 
-    # What it has of the installed class, which is its base.
+    # Attributes that the installed class, a base of each implementation, provides.
     built: bool
     variables: List[Any]
     add_variable: Callable[..., Any]
@@ -61,8 +61,8 @@ class Keras3Wrapper(Constructor):
             dynamic_growth_steps=None if fixed else loss_scale.increment_period,
             name="loss_scale_optimizer",
         )
-        # At once, and not at the first step, so that no function is traced with a constant scale.
-        # The order is the installed class's, and so is the layout of its files.
+        # Created here rather than at the first step, so that no function is traced with a constant
+        # scale. The order must be that of the installed class, as it determines the file layout.
         self.step_counter = self.add_variable(
             shape=(), dtype="int", initializer="zeros", aggregation="none", name="step_counter"
         )
@@ -84,13 +84,13 @@ class Keras3Wrapper(Constructor):
             )
 
     def build(self, var_list: Sequence[Any]) -> None:
-        """Makes the slots of the inner optimizer.
+        """Creates the slots of the inner optimizer.
 
         Args:
           var_list: the variables that gradients will be applied to.
         """
         if not var_list:
-            return  # reading an HDF5 file, Keras asks for this before it knows the variables
+            return  # when reading an HDF5 file, Keras calls this before it knows the variables
         if not self.inner_optimizer.built:
             self.inner_optimizer.build(var_list)
         self._forwards_options = False
@@ -103,7 +103,7 @@ class Keras3Wrapper(Constructor):
 
     @property
     def iterations(self) -> Any:
-        """The variable that counts steps, skipped ones too."""
+        """The variable that counts steps, including skipped ones."""
         return self.inner_optimizer.iterations
 
     @property
@@ -115,11 +115,11 @@ class Keras3Wrapper(Constructor):
     def learning_rate(self, value: Any) -> None:
         self.inner_optimizer.learning_rate = value
 
-    # Attributes of the installed class, which its constructor sets.
+    # Attributes that the constructor of the installed class sets.
 
     @property
     def inner_optimizer(self) -> Any:
-        """The optimizer that this one wraps."""
+        """The wrapped optimizer."""
         return self._stored("inner_optimizer")
 
     @inner_optimizer.setter
@@ -128,7 +128,7 @@ class Keras3Wrapper(Constructor):
 
     @property
     def initial_scale(self) -> float:
-        """The loss scale that it began with."""
+        """The initial loss scale."""
         scale: float = self._stored("initial_scale")
         return scale
 
@@ -138,7 +138,7 @@ class Keras3Wrapper(Constructor):
 
     @property
     def dynamic_growth_steps(self) -> Optional[int]:
-        """Finite steps in a row before the loss scale doubles; None if it is fixed."""
+        """Consecutive finite steps after which the loss scale doubles; None if it is fixed."""
         steps: Optional[int] = self._stored("dynamic_growth_steps")
         return steps
 
@@ -163,9 +163,9 @@ class Keras3Wrapper(Constructor):
         return [variable.numpy() for variable in self.variables]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
-        """Sets the variables of this and of the inner optimizer, as far as they are made.
+        """Sets the variables of this and of the inner optimizer.
 
-        What belongs to slots that are not made yet is set when they are.
+        If the slots do not exist yet, their values are set when `build` creates them.
 
         Args:
           weights: arrays in the order of `variables`.
@@ -174,12 +174,12 @@ class Keras3Wrapper(Constructor):
         for variable, value in zip(variables, weights):
             variable.assign(value)
         if len(weights) > len(variables) and not self.built:
-            # Copies: what Keras reads from an HDF5 file is gone when it closes the file.
+            # Copies, because the arrays of an HDF5 file are invalid after Keras closes the file.
             self.__dict__["_waiting_weights"] = [np.array(each) for each in weights]
 
     @property
     def dynamic(self) -> bool:
-        """Whether the loss scale follows the gradients."""
+        """Whether the loss scale is dynamic."""
         return self._state.dynamic
 
     @property
@@ -189,7 +189,7 @@ class Keras3Wrapper(Constructor):
 
     @property
     def dynamic_counter(self) -> Optional[Any]:
-        """The variable that counts finite steps since the last change; None if fixed."""
+        """The variable that counts finite steps since the scale last changed; None if fixed."""
         return self._state.counter if self.dynamic else None
 
     @property
@@ -203,26 +203,26 @@ class Keras3Wrapper(Constructor):
 
     @do_not_convert
     def get_scaled_loss(self, loss: Any) -> Any:
-        """Returns the loss times the loss scale, as Keras 2 does.
+        """Returns the loss multiplied by the loss scale, as Keras 2 does.
 
         Args:
           loss: a float tensor, or a callable that returns one.
 
         Returns:
-          The product in the dtype of the loss; a callable for a callable.
+          The product, in the dtype of the loss. If `loss` is a callable, so is the result.
         """
         self._calls.note("get_scaled_loss")
-        return scale_loss(loss, self._scale_in_force)
+        return scale_loss(loss, self._effective_scale)
 
     @do_not_convert
     def scale_loss(self, loss: Any) -> Any:
-        """Returns the loss times the loss scale, as Keras 3 does before it calls `apply`.
+        """Returns the loss multiplied by the loss scale, as Keras 3 does before it calls `apply`.
 
         Args:
           loss: a float tensor.
 
         Returns:
-          The product, in float32 or the wider dtype of the loss.
+          The product: float64 if the loss is float64, otherwise float32.
         """
         self._calls.note("scale_loss")
         loss = tf.convert_to_tensor(loss)
@@ -235,13 +235,14 @@ class Keras3Wrapper(Constructor):
         """Returns the gradients divided by the loss scale, for `apply_gradients`.
 
         Args:
-          grads: float tensors, `IndexedSlices` (which stay sparse) and None (which stays None).
+          grads: a list of float tensors, `IndexedSlices` (which remain sparse) and None (which
+            remains None).
         """
         self._calls.note("get_unscaled_gradients")
-        return unscale_gradients(list(grads), self._scale_in_force())
+        return unscale_gradients(list(grads), self._effective_scale())
 
-    def _scale_in_force(self) -> Any:
-        """Returns the scale that Keras 2's methods go by: that of a subclass's property, if any."""
+    def _effective_scale(self) -> Any:
+        """Returns the scale for Keras 2's methods: a subclass may override the property."""
         is_own = type(self).loss_scale is Keras3Wrapper.loss_scale
         return self._state() if is_own else self.loss_scale
 
@@ -253,9 +254,9 @@ class Keras3Wrapper(Constructor):
         """Scales the loss, computes the gradients, unscales and applies them.
 
         Args:
-          loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
+          loss: a callable that returns the loss, or a tensor, which requires `tape`.
           var_list: the variables, or a callable that returns them.
-          tape: the tape.
+          tape: the tape that recorded the loss tensor.
         """
         tape = tape_for(loss, tape)
         with tape:
@@ -267,21 +268,21 @@ class Keras3Wrapper(Constructor):
 
     @do_not_convert
     def apply_gradients(self, grads_and_vars: Any, **kwargs: Any) -> Any:
-        """Applies gradients, if all of them are finite on all replicas.
+        """Applies the gradients if all of them are finite on all replicas.
 
         Args:
-          grads_and_vars: pairs of a gradient, or None, and its variable. The gradients are
+          grads_and_vars: pairs of a gradient, or None, and its variable. The gradients must be
             unscaled, unless the loss was scaled with `scale_loss`.
-          **kwargs: `name`, `experimental_aggregate_gradients` and `skip_gradients_aggregation` of
-            Keras 2.
+          **kwargs: the arguments `name`, `experimental_aggregate_gradients` and
+            `skip_gradients_aggregation` of Keras 2.
 
         Returns:
           The variable that counts the steps.
 
         Raises:
-          RuntimeError: it cannot be told whether the gradients are scaled.
-          ValueError: there is no gradient, it is not called in a replica context, or the inner
-            optimizer cannot be given gradients that are added up already.
+          RuntimeError: whether the gradients are scaled cannot be determined.
+          ValueError: every gradient is None, the call is not in a replica context, or the inner
+            optimizer does not support gradients that are already summed over the replicas.
         """
         summed_by_caller = self._are_summed(kwargs)
         scaled = self._calls.applies_scaled()
@@ -290,7 +291,7 @@ class Keras3Wrapper(Constructor):
             pairs = as_pairs(pairs, type(self).__name__)
         gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
         if scaled and not summed_by_caller and all(each is not None for each in gradients):
-            # As Keras 3 itself does, so that an override of `apply` is what `fit` calls.
+            # Keras 3 does the same; so `fit` calls the `apply` of a subclass that overrides it.
             self._calls.note("scale_loss")
             self.apply(gradients, variables)
         else:
@@ -300,15 +301,15 @@ class Keras3Wrapper(Constructor):
 
     @do_not_convert
     def apply(self, grads: Sequence[Any], trainable_variables: Optional[Any] = None) -> None:
-        """Unscales and applies scaled gradients, if all of them are finite on all replicas.
+        """Unscales the gradients and applies them if all of them are finite on all replicas.
 
         Args:
-          grads: gradients of a loss that `scale_loss` scaled, or None.
-          trainable_variables: their variables; those that the optimizer was built for if None.
+          grads: a list of gradients of a loss that `scale_loss` scaled, and None.
+          trainable_variables: their variables; if None, those that the optimizer was built for.
 
         Raises:
-          RuntimeError: the gradients were unscaled before.
-          ValueError: there is no gradient, or it is not called in a replica context.
+          RuntimeError: the gradients have already been unscaled.
+          ValueError: every gradient is None, or the call is not in a replica context.
         """
         self._calls.check_apply()
         if trainable_variables is None:
@@ -330,7 +331,7 @@ class Keras3Wrapper(Constructor):
         self._apply_all(gradients, variables)
 
     def _are_summed(self, kwargs: Dict[str, Any]) -> bool:
-        """Returns whether Keras 2's arguments say that the gradients are added up already."""
+        """Returns whether the gradients are already summed, by the arguments of Keras 2."""
         aggregate = kwargs.pop("experimental_aggregate_gradients", True)
         skip = kwargs.pop("skip_gradients_aggregation", False)
         kwargs.pop("name", None)
@@ -377,7 +378,7 @@ class Keras3Wrapper(Constructor):
 
     def _count(self) -> Any:
         if self.inner_optimizer.gradient_accumulation_steps:
-            return None  # the steps since the last update are told by this count
+            return None  # accumulation depends on the count, so a skipped step must not change it
         return self.inner_optimizer.iterations.value
 
     def _apply_inner(self, gradients: Sequence[Any], rest: StepArguments) -> None:
@@ -388,7 +389,7 @@ class Keras3Wrapper(Constructor):
             self.inner_optimizer.apply(gradients, rest.variables)
 
     def get_config(self) -> Dict[str, Any]:
-        """Returns the installed class's configuration, and `dynamic` where the scale is fixed."""
+        """Returns the installed class's configuration, with `dynamic` added for a fixed scale."""
         return to_config(self)
 
     def __dir__(self) -> List[str]:

@@ -1,18 +1,18 @@
-"""Serialized Keras 2 optimizers in the words of Keras 3."""
+"""Converts serialized Keras 2 optimizers to the form of Keras 3."""
 
 from typing import Any, Dict
 
 __all__ = ["for_keras_3"]
 
-# Arguments of Keras 2 optimizers that Keras 3 does not have and that change no numbers.
+# Arguments that Keras 3 does not have. `decay` is converted; the others do not change the results.
 _DROPPED = ("decay", "is_legacy_optimizer", "jit_compile")
 
 
 def for_keras_3(serialized: Dict[str, Any]) -> Dict[str, Any]:
-    """Returns the same optimizer as Keras 3 serializes it; one of Keras 3 comes back unchanged.
+    """Returns the optimizer in the form of Keras 3. One that has this form is returned as it is.
 
     Args:
-      serialized: `{"class_name": ..., "config": {...}, ...}`.
+      serialized: a dict `{"class_name": ..., "config": {...}, ...}`.
     """
     arguments = dict(serialized.get("config") or {})
     if "lr" in arguments:
@@ -26,7 +26,7 @@ def for_keras_3(serialized: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _decaying(learning_rate: float, decay: float) -> Dict[str, Any]:
-    # What `decay` of a Keras 2 optimizer does: learning_rate / (1 + decay * iterations).
+    # Keras 2's `decay` argument computes learning_rate / (1 + decay * iterations).
     return {
         "module": "keras.optimizers.schedules",
         "class_name": "InverseTimeDecay",

@@ -1,4 +1,4 @@
-"""The options of Keras 3's base class, which a wrapper leaves to its inner optimizer."""
+"""The options of Keras 3's base class, which a wrapper delegates to its inner optimizer."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ __all__ = ["OPTIONS", "InnerOption"]
 
 
 class InnerOption:
-    """An option of Keras 3's base class that is the inner optimizer's.
+    """Descriptor of an option that is read from and set on the inner optimizer.
 
-    The base class reads its options when it makes its variables; the wrapper itself has none set,
-    so that its variables are those of the installed class.
+    While the base class creates the wrapper's variables, it must see no options set. Otherwise the
+    wrapper would have more variables than the installed class.
     """
 
     def __init__(self, name: str) -> None:

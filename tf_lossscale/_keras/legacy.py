@@ -30,7 +30,7 @@ __all__ = ["OptimizerV2Wrapper"]
 
 
 class OptimizerV2Wrapper(DelegatingWrapper):
-    """Steps of an `OptimizerV2`, eager and in graphs."""
+    """The API of the final class, for an `OptimizerV2`, in eager mode and in graphs."""
 
     _HAS_AGGREGATE_GRAD = True
 
@@ -52,11 +52,11 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         """Scales the loss, computes the gradients, unscales and applies them.
 
         Args:
-          loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
+          loss: a callable that returns the loss, or a tensor, which requires `tape`.
           var_list: the variables, or a callable that returns them.
           grad_loss: gradient of the loss, or None.
           name: name for the operation.
-          tape: the tape.
+          tape: the tape that recorded the loss tensor.
 
         Returns:
           An operation in a graph; None in eager mode.
@@ -87,7 +87,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         return list(zip(self.get_unscaled_gradients(gradients), variables))
 
     def _clips_when_computing(self) -> bool:
-        """Whether the inner optimizer would clip scaled gradients, as it did up to 2.3."""
+        """Whether the inner optimizer would clip the scaled gradients, as it did up to 2.3."""
         clips = ("clipnorm", "clipvalue")
         return not LEGACY_CLIPS_WHEN_APPLIED and any(
             getattr(self._optimizer, name, None) is not None for name in clips
@@ -95,7 +95,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     @do_not_convert
     def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
-        """Returns the unscaled gradients of a loss tensor of a graph.
+        """Returns the unscaled gradients of a loss tensor in a graph.
 
         Args:
           loss: float tensor of shape `[]`.
@@ -118,11 +118,11 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     @do_not_convert
     def get_updates(self, loss: Any, params: Sequence[Any]) -> List[Any]:
-        """Returns the operations of a step, in a list, for graph-mode Keras."""
+        """Returns a list with the operation that runs a step, for graph-mode Keras."""
         return [self.apply_gradients(list(zip(self.get_gradients(loss, params), params)))]
 
     def _clip_gradients(self, grads: Any) -> Any:
-        return grads  # apply_gradients clips, after all replicas were added up
+        return grads  # apply_gradients clips them after it sums them over the replicas
 
     @do_not_convert
     def apply_gradients(
@@ -131,20 +131,20 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         name: Optional[str] = None,
         experimental_aggregate_gradients: bool = True,
     ) -> Any:
-        """Applies unscaled gradients, if all of them are finite on all replicas.
+        """Applies unscaled gradients if all of them are finite on all replicas.
 
         Args:
           grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
           name: name for the operation.
-          experimental_aggregate_gradients: whether to add the gradients of the replicas up first.
+          experimental_aggregate_gradients: whether to sum the gradients over the replicas first.
 
         Returns:
           An operation in a graph; None in eager mode.
 
         Raises:
-          ValueError: no gradient is there, or it is not called in a replica context.
+          ValueError: every gradient is None, or the call is not in a replica context.
         """
-        pairs = self._given(grads_and_vars)
+        pairs = self._pairs_with_gradient(grads_and_vars)
         inner, aggregate = self._optimizer, experimental_aggregate_gradients
         same_on_replicas, check = replica_count() == 1, late_check(self._family, inner)
         if not pairs:
@@ -160,11 +160,11 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             rest = StepArguments([variable for _, variable in pairs], name, own_sum)
             return self._step(sums, self._apply, gradients, rest, late_check=check)
         elif self._has_own_steps():
-            pass  # it adds up within its `apply_gradients`, in its own way
+            pass  # its `apply_gradients` sums the gradients itself
         elif not same_on_replicas and aggregate:
             pairs, same_on_replicas, aggregate = aggregate_gradients(inner, pairs), True, False
         elif LEGACY_AGGREGATES_ALWAYS and not same_on_replicas:
-            check = None  # the sum is left out in the same place
+            check = None  # both would replace the same method of the inner optimizer
         gradients = [gradient for gradient, _ in pairs]
         rest = StepArguments([variable for _, variable in pairs], name, aggregate)
         return self._step(
@@ -177,7 +177,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         )
 
     def _has_own_steps(self) -> bool:
-        """Whether the inner optimizer changes or adds gradients up itself when it applies them."""
+        """Whether the inner optimizer transforms or sums gradients itself when it applies them."""
         return (
             has_own_aggregation(self._family, self._optimizer)
             or has_own_transformation(self._family, self._optimizer)
@@ -209,10 +209,10 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     @property
     def weights(self) -> List[Any]:
-        """The variables of the inner optimizer, in its order; not those of the loss scale."""
+        """The variables of the inner optimizer, in its order, without those of the loss scale."""
         return self._optimizer.weights
 
-    # Checkpoints where the installed class is older than 2.3: the inner optimizer is a child.
+    # Checkpoint layout of TensorFlow before 2.3: the inner optimizer is a child.
 
     @property
     def _checkpoint_dependencies(self) -> List[Any]:
@@ -226,5 +226,5 @@ class OptimizerV2Wrapper(DelegatingWrapper):
     def get_slot_names(self) -> List[str]:
         """Returns the names of the slots of the inner optimizer."""
         if LEGACY_KEEPS_INNER_APART and called_from_checkpoint("get_slot_names", self):
-            return []  # they are saved with the inner optimizer
+            return []  # the slots are saved with the inner optimizer
         return self._optimizer.get_slot_names()

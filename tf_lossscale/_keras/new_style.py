@@ -13,18 +13,18 @@ __all__ = ["Keras2Wrapper"]
 
 
 class Keras2Wrapper(DelegatingWrapper):
-    """Steps of a newer Keras 2 optimizer, eager and in functions."""
+    """The API of the final class, for a newer Keras 2 optimizer."""
 
     @do_not_convert
     def compute_gradients(
         self, loss: Any, var_list: Any, tape: Optional[Any] = None
     ) -> List[Tuple[Any, Any]]:
-        """Computes the gradients of `loss`, through a loss that is scaled up.
+        """Scales the loss, computes the gradients and unscales them.
 
         Args:
-          loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
+          loss: a callable that returns the loss, or a tensor, which requires `tape`.
           var_list: the variables, or a callable that returns them.
-          tape: the tape.
+          tape: the tape that recorded the loss tensor.
 
         Returns:
           Pairs of the unscaled gradient, or None, and the variable.
@@ -37,9 +37,9 @@ class Keras2Wrapper(DelegatingWrapper):
         """Scales the loss, computes the gradients, unscales and applies them.
 
         Args:
-          loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
+          loss: a callable that returns the loss, or a tensor, which requires `tape`.
           var_list: the variables, or a callable that returns them.
-          tape: the tape.
+          tape: the tape that recorded the loss tensor.
         """
         self.apply_gradients(self.compute_gradients(loss, var_list, tape))
 
@@ -51,16 +51,17 @@ class Keras2Wrapper(DelegatingWrapper):
         skip_gradients_aggregation: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Applies unscaled gradients, if all of them are finite on all replicas.
+        """Applies unscaled gradients if all of them are finite on all replicas.
 
         Args:
           grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
-          name: accepted, as the original does, and not used.
-          skip_gradients_aggregation: whether the gradients of the replicas are added up already.
-          **kwargs: `experimental_aggregate_gradients`, the opposite of that.
+          name: ignored, as in Keras's own class.
+          skip_gradients_aggregation: whether the gradients are already summed over the replicas.
+          **kwargs: `experimental_aggregate_gradients`, the opposite of
+            `skip_gradients_aggregation`.
 
         Raises:
-          ValueError: no gradient is there, or it is not called in a replica context.
+          ValueError: every gradient is None, or the call is not in a replica context.
         """
         aggregate = kwargs.pop("experimental_aggregate_gradients", True)
         aggregate = aggregate and not skip_gradients_aggregation
@@ -68,11 +69,11 @@ class Keras2Wrapper(DelegatingWrapper):
             raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
-        pairs = self._given(pairs)
+        pairs = self._pairs_with_gradient(pairs)
         inner = self._optimizer
         if variables:
             with tf.init_scope():
-                # The variables of the inner optimizer cannot be made in a conditional.
+                # The variables of the inner optimizer cannot be created in a conditional.
                 inner.build(variables)
         if pairs and aggregate and (replica_count() > 1 or self._has_own_aggregation()):
             pairs = list(inner.aggregate_gradients(pairs))
@@ -84,7 +85,7 @@ class Keras2Wrapper(DelegatingWrapper):
         )
 
     def _has_own_aggregation(self) -> bool:
-        """Whether the inner optimizer adds gradients up in a way of its own."""
+        """Whether the inner optimizer overrides how gradients are summed."""
         return overrides(self._family, self._optimizer, "aggregate_gradients")
 
     def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> Any:

@@ -1,7 +1,8 @@
-"""The dtype policies of `tf.keras.mixed_precision`, the experimental ones with their loss scale.
+"""The dtype policies of `tf.keras.mixed_precision`, final and experimental.
 
-The final names are the installed Keras's own. The experimental ones are too, as long as Keras has
-them; later `compile` knows no loss scale of a policy, and what it cannot honour is refused here.
+The final names are those of the installed Keras. So are the experimental ones where Keras has them.
+Later versions of `compile` ignore the loss scale of a policy, so the class here raises an error
+for a loss scale that would be ignored.
 """
 
 from typing import Any, Dict, Optional
@@ -37,7 +38,7 @@ def _first(*names: str) -> Any:
     raise AttributeError(f"tf.keras.mixed_precision has none of {names}")
 
 
-# Keras 3 has two names for each, TensorFlow up to 2.3 the experimental namespace only.
+# Keras 3 has two names for each; TensorFlow up to 2.3 has the experimental namespace only.
 Policy: Any = _first("Policy", "DTypePolicy")
 global_policy: Any = _first("global_policy", "dtype_policy")
 set_global_policy: Any = _first("set_global_policy", "set_dtype_policy", "set_policy")
@@ -48,17 +49,17 @@ _SCALE_OF_COMPILE = {"initial_loss_scale": 2.0**15, "increment_period": 2000, "m
 
 
 class _PolicyWithLossScale(Policy):
-    """A dtype policy that says how `compile` scales the loss.
+    """A dtype policy with a loss scale, which `compile` applies to the optimizer.
 
     Stands for `tf.keras.mixed_precision.experimental.Policy`, TensorFlow 2.8.
 
     Layers take the dtypes of their variables and computations from the policy, as from the final
-    one. From TensorFlow 2.9 on `compile` itself scales under `mixed_float16`, dynamically, and
-    under no other policy. After `tf_lossscale.install()` it scales as the policy says under
-    `mixed_float16`. A policy that asks for what `compile` would not do is refused.
+    one. Since TensorFlow 2.9, `compile` uses dynamic loss scaling under `mixed_float16` and none
+    under other policies. After `tf_lossscale.install()`, it uses the policy's loss scale under
+    `mixed_float16`. A policy whose loss scale `compile` would ignore raises an error.
 
-    State: none of its own. `loss_scale` is the loss scale that was passed; the one that stands for
-    the default is made when it is first read.
+    State: none of its own. `loss_scale` is the loss scale that was passed; the default one is
+    created when it is first read.
 
     >>> import tf_lossscale as tfls
     >>> policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16")
@@ -67,11 +68,11 @@ class _PolicyWithLossScale(Policy):
 
     Args:
       name: name of the policy, such as `"mixed_float16"`.
-      loss_scale: `"auto"`, which is dynamic for `mixed_float16` and None for others; or a loss
-        scale that `compile` honours.
+      loss_scale: `"auto"`, which is dynamic for `mixed_float16` and None for other policies; or a
+        loss scale that `compile` can apply.
 
     Raises:
-      ValueError: `compile` would not scale so, or the policy cannot be parsed.
+      ValueError: `compile` would ignore the loss scale, or the policy cannot be parsed.
     """
 
     def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
@@ -84,8 +85,8 @@ class _PolicyWithLossScale(Policy):
 
     @property
     def loss_scale(self) -> Optional[Any]:
-        """The loss scale that the policy was given, or the one that stands for its default."""
-        # Made when it is asked for, as its variables cannot be made everywhere.
+        """The loss scale that was passed, or the default one of the policy."""
+        # Created on first use, because variables cannot be created everywhere.
         if self.scales and self._loss_scale is None:
             with tf.init_scope():
                 self._loss_scale = DynamicLossScale()
@@ -100,34 +101,36 @@ class _PolicyWithLossScale(Policy):
 
     @property
     def loss_scale_of_compile(self) -> Any:
-        """What `compile` passes to the experimental optimizer."""
+        """The argument that `compile` passes to the experimental optimizer."""
         return self._loss_scale if self._has_own_loss_scale else "dynamic"
 
     def get_config(self) -> Dict[str, Any]:
-        """Returns the name alone: from it the loss scale follows."""
+        """Returns the name only; the loss scale follows from it."""
         return {"name": self.name}
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
-        """Makes a policy from `get_config`, also of TensorFlow 2.1 to 2.8.
+        """Makes a policy from the result of `get_config`, including that of TensorFlow 2.1 to 2.8.
 
         Args:
-          config: the arguments of the constructor, by name.
-          custom_objects: not used; Keras passes it.
+          config: maps the names of the constructor's arguments to their values.
+          custom_objects: not used, but Keras passes it.
         """
         return cls(**config)
 
 
-# Layers are saved with the class of their policy, and Keras is to find its own.
+# Layers are saved with the class of their policy, and Keras must find its own class there.
 _PolicyWithLossScale.__name__ = _PolicyWithLossScale.__qualname__ = Policy.__name__
 _PolicyWithLossScale.__module__ = Policy.__module__
 
 
 def experimental_policy_of(policy: Any) -> Optional[Any]:
-    """Returns the experimental policy of ours that a policy is, or that it was set for, or None.
+    """Returns the experimental policy (of our class) behind a layer's policy, or None.
+
+    It is the policy itself, or the one from which `set_policy` made the plain policy.
 
     Args:
-      policy: that of a layer, or None.
+      policy: the policy of a layer, or None.
     """
     if isinstance(policy, _PolicyWithLossScale):
         return policy
@@ -139,14 +142,14 @@ def _refuse_what_compile_ignores(name: str, scale: Optional[Any]) -> None:
     if name == _SCALED and heeds_policies():
         return
     if scale is None:
-        honoured = name != _SCALED
+        honored = name != _SCALED
         arguments = "dynamic=False, initial_scale=1"
     else:
         config = dict(scale.get_config())
         standard = is_standard(scale, "DynamicLossScale")
-        honoured = name == _SCALED and standard and config == _SCALE_OF_COMPILE
+        honored = name == _SCALED and standard and config == _SCALE_OF_COMPILE
         arguments = _as_arguments(config)
-    if honoured:
+    if honored:
         return
     raise ValueError(
         f"The loss scale {scale} of the policy {name!r} would be ignored: compile() of this Keras "
@@ -162,7 +165,7 @@ def _as_arguments(config: Dict[str, Any]) -> str:
     if "loss_scale_value" in config:
         return "dynamic=False, initial_scale={loss_scale_value}".format(**config)
     if "increment_period" not in config:
-        return "..."  # a class of the user's
+        return "..."  # a user-defined class
     scale, steps = config["initial_loss_scale"], config["increment_period"]
     return f"initial_scale={scale}, dynamic_growth_steps={steps}"
 
@@ -176,14 +179,14 @@ def _global_policy() -> Any:
 
 
 def _set_policy(policy: Any) -> None:
-    """Sets the policy of the layers that are made from now on.
+    """Sets the policy of layers that are created from now on.
 
     Stands for `tf.keras.mixed_precision.experimental.set_policy`, TensorFlow 2.8.
 
     Args:
       policy: a policy, its name, or None for the default one.
     """
-    # The plain policy is set, because layers hand it on to the files they are saved in.
+    # Set as a plain policy, because layers write their policy to the files they are saved in.
     scaled = _with_loss_scale(tf.keras.backend.floatx() if policy is None else policy)
     plain = Policy(scaled.name)
     setattr(plain, _SET_FOR, scaled)
@@ -199,7 +202,7 @@ def _get_layer_policy(layer: Any) -> Any:
       layer: a Keras layer.
 
     Raises:
-      ValueError: it is no layer.
+      ValueError: `layer` is not a Keras layer.
     """
     policy = policy_of_layer(layer)
     if policy is None:
@@ -216,20 +219,20 @@ def _with_loss_scale(policy: Any) -> Any:
     return _PolicyWithLossScale(getattr(policy, "name", policy))
 
 
-def _taking_our_loss_scales(installed: Any) -> Any:
-    """Returns the installed experimental policy, which also takes loss scales of ours."""
+def _accepting_our_loss_scales(installed: Any) -> Any:
+    """Returns a subclass of the installed experimental policy that also accepts our loss scales."""
 
-    class TakesOurs(installed):
+    class AcceptsOurs(installed):
         def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
             if isinstance(loss_scale, str) and loss_scale == "auto":
-                super().__init__(name)  # its default has two spellings
+                super().__init__(name)  # the default value differs between versions
                 return
-            # Ours are registered as TensorFlow's, see `tf_lossscale._v1.loss_scales`.
+            # Our loss scales are registered as TensorFlow's: see `tf_lossscale._v1.loss_scales`.
             super().__init__(name, loss_scale=loss_scale)
 
-    TakesOurs.__name__ = TakesOurs.__qualname__ = installed.__name__
-    TakesOurs.__module__, TakesOurs.__doc__ = installed.__module__, installed.__doc__
-    return TakesOurs
+    AcceptsOurs.__name__ = AcceptsOurs.__qualname__ = installed.__name__
+    AcceptsOurs.__module__, AcceptsOurs.__doc__ = installed.__module__, installed.__doc__
+    return AcceptsOurs
 
 
 def _installed_or(name: str, ours: Any) -> Any:
@@ -240,7 +243,7 @@ def _installed_or(name: str, ours: Any) -> Any:
 ExperimentalPolicy: Any = (
     _PolicyWithLossScale
     if original(_experimental, "Policy") is None
-    else _taking_our_loss_scales(original(_experimental, "Policy"))
+    else _accepting_our_loss_scales(original(_experimental, "Policy"))
 )
 experimental_global_policy: Any = _installed_or("global_policy", _global_policy)
 set_policy: Any = _installed_or("set_policy", _set_policy)

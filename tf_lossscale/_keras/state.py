@@ -1,4 +1,4 @@
-"""The loss scale that an optimizer of Keras 2 holds."""
+"""The loss scale of one Keras optimizer, fixed or dynamic."""
 
 from typing import Any, Optional, Tuple
 
@@ -10,7 +10,7 @@ __all__ = ["DynamicState", "FixedState", "make_state"]
 
 
 class FixedState(Trackable):
-    """A scale that never changes and saves nothing.
+    """A fixed scale, which has no variables and saves nothing.
 
     Args:
       scale: the scale.
@@ -31,15 +31,15 @@ class FixedState(Trackable):
         return float(self.initial_scale)
 
     def update(self, grads: Any) -> Tuple[Any, bool]:
-        """Returns what the `_loss_scale` of the original does: nothing to run, and True."""
+        """Returns the same pair as the original's `_loss_scale.update`: a no-op and True."""
         return (None if tf.executing_eagerly() else tf.no_op()), True
 
 
 class DynamicState:
-    """A scale that follows the gradients, kept by a `DynamicLossScale`, ours or TensorFlow's.
+    """A dynamic scale, held by a `DynamicLossScale` of ours or of TensorFlow.
 
     Args:
-      loss_scale: holds the two variables, and is what a checkpoint finds as `loss_scale`.
+      loss_scale: the object with the two variables. Checkpoints save it as `loss_scale`.
     """
 
     dynamic = True
@@ -49,12 +49,12 @@ class DynamicState:
 
     @property
     def initial_scale(self) -> float:
-        """The scale that it began with."""
+        """The initial scale."""
         return float(self.loss_scale.initial_loss_scale)
 
     @property
     def growth_steps(self) -> int:
-        """Finite steps in a row before the scale doubles."""
+        """Consecutive finite steps after which the scale doubles."""
         return int(self.loss_scale.increment_period)
 
     @property
@@ -68,11 +68,11 @@ class DynamicState:
         return self.loss_scale._current_loss_scale
 
     def __call__(self) -> Any:
-        """Returns the scale as it is now: a float32 tensor of shape `[]`."""
+        """Returns the current scale: a float32 tensor of shape `[]`."""
         return tf.convert_to_tensor(self.scale)
 
     def update(self, grads: Any) -> Tuple[Any, Any]:
-        """Updates the scale as the `_loss_scale` of the original does.
+        """Updates the scale as the original's `_loss_scale.update` does.
 
         Args:
           grads: unscaled gradients.
@@ -90,15 +90,15 @@ class DynamicState:
 
     @do_not_convert
     def advance(self, finite: Any) -> Any:
-        """Takes note of a step, in a cross-replica context.
+        """Updates the scale after a step, in a cross-replica context.
 
         Args:
-          finite: bool tensor of shape `[]`.
+          finite: bool tensor of shape `[]`: whether the gradients of the step were finite.
 
         Returns:
           The operation; None in eager mode.
         """
-        # "cond" although there is no conditional: see `DynamicLossScale.update`.
+        # "cond" is only a name, there is no conditional: see `DynamicLossScale.update`.
         with tf1.name_scope(None, "cond"):
             return dynamic_update(self.scale, self.counter, finite, self.growth_steps, 2.0)
 
@@ -107,16 +107,17 @@ def make_state(loss_scale: Any) -> Any:
     """Returns the state for a loss scale.
 
     Args:
-      loss_scale: a float, which is fixed, or a `DynamicLossScale`.
+      loss_scale: a float for a fixed scale, or a `DynamicLossScale`.
     """
     return FixedState(loss_scale) if isinstance(loss_scale, float) else DynamicState(loss_scale)
 
 
 class Keras3State:
-    """The scale of an optimizer of Keras 3, in the variables that Keras 3 saves.
+    """The scale of a Keras 3 optimizer, held in the variables that Keras 3 saves.
 
     Args:
-      optimizer: has `dynamic_scale`, `step_counter`, `initial_scale` and `dynamic_growth_steps`.
+      optimizer: an object with the attributes `dynamic_scale`, `step_counter`, `initial_scale` and
+        `dynamic_growth_steps`.
     """
 
     def __init__(self, optimizer: Any) -> None:
@@ -127,7 +128,7 @@ class Keras3State:
 
     @property
     def dynamic(self) -> bool:
-        """Whether the scale follows the gradients."""
+        """Whether the scale is dynamic."""
         return self._growth_steps is not None
 
     @property
@@ -136,17 +137,17 @@ class Keras3State:
         return self._counter.value
 
     def __call__(self) -> Any:
-        """Returns the scale as it is now: a float32 tensor of shape `[]`."""
+        """Returns the current scale: a float32 tensor of shape `[]`."""
         if not self.dynamic:
             return tf.convert_to_tensor(self._initial_scale, dtype=tf.float32)
         return tf.convert_to_tensor(self._scale.value)
 
     @do_not_convert
     def advance(self, finite: Any) -> Any:
-        """Takes note of a step, by Keras 2's rule, which has a floor and a ceiling.
+        """Updates the scale after a step by Keras 2's rule, which has a minimum and a maximum.
 
         Args:
-          finite: bool tensor of shape `[]`.
+          finite: bool tensor of shape `[]`: whether the gradients of the step were finite.
         """
         scale, counter = self._scale.value, self._counter.value
         return dynamic_update(scale, counter, finite, self._growth_steps, 2.0)

@@ -1,4 +1,4 @@
-"""One step of a wrapped Keras optimizer: applied by all replicas, or by none."""
+"""One step of a wrapped Keras optimizer: all replicas apply it, or none does."""
 
 import functools
 from typing import Any, Callable, List, Optional, Sequence
@@ -14,12 +14,12 @@ __all__ = ["StepArguments", "reduce_sum", "step"]
 
 
 class StepArguments:
-    """Arguments of a step that a strategy must not look into.
+    """Arguments of a step, in an object that a strategy passes on without unpacking it.
 
     Attributes:
       variables: the variables that the step changes.
       name: name for the operation, or None.
-      aggregate: whether the gradients are still to be added up over the replicas.
+      aggregate: whether the gradients still have to be summed over the replicas.
     """
 
     def __init__(self, variables: Sequence[Any], name: Optional[str], aggregate: bool) -> None:
@@ -30,9 +30,9 @@ class StepArguments:
 
 @do_not_convert
 def reduce_sum(gradients: Sequence[Any]) -> List[Any]:
-    """Returns the gradients added up over all replicas, in a replica context."""
+    """Returns the gradients summed over all replicas, in a replica context."""
     context = tf.distribute.get_replica_context()
-    # One call for all, as optimizers do it: the values travel packed.
+    # One call for all gradients, as optimizers do it, so that they are packed into few transfers.
     return list(context.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients)))
 
 
@@ -46,17 +46,18 @@ def step(
     same_on_replicas: bool = True,
     late_check: Optional[LateCheck] = None,
 ) -> Any:
-    """Applies unscaled gradients if they are finite, and moves the loss scale.
+    """Applies unscaled gradients if they are finite, and updates the loss scale.
 
     Args:
-      state: the loss scale; a fixed one applies everything.
-      iterations: returns the variable that a skipped step advances too, or None.
-      gradients: what is tested: tensors, `IndexedSlices` and None, as they will be applied.
-      apply: `apply(*args)` applies them, in a replica context.
-      args: the arguments.
-      same_on_replicas: whether all replicas have the same gradients here, and so find the same.
-      late_check: tests what `apply` makes of the gradients, and leaves the weights alone if that
-        is not finite; None if it applies them as they are.
+      state: the loss scale; with a fixed one, every step is applied.
+      iterations: returns the variable that must count a skipped step too, or None.
+      gradients: the gradients to test: tensors, `IndexedSlices` and None, as they will be applied.
+      apply: called as `apply(*args)` in a replica context, to apply the gradients.
+      args: the arguments of `apply`.
+      same_on_replicas: whether the gradients are the same on all replicas, so that each replica
+        gets the same result without communication.
+      late_check: tests the gradients again after the inner optimizer has transformed them, and
+        keeps the weights unchanged if they are not finite; None if it does not transform them.
 
     Returns:
       An operation in a graph; None in eager mode.
@@ -67,21 +68,21 @@ def step(
     if not same_on_replicas:
         finite = all_replicas_agree(finite)
 
-    def everywhere(run: Callable[..., Any]) -> Any:
-        _take_name_of_first_conditional()
+    def apply_and_update(run: Callable[..., Any]) -> Any:
+        _reserve_first_conditional_name()
         if late_check is None:
-            applied, really = branch(finite, run), finite
+            applied, was_applied = branch(finite, run), finite
         else:
-            applied = branch(finite, functools.partial(_tested_again, late_check, run))
-            really = tf.logical_and(finite, applied)
+            applied = branch(finite, functools.partial(_run_with_late_check, late_check, run))
+            was_applied = tf.logical_and(finite, applied)
         always_counts = late_check is not None and late_check.always_counts
-        counted = _count_skipped(iterations, finite if always_counts else really)
+        counted = _count_skipped(iterations, finite if always_counts else was_applied)
         with tf1.control_dependencies([each for each in [applied] if _is_in_graph(each)]):
-            updated = state.advance(really)
+            updated = state.advance(was_applied)
         return _group(applied, counted, updated)
 
     if not tf.distribute.has_strategy() or not supports_merge_call():
-        return everywhere(lambda: apply(*args))
+        return apply_and_update(lambda: apply(*args))
 
     def in_cross_replica(strategy: Any, flags: Any, *args: Any) -> Any:
         nonlocal finite
@@ -91,23 +92,23 @@ def step(
             done = strategy.extended.call_for_each_replica(apply, args=args)
             return _group(*strategy.experimental_local_results(done))
 
-        return everywhere(run)
+        return apply_and_update(run)
 
     context = tf.distribute.get_replica_context()
     return context.merge_call(in_cross_replica, args=(finite, *args))
 
 
-def _take_name_of_first_conditional() -> None:
-    """Lets variables that are made in the branch have the names that the original gives them.
+def _reserve_first_conditional_name() -> None:
+    """Gives variables that are created in the branch the same names as in the original.
 
-    The original moves its loss scale in a conditional first, so that these are named after the
-    second one (`cond_1/Adam/iter`).
+    The original updates its loss scale in a first conditional, so the names of the variables start
+    with that of the second one (`cond_1/Adam/iter`).
     """
     if not tf.executing_eagerly():
         tf1.get_default_graph().unique_name("cond")
 
 
-def _tested_again(late_check: LateCheck, run: Callable[..., Any]) -> Any:
+def _run_with_late_check(late_check: LateCheck, run: Callable[..., Any]) -> Any:
     with late_check.checking() as was_finite:
         done = run()
     with tf1.control_dependencies([done] if _is_in_graph(done) else []):

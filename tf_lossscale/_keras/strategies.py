@@ -12,9 +12,9 @@ _TPU = ("TPUStrategy",)
 
 
 def refuse_unsupported() -> None:
-    """Raises a ValueError under a strategy that keeps variables where the test cannot see them.
+    """Raises a ValueError under a strategy for which the original does not support loss scaling.
 
-    The class of TensorFlow 1.15 accepts every strategy, and so does ours there.
+    The class of TensorFlow 1.15 accepts every strategy, and so does our class on that version.
     """
     if not KERAS_REFUSES_STRATEGIES or not tf.distribute.has_strategy():
         return

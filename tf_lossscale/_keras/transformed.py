@@ -1,11 +1,11 @@
-"""The finite check of what an inner optimizer makes of gradients while it applies them.
+"""The finite check of gradients that an inner optimizer transforms while it applies them.
 
 A `gradient_transformers` argument, an option such as `global_clipnorm`, and overrides of methods
 such as `_transform_gradients` or `_clip_gradients` run within a step of the inner optimizer, and
-can make an infinity or a NaN of finite gradients. They have run when it calls the method that
-updates the variables. So that method is replaced for the time of the step, by one that tests what
-it is given first. What `update_step` and the like do with one gradient after another, while the
-variables change, is not tested.
+can turn finite gradients into an infinity or a NaN. All of them run before the optimizer calls the
+method that updates the variables. Therefore that method is replaced during the step by one that
+first tests its gradients. Methods such as `update_step`, which process one gradient at a time while
+the variables change, are not covered.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ __all__ = ["LateCheck", "late_check"]
 
 
 def late_check(family: KerasFamily, optimizer: Any) -> "Optional[LateCheck]":
-    """Returns the check for an inner optimizer; None if it applies gradients as they are given.
+    """Returns the check for an inner optimizer; None if it does not transform gradients.
 
     Args:
-      family: the optimizer's.
+      family: the family of the inner optimizer.
       optimizer: the inner optimizer.
     """
     methods = update_methods(family, optimizer)
@@ -35,10 +35,10 @@ def late_check(family: KerasFamily, optimizer: Any) -> "Optional[LateCheck]":
 
 
 class LateCheck:
-    """Keeps an optimizer from applying gradients that are not finite.
+    """Prevents an optimizer from applying gradients that are not finite.
 
     Attributes:
-      always_counts: whether a step that is stopped here has advanced `iterations`.
+      always_counts: whether `iterations` has already counted a step that this check skips.
     """
 
     def __init__(self, optimizer: Any, methods: UpdateMethods) -> None:
@@ -48,15 +48,15 @@ class LateCheck:
 
     @contextlib.contextmanager
     def checking(self) -> Iterator[Callable[[], Any]]:
-        """Tests the gradients of the step that is taken within the block.
+        """Tests the gradients of the step that runs within the `with` block.
 
         Yields:
           A function that returns a bool tensor of shape `[]`: whether the gradients were finite. It
-          is called in the graph in which the step was taken.
+          must be called in the graph of the step.
         """
         decays: List[Any] = []
         optimizer, methods = self._optimizer, self._methods
-        verdict = _Verdict(optimizer)
+        flag = _FiniteFlag(optimizer)
 
         def if_finite(distribution: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
             pairs = list(grads_and_vars)
@@ -66,10 +66,10 @@ class LateCheck:
                 if gradient is not None
                 for value in distribution.experimental_local_results(gradient)
             ]
-            verdict.give(all_finite(values))
+            flag.record(all_finite(values))
 
             def run() -> Any:
-                for variables in decays[:1]:  # each replica has asked for the same
+                for variables in decays[:1]:  # the calls of all replicas are the same
                     _in_replicas(distribution, _method(optimizer, methods.decay), variables)
                 update = _method(optimizer, methods.update)
                 done = update(distribution, pairs, *args, **kwargs)
@@ -77,23 +77,23 @@ class LateCheck:
                     return None
                 return tf.group(*[each for each in tf.nest.flatten([done]) if each is not None])
 
-            return branch(verdict.so_far(), run)
+            return branch(flag.so_far(), run)
 
         def accumulate_if_finite(gradients: Sequence[Any], accumulators: Any) -> None:
-            verdict.give(all_replicas_agree(all_finite(gradients)))
+            flag.record(all_replicas_agree(all_finite(gradients)))
             accumulate = _method(optimizer, methods.accumulate)
-            branch(verdict.so_far(), lambda: accumulate(gradients, accumulators))
+            branch(flag.so_far(), lambda: accumulate(gradients, accumulators))
 
         def average_if_finite(name: str) -> Callable[[Any], None]:
             def run(variables: Any) -> None:
-                branch(verdict.so_far(), lambda: _method(optimizer, name)(variables))
+                branch(flag.so_far(), lambda: _method(optimizer, name)(variables))
 
             return run
 
         with contextlib.ExitStack() as overrides:
             overrides.enter_context(overridden([optimizer], methods.update, lambda _: if_finite))
             if methods.decay and getattr(optimizer, "weight_decay", None) is not None:
-                # Weights decay before the update, but in a step that is taken only.
+                # Weight decay runs before the update, so it is deferred until the step is tested.
                 overrides.enter_context(
                     overridden([optimizer], methods.decay, lambda _: decays.append)
                 )
@@ -107,17 +107,17 @@ class LateCheck:
                     overrides.enter_context(
                         overridden([optimizer], name, lambda _, instead=instead: instead)  # type: ignore[misc]
                     )
-            yield verdict.after_step
+            yield flag.after_step
 
 
-class _Verdict:
-    """Whether the gradients of one step were finite, wherever within the step they were tested.
+class _FiniteFlag:
+    """Whether the gradients of one step were finite, as tested anywhere within the step.
 
-    An optimizer that accumulates gradients tests them in a branch of its own, and one may call a
-    function of its own. Only a variable takes the answer out of there.
+    The test may run in a branch (in an optimizer that accumulates gradients) or in a nested
+    function. Only a variable can carry the result out of there.
     """
 
-    # Functions do not keep variables alive, and optimizers save those that they hold.
+    # Not an attribute of the optimizer, which would save it; but functions do not keep it alive.
     _variables: "MutableMapping[Any, Any]" = weakref.WeakKeyDictionary()
 
     def __init__(self, optimizer: Any) -> None:
@@ -125,8 +125,8 @@ class _Verdict:
         self._tensor: Optional[Any] = None
         self._graph = None if tf.executing_eagerly() else tf1.get_default_graph()
 
-    def give(self, finite: Any) -> None:
-        """Takes note of an answer.
+    def record(self, finite: Any) -> None:
+        """Records the result of a test.
 
         Args:
           finite: bool tensor of shape `[]`.
@@ -138,7 +138,7 @@ class _Verdict:
                 variable.assign(finite)
 
     def so_far(self) -> Any:
-        """Returns the last answer, a bool tensor of shape `[]`, within the step."""
+        """Returns the last result, a bool tensor of shape `[]`, within the step."""
         here = None if tf.executing_eagerly() else tf1.get_default_graph()
         if self._tensor is not None and _is_seen_from(here, self._tensor):
             return self._tensor
@@ -146,7 +146,7 @@ class _Verdict:
         return tf.constant(True) if variable is None else variable.read_value()
 
     def after_step(self) -> Any:
-        """Returns the last answer, and forgets it for the next step."""
+        """Returns the last result, and resets it for the next step."""
         finite = self.so_far()
         variable = self._variables.get(self._optimizer)
         if variable is not None:
@@ -156,7 +156,7 @@ class _Verdict:
 
     def _variable(self) -> Optional[Any]:
         with tf.init_scope():
-            # In a Session nothing would initialize it, and replicas would have one each.
+            # In a Session nothing would initialize the variable, and each replica would need one.
             if tf.executing_eagerly() and replica_count() == 1:
                 if self._optimizer not in self._variables:
                     variable = tf.compat.v2.Variable(True, trainable=False)
@@ -166,8 +166,8 @@ class _Verdict:
 
 
 def _is_seen_from(graph: Any, tensor: Any) -> bool:
-    """Whether operations of a graph, or of eager mode if it is None, can use a tensor."""
-    own = getattr(tensor, "graph", None)  # that of a value raises an AttributeError
+    """Whether operations in `graph` (None for eager mode) can use a tensor."""
+    own = getattr(tensor, "graph", None)  # of an eager tensor, it raises an AttributeError
     while graph is not None and graph is not own:
         graph = getattr(graph, "outer_graph", None)
     return own is graph
@@ -178,7 +178,7 @@ def _accumulates(optimizer: Any) -> bool:
 
 
 def _method(optimizer: Any, name: Optional[str]) -> Callable[..., Any]:
-    """The method of the class, as that of the object is replaced."""
+    """Returns the method of the class, because the one of the instance is replaced."""
     return getattr(type(optimizer), str(name)).__get__(optimizer)
 
 

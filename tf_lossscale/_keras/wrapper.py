@@ -1,4 +1,4 @@
-"""What the wrappers of both kinds of Keras 2 optimizers have in common."""
+"""The base class of the wrappers for both kinds of Keras 2 optimizers."""
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -18,7 +18,7 @@ __all__ = ["DelegatingWrapper", "Forward", "forwards"]
 
 
 class Forward:
-    """An attribute of the wrapper that is the inner optimizer's."""
+    """Descriptor of an attribute that is read from and set on the inner optimizer."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -33,13 +33,18 @@ class Forward:
 
 
 def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
-    """Returns a `Forward` for every name of the Keras class `base` that no class of `own` defines.
+    """Returns a `Forward` for every name of the Keras class `base` that our classes do not define.
 
-    The wrapper is an instance of `base` because Keras asks for that, but it never runs a method of
-    `base` on itself: its slots, hyper-parameters and counters are the inner optimizer's. What
-    checkpoints ask of it is answered as every `Trackable` does: the installed wrappers that it is
-    an instance of too, up to TensorFlow 2.10, pass that on to the inner optimizer, which does not
-    know of our loss scale.
+    The wrapper is an instance of `base` because Keras requires it, but no method of `base` may run
+    on it: the slots, hyperparameters and counters are those of the inner optimizer.
+
+    The methods that checkpoints use are restored to those of `Trackable`. Up to TensorFlow 2.10 the
+    wrapper is also an instance of an installed wrapper, which would delegate them to the inner
+    optimizer and so miss our loss scale.
+
+    Args:
+      base: the base class of the inner optimizer's family.
+      own: the bases of the class that gets the attributes.
     """
     ours = {
         name
@@ -59,8 +64,7 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
         name: value
         for name, value in vars(Trackable).items()
         if name in delegated
-        # A checkpoint looks for these in the dictionaries of classes: they are for those that have
-        # tensors of their own.
+        # Checkpoints take a class that defines these for one that has tensors of its own.
         and name not in ("_restore_from_tensors", "_serialize_to_tensors")
         and not (name.startswith("__") and name.endswith("__"))
         and name not in ours
@@ -72,16 +76,17 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
         if cls.__module__.split(".")[0] == keras and "optimizer" in cls.__module__
         for name, value in vars(cls).items()
         if not (name.startswith("__") and name.endswith("__"))
-        and hasattr(value, "__get__")  # what is asked of the class itself stays as it is
+        and hasattr(value, "__get__")  # plain class attributes are not forwarded
         and name not in ours
     }
     return dict(trackable, **forwarded)
 
 
 class DelegatingWrapper(Constructor):
-    """The API of the final class, over an inner optimizer of Keras 2.
+    """The API of the final class, for an inner optimizer of Keras 2.
 
-    Names that are not its own are looked up on the inner optimizer, and set there if they exist.
+    Attributes that it does not define are read from the inner optimizer. If the inner optimizer has
+    an attribute, it is also set there.
     """
 
     _optimizer: Any
@@ -89,16 +94,16 @@ class DelegatingWrapper(Constructor):
 
     def _set_up(self, inner: Any, loss_scale: Any) -> None:
         self.__dict__.update(_optimizer=inner, _loss_scale=make_state(loss_scale))
-        inner._maybe_initialize_trackable()  # a checkpoint may ask before the first step
+        inner._maybe_initialize_trackable()  # a checkpoint may need it before the first step
 
     @property
     def inner_optimizer(self) -> Any:
-        """The optimizer that this one wraps."""
+        """The wrapped optimizer."""
         return self._optimizer
 
     @property
     def dynamic(self) -> bool:
-        """Whether the loss scale follows the gradients."""
+        """Whether the loss scale is dynamic."""
         return self._loss_scale.dynamic
 
     @property
@@ -115,17 +120,17 @@ class DelegatingWrapper(Constructor):
 
     @property
     def initial_scale(self) -> float:
-        """The loss scale that it began with."""
+        """The initial loss scale."""
         return self._loss_scale.initial_scale
 
     @property
     def dynamic_growth_steps(self) -> Optional[int]:
-        """Finite steps in a row before the loss scale doubles; None if it is fixed."""
+        """Consecutive finite steps after which the loss scale doubles; None if it is fixed."""
         return self._loss_scale.growth_steps
 
     @property
     def iterations(self) -> Any:
-        """The int64 variable that counts steps, skipped ones too."""
+        """The int64 variable that counts steps, including skipped ones."""
         return self._optimizer.iterations
 
     @iterations.setter
@@ -161,40 +166,41 @@ class DelegatingWrapper(Constructor):
 
     @do_not_convert
     def get_scaled_loss(self, loss: Any) -> Any:
-        """Returns the loss times the loss scale.
+        """Returns the loss multiplied by the loss scale.
 
         Args:
           loss: a float tensor, or a callable that returns one.
 
         Returns:
-          The product in the dtype of the loss; a callable for a callable, which reads the loss
-          scale when it is called.
+          The product, in the dtype of the loss. If `loss` is a callable, the result is a callable
+          that reads the loss scale when it is called.
         """
-        return scale_loss(loss, self._scale_in_force)
+        return scale_loss(loss, self._effective_scale)
 
     @do_not_convert
     def get_unscaled_gradients(self, grads: Sequence[Any]) -> List[Any]:
         """Returns the gradients divided by the loss scale.
 
         Args:
-          grads: float tensors, `IndexedSlices` (which stay sparse) and None (which stays None).
+          grads: a list of float tensors, `IndexedSlices` (which remain sparse) and None (which
+            remains None).
         """
-        return unscale_gradients(list(grads), self._scale_in_force())
+        return unscale_gradients(list(grads), self._effective_scale())
 
-    def _scale_in_force(self) -> Any:
-        """Returns the scale that losses get: that of a property of a subclass, if there is one."""
-        # The originals read the property from 2.4 on, when it became a tensor.
+    def _effective_scale(self) -> Any:
+        """Returns the scale for losses and gradients: a subclass may override the property."""
+        # The original classes read the property since 2.4, where it became a tensor.
         is_own = type(self).loss_scale is DelegatingWrapper.loss_scale
         if is_own or self._family.installed_final is None:
             return self._loss_scale()
         return self.loss_scale
 
     def _scaled_on_tape(self, loss: Any, tape: Optional[Any]) -> Tuple[Any, Any]:
-        """Returns the scaled loss, and the tape that records it; a callable for a callable.
+        """Returns the scaled loss (for a callable, a callable) and the tape that records it.
 
         Args:
-          loss: a callable that returns the loss, or a tensor (then with the tape that recorded it).
-          tape: the tape, or None.
+          loss: a callable that returns the loss, or a tensor, which requires `tape`.
+          tape: the tape that recorded the loss tensor, or None.
         """
         tape = tape_for(loss, tape)
         with tape:
@@ -205,15 +211,17 @@ class DelegatingWrapper(Constructor):
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
         gradients = [gradient for gradient, _ in pairs]
-        del pairs, grads_and_vars  # so that each scaled gradient is freed when it is unscaled
+        del pairs, grads_and_vars  # frees each scaled gradient as soon as it is unscaled
         return list(zip(self.get_unscaled_gradients(gradients), variables))
 
-    def _given(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
-        """Reads the pairs, once, and leaves out those without a gradient; there may be no pairs.
+    def _pairs_with_gradient(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
+        """Returns the pairs that have a gradient; an empty list for an empty iterable.
+
+        The iterable is consumed once.
 
         Raises:
-          ValueError: no pair has a gradient, it is not called in a replica context, or the
-            current strategy is not supported.
+          ValueError: every gradient is None, the call is not in a replica context, or the current
+            strategy is not supported.
         """
         require_replica_context()
         refuse_unsupported()
@@ -241,10 +249,8 @@ class DelegatingWrapper(Constructor):
         )
 
     def get_config(self) -> Dict[str, Any]:
-        """Returns the arguments of the final class, the inner optimizer serialized."""
+        """Returns the constructor arguments of the final class; the optimizer is serialized."""
         return to_config(self)
-
-    # Attributes
 
     def __getattr__(self, name: str) -> Any:
         inner = self.__dict__.get("_optimizer")
@@ -252,7 +258,7 @@ class DelegatingWrapper(Constructor):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(inner, name)
 
-    # `OptimizerV2` has one of its own, which looks for hyper-parameters.
+    # `OptimizerV2` overrides this to look up hyperparameters.
     __getattribute__ = object.__getattribute__
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -274,7 +280,7 @@ class DelegatingWrapper(Constructor):
     def __dir__(self) -> List[str]:
         return sorted(set(object.__dir__(self)) | set(dir(self._optimizer)))
 
-    # Checkpoints: the layout is that of the inner optimizer, and `loss_scale` beside.
+    # Checkpoints have the layout of the inner optimizer, with `loss_scale` added.
 
     @property
     def _trackable(self) -> Any:
@@ -301,7 +307,7 @@ class DelegatingWrapper(Constructor):
             return self._optimizer
         return self._optimizer._lookup_dependency(name, *args, **kwargs)
 
-    # What is restored before the inner optimizer has made it waits with the inner optimizer.
+    # Values of variables that do not exist yet are deferred by the inner optimizer.
 
     @property
     def _deferred_dependencies(self) -> Any:
