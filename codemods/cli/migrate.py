@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import platform
 import sys
+import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, Callable, NamedTuple, Optional, TextIO, Union
+
+from tf_lossscale._about import VERSION
 
 from .. import reports
 from ..engine.prefilter import may_concern, may_concern_in
@@ -301,6 +305,7 @@ def _show(outcome: FileOutcome, request: Request) -> None:
 def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) -> int:
     """Writes the reports; returns 2 if one cannot be written, otherwise 0."""
     status = 0
+    summary.about = _about(request)
     # With `-`, the report goes to stderr, where a program may read it: print nothing else there.
     for_program = any(one.file is None and one.format != "text" for one in request.reports)
     if request.settings_note and not (for_program and stream is sys.stderr):
@@ -325,6 +330,31 @@ def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) ->
         except OSError as error:
             status = _refuse(f"--report {report.format}:{report.file}: {error.strerror}")
     return status
+
+
+def _about(request: Request) -> dict[str, str]:
+    """What identifies a run, by heading; nothing that does not affect its result."""
+    options = request.options
+    keras = f"Keras {options.keras}" if options.keras else "every Keras"
+    words = ["migrate", *map(quoted, request.paths), "--to", options.target.value]
+    if options.target is Target.FINAL and options.keras:
+        words += ["--keras", str(options.keras)]
+    words += ["--unsafe"] * options.unsafe + ["--write"] * request.write
+    for name, codes in (("--select", options.select), ("--ignore", options.ignore)):
+        words += [name, ",".join(codes)] if codes else []
+    return {
+        "Command": visible(" ".join(["tf-lossscale", *words])),
+        "Target": "the shim" if options.target is Target.SHIM else f"the final API, {keras}",
+        "Versions": f"tf-lossscale {VERSION}, Python {platform.python_version()}",
+        "Date": _today(),
+    }
+
+
+def _today() -> str:
+    """The date; that of SOURCE_DATE_EPOCH if it is set, for reproducible builds."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    seconds = int(given) if given.isdecimal() and len(given) < 12 else time.time()
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
 def _refuse(message: str) -> int:

@@ -9,7 +9,7 @@ from html import escape
 from typing import TextIO
 
 from ..files.printable import quoted, visible
-from ..model import Finding
+from ..model import Finding, Safety
 from ..rules.codes import codes
 from ..workers.results import FileOutcome, Summary
 
@@ -22,12 +22,16 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
     """Fills in the page. Reads the outcomes twice: for the filters, then for the findings."""
     kinds: collections.Counter[str] = collections.Counter()
     used: collections.Counter[str] = collections.Counter()
+    totals: collections.Counter[tuple[str, str]] = collections.Counter()
     for outcome in outcomes:
         kinds.update(finding.outcome.value for finding in outcome.findings)
         used.update(finding.code for finding in outcome.findings)
+        totals.update((finding.code, finding.outcome.value) for finding in outcome.findings)
         kinds["error"] += (outcome.error or outcome.warning) is not None
     parts = {
+        "ABOUT": _about(summary),
         "SUMMARY": _summary(summary),
+        "TOTALS": _totals(totals),
         "FILTERS": _filters(kinds, used),
         "PLACES": (part for outcome in outcomes for part in _file(outcome)),
         "RULES": _rules(used),
@@ -47,6 +51,32 @@ def _summary(summary: Summary) -> Iterator[str]:
     for name, count in summary.as_dict().items():
         yield f"<div><dt>{names.get(name, name)}</dt><dd>{count:,}</dd></div>\n"
     yield "</dl>\n"
+
+
+def _about(summary: Summary) -> Iterator[str]:
+    yield '<dl class="about">\n'
+    for name, words in summary.about.items():
+        shown = f"<code>{escape(words)}</code>" if name == "Command" else escape(words)
+        yield f"<div><dt>{escape(name)}</dt><dd>{shown}</dd></div>\n"
+    yield "</dl>\n"
+
+
+def _totals(totals: collections.Counter[tuple[str, str]]) -> Iterator[str]:
+    """A table with the counts of each rule."""
+    if not totals:
+        return
+    kinds = [safety.value for safety in Safety]
+    words = {code.code: code.words for code in codes()}
+    yield '<details class="totals"><summary>Totals by rule</summary>\n<table>\n<thead><tr>'
+    yield "".join(f'<th scope="col">{name}</th>' for name in ("rule", *kinds, "what"))
+    yield "</tr></thead>\n<tbody>\n"
+    for code in sorted({code for code, _ in totals}):
+        counts = "".join(f"<td>{totals[code, kind]:,}</td>" for kind in kinds)
+        name = escape(code)
+        link = f'<a href="#{name}">{name}</a>' if code in words else name
+        yield f'<tr><th scope="row">{link}</th>{counts}'
+        yield f"<td>{escape(words.get(code, ''))}</td></tr>\n"
+    yield "</tbody>\n</table>\n</details>\n"
 
 
 def _filters(kinds: collections.Counter[str], used: collections.Counter[str]) -> Iterator[str]:

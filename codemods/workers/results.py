@@ -75,11 +75,13 @@ class Summary:
       held: the number of findings whose edits need `--unsafe`.
       wrote: whether the changes were written.
       is_dry: whether they were only shown; neither written nor printed as the result.
+      about: what identifies the run in a report, such as the command line, by heading.
     """
 
     def __init__(self, wrote: bool) -> None:
         self.wrote = wrote
         self.is_dry = not wrote
+        self.about: dict[str, str] = {}
         self.applied = self.held = 0
         self.files = self.changed = self.failed = self.left = 0
         self.safe = self.unsafe = self.manual = 0

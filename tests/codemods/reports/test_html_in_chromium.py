@@ -122,6 +122,37 @@ def test_filter_by_path(page):
     assert shown == ["models/bert.py", "models/resnet.py"]
 
 
+def test_the_filter_is_in_the_url(page):
+    whole = total(page)
+    page.locator("select").select_option("LS102")
+    page.locator("input[value=manual]").uncheck()
+    page.locator("input[type=search]").fill("train")
+    fragment = "outcome=safe%2Cunsafe%2Cerror&rule=LS102&path=train"
+    assert page.evaluate("location.href").endswith(f"report.html#{fragment}")
+    shown = places(page)
+    assert 0 < shown < whole
+    page.reload()
+    assert places(page) == shown
+    assert not page.locator("input[value=manual]").is_checked()
+    assert page.locator("select").input_value() == "LS102"
+    page.evaluate("location.hash = 'path=models&rule=%3Cb%3E'")
+    page.wait_for_function("document.querySelector('[name=path]').value === 'models'")
+    shown = page.locator("#places section:visible h2").all_inner_texts()
+    assert shown == ["models/bert.py", "models/resnet.py"]
+    page.locator("input[type=search]").fill("")
+    assert page.evaluate("location.href").endswith("report.html")
+    assert places(page) == whole
+
+
+def test_the_totals_of_the_rules(page):
+    page.get_by_text("Totals by rule").click()
+    rows = page.locator(".totals tbody tr").all_inner_texts()
+    counts = [sum(map(int, row.split("\t")[1:4])) for row in rows]
+    errors = 1
+    assert sum(counts) + errors == total(page)
+    keep(page, "totals.png")
+
+
 def test_the_whole_page_by_keyboard(page):
     page.keyboard.press("j")
     first = page.evaluate("document.activeElement.innerText")

@@ -108,7 +108,8 @@ def test_paths_are_relative_to_the_working_directory(tree, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["text", "json", "sarif", "github", "html"])
-def test_reports_are_stable_and_the_same_in_a_file(tree, name):
+def test_reports_are_stable_and_the_same_in_a_file(tree, name, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     first = tree.run("migrate", "--check", "--report", name, "--jobs", "2")
     assert first.out == tree.run("migrate", "--check", "--report", name, "--jobs", "1").out
     second = tree.run("migrate", "--check", "--report", f"{name}:../report")
@@ -303,6 +304,24 @@ def test_html_is_one_file_that_holds_every_place(tree):
     assert '<span class="old">-opt = tf.keras.mixed_precision.experimental.Loss' in text
     assert '<span class="new">+opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)' in text
     assert '<span class="same"> scale = tf.keras.mixed_precision.experimental.global' in text
+
+
+def test_html_names_the_run(tree, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    tree.path("x<b>").mkdir()
+    options = ["--keras", "3", "--select", "LS3", "--jobs", "1"]
+    text = tree.run("migrate", ".", "x<b>", *options, "--report", "html").out.decode()
+    command = "tf-lossscale migrate . x&lt;b&gt; --to final --keras 3 --select LS3"
+    assert f"<dt>Command</dt><dd><code>{command}</code></dd>" in text
+    assert "<dt>Target</dt><dd>the final API, Keras 3</dd>" in text
+    assert f"<dt>Versions</dt><dd>tf-lossscale {VERSION}, Python 3." in text
+    assert "<dt>Date</dt><dd>1970-01-02</dd>" in text
+    findings = json.loads(tree.run("migrate", *options, "--report", "json").out)["findings"]
+    row = re.search(r'<a href="#LS301">LS301</a></th><td>(\d+)</td>', text)
+    assert row is not None
+    safe = [one for one in findings if (one["code"], one["outcome"]) == ("LS301", "safe")]
+    assert int(row[1]) == len(safe) > 0
+    assert "the shim" in tree.run("migrate", "--to", "shim", "--report", "html").out.decode()
 
 
 def test_html_says_changed_after_writing(tree):
