@@ -1,3 +1,3 @@
-"""What the names of a program mean. Nothing here edits."""
+"""Resolves the names of a program to legacy symbols. Nothing here edits the code."""
 
 __all__: "list[str]" = []

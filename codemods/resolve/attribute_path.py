@@ -9,11 +9,11 @@ from .legacy_symbols import root_of
 __all__ = ["attribute_path"]
 
 _IN_BOTH = frozenset(["keras.mixed_precision.LossScaleOptimizer"])
-"""Symbols that `compat.v1` has as the same object."""
+"""Symbols that are the same object in `compat.v1`."""
 
 
 def attribute_path(path: str, target: str) -> Optional[str]:
-    """The attributes that lead from the module `path` to `target`; None where none do.
+    """The attributes that lead from the module `path` to `target`; None if there are none.
 
     >>> attribute_path("tensorflow.compat.v1", "tensorflow.compat.v1.tpu.cross_replica_sum")
     'tpu.cross_replica_sum'

@@ -1,4 +1,4 @@
-"""Decides whether a class is passed on as a value, to be called somewhere else."""
+"""Decides whether a class is passed on as a value, so that other code may call it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .program import Program
 
 __all__ = ["escapes"]
 
-_LOOK_ONLY = {
+_DO_NOT_CALL = {
     "assertIsInstance",
     "assertNotIsInstance",
     "cast",
@@ -25,9 +25,9 @@ _DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.IfExp, cst.BooleanOpera
 
 
 def escapes(program: Program, node: cst.CSTNode) -> bool:
-    """Whether the reference is an argument, an element or a result that may be called elsewhere.
+    """Whether the reference is an argument, element or return value that other code may call.
 
-    `isinstance(x, (A, B))` and `custom_objects={"name": A}` only look at the class.
+    `isinstance(x, (A, B))` and `custom_objects={"name": A}` do not call the class.
     """
     value, parent = node, program.parents.get(node)
     while isinstance(parent, (*_ELEMENTS, *_DISPLAYS)):
@@ -38,9 +38,9 @@ def escapes(program: Program, node: cst.CSTNode) -> bool:
             return False  # a base of a class statement
         if parent.keyword is not None and parent.keyword.value == "custom_objects":
             return False
-        return program.code(call.func).rpartition(".")[2] not in _LOOK_ONLY
+        return program.code(call.func).rpartition(".")[2] not in _DO_NOT_CALL
     if isinstance(parent, cst.Call):
-        return value is not node  # `(A if a else B)(...)`: the arguments serve both
+        return value is not node  # `(A if a else B)(...)` passes the same arguments to both
     if isinstance(parent, (cst.Return, cst.Yield, cst.Lambda)):
         return True
     if isinstance(parent, (cst.For, cst.CompFor)):

@@ -1,8 +1,8 @@
 """Maps dotted paths to legacy symbols.
 
-The public paths come from the package's one table. This module adds chains of `compat.v1` and
-`compat.v2`, the private modules that people imported from, and paths that never existed in any
-TensorFlow but occur in code.
+The public paths come from `tf_lossscale._paths`. This module adds paths through `compat.v1` and
+`compat.v2`, the private modules that programs import from, and paths that occur in programs but
+never existed in TensorFlow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["DISTINCTIVE", "Family", "Legacy", "Root", "is_namespace", "legacy_of
 
 
 class Family(enum.Enum):
-    """Which API a symbol belongs to."""
+    """The API that a symbol belongs to."""
 
     CONTRIB = "contrib"
     """`tf.contrib.mixed_precision`."""
@@ -33,15 +33,15 @@ class Family(enum.Enum):
 
 
 class Legacy(NamedTuple):
-    """The legacy symbol that a dotted path means.
+    """The legacy symbol that a dotted path refers to.
 
     Attributes:
       name: its name.
-      rule: the code of the rule that moves code off it; empty where none does.
+      rule: the code of the rule that migrates it; empty if there is none.
       family: the API that it belongs to.
       namespace: the public namespace of the path, without `tensorflow.` and `compat.v1.`.
-      root: which TensorFlow namespace the path started from.
-      never_existed: the path is one that no TensorFlow ever had.
+      root: the TensorFlow namespace that the path starts from, as in `Root`.
+      never_existed: whether the path never existed in TensorFlow.
     """
 
     name: str
@@ -63,29 +63,29 @@ class Legacy(NamedTuple):
 
     @property
     def is_policy(self) -> bool:
-        """Whether it belongs to the policy API, experimental or final."""
+        """Whether it belongs to the dtype policy API, experimental or final."""
         return self._is_keras and self.name != "LossScaleOptimizer"
 
     @property
     def returns_policy(self) -> bool:
-        """Whether a call of it returns a policy."""
+        """Whether calling it returns a policy."""
         return self.is_policy and not self.name.startswith("set_")
 
     @property
     def is_loss_scale(self) -> bool:
-        """Whether it is one of the loss scales that v1 and experimental optimizers take."""
+        """Whether it is one of the loss scales that v1 and experimental optimizers accept."""
         return self.family is Family.V1 and self.name.endswith("LossScale")
 
     @property
     def is_graph_optimizer(self) -> bool:
-        """Whether it makes an optimizer that scales the loss in `compute_gradients`."""
+        """Whether it creates an optimizer that scales the loss in `compute_gradients`."""
         if self.family is Family.V1:
             return not self.is_loss_scale
         return self.family is Family.CONTRIB and self.name == "LossScaleOptimizer"
 
     @property
     def is_in_compat_v1(self) -> bool:
-        """Whether the path is one of `compat.v1`, which keeps these symbols."""
+        """Whether the path is in `compat.v1`, where current TensorFlow still has the symbol."""
         return self.root == "v1" and self.family in (Family.V1, Family.CROSS_SHARD)
 
     @property
@@ -98,7 +98,7 @@ class Root(NamedTuple):
 
     Attributes:
       name: `tf`, `v1`, `v2`, `keras` or `tf_keras`.
-      rest: what follows.
+      rest: the rest of the path, without the namespace.
     """
 
     name: str
@@ -115,7 +115,7 @@ _FAMILIES = {
     "keras.mixed_precision.experimental": Family.EXPERIMENTAL,
     "keras.mixed_precision": Family.FINAL,
 }
-"""The family of each public namespace, without `compat.v1.`."""
+"""The family of each public namespace (written without `compat.v1.`)."""
 
 _PRIVATE = {
     "contrib.mixed_precision.python.loss_scale_manager": "contrib.mixed_precision",
@@ -139,7 +139,7 @@ _PRIVATE = {
     "python.keras.api._v1.keras.mixed_precision.experimental": "keras.mixed_precision.experimental",
     "python.keras.api._v2.keras.mixed_precision.experimental": "keras.mixed_precision.experimental",
 }
-"""Private modules that held the symbols, and the public namespace of each."""
+"""Maps the private modules that define the symbols to public namespaces."""
 
 _PRIVATE_NAMES = {
     "keras.mixed_precision.LossScaleOptimizerV1": (
@@ -166,7 +166,7 @@ DISTINCTIVE = frozenset(
     for symbol in SYMBOLS
     if symbol.legacy and symbol.name not in ("Policy", "set_policy", "global_policy", "LossScale")
 )
-"""Names that only these symbols, and look-alikes of other libraries, have."""
+"""Names that are used only by these symbols, and by similar classes of other libraries."""
 
 _CHAIN = re.compile(r"(?:compat\.v(?P<a>[12])|_api\.v(?P<b>[12])|v1)(?:\.|$)")
 
@@ -174,7 +174,7 @@ _CHAIN = re.compile(r"(?:compat\.v(?P<a>[12])|_api\.v(?P<b>[12])|v1)(?:\.|$)")
 def _table() -> dict[str, tuple[str, Family, bool]]:
     table: dict[str, tuple[str, Family, bool]] = {}
     for symbol in SYMBOLS:
-        # Of the final API, only the optimizer moves on: Keras 3 has another class of that name.
+        # Of the final API only the optimizer is migrated: Keras 3 has another class of that name.
         rule = symbol.rule if symbol.legacy or symbol.name == "LossScaleOptimizer" else ""
         for namespace in symbol.namespaces:
             place = (
@@ -194,7 +194,7 @@ _NAMESPACES = frozenset(path.rpartition(".")[0] for path in _TABLE) - {"estimato
 
 @functools.lru_cache(maxsize=4096)
 def root_of(path: str) -> Optional[Root]:
-    """Splits `path` at its TensorFlow namespace; None for other libraries."""
+    """Splits `path` after its TensorFlow namespace; None for other libraries."""
     first, _, rest = path.partition(".")
     if first in ("keras", "tf_keras"):
         return Root(first, rest)
@@ -211,7 +211,7 @@ def root_of(path: str) -> Optional[Root]:
 
 @functools.lru_cache(maxsize=4096)
 def legacy_of(path: str) -> Optional[Legacy]:
-    """The legacy symbol that `path` means; None if there is none."""
+    """The legacy symbol that `path` refers to; None if there is none."""
     root = root_of(path)
     if root is None:
         return None
@@ -233,7 +233,7 @@ def legacy_of(path: str) -> Optional[Legacy]:
 
 @functools.lru_cache(maxsize=4096)
 def is_namespace(path: str) -> bool:
-    """Whether `path` is a module that holds legacy symbols."""
+    """Whether `path` is a module that contains legacy symbols."""
     root = root_of(path)
     if root is None:
         return False

@@ -1,7 +1,7 @@
-"""Classifies optimizers: those of `tf.train`, those of Keras, and those that cannot be known.
+"""Classifies optimizers as those of `tf.train`, those of Keras, and unknown ones.
 
-Evidence for a kind is the class that the program constructs, or a base of a class of the program.
-The name of a variable is none.
+The kind follows from the class that the program constructs, or from a base of a class that the
+program defines. The name of a variable is not evidence.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SHIM = "tf_lossscale."
 
 
 class Kind(enum.Enum):
-    """Which API an optimizer belongs to."""
+    """The API that an optimizer belongs to."""
 
     V1 = "v1"
     """`tf.train.Optimizer` and its subclasses."""
     KERAS = "keras"
-    """Every optimizer of Keras, old or new."""
+    """The optimizers of Keras, old and new."""
     UNKNOWN = "unknown"
 
 
@@ -43,14 +43,14 @@ _V1 = re.compile(
     """,
     re.VERBOSE,
 )
-"""The optimizer classes of graph mode, below `tensorflow` or `tensorflow.compat.v1`."""
+"""The graph-mode optimizers, as paths below `tensorflow` or `tensorflow.compat.v1`."""
 _KERAS = ("keras.optimizers.", "keras.mixed_precision.", "optimizers.")
-_PASSING = ("horovod.tensorflow.DistributedOptimizer",)
-"""Functions whose result is of the kind of their first argument."""
+_SAME_KIND_AS_ARGUMENT = ("horovod.tensorflow.DistributedOptimizer",)
+"""Functions whose result has the kind of their first argument."""
 
 
 def kinds_of(program: Program, node: cst.CSTNode, depth: int = _DEPTH) -> frozenset[Kind]:
-    """Every kind that the optimizer `node` can be of."""
+    """Every kind that the optimizer `node` can have."""
     found: set[Kind] = set()
     for value in possible_values(program, node):
         found |= _of_value(program, value, depth)
@@ -58,7 +58,7 @@ def kinds_of(program: Program, node: cst.CSTNode, depth: int = _DEPTH) -> frozen
 
 
 def class_of(program: Program, call: cst.Call) -> Optional[cst.ClassDef]:
-    """The class statement of the program that `call` makes an instance of."""
+    """The class statement in the program of which `call` creates an instance."""
     return _class_named(program, call.func)
 
 
@@ -81,7 +81,7 @@ def _of_value(program: Program, value: cst.CSTNode, depth: int) -> frozenset[Kin
     paths = paths_of(program, value.func)
     if not paths:
         return unknown
-    if _passes(program, value, paths):
+    if _has_kind_of_argument(paths):
         first = value.args[0] if value.args else None
         if first is None or first.star or (first.keyword and first.keyword.value != "opt"):
             return unknown
@@ -89,13 +89,13 @@ def _of_value(program: Program, value: cst.CSTNode, depth: int) -> frozenset[Kin
     return frozenset(map(_of_path, paths))
 
 
-def _passes(program: Program, call: cst.Call, paths: frozenset[str]) -> bool:
+def _has_kind_of_argument(paths: frozenset[str]) -> bool:
     name = "enable_mixed_precision_graph_rewrite"
-    return all(path in _PASSING or path.rpartition(".")[2] == name for path in paths)
+    return all(path in _SAME_KIND_AS_ARGUMENT or path.rpartition(".")[2] == name for path in paths)
 
 
 def _of_class(program: Program, made: cst.ClassDef, depth: int) -> Kind:
-    """The kind of the first base that has one."""
+    """The kind of the first base class whose kind is known."""
     if depth == 0:
         return Kind.UNKNOWN
     for base in made.bases:
@@ -113,7 +113,7 @@ def _of_class(program: Program, made: cst.ClassDef, depth: int) -> Kind:
 
 
 def _of_path(path: str) -> Kind:
-    if path.startswith(_SHIM):  # a name that an earlier run moved
+    if path.startswith(_SHIM):  # a name that an earlier run migrated
         rest = path[len(_SHIM) :]
         rest = rest[len("compat.v1.") :] if rest.startswith("compat.v1.") else rest
         if rest.startswith("keras.mixed_precision."):

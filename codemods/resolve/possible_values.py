@@ -1,8 +1,9 @@
 """Follows an expression to every expression that its value can come from.
 
-Unlike `reaching_definition`, which knows one value or none, this follows branches, functions of the
-program and the attributes of a class. What it cannot follow is in the result: a parameter, an
-import, or the call of a function from elsewhere. So a rule may act if it knows *every* result.
+Unlike `reaching_definition`, which finds one value or none, this follows branches, functions that
+the program defines, and the attributes of a class. If it cannot follow an expression, the result
+contains it: a parameter, an import, or the call of an external function. So a rule may act if it
+knows *every* result.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LIMIT = 64
 
 
 class _Frame(NamedTuple):
-    """A function of the program that is followed, with the call that it is followed from."""
+    """A function that the search has entered, with the call through which it was entered."""
 
     function: cst.FunctionDef
     call: cst.Call
@@ -34,8 +35,8 @@ class _Frame(NamedTuple):
 def possible_values(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
     """Every expression that the value of `node` can come from, except None.
 
-    A result that is not an expression is the node that binds an unknown value: a parameter, an
-    import, the target of a loop.
+    For an unknown value, the result is the node that binds it: a parameter, an import, or the
+    target of a loop.
     """
     search = _Search(program)
     search.follow(node, None, _DEPTH)
@@ -43,7 +44,7 @@ def possible_values(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 def paths_of(program: Program, node: cst.CSTNode) -> frozenset[str]:
-    """Every dotted path that `node`, the function of a call, can mean; empty if one is unknown."""
+    """Every dotted path that `node`, a called function, can mean; empty if one is unknown."""
     if isinstance(node, cst.IfExp):
         arms = [paths_of(program, node.body), paths_of(program, node.orelse)]
         return frozenset().union(*arms) if all(arms) else frozenset()
@@ -62,7 +63,7 @@ def paths_of(program: Program, node: cst.CSTNode) -> frozenset[str]:
 
 
 def elements_of(program: Program, node: cst.Subscript) -> Optional[list[cst.BaseExpression]]:
-    """The values of the dict display that `node` reads from; None if they cannot be known."""
+    """The values of the dict display that `node` is looked up in; None if they are unknown."""
     table: cst.BaseExpression = node.value
     if isinstance(table, cst.Name):
         scope = program.scopes.loads.get(table)
@@ -70,7 +71,7 @@ def elements_of(program: Program, node: cst.Subscript) -> Optional[list[cst.Base
         if len(bindings) != 1 or bindings[0].value is None:
             return None
         if not all(_is_lookup(program, name) for name in _loads(program, bindings[0])):
-            return None  # it may get other elements
+            return None  # elements may be added
         table = bindings[0].value
     if not isinstance(table, cst.Dict):
         return None
@@ -84,7 +85,7 @@ def _loads(program: Program, binding: Binding) -> list[cst.Name]:
 
 
 def _is_lookup(program: Program, name: cst.Name) -> bool:
-    """Whether `name` is read as in `table[key]`, or tested as in `key in table`."""
+    """Whether `name` is used as in `table[key]` or `key in table`, which do not change it."""
     parent = program.parents.get(name)
     if isinstance(parent, cst.ComparisonTarget):
         return isinstance(parent.operator, (cst.In, cst.NotIn))
@@ -104,7 +105,7 @@ class _Search:
         self._seen: set[tuple[cst.CSTNode, Optional[cst.Call]]] = set()
 
     def follow(self, node: cst.CSTNode, frame: Optional[_Frame], depth: int) -> None:
-        """Adds what `node` can be, as a part of the function of `frame`."""
+        """Adds the possible values of `node`, which is in the function of `frame`."""
         key = (node, frame.call if frame is not None else None)
         if key in self._seen or (isinstance(node, cst.Name) and node.value == "None"):
             return
@@ -122,7 +123,7 @@ class _Search:
     def _parts(
         self, node: cst.CSTNode, frame: Optional[_Frame]
     ) -> Optional[list[tuple[cst.CSTNode, Optional[_Frame]]]]:
-        """What the value of `node` comes from; None if the search ends here."""
+        """The expressions that the value of `node` comes from; None if the search ends here."""
         if isinstance(node, cst.Name):
             return [(one, frame) for one in self._bound(node)] or None
         if isinstance(node, cst.IfExp):
@@ -154,7 +155,7 @@ class _Search:
     def _argument(
         self, parameter: cst.Param, frame: Optional[_Frame]
     ) -> Optional[list[tuple[cst.CSTNode, Optional[_Frame]]]]:
-        """The argument of the call that is followed."""
+        """The argument for `parameter` in the call of `frame`."""
         parameters = self._program.parents.get(parameter)
         if frame is None or parameters is not frame.function.params or parameter.star:
             return None
@@ -173,7 +174,7 @@ class _Search:
     def _returned(
         self, call: cst.Call, frame: Optional[_Frame]
     ) -> Optional[list[tuple[cst.CSTNode, Optional[_Frame]]]]:
-        """What a plain function of the program returns."""
+        """The return values of a plain function that the program defines."""
         if not isinstance(call.func, cst.Name):
             return None
         scope = self._program.scopes.loads.get(call.func)
@@ -194,7 +195,7 @@ class _Search:
 
 
 def _own_nodes(body: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The nodes of a function, without those of functions and classes in it."""
+    """The nodes of a function, without those of nested functions and classes."""
     stack = [body]
     while stack:
         node = stack.pop()

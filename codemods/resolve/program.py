@@ -1,4 +1,4 @@
-"""One program, a file or the cells of a notebook, with the meaning of its names."""
+"""One program (a file, or the cells of a notebook) with its names resolved."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ LOOK_ALIKES = frozenset(
         "xformers",
     ]
 )
-"""Libraries with classes of the same names, which are never migrated.
+"""Libraries that have classes with the same names, which are never migrated.
 
-The shim is one of them: names from it have been migrated already.
+The shim is one of them, because names from it have already been migrated.
 """
 
 _T = TypeVar("_T")
 
 
 class Reference(NamedTuple):
-    """A place that means one legacy symbol, whatever it is called there.
+    """A place that refers to one legacy symbol, under any name.
 
     Attributes:
       node: the name, the attribute chain, or the import alias.
-      scope: the scope that it stands in.
+      scope: the scope that contains it.
       legacy: the symbol.
-      root: the first name of the chain; None of an import.
+      root: the first name of the chain; None for an import.
     """
 
     node: cst.CSTNode
@@ -76,8 +76,8 @@ class Unclear(NamedTuple):
 
     Attributes:
       why: `star`, `call`, `re-export`, `several` or `namespace`.
-      through: the module or expression that it comes through.
-      legacy: the symbol that it means on one path, where it means something else on another.
+      through: the module or expression that the name comes from.
+      legacy: the symbol that it refers to on one path, if it refers to something else on another.
     """
 
     node: cst.CSTNode
@@ -92,16 +92,16 @@ class Program:
     """The syntax trees of one program, resolved once for all rules.
 
     Attributes:
-      options: what decides how it is rewritten.
-      modules: one tree per source; None where a source could not be parsed.
-      scopes: the names and where they are bound and read.
-      origins: what expressions mean.
-      references: every place that means a legacy symbol.
+      options: the options that affect the rewrite.
+      modules: one tree per source; None if the source could not be parsed.
+      scopes: the scopes, with the places where names are bound and read.
+      origins: resolves expressions to dotted paths.
+      references: every place that refers to a legacy symbol.
       namespaces: every chain that ends at a module of legacy symbols.
-      guarded: places that mean the experimental or the final symbol, by version, and the imports
-        of the experimental one that they see.
-      unclear: places that might mean a legacy symbol.
-      migrated: places that mean a symbol of the shim, with its name.
+      guarded: places that refer to the experimental or the final symbol, depending on the version,
+        and the imports of the experimental one for them.
+      unclear: places that might refer to a legacy symbol.
+      migrated: places that refer to a symbol of the shim, with its name.
     """
 
     def __init__(self, modules: Sequence[Optional[cst.Module]], options: Options) -> None:
@@ -119,7 +119,7 @@ class Program:
         self.unclear: list[Unclear] = []
         self.migrated: list[tuple[cst.CSTNode, str]] = []
         self._memo: dict[object, object] = {}
-        self._held: dict[tuple[Scope, str], bool] = {}
+        self._excluded: dict[tuple[Scope, str], bool] = {}
         suspects = self._named_like_legacy()
         for name, scope in self.scopes.loads.items():
             meanings = self.origins.of_name(name.value, scope)
@@ -134,13 +134,13 @@ class Program:
         self.by_node = {reference.node: reference for reference in self.references}
 
     def cached(self, compute: Callable[[Program], _T]) -> _T:
-        """`compute(self)`, computed once for all rules."""
+        """Returns `compute(self)`, which is computed only once."""
         if compute not in self._memo:
             self._memo[compute] = compute(self)
         return self._memo[compute]  # type: ignore[return-value]
 
     def imports(self) -> Iterator[Binding]:
-        """Every binding by an import."""
+        """Every binding that an import creates."""
         for scope in self.all_scopes():
             for bindings in scope.bindings.values():
                 for binding in bindings:
@@ -156,16 +156,16 @@ class Program:
         return self.scopes.attributes.get(name, [])
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """The nodes around `node`, from the nearest."""
+        """The ancestors of `node`, the nearest first."""
         return ancestors(node, self.parents)
 
     def call_of(self, node: cst.CSTNode) -> Optional[cst.Call]:
-        """The call whose function `node` is."""
+        """The call of `node`; None if it is not called."""
         parent = self.parents.get(node)
         return parent if isinstance(parent, cst.Call) and parent.func is node else None
 
     def _named_like_legacy(self) -> set[cst.Name]:
-        """The loads of names, or of chains with an attribute, that legacy symbols have."""
+        """The first names of all chains that contain the name of a legacy symbol."""
         found = {name for name in self.scopes.loads if name.value in DISTINCTIVE}
         for symbol in DISTINCTIVE:
             for attribute in self.attributes(symbol):
@@ -239,25 +239,31 @@ class Program:
             self.unclear.append(
                 Unclear(node, scope, found[0].name, "several", self._words(meanings), found[0])
             )
-            self._hold(name, scope)
+            self._exclude_imports_of(name, scope)
         elif others:
             return
         elif len(kinds) == 1:
             self.references.append(reference)
         elif Family.FINAL in {family for _, family in kinds}:
             self.guarded.append(reference)
-            self._hold(name, scope, guarded=True)
+            self._exclude_imports_of(name, scope, guarded=True)
         else:
             self.unclear.append(
                 Unclear(node, scope, found[0].name, "several", self._words(meanings))
             )
-            self._hold(name, scope)
+            self._exclude_imports_of(name, scope)
 
-    def _hold(self, name: cst.Name, scope: Scope, guarded: bool = False) -> None:
-        """Keeps the imports of a name; `guarded`: because a version guard binds it."""
+    def _exclude_imports_of(self, name: cst.Name, scope: Scope, guarded: bool = False) -> None:
+        """Excludes the imports of a name from the rewrite.
+
+        Args:
+          name: the name.
+          scope: the scope that reads it.
+          guarded: whether the reason is that a version guard binds it.
+        """
         owner = scope.owner(name.value)
         if owner is not None:
-            self._held[owner, name.value] = guarded
+            self._excluded[owner, name.value] = guarded
 
     def _words(self, meanings: frozenset[str]) -> str:
         return ", ".join(sorted(meaning.strip("<>") for meaning in meanings))
@@ -274,7 +280,7 @@ class Program:
             return False
         if node is name:
             if STAR not in meanings:
-                return False  # a name of this program, or an import that is reported itself
+                return False  # a name that the program defines or imports
             sources = [path for around in scope.chain() for _, path in around.stars]
             if any(path.split(".")[0] in LOOK_ALIKES for path in sources):
                 return False
@@ -293,7 +299,7 @@ class Program:
 
     def _resolve_import(self, binding: Binding) -> None:
         legacy = legacy_of(binding.path)
-        held = self._held.get((binding.scope, binding.name))
+        held = self._excluded.get((binding.scope, binding.name))
         if held is not None:
             if held and legacy is not None and legacy.family is not Family.FINAL:
                 self.guarded.append(Reference(binding.node, binding.scope, legacy))

@@ -1,6 +1,6 @@
 """Resolves expressions to the dotted paths that they can mean.
 
-The meanings of a name are those of all its bindings; a rule acts only if they agree.
+The meanings of a name are those of all its bindings. A rule acts only if they agree.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ STAR = "<star>"
 
 
 def is_path(meaning: str) -> bool:
-    """Whether `meaning` is a dotted path of an import."""
+    """Whether `meaning` is a dotted path from an import."""
     return not meaning.startswith("<")
 
 
 class Origins:
-    """Resolves names and attribute chains; every result is computed once."""
+    """Resolves names and attribute chains, and caches the results."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[Scope, str], frozenset[str]] = {}
         self._open: set[Binding] = set()
 
     def of_name(self, name: str, scope: Scope) -> frozenset[str]:
-        """What `name` can mean in `scope`."""
+        """The possible meanings of `name` in `scope`."""
         owner = scope.owner(name)
         if owner is None:
             stars = any(around.stars for around in scope.chain())
@@ -54,7 +54,7 @@ class Origins:
         return known
 
     def of_binding(self, binding: Binding) -> frozenset[str]:
-        """What `binding` gives its name."""
+        """The possible meanings that `binding` gives its name."""
         if binding.kind == "import":
             return frozenset([binding.path])
         if binding.kind == "parameter":
@@ -68,7 +68,7 @@ class Origins:
             self._open.discard(binding)
 
     def of_expression(self, node: Optional[cst.CSTNode], scope: Scope) -> frozenset[str]:
-        """What the value of `node` can be."""
+        """The possible meanings of the value of `node`."""
         if isinstance(node, cst.Name):
             if node.value == "None":
                 return frozenset()

@@ -1,7 +1,7 @@
-"""Finds the value that a name certainly has at a place: the assignment that reaches it.
+"""Finds the one assignment that defines a name at a place.
 
-Rules act on certain values only. A name that is bound in a branch, in a loop or twice has none,
-unless one assignment comes after all others on every path to the place.
+Rules act only on values that are certain. A name that is bound in a branch, in a loop, or more than
+once has no certain value, unless one assignment comes last on every path to the place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def statement_of(program: Program, node: cst.CSTNode) -> Optional[cst.CSTNode]:
-    """The nearest statement line or compound statement around `node` that stands in a body."""
+    """The nearest simple or compound statement that contains `node` and is in a body."""
     for above in [node, *program.ancestors(node)]:
         if body_of(program, above) is not None:
             return above
@@ -33,7 +33,7 @@ def statement_of(program: Program, node: cst.CSTNode) -> Optional[cst.CSTNode]:
 
 
 def body_of(program: Program, statement: cst.CSTNode) -> Optional[Sequence[cst.CSTNode]]:
-    """The statements among which `statement` stands."""
+    """The list of statements that contains `statement`."""
     parent = program.parents.get(statement)
     if isinstance(parent, (cst.IndentedBlock, cst.Module)) and isinstance(
         statement, (cst.BaseStatement,)
@@ -58,7 +58,7 @@ def _loads(program: Program) -> dict[tuple[Scope, str], list[cst.Name]]:
 
 
 def reaching_definition(program: Program, name: cst.Name) -> Optional[Binding]:
-    """The only binding that reaches the read of `name`; None if that is not certain."""
+    """The only binding whose value the load of `name` can read; None if that is not certain."""
     scope = program.scopes.loads.get(name)
     owner = scope.owner(name.value) if scope is not None else None
     if scope is None or owner is None:
@@ -82,7 +82,7 @@ def _definition_in(scope: Scope, owner: Scope) -> Optional[cst.CSTNode]:
 
 
 def _all_before(program: Program, bindings: Sequence[Binding], place: cst.CSTNode) -> bool:
-    """Whether no binding comes after the statement `place`, in its body or around it."""
+    """Whether no binding follows the statement of `place`, in its body or in an enclosing one."""
     nodes = {binding.node for binding in bindings}
     statement = statement_of(program, place)
     while statement is not None:
@@ -125,7 +125,7 @@ def _reaching(
         if isinstance(above, (cst.For, cst.While)) and any(
             node in by_node for node in _walk_own_scope(above)
         ):
-            return None  # a later part of the loop may bind it for the next round
+            return None  # a later statement of the loop may bind it for the next iteration
         if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
             return None
         statement, below = statement_of(program, above), block
@@ -138,10 +138,10 @@ def _binds_before(
     below: cst.CSTNode,
     bindings: Container[cst.CSTNode],
 ) -> bool:
-    """Whether `statement` itself may bind the name before `below`, a part of it, runs.
+    """Whether `statement` may bind the name before `below`, which is a part of it, runs.
 
-    `with f() as a:`, `if (a := f()):`, a `case` that captures, an `except` that names the
-    exception, and the body of a `try`, as far as it ran before a handler.
+    Examples are `with f() as a:`, `if (a := f()):`, a `case` with a capture, `except E as a:`, and
+    the body of a `try` that runs before a handler.
     """
     is_simple = isinstance(statement, cst.SimpleStatementLine)
     is_after_body = isinstance(statement, (cst.Try, cst.TryStar)) and statement.body is not below
@@ -168,7 +168,7 @@ def _walk_own_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def reaching_values_of_attribute(
     program: Program, node: cst.Attribute
 ) -> Optional[list[cst.BaseExpression]]:
-    """Every value that a class assigns to `self.name`; None if some cannot be seen."""
+    """Every value that a class assigns to `self.name`; None if there may be other values."""
     owner = _class_of(program, node)
     if owner is None:
         return None
@@ -189,7 +189,7 @@ def reaching_values_of_attribute(
 
 
 def _class_of(program: Program, node: cst.Attribute) -> Optional[cst.ClassDef]:
-    """The class around `self.name`; None of other attributes."""
+    """The class that contains `self.name`; None for other attributes."""
     if not isinstance(node.value, cst.Name) or node.value.value != "self":
         return None
     return next(
@@ -198,7 +198,7 @@ def _class_of(program: Program, node: cst.Attribute) -> Optional[cst.ClassDef]:
 
 
 def _is_stored(program: Program, node: cst.CSTNode, parent: Optional[cst.CSTNode]) -> bool:
-    """Whether `node` is assigned to, by any statement."""
+    """Whether any statement assigns to `node`."""
     if isinstance(parent, (cst.AssignTarget, cst.AsName)):
         return True
     if isinstance(parent, (cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor, cst.Del)):

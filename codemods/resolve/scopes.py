@@ -1,7 +1,7 @@
-"""Builds Python's scopes in one walk, for all rules: which name is bound where.
+"""Builds Python's scopes, with the bindings of each name, in one walk for all rules.
 
-LibCST's own scope analysis costs eight times the parse. This one keeps only what the rules need:
-the bindings of each name in a scope, and the scope of each load of a name.
+LibCST's own scope analysis takes eight times as long as the parse. This one only records what the
+rules need: the bindings of each name in a scope, and the scope of each load of a name.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Binding(NamedTuple):
     Attributes:
       name: the name.
       kind: `import`, `value`, `parameter`, `function`, `class` or `other`.
-      node: what binds it: the import alias, the target, the definition.
-      scope: where.
-      path: of an import, the dotted path that the name stands for.
-      value: of an assignment to that name alone, the value.
+      node: the node that binds it: the import alias, the target, or the definition.
+      scope: the scope of the name.
+      path: for an import, the dotted path that the name refers to.
+      value: for an assignment to that name alone, the value.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Binding(NamedTuple):
 
 
 class Scope:
-    """A module, class, function or comprehension, with what it binds."""
+    """A module, class, function or comprehension, with its bindings."""
 
     def __init__(self, node: Optional[cst.CSTNode], kind: str, parent: Optional[Scope]) -> None:
         self.node = node
@@ -60,12 +60,12 @@ class Scope:
         return None
 
     def bindings_of(self, name: str) -> list[Binding]:
-        """All bindings that a load of `name` here may see."""
+        """All bindings whose value a load of `name` here may read."""
         owner = self.owner(name)
         return owner.bindings[name] if owner is not None else []
 
     def chain(self) -> Iterator[Scope]:
-        """This scope and those around it."""
+        """This scope and the enclosing ones."""
         scope: Optional[Scope] = self
         while scope is not None:
             yield scope
@@ -73,7 +73,7 @@ class Scope:
 
     @property
     def function(self) -> Scope:
-        """The nearest scope that an assignment expression binds in."""
+        """The nearest scope in which an assignment expression binds its name."""
         return next(scope for scope in self.chain() if scope.kind != "comprehension")
 
 
@@ -86,7 +86,7 @@ class ScopeBuilder:
       parents: each node's parent.
       strings: every string literal.
       attributes: every `something.name`, by name.
-      all: every scope, the outer before the inner.
+      all: every scope, each before the scopes inside it.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Walks and rebuilds LibCST trees without visiting whitespace.
 
-LibCST's visitors cost as much as the parse itself, most of it for whitespace. `children` names the
-fields that hold syntax once per node class, and `rebuilt` copies only the path from each edited
+LibCST's visitors take as long as the parse itself, mostly for whitespace. `children` determines the
+fields that contain syntax once per node class, and `rebuilt` copies only the path from each edited
 node to the root.
 """
 
@@ -31,7 +31,7 @@ _NO_SYNTAX = {
 
 
 class _Fields(dict[type, tuple[str, ...]]):
-    """For each class of node the fields that can hold syntax."""
+    """The fields that can contain syntax, for each class of node."""
 
     def __missing__(self, kind: type) -> tuple[str, ...]:
         self[kind] = tuple(
@@ -59,7 +59,7 @@ _is_node = _IsNode()
 
 
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
-    """The children of `node` that are syntax, in the order of the source (targets of loops too)."""
+    """The children of `node` that are syntax, in the order of the source."""
     found: list[cst.CSTNode] = []
     for name in _fields[node.__class__]:
         value = getattr(node, name)
@@ -81,7 +81,7 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def ancestors(node: cst.CSTNode, parents: Parents) -> Iterator[cst.CSTNode]:
-    """The parents of `node`, from the nearest to the root."""
+    """The ancestors of `node`, from the nearest to the root."""
     found = parents.get(node)
     while found is not None:
         yield found
@@ -91,9 +91,9 @@ def ancestors(node: cst.CSTNode, parents: Parents) -> Iterator[cst.CSTNode]:
 def rebuilt(
     root: cst.Module, edits: Mapping[cst.CSTNode, Sequence[Edit]], parents: Parents
 ) -> Optional[cst.Module]:
-    """Returns `root` with `edits` made, None if it has none.
+    """Returns `root` with `edits` applied; None if there are none in it.
 
-    Nodes that are not above an edit are the same objects as before.
+    Nodes that do not contain an edit remain the same objects.
     """
     dirty: set[cst.CSTNode] = set()
     for node in edits:
@@ -118,7 +118,7 @@ def rebuilt(
         for edit in edits.get(node, ()):
             if result is REMOVED:
                 break
-            if isinstance(result, list):  # an earlier edit put statements beside it
+            if isinstance(result, list):  # an earlier edit added statements next to it
                 result = [*_flat([edit(result[0])]), *result[1:]]
             else:
                 assert isinstance(result, cst.CSTNode)

@@ -17,7 +17,7 @@ _VERSION = re.compile(r"version|VERSION|hasattr|parse_version|tf2|TF2|is_tf|_tf_
 
 
 def removable_arms(program: Program) -> frozenset[Reference]:
-    """The legacy references in an arm whose other arm is already final."""
+    """The legacy references in arms of version guards whose other arm is already migrated."""
     found: set[Reference] = set()
     for reference in program.references:
         if reference.legacy.family is Family.FINAL or reference.legacy.is_in_compat_v1:
@@ -27,28 +27,28 @@ def removable_arms(program: Program) -> frozenset[Reference]:
             if any(_final_twin(program, reference, other) for other in others):
                 found.add(reference)
                 break
-    return frozenset([*found, *_behind(program, found)])
+    return frozenset([*found, *_assigned_to_names_in(program, found)])
 
 
-def _behind(program: Program, references: Iterable[Reference]) -> set[Reference]:
-    """The references that names used in `references` were assigned: `LSO = tf.keras...`."""
-    behind: set[Reference] = set()
+def _assigned_to_names_in(program: Program, references: Iterable[Reference]) -> set[Reference]:
+    """The references that are assigned to names in `references`, as in `LSO = tf.keras...`."""
+    found: set[Reference] = set()
     left = list(references)
     while left:
         reference = left.pop()
         root = reference.root
         for binding in reference.scope.bindings_of(root.value) if root is not None else ():
             assigned = program.by_node.get(binding.value) if binding.value is not None else None
-            if assigned is not None and assigned not in behind:
-                behind.add(assigned)
+            if assigned is not None and assigned not in found:
+                found.add(assigned)
                 left.append(assigned)
-    return behind
+    return found
 
 
 def version_arms(
     program: Program, node: cst.CSTNode
 ) -> Iterator[tuple[cst.CSTNode, Sequence[cst.CSTNode]]]:
-    """The arms of version guards that `node` is in, each with the arms beside it."""
+    """The arms of version guards that contain `node`, each with the other arms of its guard."""
     below = node
     for above in program.ancestors(node):
         arms: list[Optional[cst.CSTNode]] = []
@@ -72,7 +72,7 @@ def _catches_absence(program: Program, handler: cst.ExceptHandler) -> bool:
 
 
 def _final_twin(program: Program, reference: Reference, arm: cst.CSTNode) -> bool:
-    """Whether `arm` reaches what `reference` would be moved to."""
+    """Whether `arm` refers to the symbol that would replace `reference`."""
     legacy = reference.legacy
     for other in program.references:
         if other is reference or not _inside(program, other.node, arm):

@@ -1,3 +1,3 @@
-"""Edits that several rules need, and the proposals that hold them."""
+"""Edits that several rules share, and the proposals that contain them."""
 
 __all__: "list[str]" = []

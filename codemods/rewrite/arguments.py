@@ -1,4 +1,4 @@
-"""The arguments of a call: matched to parameters, read as constants, taken out and renamed."""
+"""Matches the arguments of a call to parameters, evaluates, removes and renames them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def constant(node: Optional[cst.CSTNode]) -> Optional[tuple[Constant]]:
 
 
 def keyword(argument: cst.Arg, name: str) -> cst.Arg:
-    """`argument` passed as `name=`; commas, comments and spaces stay."""
+    """`argument` as a keyword argument `name=`, with the same commas, comments and spaces."""
     return argument.with_changes(
         keyword=cst.Name(name),
         equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
@@ -63,7 +63,7 @@ def keyword(argument: cst.Arg, name: str) -> cst.Arg:
 
 
 def with_arguments(call: cst.Call, arguments: Sequence[cst.Arg]) -> cst.Call:
-    """`call` with `arguments`, of which the last takes over the old last one's comma and spaces."""
+    """`call` with `arguments`; the comma and spaces of the last argument are kept."""
     old = call.args
     if not arguments:
         return call.with_changes(args=[], whitespace_before_args=cst.SimpleWhitespace(""))
@@ -85,11 +85,11 @@ def with_arguments(call: cst.Call, arguments: Sequence[cst.Arg]) -> cst.Call:
 
 
 def with_renamed(call: cst.Call, renames: Mapping[str, Optional[str]]) -> cst.Call:
-    """`call` with its arguments for parameters of other names.
+    """`call` with its arguments converted to keywords with new names.
 
     Args:
       call: a call whose arguments can be matched to the parameters.
-      renames: each parameter, in order, with its new name; arguments for None go.
+      renames: maps each parameter, in order, to its new name; None removes the argument.
     """
     found = matched(call, tuple(renames))
     assert found is not None
@@ -100,7 +100,7 @@ def with_renamed(call: cst.Call, renames: Mapping[str, Optional[str]]) -> cst.Ca
             continue
         if argument.keyword is not None:
             argument = argument.with_changes(keyword=cst.Name(new))
-        elif len(arguments) < call.args.index(argument):  # an argument before it has gone
+        elif len(arguments) < call.args.index(argument):  # an argument before it is removed
             argument = keyword(argument, new)
         arguments.append(argument)
     if len(arguments) == len(call.args):
@@ -109,7 +109,7 @@ def with_renamed(call: cst.Call, renames: Mapping[str, Optional[str]]) -> cst.Ca
 
 
 def _taking_over(argument: cst.Arg, last: cst.Arg) -> cst.Arg:
-    """`argument` ending as `last` did, with its own comment behind it kept."""
+    """`argument` with the comma and spaces of `last`, and with its own trailing comment."""
     comma = argument.comma
     own = comma.whitespace_after if isinstance(comma, cst.Comma) else None
     if (
@@ -135,5 +135,5 @@ def _taking_over(argument: cst.Arg, last: cst.Arg) -> cst.Arg:
 
 
 def loses_comments(call: cst.Call, new: cst.Call) -> bool:
-    """Whether a comment between the arguments of `call` is missing from `new`."""
+    """Whether `new` lacks a comment that is between the arguments of `call`."""
     return sorted(comments_in(call)) != sorted(comments_in(new))

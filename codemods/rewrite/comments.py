@@ -11,7 +11,7 @@ __all__ = ["comments_in", "keeping_comments"]
 
 def comments_in(node: cst.CSTNode) -> list[str]:
     """The comments inside `node`, in order."""
-    if "#" not in cst.Module([]).code_for_node(node):  # a walk costs ten times as much
+    if "#" not in cst.Module([]).code_for_node(node):  # a walk takes ten times as long
         return []
     found: list[str] = []
 
@@ -24,9 +24,9 @@ def comments_in(node: cst.CSTNode) -> list[str]:
 
 
 def keeping_comments(old: cst.CSTNode, new: cst.BaseExpression) -> Optional[cst.BaseExpression]:
-    """`new` with the comments of `old` that it lacks put before its last dot.
+    """`new` with the missing comments of `old` inserted before its last dot.
 
-    None where `new` has no place for them.
+    None if `new` has no place for them.
     """
     there = comments_in(new)
     lost = []

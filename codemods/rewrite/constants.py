@@ -1,7 +1,7 @@
 """Evaluates constant expressions in bounded time and memory, whatever the source.
 
-`((9**1024)**1024)**1024` is eighteen characters and more digits than there is memory. The size of a
-power is therefore estimated before it is computed, and what is not small is not a constant.
+`((9**1024)**1024)**1024` has a few characters but needs more memory than any machine has. The size
+of a power is therefore estimated before it is computed, and a large value is not evaluated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def evaluated(text: str) -> Constant:
     32768
 
     Raises:
-      ValueError: it is not a constant, or too large.
+      ValueError: the expression is not constant, or its value is too large.
     """
     if len(text) > _LONGEST:
         raise ValueError("too long")

@@ -27,7 +27,7 @@ class Change(NamedTuple):
 
 
 class Lines:
-    """Writes changes of imports as edits of their lines."""
+    """Converts changes of imports to edits of their lines."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Lines:
         self._removed: dict[cst.SimpleStatementLine, None] = {}
 
     def write(self, line: Line, behind: Mapping[cst.CSTNode, Sequence[str]]) -> None:
-        """Adds the edits of one line, with imports to put behind some of its statements."""
+        """Adds the edits of one line, with new imports after some of its statements."""
         if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
             self._write_alone(line, behind.get(line.body[0], ()))
         else:
@@ -52,7 +52,7 @@ class Lines:
         self._found.setdefault(compound, []).append(_putting_before(statements))
 
     def close_up(self, modules: Sequence[Optional[cst.Module]]) -> None:
-        """Moves the comments and blank lines above removed lines, when all lines are written."""
+        """Moves the comments and blank lines above removed lines, after all lines are written."""
         for line in reversed(list(self._removed)):
             self._keep_comments(line)
         for module in modules:
@@ -63,7 +63,7 @@ class Lines:
                 self._found.setdefault(left[0], []).append(_without_blank_lines)
 
     def _keep_comments(self, line: cst.SimpleStatementLine) -> None:
-        """Moves the comments above a removed line to the next line that stays."""
+        """Moves the comments above a removed line to the next remaining line."""
         leading = line.leading_lines
         if not any(empty.comment for empty in leading):
             return

@@ -27,8 +27,8 @@ class _Anchor(NamedTuple):
     """Where an import can be added.
 
     Attributes:
-      node: the import statement that it goes behind, or the compound statement that it precedes.
-      scope: where it is seen.
+      node: the import statement that it follows, or the compound statement that it precedes.
+      scope: the scope in which it binds its name.
     """
 
     node: cst.CSTNode
@@ -45,7 +45,7 @@ class _Added(NamedTuple):
 
 
 class ImportEdits:
-    """Collects the changes of the imports of one program, then writes them as edits."""
+    """Collects the changes to the imports of one program, and then converts them to edits."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -58,7 +58,7 @@ class ImportEdits:
             self._loads.setdefault(name.value, []).append(scope)
 
     def retarget(self, variable: Variable, path: str, uses: list[cst.Name]) -> str:
-        """Makes the imports of `variable` import `path`; returns its local name."""
+        """Changes the imports of `variable` to import `path`; returns the local name."""
         owner, name = variable
         wanted = path.rpartition(".")[2]
         local = name
@@ -83,7 +83,7 @@ class ImportEdits:
         return local
 
     def drop(self, variable: Variable) -> None:
-        """Removes the imports of a name that nothing uses."""
+        """Removes the imports of an unused name."""
         owner, name = variable
         if variable in self._needed or self._named_in_strings(name):
             return
@@ -120,7 +120,7 @@ class ImportEdits:
             self._changes[alias] = Change(name, name) if last_one else Change()
 
     def name_for(self, target: str, scope: Scope, variable: Variable, by_name: bool) -> str:
-        """An expression for `target` in `scope`; adds an import beside that of `variable`."""
+        """An expression for `target` in `scope`; may add an import next to that of `variable`."""
         anchor = self._anchor(variable)
         if by_name:
             known = self._visible(target, scope)
@@ -163,7 +163,7 @@ class ImportEdits:
         changed_lines.close_up(self.program.modules)
 
     def _merge(self) -> None:
-        """Removes imports that have become equal to an earlier one of the same block."""
+        """Removes imports that are now equal to an earlier one in the same block."""
         seen: set[tuple[cst.CSTNode, Change]] = set()
         for alias in [node for node in self.program.parents if isinstance(node, cst.ImportAlias)]:
             change = self._changes.get(alias, Change())
@@ -179,7 +179,7 @@ class ImportEdits:
         return self.program.scopes.loads[name]
 
     def _free(self, name: str, path: str, owner: Scope, uses: list[Scope]) -> bool:
-        """Whether `name` in `owner` can mean `path` without a conflict at any use."""
+        """Whether `name` can be bound to `path` in `owner` without a conflict at any use."""
         if self._given.get(name, path) != path:
             return False
         if any(added.local == name and added.anchor.scope is owner for added in self._added):
@@ -193,7 +193,7 @@ class ImportEdits:
         return name not in self._loads
 
     def _visible(self, path: str, scope: Scope) -> Optional[str]:
-        """The name under which exactly `path` is imported and seen from `scope`."""
+        """A name that is bound to exactly `path` by an import and visible in `scope`."""
         around = list(scope.chain())
         for added in self._added:
             if added.path == path and added.anchor.scope in around:
@@ -235,7 +235,7 @@ class ImportEdits:
         bindings = owner.bindings[name]
         imports = [binding for binding in bindings if binding.kind == "import"]
         if not imports:
-            # Of `A if a else B`, too, the name that is imported.
+            # In `A if a else B`, find the name that is imported.
             for node in walk(bindings[0].value) if bindings[0].value is not None else ():
                 below = isinstance(node, cst.Name) and bindings[0].scope.owner(node.value)
                 if isinstance(node, cst.Name) and below and below.bindings.get(node.value):

@@ -1,4 +1,4 @@
-"""What a rule proposes at one place; the engine decides whether it is applied."""
+"""The proposal of a rule for one place; the engine decides whether to apply it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Group(NamedTuple):
     """Places that are rewritten together or not at all.
 
     Attributes:
-      name: equal for all of them.
-      needs_all: a place that a comment suppresses holds the others back, too.
+      name: the name of the group, which is the same for all its places.
+      needs_all: whether a place that a comment suppresses prevents the others, too.
     """
 
     name: str
@@ -26,20 +26,20 @@ class Group(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """One finding, with the edits that it stands for.
+    """One finding, with its edits.
 
     Attributes:
       node: the place.
       code: the rule's code.
-      symbol: the legacy symbol, as the finding names it.
-      outcome: `manual` proposals have no edits.
-      message: what is done and why, or what a person must do.
-      moves: references, each with the absolute path that it means afterwards.
-      removed: references that the edits take away.
-      edits: further edits, each at a node; its children are already edited.
-      group: the group that it is applied with, or not at all; None: it is applied alone.
-      blocks: this place must stay, and so must the rest of its group.
-      stays: the place needs no edit; the finding is for information only.
+      symbol: the legacy symbol, as shown in the finding.
+      outcome: `safe`, `unsafe` or `manual`; `manual` proposals have no edits.
+      message: the change and the reason for it, or what the user must do.
+      moves: references, each with the absolute path that replaces it.
+      removed: references that the edits remove.
+      edits: further edits, each at a node whose children have already been edited.
+      group: the group whose places are rewritten together; None if the place stands alone.
+      blocks: whether neither this place nor the rest of its group may be rewritten.
+      stays: whether the place needs no edit, so that the finding is for information only.
     """
 
     node: cst.CSTNode

@@ -18,7 +18,7 @@ __all__ = ["removal_of", "without_statement"]
 def without_statement(
     program: Program, binding: Binding
 ) -> Optional[tuple[tuple[cst.CSTNode, Edit], ...]]:
-    """The edits that remove the assignment of a name that is read once; None if it must stay."""
+    """The edits that remove the assignment of a name that is read once; None if it must remain."""
     if len(loads_of(program, binding.scope, binding.name)) > 1:
         return None
     return removal_of(program, binding)

@@ -1,4 +1,4 @@
-"""The references that a rule moves, and the paths that they move to."""
+"""Finds the references that a rule migrates, and their paths in the shim."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FINAL = "tensorflow.keras.mixed_precision"
 
 
 def references(program: Program, rule: str) -> Iterator[Reference]:
-    """The references that `rule` moves; those in a removable arm of a version guard stay."""
+    """The references that `rule` migrates, without those in a removable arm of a version guard."""
     stay = program.cached(removable_arms)
     for reference in program.references:
         if reference.legacy.rule == rule and reference not in stay:
@@ -26,7 +26,7 @@ def references(program: Program, rule: str) -> Iterator[Reference]:
 
 
 def shim_path(reference: Reference) -> str:
-    """The shim's twin of the path that the reference has now."""
+    """The path in the shim that corresponds to the current path of the reference."""
     legacy = reference.legacy
     namespace = legacy.namespace
     if (
@@ -34,7 +34,7 @@ def shim_path(reference: Reference) -> str:
         and (legacy.root == "v1" or namespace == "mixed_precision")
         and not namespace.startswith("contrib.")
     ):
-        # `tf.contrib` is there under `import tensorflow.compat.v1 as tf` too, in 1.15: one module
+        # Not for `tf.contrib`, which 1.15 also has under `import tensorflow.compat.v1 as tf`.
         namespace = "compat.v1." + namespace
     if legacy.never_existed and legacy.family is Family.CROSS_SHARD:
         namespace = "compat.v1.tpu"
@@ -44,7 +44,7 @@ def shim_path(reference: Reference) -> str:
 
 
 def is_at(program: Program, reference: Reference, path: str) -> bool:
-    """Whether the reference already means exactly `path` by its own spelling."""
+    """Whether the reference already resolves to exactly `path`, without a rewrite."""
     if isinstance(reference.node, cst.ImportAlias):
         paths = {
             binding.path

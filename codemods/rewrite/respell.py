@@ -1,8 +1,8 @@
 """Writes the new path of a symbol at each place, in the file's own style of imports.
 
-A name that was imported (or assigned) and whose uses all move to the same module is imported from
-there instead, and the uses stay as they are. Otherwise each use is written through a name that is
-already bound to TensorFlow, or through an import that is added beside the old one.
+If all uses of an imported (or assigned) name move to the same module, the name is imported from
+that module instead, and the uses stay as they are. Otherwise each use is rewritten with a name that
+is already bound to TensorFlow, or with an import that is added next to the old one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Place = Union[Reference, NamespaceUse]
 
 
 class _Use(NamedTuple):
-    """One load of a variable: the place that its chain leads to, and where that place moves."""
+    """One load of a variable: the place of its attribute chain, and the new path of that place."""
 
     name: cst.Name
     place: Optional[Place]
@@ -40,7 +40,7 @@ class _Use(NamedTuple):
 def respell(
     program: Program, moves: Mapping[Reference, str], removed: Iterable[Reference]
 ) -> dict[cst.CSTNode, list[Edit]]:
-    """The edits that make every reference in `moves` mean its new path, imports included."""
+    """The edits that give every reference in `moves` its new path, including the imports."""
     return _Speller(program, moves, set(removed)).edits()
 
 
@@ -67,7 +67,7 @@ class _Speller:
         self.lost: dict[Variable, set[cst.Name]] = {}
 
     def edits(self) -> dict[cst.CSTNode, list[Edit]]:
-        variables = self._concerned()
+        variables = self._affected_variables()
         for variable in variables:
             if all(binding.kind == "value" for binding in variable[0].bindings[variable[1]]):
                 self._alias(variable)
@@ -85,8 +85,8 @@ class _Speller:
         self.imports.write(self.found)
         return self.found
 
-    def _concerned(self) -> list[Variable]:
-        """The variables that moved references come through, each before those it depends on."""
+    def _affected_variables(self) -> list[Variable]:
+        """The variables that moved references use, each before the variables it depends on."""
         found: dict[Variable, None] = {}
 
         def visit(name: cst.Name, scope: Scope) -> None:
@@ -124,9 +124,9 @@ class _Speller:
         return found
 
     def _new_module(self, uses: list[_Use]) -> Optional[str]:
-        """The path that makes most uses right if the variable is imported from there.
+        """The path that is right for most uses if the variable is imported from there.
 
-        None if a use stays: then the variable must stay, too.
+        None if any use stays, because then the variable must stay, too.
         """
         paths: dict[str, int] = {}
         for use in uses:
@@ -141,7 +141,7 @@ class _Speller:
         )
 
     def _alias(self, variable: Variable) -> None:
-        """A name that was assigned: `LSO = tf.contrib...`, `mp = tf.contrib.mixed_precision`."""
+        """Rewrites an assigned name: `LSO = tf.contrib...`, `mp = tf.contrib.mixed_precision`."""
         owner, name = variable
         uses = self._uses(variable)
         spaces = [
@@ -159,7 +159,7 @@ class _Speller:
                     if _base_of(use) == path:
                         self._keep_root(use, name)
                     elif not use.removed:
-                        self._write_anew(variable, use)
+                        self._write_with_new_name(variable, use)
                 return
         stays = {self.targets.get(space) for space in spaces if space is not None}
         for use in uses:
@@ -169,7 +169,7 @@ class _Speller:
                 self._write(variable, use)
 
     def _drop_alias(self, variable: Variable) -> None:
-        """Removes `mp = tf.train.experimental` if every use of it is removed."""
+        """Removes an alias such as `mp = tf.train.experimental` if all its uses are removed."""
         owner, name = variable
         uses = self._uses(variable)
         bindings = owner.bindings[name]
@@ -206,14 +206,14 @@ class _Speller:
                 if _base_of(use) == path:
                     self._keep_root(use, local)
                 elif not use.removed:
-                    self._write_anew(variable, use)
+                    self._write_with_new_name(variable, use)
             return
         for use in uses:
             if use.removed:
                 self._lose(variable, use.name)
             elif use.target is not None:
                 self._write(variable, use)
-        for binding in bindings:  # an import that nothing here uses is still to be moved
+        for binding in bindings:  # an import that is not used here must still be migrated
             if not uses and binding.node in self.program.by_node:
                 moved = self.targets.get(self.program.by_node[binding.node])
                 if moved is not None:
@@ -235,7 +235,7 @@ class _Speller:
         return any(not use.removed for use in uses) or not uses
 
     def _keep_root(self, use: _Use, local: str) -> None:
-        """Writes a use whose name will mean the new module: only the last part may change."""
+        """Rewrites a use whose first name will refer to the new module."""
         if use.removed or use.place is None or use.target is None:
             return
         suffix = _suffix(use.place.node)
@@ -244,7 +244,7 @@ class _Speller:
             self._replace(use.place.node, ".".join([local, *new_suffix]))
 
     def _write(self, variable: Variable, use: _Use) -> None:
-        """Writes a single use: keeps what it can of its chain, else finds or adds a name."""
+        """Rewrites a single use: keeps a part of its chain, or else finds or adds a name."""
         assert use.place is not None
         assert use.target is not None
         kept = self._through_own_chain(use)
@@ -252,9 +252,9 @@ class _Speller:
             base, suffix = kept
             self._replace_keeping(use.place.node, base, suffix)
             return
-        self._write_anew(variable, use)
+        self._write_with_new_name(variable, use)
 
-    def _write_anew(self, variable: Variable, use: _Use) -> None:
+    def _write_with_new_name(self, variable: Variable, use: _Use) -> None:
         assert use.place is not None
         assert use.target is not None
         self._lose(variable, use.name)
@@ -264,7 +264,7 @@ class _Speller:
         self._replace(use.place.node, text)
 
     def _through_own_chain(self, use: _Use) -> Optional[tuple[cst.BaseExpression, str]]:
-        """The longest part of the chain from which attributes lead to the new path, and those."""
+        """The longest part of the chain that leads to the new path, and the attributes to add."""
         assert use.place is not None
         assert use.target is not None
         node: Optional[cst.CSTNode] = use.place.node
@@ -283,7 +283,7 @@ class _Speller:
         self.lost.setdefault(variable, set()).add(name)
 
     def _left(self, variable: Variable, lost: set[cst.Name]) -> set[str]:
-        """The dotted paths that the remaining uses of a variable go through."""
+        """The dotted paths in the remaining uses of a variable."""
         left = set()
         for name in self.uses.get(variable, []):
             if name in lost:
@@ -302,7 +302,7 @@ class _Speller:
         self._replace_keeping(node, cst.Name(base), rest)
 
     def _replace_keeping(self, node: cst.CSTNode, base: cst.BaseExpression, suffix: str) -> None:
-        """Puts `suffix` on `base`, which may be a part of the chain `node`; it stays as it is."""
+        """Replaces `node` with `base` and `suffix`; `base` may be a part of `node`."""
         names = suffix.split(".") if suffix else []
         if base is node and not names:
             return
@@ -326,7 +326,7 @@ def _is_none(binding: Binding) -> bool:
 
 
 def _base_of(use: _Use) -> Optional[str]:
-    """The path that the first name of a use must mean so that its chain is the target."""
+    """The path that the first name of a use must refer to so that its chain is the target."""
     if use.place is None or use.target is None:
         return None
     depth = len(_suffix(use.place.node))
@@ -335,7 +335,7 @@ def _base_of(use: _Use) -> Optional[str]:
 
 
 def _links(chain: cst.CSTNode, base: cst.CSTNode) -> list[cst.Attribute]:
-    """The attributes of `chain` down to `base`, the outermost first."""
+    """The attributes in `chain` down to `base`, the outermost first."""
     found = []
     while chain is not base and isinstance(chain, cst.Attribute):
         found.append(chain)
