@@ -19,7 +19,17 @@ from ...resolve.tree import REMOVED, Edit
 from ...rewrite.rename import FINAL, SHIM, references
 from ._constructors import FINAL_CLASS, ConstructorPlan, has_loss_scale, plan, plan_constructors
 
-__all__ = ["INSTALLED", "Loops", "final_class", "final_outcome", "plain_loops"]
+__all__ = [
+    "INSTALLED",
+    "KERAS_2",
+    "Loops",
+    "final_class",
+    "final_outcome",
+    "plain_loops",
+    "to_shim_class",
+]
+
+KERAS_2 = 2
 
 INSTALLED = (
     "Keras 3's own class has no floor or ceiling for the scale, checks the first replica's "
@@ -37,9 +47,20 @@ class Loops(NamedTuple):
 
 def final_class(program: Program) -> str:
     """The path of the class that a migrated program constructs."""
-    if program.options.keras == 3 and program.cached(plain_loops) is None:
+    if to_shim_class(program):
         return f"{SHIM}.keras.mixed_precision.LossScaleOptimizer"
     return f"{FINAL}.LossScaleOptimizer"
+
+
+def to_shim_class(program: Program) -> bool:
+    """Whether TensorFlow's final class moves to the shim's, which has Keras 2's methods on Keras 3.
+
+    For `--to shim` it always does: the result runs on every TensorFlow.
+    """
+    options = program.options
+    if options.target is Target.SHIM:
+        return True
+    return options.keras != KERAS_2 and program.cached(plain_loops) is None
 
 
 def final_outcome(program: Program) -> Safety:

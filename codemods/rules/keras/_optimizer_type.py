@@ -14,7 +14,7 @@ from ...resolve.reaching_values import (
 )
 from ...resolve.tree import walk
 
-__all__ = ["is_keras_optimizer", "is_loss_scale_class"]
+__all__ = ["calls_scale_loss", "is_keras_optimizer", "is_loss_scale_class"]
 
 _DEPTH = 5
 _SHIM_CLASSES = frozenset(
@@ -38,6 +38,17 @@ def is_loss_scale_class(program: Program, node: cst.CSTNode) -> bool:
         return False
     paths = program.origins.of_expression(node, scope)
     return bool(paths) and paths <= _SHIM_CLASSES
+
+
+def calls_scale_loss(program: Program) -> bool:
+    """Whether the program calls Keras 3's `scale_loss` of a certain loss-scale optimizer.
+
+    A flag or a function of another library with this name does not count.
+    """
+    return any(
+        program.call_of(attribute) is not None and is_keras_optimizer(program, attribute.value)
+        for attribute in program.attributes("scale_loss")
+    )
 
 
 def is_keras_optimizer(program: Program, node: cst.CSTNode, depth: int = _DEPTH) -> bool:

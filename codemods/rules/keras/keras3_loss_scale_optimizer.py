@@ -1,4 +1,4 @@
-"""On the Keras 3 target, moves the final class to the shim's.
+"""On the Keras 3 target, and with `--to shim`, moves the final class to the shim's.
 
 Keras 3 (TensorFlow 2.16, release notes 2.16.1) has another class of the same name. It lacks
 `get_scaled_loss`, `get_unscaled_gradients`, `loss_scale` and fixed scales; its scale can reach 0 or
@@ -6,22 +6,31 @@ infinity; it checks the gradients of the first replica only, and does not advanc
 skipped step. The shim's class subclasses it and keeps the methods and numbers of Keras 2. With
 `--unsafe`, plain loops use the installed class itself: `scale_loss`, and no unscaling, because
 `apply_gradients` unscales.
+
+A program is written for Keras 3's class, which then stays, if it calls `scale_loss` of an optimizer
+that is certainly a loss-scale optimizer. Constructors and annotations move safely. A test such as
+`isinstance(optimizer, LossScaleOptimizer)` moves safely only if the source shows where the
+optimizer is made: `compile` wraps in the installed class, for which the test would be False.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
-from ...model import Safety
+from ...model import Safety, Target
 from ...resolve.program import Program, Reference
+from ...resolve.version_guards import removable_arms
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..findings import safe
+from ..findings import manual, safe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
-from ._keras3_loops import final_class, plain_loops
+from ._constructors import has_loss_scale
+from ._keras3_loops import final_class, to_shim_class
+from ._optimizer_sources import risk_of_test
+from ._optimizer_type import calls_scale_loss
+from ._subclasses import overridden, subclass_of
+from ._tests import risky
 
 __all__ = ["RULE"]
 
@@ -29,26 +38,42 @@ _MESSAGE = (
     "the shim's class keeps the methods and numbers of Keras 2; the class of this name in Keras 3 "
     "does not"
 )
+_GUARDED = (
+    "belongs to a version guard: remove the legacy arm (see LS908), then migrate again; Keras 3 "
+    "has another class of this name"
+)
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the shim's class, unless the program is written for Keras 3's."""
-    if program.options.keras != 3 or program.attributes("scale_loss"):
+    if not to_shim_class(program) or calls_scale_loss(program):
         return
-    if program.cached(plain_loops) is not None:
-        return  # the installed class stays; the loops change
+    guarded = program.options.target is Target.SHIM and program.cached(_is_guarded)
     for reference in references(program, "LS401"):
-        if reference.legacy.root != "tf_keras" and not _repaired_elsewhere(program, reference):
-            path = final_class(program)
-            yield safe(reference, _MESSAGE, path=path, group=KERAS_OPTIMIZERS)
+        if reference.legacy.root == "tf_keras" or _handled_elsewhere(program, reference):
+            continue
+        risk = risk_of_test(program, reference.node)
+        if guarded:
+            yield manual(reference, _GUARDED, group=KERAS_OPTIMIZERS)
+        elif risk is not None:
+            yield risky(program, reference, risk)
+        else:
+            yield safe(reference, _MESSAGE, path=final_class(program), group=KERAS_OPTIMIZERS)
 
 
-def _repaired_elsewhere(program: Program, reference: Reference) -> bool:
+def _is_guarded(program: Program) -> bool:
+    """Whether the program chooses between the experimental and the final class itself."""
+    chosen = [*program.cached(removable_arms), *program.guarded]
+    return any(reference.legacy.is_keras_optimizer for reference in chosen)
+
+
+def _handled_elsewhere(program: Program, reference: Reference) -> bool:
+    """Whether LS304 or LS405 has the finding for this place."""
     call = program.call_of(reference.node)
-    return call is not None and any(
-        isinstance(argument.keyword, cst.Name) and argument.keyword.value == "loss_scale"
-        for argument in call.args
-    )
+    if call is not None and has_loss_scale(call):
+        return True
+    subclass = subclass_of(program, reference.node)
+    return subclass is not None and bool(overridden(subclass))
 
 
 RULE = Rule(
@@ -84,6 +109,86 @@ RULE = Rule(
                 loss = opt.scale_loss(loss_of(model(x), y))
             """,
             keras=3,
+        ),
+        Example(
+            "not tf_keras for the shim, either",
+            """\
+            from tf_keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            """,
+            target=Target.SHIM,
+        ),
+        Example(
+            "an optimizer that compile may have wrapped",
+            """\
+            import tensorflow as tf
+
+            class Scaled(tf.keras.Model):
+                def train_step(self, data):
+                    with tf.GradientTape() as tape:
+                        loss = self.loss_of(data)
+                        if isinstance(
+                            self.optimizer, tf.keras.mixed_precision.LossScaleOptimizer
+                        ):
+                            loss = self.optimizer.get_scaled_loss(loss)
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="before compile",
+        ),
+        Example(
+            "an optimizer that a function is given, which nothing here calls",
+            """\
+            import tensorflow as tf
+
+            def scaled(opt, loss):
+                if isinstance(opt, tf.keras.mixed_precision.LossScaleOptimizer):
+                    loss = opt.get_scaled_loss(loss)
+                return loss
+            """,
+            None,
+            Safety.UNSAFE,
+            target=Target.SHIM,
+            message_contains="becomes False",
+        ),
+        Example(
+            "beside a flag called scale_loss",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            loss = opt.get_scaled_loss(loss) if FLAGS.scale_loss else loss
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            loss = opt.get_scaled_loss(loss) if FLAGS.scale_loss else loss
+            """,
+            Safety.SAFE,
+            keras=3,
+        ),
+        Example(
+            "for the shim, which runs on Keras 2 and Keras 3",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(SGD())
+            if isinstance(opt, LossScaleOptimizer):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(SGD())
+            if isinstance(opt, LossScaleOptimizer):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
         ),
         Example(
             "a loop with clipping stays as it is on the shim's class",

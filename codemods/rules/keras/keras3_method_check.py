@@ -14,13 +14,14 @@ import libcst as cst
 from ...model import Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import SHIM
 from ..findings import report
 from ..rule import Example, Rule
+from ._optimizer_sources import Source, sources
 
 __all__ = ["RULE"]
 
 _METHODS = ("get_scaled_loss", "get_unscaled_gradients")
+_OWN = frozenset([Source.WRAPPED, Source.PLAIN])
 _TESTS = ("hasattr", "getattr")
 _MESSAGE = (
     "Keras 3's own class lacks this method: the loss stays unscaled, but gradients are divided by "
@@ -32,17 +33,14 @@ def check(program: Program) -> Iterator[Proposal]:
     """Reports each test for one of the methods by its name."""
     if program.options.keras != 3 or program.options.target is Target.SHIM:
         return
-    if any(one.legacy.name == "LossScaleOptimizer" for one in program.references):
-        return  # the optimizers are made here, and become the shim's
-    names = (name for scope in program.all_scopes() for name in scope.bindings.values())
-    if any(binding.path.startswith(SHIM) for bindings in names for binding in bindings):
-        return
     for string in program.scopes.strings:
         argument = program.parents.get(string)
         call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
         if not isinstance(call, cst.Call) or program.code(call.func) not in _TESTS:
             continue
         if string.evaluated_value in _METHODS and argument in call.args[1:2]:
+            if sources(program, call.args[0].value) <= _OWN:
+                continue  # made here, where the loss-scale optimizers become the shim's
             symbol = f"LossScaleOptimizer.{string.evaluated_value}"
             yield report(call, "LS404", symbol, _MESSAGE)
 

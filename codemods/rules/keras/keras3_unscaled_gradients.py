@@ -15,11 +15,11 @@ from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
-from ._optimizer_type import is_keras_optimizer
+from ._optimizer_type import calls_scale_loss, is_keras_optimizer
 
 __all__ = ["RULE"]
 
-_SCALING = ("get_scaled_loss", "get_unscaled_gradients", "scale_loss")
+_SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 _MESSAGE = (
     "these gradients are not scaled, but Keras 3 divides them by the scale: scale the loss "
     "(get_scaled_loss, then get_unscaled_gradients), or use optimizer.inner_optimizer"
@@ -31,7 +31,7 @@ def check(program: Program) -> Iterator[Proposal]:
     options = program.options
     if options.keras != 3 or options.target is Target.SHIM:
         return
-    if any(program.attributes(name) for name in _SCALING):
+    if any(program.attributes(name) for name in _SCALING) or calls_scale_loss(program):
         return
     for attribute in program.attributes("apply_gradients"):
         call = program.call_of(attribute)
@@ -63,6 +63,31 @@ RULE = Rule(
             opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
             """,
             keras=3,
+        ),
+        Example(
+            "not beside scale_loss of the optimizer",
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            loss = opt.scale_loss(loss)
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            keras=3,
+        ),
+        Example(
+            "never scaled, beside a flag called scale_loss",
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            loss = loss * 2.0 if FLAGS.scale_loss else loss
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="inner_optimizer",
         ),
         Example(
             "never scaled",

@@ -23,18 +23,25 @@ from ..findings import manual, report, safe, unsafe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
 from ._constructors import FINAL_CLASS, ConstructorPlan, loss_scale_of, plan_constructors
-from ._keras3_loops import INSTALLED, final_class, final_outcome
+from ._keras3_loops import INSTALLED, KERAS_2, final_class, final_outcome, to_shim_class
 from ._loss_scale_argument import has_other_multiplier
+from ._optimizer_sources import risk_of_test
+from ._subclasses import overridden, subclass_of
+from ._tests import risky
 
 __all__ = ["RULE"]
 
-KERAS_2 = 2
 _SHIM = "the shim's class behaves as in TensorFlow 2.8"
 _TOGETHER = "rewritten with the constructor so that isinstance checks still match"
 _SUBCLASS = (
     "the constructor and private attributes of the final class differ: port this subclass by "
     "hand, or use --to shim"
 )
+_OVERRIDES = (
+    "this subclass overrides {}, but fit on Keras 3 makes a step without get_scaled_loss and "
+    "get_unscaled_gradients: port this subclass by hand"
+)
+_NOT_CALLED_BY_FIT = frozenset(["get_scaled_loss", "get_unscaled_gradients"])
 _STORED = (
     "the class is stored under a name that is called elsewhere: call the class by its own name, "
     "then migrate again"
@@ -57,8 +64,19 @@ def check(program: Program) -> Iterator[Proposal]:
     """Proposes the final class for every reference, or says why all must stay."""
     for reference in references(program, "LS301"):
         call = program.call_of(reference.node)
-        if program.options.target is Target.SHIM:
-            yield safe(reference, _SHIM, path=shim_path(reference))
+        risk = risk_of_test(program, reference.node) if to_shim_class(program) else None
+        if risk is not None:
+            to_shim = program.options.target is Target.SHIM
+            yield risky(program, reference, risk, shim_path(reference) if to_shim else "")
+        elif program.options.target is Target.SHIM:
+            subclass = subclass_of(program, reference.node)
+            names = overridden(subclass) if subclass is not None else []
+            if not _NOT_CALLED_BY_FIT.isdisjoint(names):
+                guidance = _OVERRIDES.format(", ".join(names))
+                yield manual(reference, guidance, group=KERAS_OPTIMIZERS)
+            else:
+                path = shim_path(reference)
+                yield safe(reference, _SHIM, path=path, group=KERAS_OPTIMIZERS)
             yield from _refused_at_run_time(program, reference)
         elif call is not None:
             yield _constructed(program, reference, program.cached(plan_constructors)[call])
@@ -89,7 +107,7 @@ def _constructed(program: Program, reference: Reference, wrap: ConstructorPlan) 
 
 def _must_stay(program: Program, reference: Reference) -> str:
     """Why a reference that is not called must stay; empty where it need not."""
-    if _is_base(program, reference.node):
+    if subclass_of(program, reference.node) is not None:
         return _SUBCLASS
     if escapes(program, reference.node):
         return _ESCAPES
@@ -106,12 +124,6 @@ def _refused_at_run_time(program: Program, reference: Reference) -> Iterator[Pro
     scale = loss_scale_of(call) if call is not None else None
     if scale is not None and has_other_multiplier(program, scale):
         yield report(scale, "LS301", reference.legacy.name, _MULTIPLIER)
-
-
-def _is_base(program: Program, node: cst.CSTNode) -> bool:
-    argument = program.parents.get(node)
-    owner = program.parents.get(argument) if argument is not None else None
-    return isinstance(owner, cst.ClassDef) and any(base is argument for base in owner.bases)
 
 
 def _is_called_elsewhere(program: Program, reference: Reference) -> bool:

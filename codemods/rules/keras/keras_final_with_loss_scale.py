@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety, Target
+from ...model import Safety
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import is_at, references
@@ -38,8 +38,8 @@ def _repaired(program: Program, reference: Reference, wrap: ConstructorPlan) -> 
     if not wrap.target:
         return manual(reference, message, group=KERAS_OPTIMIZERS)._replace(blocks=False)
     target = final_class(program) if wrap.target == FINAL_CLASS else wrap.target
-    stays = program.options.target is Target.SHIM and program.options.keras == 2
-    if is_at(program, reference, target) or (stays and wrap.target == FINAL_CLASS):
+    stays = reference.legacy.root == "tf_keras" and wrap.target == FINAL_CLASS
+    if stays or is_at(program, reference, target):
         target = ""
     return safe(
         reference,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety, Target
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..groups import KERAS_OPTIMIZERS
@@ -33,7 +33,7 @@ def check(program: Program) -> Iterator[Proposal]:
                 outcome=Safety.SAFE,
                 message="use inner_optimizer, which is public since TensorFlow 2.4",
                 edits=((attribute, _public),),
-                group=None if program.options.target is Target.SHIM else KERAS_OPTIMIZERS,
+                group=KERAS_OPTIMIZERS,
             )
 
 

@@ -46,7 +46,7 @@ def check(program: Program) -> Iterator[Proposal]:
             outcome=Safety.SAFE,
             message="loss_scale is a property since TensorFlow 2.4; parentheses dropped",
             edits=((call, _uncalled),),
-            group=None if program.options.target is Target.SHIM else KERAS_OPTIMIZERS,
+            group=KERAS_OPTIMIZERS,
         )
 
 
@@ -230,6 +230,8 @@ RULE = Rule(
 
             def log(opt):
                 return opt.loss_scale() if isinstance(opt, LossScaleOptimizer) else 1.0
+
+            log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
             """,
             """\
             import tensorflow as tf
@@ -237,6 +239,8 @@ RULE = Rule(
 
             def log(opt):
                 return opt.loss_scale if isinstance(opt, LossScaleOptimizer) else 1.0
+
+            log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
             """,
             Safety.SAFE,
             target=Target.SHIM,

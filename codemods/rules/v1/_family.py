@@ -25,7 +25,8 @@ class _V1Moves(Moves):
     def proposals(self, program: Program, reference: Reference) -> Iterator[Proposal]:
         """The last path, or for a loss scale the arguments of its Keras optimizer."""
         if program.options.target is Target.SHIM:
-            yield self.to_shim_of(program, reference)
+            waits = reference.legacy.is_loss_scale and program.cached(_beside_keras)
+            yield self.to_shim_of(program, reference, KERAS_OPTIMIZERS if waits else None)
         elif reference in program.cached(_inlined):
             message = "becomes arguments of the Keras optimizer"
             yield safe(reference, message, group=KERAS_OPTIMIZERS)
