@@ -3,15 +3,24 @@
 `from module import *` hides where a name comes from. In public code, most managers of these names
 come from `from npu_bridge.npu_init import *`, another library. So no name is rewritten because of
 its spelling.
+
+`from tensorflow.contrib.mixed_precision import *` exports four names, and the shim's module exports
+the same four. For `--to shim` it is rewritten safely if it is the only star import of the file and
+stands at the top level, outside any branch, so that every such name comes from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Optional
 
-from ...model import Safety
+import libcst as cst
+
+from ...model import Safety, Target
+from ...resolve.legacy_symbols import legacy_of, root_of
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
+from ...rewrite.rename import SHIM
 from ..rule import Example, Rule
 from ._family import proposals
 
@@ -22,9 +31,45 @@ _MESSAGE = (
 )
 
 
+_SHIM = "the module exports the same names as tf.contrib.mixed_precision"
+_MODULE = "contrib.mixed_precision"
+
+
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each such place."""
-    yield from proposals(program, "star", "LS901", _MESSAGE)
+    """Reports each such place, or moves the star import that they all come through."""
+    statement = _movable(program)
+    if statement is None:
+        yield from proposals(program, "star", "LS901", _MESSAGE)
+        return
+    yield Proposal(
+        node=statement,
+        code="LS901",
+        symbol="*",
+        outcome=Safety.SAFE,
+        message=f"use tfls.{_MODULE}; {_SHIM}",
+        edits=((statement, _from_shim),),
+    )
+
+
+def _movable(program: Program) -> Optional[cst.ImportFrom]:
+    """The only star import, if it is that of `tf.contrib.mixed_precision`, for `--to shim`."""
+    stars = [star for scope in program.all_scopes() for star in scope.stars]
+    if program.options.target is not Target.SHIM or len(stars) != 1:
+        return None
+    statement, path = stars[0]
+    root = root_of(path)
+    if root is None or root.rest != _MODULE:
+        return None
+    if not isinstance(program.parents.get(program.parents[statement]), cst.Module):
+        return None  # in a branch, a `try` or a function
+    names = {unclear.name for unclear in program.unclear if unclear.why == "star"} - {"*"}
+    exported = all(legacy_of(f"tensorflow.{_MODULE}.{name}") for name in names)
+    return statement if exported else None
+
+
+def _from_shim(node: cst.CSTNode) -> object:
+    assert isinstance(node, cst.ImportFrom)
+    return node.with_changes(module=cst.parse_expression(f"{SHIM}.{_MODULE}"))
 
 
 RULE = Rule(
@@ -72,6 +117,51 @@ RULE = Rule(
             None,
             Safety.MANUAL,
             message_contains="import *",
+        ),
+        Example(
+            "beside another star import",
+            """\
+            from tensorflow.contrib.mixed_precision import *
+            from utilities import *
+
+            manager = FixedLossScaleManager(8)
+            """,
+            None,
+            Safety.MANUAL,
+            target=Target.SHIM,
+            message_contains="utilities",
+        ),
+        Example(
+            "in a branch",
+            """\
+            try:
+                from tensorflow.contrib.mixed_precision import *
+            except ImportError:
+                FixedLossScaleManager = None
+            """,
+            None,
+            Safety.MANUAL,
+            target=Target.SHIM,
+        ),
+        Example(
+            "the only star import, for the shim",
+            """\
+            import tensorflow as tf
+            from tensorflow.contrib.mixed_precision import *
+
+            manager = FixedLossScaleManager(8)
+            opt = LossScaleOptimizer(tf.train.AdamOptimizer(), manager)
+            """,
+            """\
+            import tensorflow as tf
+            from tf_lossscale.contrib.mixed_precision import *
+
+            manager = FixedLossScaleManager(8)
+            opt = LossScaleOptimizer(tf.train.AdamOptimizer(), manager)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+            message_contains="same names",
         ),
     ),
 )
