@@ -30,6 +30,7 @@ _STEPS = 2000
 _FROM_LOSS_SCALE = "tf_lossscale.keras.mixed_precision.from_loss_scale"
 _COMPILED_NAME = "optimizer"
 """The attribute in which a Keras model keeps the optimizer that `compile` was given."""
+_TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
 _CLASS_TESTS = frozenset(["isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"])
 _WRAPPED_BY_COMPILE = (
     "compile may have wrapped this optimizer in the class of the installed Keras, for which this "
@@ -70,10 +71,11 @@ def risk_of_test(program: Program, node: cst.CSTNode) -> Optional[Risk]:
     Safe are a place that is no test, and a test of an optimizer for which the source shows every
     value that it can have: the result of a loss-scale class, of another optimizer class, or None.
     """
-    tested = object_of_test(program, node)
-    if tested is None:
-        return None
-    found = sources(program, tested)
+    found: set[Source] = set()
+    for place in [node, *_reads_of_table(program, node)]:
+        tested = object_of_test(program, place)
+        if tested is not None:
+            found |= sources(program, tested)
     if Source.COMPILED in found:
         return Risk(Safety.MANUAL, _WRAPPED_BY_COMPILE)
     if Source.UNKNOWN in found:
@@ -81,10 +83,26 @@ def risk_of_test(program: Program, node: cst.CSTNode) -> Optional[Risk]:
     return None
 
 
+def _reads_of_table(program: Program, node: cst.CSTNode) -> list[cst.Name]:
+    """The reads of a name that is bound to a tuple with the class in it: `KINDS = (A, B)`."""
+    parent = program.parents.get(node)
+    if not isinstance(parent, cst.Element):
+        return []
+    while isinstance(parent, _TABLES):
+        parent = program.parents.get(parent)
+    found = []
+    for target in parent.targets if isinstance(parent, cst.Assign) else ():
+        for name, scope in program.scopes.loads.items():
+            bindings = scope.bindings_of(name.value)
+            if any(binding.node is target.target for binding in bindings):
+                found.append(name)
+    return found
+
+
 def object_of_test(program: Program, node: cst.CSTNode) -> Optional[cst.BaseExpression]:
     """The `x` of `isinstance(x, node)`, `type(x) is node` and `case node():`; otherwise None."""
     parent = program.parents.get(node)
-    while isinstance(parent, (cst.Element, cst.Tuple, cst.BinaryOperation)):
+    while isinstance(parent, _TABLES):
         node, parent = parent, program.parents.get(parent)
     if isinstance(parent, cst.MatchClass):
         return next(

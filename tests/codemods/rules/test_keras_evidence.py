@@ -213,6 +213,14 @@ def test_every_spelling_of_a_class_test_is_seen(test, options):
     assert MANUAL in outcomes(program(FINAL, f"x = {test.format('model.optimizer')}"), options)
 
 
+@pytest.mark.parametrize("options", [KERAS_3, SHIM], ids=["final3", "shim"])
+def test_class_test_through_a_tuple_is_seen(options):
+    source = "KINDS = (tf.keras.optimizers.SGD, LossScaleOptimizer)\nprint(isinstance({}, KINDS))"
+    assert MANUAL in outcomes(program(FINAL, source.format("model.optimizer")), options)
+    assert UNSAFE in outcomes(program(FINAL, source.format("recipes.build()")), options)
+    assert outcomes(program(FINAL, source.format("{wrap}")), options) == {SAFE}
+
+
 NO_EVIDENCE = [
     "FLAGS.scale_loss",
     "config.scale_loss",
