@@ -71,7 +71,7 @@ class Depth(NamedTuple):
 
 def too_deep(source: bytes) -> Optional[tuple[int, str]]:
     """The line and the reason if `source` is nested too deeply to be parsed; otherwise None."""
-    if _surely_shallow(source):
+    if _is_clearly_shallow(source):
         return None
     found = _depth(source)
     if found.at < 0:
@@ -82,7 +82,7 @@ def too_deep(source: bytes) -> Optional[tuple[int, str]]:
     return line, f"is nested more than {MOST_LEVELS} deep"
 
 
-def _surely_shallow(source: bytes) -> bool:
+def _is_clearly_shallow(source: bytes) -> bool:
     """Whether no definition in `source` has enough tokens to be deep; 10 times faster than a pass.
 
     A string that contains what looks like a definition can hide depth from this check. That is

@@ -35,7 +35,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "one of two managers by a branch",
+            "one of two managers, chosen by a branch",
             """\
             from tensorflow.contrib.mixed_precision import (
                 ExponentialUpdateLossScaleManager,
@@ -86,7 +86,7 @@ RULE = Rule(
             target=Target.SHIM,
         ),
         Example(
-            "unsafe where the numbers are the same",
+            "unsafe where both classes use the same numbers",
             """\
             import tensorflow.compat.v1 as tf
 
@@ -112,7 +112,7 @@ RULE = Rule(
             message_contains="checkpoints",
         ),
         Example(
-            "the shim where they are not, even with --unsafe",
+            "moved to the shim where the numbers differ, even with --unsafe",
             """\
             from tensorflow.contrib import mixed_precision as mp
 

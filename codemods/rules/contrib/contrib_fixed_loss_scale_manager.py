@@ -111,7 +111,7 @@ RULE = Rule(
             message_contains="NaN",
         ),
         Example(
-            "never FixedLossScale for the shim",
+            "not FixedLossScale with --to shim",
             """\
             import tensorflow as tf
 

@@ -17,7 +17,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     examples=(
         Example(
-            "not a module of that name",
+            "not another module with the same name",
             """\
             from mindspore.train import LossScaleManager
 
@@ -26,7 +26,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not through a relative import that has its own",
+            "not a relative import of the project's own class",
             """\
             from .managers import LossScaleManagers
 

@@ -20,7 +20,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     examples=(
         Example(
-            "not a class of the program's own",
+            "not a class that the program defines",
             """\
             import tensorflow as tf
 
@@ -40,7 +40,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not an attribute of something else called tf",
+            "not an attribute of another object named tf",
             """\
             import threefive as tf
 
@@ -57,7 +57,7 @@ RULE = Rule(
             ''',
         ),
         Example(
-            "wraps as before",
+            "the arguments stay the same",
             """\
             import tensorflow as tf
 
@@ -89,7 +89,7 @@ RULE = Rule(
             target=Target.SHIM,
         ),
         Example(
-            "a base class keeps the names it overrides",
+            "a base class, whose overridden methods keep their names",
             """\
             import tensorflow as tf
 

@@ -17,7 +17,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     examples=(
         Example(
-            "not a function of the program's own",
+            "not a function that the program defines",
             """\
             import tensorflow as tf
 
@@ -28,7 +28,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not at its last path, where a finding says that it needs a TPU",
+            "not rewritten at its last path; the finding notes that it needs a TPU",
             """\
             import tensorflow.compat.v1 as tf
 
@@ -39,7 +39,7 @@ RULE = Rule(
             message_contains="--to shim",
         ),
         Example(
-            "from the module of its operation",
+            "from the private module that defines it",
             """\
             import tensorflow.compat.v1 as tf
             from tensorflow.python.tpu.ops import tpu_ops
@@ -57,7 +57,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "beside another operation of that module",
+            "imported with another operation of that module",
             """\
             import tensorflow.compat.v1 as tf
             from tensorflow.python.tpu.ops import tpu_ops

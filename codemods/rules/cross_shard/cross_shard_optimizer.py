@@ -24,7 +24,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     examples=(
         Example(
-            "not at its last path, where a finding says that it needs a TPU",
+            "not rewritten at its last path; the finding notes that it needs a TPU",
             """\
             import tensorflow as tf
             import tensorflow.compat.v1 as tf1
@@ -37,7 +37,7 @@ RULE = Rule(
             message_contains="--to shim",
         ),
         Example(
-            "not a local module of that name",
+            "not a local module with the same name",
             """\
             import tpu_optimizer
 
@@ -61,7 +61,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "unsafe for the shim where a test is passed an optimizer from elsewhere",
+            "unsafe for the shim if an isinstance check sees optimizers made elsewhere",
             """\
             import tensorflow as tf
 
@@ -93,7 +93,7 @@ RULE = Rule(
             message_contains="--to shim",
         ),
         Example(
-            "an imported module that is used for more",
+            "an imported module with other uses",
             """\
             import tensorflow.compat.v1 as tf
             from tensorflow.contrib import tpu as contrib_tpu
@@ -111,7 +111,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "an imported module that is used for nothing else",
+            "an imported module without other uses",
             """\
             from tensorflow.contrib.tpu.python.tpu import tpu_optimizer
 
@@ -125,7 +125,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "a path that never existed",
+            "a path that never existed in TensorFlow",
             """\
             import tensorflow.compat.v1 as tf
             import tensorflow.compat.v1.estimator as tf_estimator
@@ -161,7 +161,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "chains of compat",
+            "several compat modules in one path",
             """\
             import tensorflow.compat.v1 as tf
 
@@ -176,7 +176,7 @@ RULE = Rule(
             target=Target.SHIM,
         ),
         Example(
-            "a test of an optimizer that the file makes",
+            "an isinstance check of an optimizer that the file makes",
             """\
             import tensorflow as tf
 

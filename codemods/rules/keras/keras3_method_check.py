@@ -59,7 +59,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not where the optimizer is made, which becomes the shim's",
+            "not where the file makes the optimizer, which becomes the shim's",
             """\
             from tf_keras.mixed_precision import LossScaleOptimizer
 
@@ -70,7 +70,7 @@ RULE = Rule(
             keras=3,
         ),
         Example(
-            "not a test for another name",
+            "not a check for another attribute",
             """\
             print("get_scaled_loss")
             names = getattr(opt, "names", "get_scaled_loss")

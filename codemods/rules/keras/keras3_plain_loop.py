@@ -43,7 +43,7 @@ RULE = Rule(
     check=check,
     examples=(
         Example(
-            "not without unsafe",
+            "not without --unsafe",
             """\
             import tensorflow as tf
 
@@ -55,7 +55,7 @@ RULE = Rule(
             keras=3,
         ),
         Example(
-            "not beside gradients that nothing scaled",
+            "not in a loop whose gradients are not scaled",
             """\
             import tf_lossscale as tfls
 

@@ -166,7 +166,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not where the class itself makes an optimizer from a config",
+            "not where a method of the class makes an optimizer from a config",
             """\
             import tensorflow as tf
 
@@ -177,7 +177,7 @@ RULE = Rule(
             message_contains="deserialize",
         ),
         Example(
-            "not smdistributed's",
+            "not the class of smdistributed",
             """\
             from smdistributed.modelparallel.tensorflow import LossScaleOptimizer
 
@@ -185,7 +185,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not apex's scale_loss",
+            "not scale_loss of apex",
             """\
             from apex import amp
 
@@ -264,7 +264,7 @@ RULE = Rule(
             message_contains="passed on",
         ),
         Example(
-            "left where a table of classes holds it",
+            "left where a dict of classes contains it",
             """\
             import tensorflow as tf
 
@@ -287,7 +287,7 @@ RULE = Rule(
             message_contains="None",
         ),
         Example(
-            "left where a policy carries the loss scale",
+            "left where a policy has the loss scale",
             """\
             from tensorflow.keras.mixed_precision import experimental as prec
 
@@ -348,7 +348,7 @@ RULE = Rule(
             message_contains="both classes",
         ),
         Example(
-            "a check that is silenced holds the constructor back",
+            "a suppressed isinstance check keeps the constructor unchanged",
             """\
             from tensorflow.keras.mixed_precision import experimental as prec
 
@@ -393,7 +393,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "looked at among other classes, and by Keras when it loads",
+            "in an isinstance check with other classes, and in custom_objects",
             """\
             import tensorflow as tf
 
@@ -411,7 +411,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "a number was a fixed scale",
+            "a number, which is a fixed loss scale",
             """\
             import tensorflow.keras.mixed_precision.experimental as mp
 
@@ -464,7 +464,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "a dynamic loss scale in a name used once",
+            "a dynamic loss scale in a variable that is used once",
             """\
             import tensorflow as tf
             from tensorflow.keras.mixed_precision import experimental as mp
@@ -488,7 +488,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "a loss scale that shows at run time",
+            "a loss scale that is only known at run time",
             """\
             import tensorflow as tf
 
@@ -526,7 +526,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "stars may carry the argument",
+            "starred arguments that may contain the loss scale",
             """\
             import tensorflow as tf
 
@@ -592,7 +592,7 @@ RULE = Rule(
             keras=3,
         ),
         Example(
-            "to the shim, with a multiplier that it refuses",
+            "to the shim, with a multiplier that the shim rejects",
             """\
             import tensorflow as tf
 

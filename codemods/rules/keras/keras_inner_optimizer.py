@@ -1,9 +1,9 @@
 """Rewrites `optimizer._optimizer` to `optimizer.inner_optimizer`.
 
 The experimental class kept the wrapped optimizer in a private attribute; TensorFlow 2.4 made
-`inner_optimizer` public, and Keras 3 has no other. Done only where the object is surely a Keras
-loss-scale optimizer: wrappers of other libraries have a `_optimizer` too, and loops that unwrap
-whatever has one must go on doing so.
+`inner_optimizer` public, and Keras 3 only has the public one. The rule applies only to objects that
+are certain to be Keras loss-scale optimizers: wrappers of other libraries have a `_optimizer`, too,
+and loops that unwrap any object that has one must continue to work.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["RULE"]
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the public name for each sure read."""
+    """Proposes the public name for each read of a Keras loss-scale optimizer's attribute."""
     for attribute in program.attributes("_optimizer"):
         if is_keras_optimizer(program, attribute.value) and not _is_target(program, attribute):
             yield Proposal(
@@ -54,7 +54,7 @@ RULE = Rule(
     check=check,
     examples=(
         Example(
-            "not a loop that unwraps anything",
+            "not a loop that unwraps any optimizer",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
 

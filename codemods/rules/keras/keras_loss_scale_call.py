@@ -1,8 +1,8 @@
 """Rewrites `optimizer.loss_scale()` to `optimizer.loss_scale`.
 
-Up to TensorFlow 2.3 the attribute was a loss scale to be called; since 2.4 (release notes 2.4.0) it
-is a float32 tensor, and the call raises a TypeError. Done only where the object is surely a Keras
-loss-scale optimizer: plenty of classes have a method of this name.
+Up to TensorFlow 2.3 the attribute was a callable loss scale; since 2.4 (release notes 2.4.0) it is
+a float32 tensor, and calling it raises a TypeError. The rule applies only to objects that are
+certain to be Keras loss-scale optimizers, because many classes have a method with this name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PERHAPS = (
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Proposes to drop the parentheses of each sure call."""
+    """Proposes to drop the parentheses where a Keras loss-scale optimizer's scale is called."""
     for attribute in program.attributes("loss_scale"):
         call = program.call_of(attribute)
         if call is None or call.args:
@@ -51,7 +51,7 @@ def check(program: Program) -> Iterator[Proposal]:
 
 
 def _may_be_one(program: Program, node: cst.BaseExpression) -> bool:
-    """Whether `node` can be an optimizer of this program, as far as can be seen."""
+    """Whether `node` may be an optimizer, in a program that uses the experimental class."""
     if not any(one.legacy.is_experimental_optimizer for one in program.references):
         return False
     if not isinstance(node, cst.Name):
@@ -80,7 +80,7 @@ RULE = Rule(
     check=check,
     examples=(
         Example(
-            "not a method of the program's own class",
+            "not a method of a class that the program defines",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
@@ -90,7 +90,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not where the optimizer may be another",
+            "not where the optimizer may be of another class",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
@@ -142,7 +142,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "an optimizer that a function is given",
+            "an optimizer that is a parameter",
             """\
             from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
 

@@ -106,7 +106,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "left where the policy carries a fixed scale",
+            "left where the policy has a fixed loss scale",
             """\
             import tensorflow as tf
 
@@ -129,7 +129,7 @@ RULE = Rule(
             message_contains="None",
         ),
         Example(
-            "left with the function that it is passed to",
+            "left where it is passed to a function that is left",
             """\
             import tensorflow as tf
 
@@ -141,7 +141,7 @@ RULE = Rule(
             message_contains="not rewritten: resolve line 3",
         ),
         Example(
-            "left where a policy that does not scale was given a scale",
+            "left where a policy without loss scaling was passed a loss scale",
             """\
             from tensorflow.keras.mixed_precision.experimental import Policy
 

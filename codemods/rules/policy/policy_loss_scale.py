@@ -40,7 +40,7 @@ RULE = Rule(
     check=check,
     examples=(
         Example(
-            "not a hyperparameter of that name",
+            "not a hyperparameter with the same name",
             """\
             from tensorflow.keras import mixed_precision
 
@@ -48,7 +48,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not the optimizer's",
+            "not the loss scale of an optimizer",
             """\
             from tensorflow.keras import mixed_precision
 
@@ -57,7 +57,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not for the shim, whose policies have it",
+            "not for the shim, whose policies have a loss scale",
             """\
             from tf_lossscale.keras.mixed_precision import experimental
 
@@ -66,7 +66,7 @@ RULE = Rule(
             target=Target.SHIM,
         ),
         Example(
-            "a read of the final policy's",
+            "a read of the final policy's loss scale",
             """\
             from tensorflow.keras import mixed_precision
 
@@ -78,7 +78,7 @@ RULE = Rule(
             message_contains="optimizer",
         ),
         Example(
-            "a read of the experimental policy's holds back what makes that policy",
+            "a read of the experimental policy's loss scale keeps its constructor unchanged",
             """\
             from tensorflow.keras.mixed_precision import experimental as prec
 

@@ -57,7 +57,7 @@ RULE = Rule(
     check=check,
     examples=(
         Example(
-            "not a method of that name",
+            "not a method with the same name",
             """\
             import tensorflow as tf
 

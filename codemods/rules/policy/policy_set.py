@@ -27,7 +27,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a function of the program's own",
+            "not a function that the program defines",
             """\
             from tensorflow.keras.mixed_precision import Policy
 
@@ -38,7 +38,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a dotted path in a list of names that is joined",
+            "not a path that is joined from a list of names",
             """\
             names = ["keras", "mixed_precision", "set_policy"]
             """,
@@ -102,7 +102,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "the name that never existed",
+            "a name that never existed in TensorFlow",
             """\
             from tensorflow.keras import mixed_precision
 

@@ -54,7 +54,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a comparison with a setting",
+            "not a comparison with a configuration value",
             """\
             import tensorflow as tf
 
@@ -63,7 +63,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "a test of the class's name",
+            "a comparison with the name of the class",
             """\
             import tensorflow as tf
 

@@ -71,7 +71,7 @@ RULE = Rule(
     check=check,
     examples=(
         Example(
-            "not with a cross-shard optimizer, whose sums are meant",
+            "not with a cross-shard optimizer, which sums the gradients on purpose",
             """\
             import tensorflow.compat.v1 as tf
 
@@ -98,7 +98,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "gradients past the optimizer",
+            "gradients computed without the optimizer",
             """\
             import tensorflow.compat.v1 as tf
 

@@ -58,7 +58,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a module that holds other things too",
+            "not a module with other contents",
             """\
             import tensorflow as tf
 

@@ -34,7 +34,7 @@ RULE = Rule(
     check=check,
     examples=(
         Example(
-            "not from a library known to have its own",
+            "not from a library with its own class",
             """\
             from smdistributed.modelparallel.tensorflow import LossScaleOptimizer
             from paddle.fluid.contrib import mixed_precision
@@ -51,7 +51,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not the shim, which is where they go",
+            "not from the shim, which is the target",
             """\
             import tf_lossscale as tfls
             from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
@@ -61,7 +61,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "a module of the project that stands for TensorFlow",
+            "a module of the project that re-exports TensorFlow",
             """\
             from lingvo import compat as tf
 
@@ -83,7 +83,7 @@ RULE = Rule(
             message_contains="`.optimizers`",
         ),
         Example(
-            "a module of the project beside this one",
+            "another module of the same project",
             """\
             from . import optimizers
 

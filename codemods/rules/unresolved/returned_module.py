@@ -32,7 +32,7 @@ RULE = Rule(
     check=check,
     examples=(
         Example(
-            "not a name that only looks distinctive on self",
+            "not an attribute of self",
             """\
             import tensorflow as tf
 
@@ -61,7 +61,7 @@ RULE = Rule(
             message_contains="statically",
         ),
         Example(
-            "a module that was passed",
+            "a module that is a parameter",
             """\
             def wrap(tf, opt):
                 return tf.contrib.tpu.CrossShardOptimizer(opt)

@@ -64,7 +64,7 @@ RULE = Rule(
             message_contains="npu_bridge",
         ),
         Example(
-            "None in the other arm is no meaning",
+            "None in the other arm does not count",
             """\
             try:
                 from tensorflow.contrib.mixed_precision import LossScaleOptimizer

@@ -87,7 +87,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a name that the program binds itself",
+            "not a name that the program binds",
             """\
             from utilities import *
             from mindspore import FixedLossScaleManager
@@ -96,7 +96,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "a star import of the program's own",
+            "a star import of the project's own module",
             """\
             import tensorflow as tf
             from utilities import *

@@ -66,7 +66,7 @@ RULE = Rule(
             Safety.MANUAL,
         ),
         Example(
-            "the shim's managers have that name, but on TensorFlow 2 it is a handle",
+            "the shim's managers use this name, but TensorFlow 2 gives it to a handle",
             """\
             import tensorflow as tf
 

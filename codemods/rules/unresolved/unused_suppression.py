@@ -17,7 +17,7 @@ RULE = Rule(
     upstream="https://docs.astral.sh/ruff/rules/unused-noqa/",
     examples=(
         Example(
-            "not a comment that silences its line",
+            "not a comment that suppresses a finding",
             """\
             import tensorflow as tf
 
@@ -25,7 +25,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a comment that silences by prefix",
+            "not a comment that suppresses findings by a prefix",
             """\
             import tensorflow as tf
 
@@ -41,7 +41,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "one that silences nothing",
+            "a comment that suppresses nothing",
             """\
             import tensorflow as tf
 

@@ -71,7 +71,7 @@ RULE = Rule(
             message_contains="removable",
         ),
         Example(
-            "a name that the old arm uses stays what it is",
+            "a name that the old arm uses stays the same",
             """\
             import tensorflow as tf
 

@@ -18,7 +18,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     examples=(
         Example(
-            "not where it is at its last path",
+            "not at its last path",
             """\
             import tensorflow.compat.v1 as tf
 
@@ -36,7 +36,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "called for its value",
+            "called to read its value",
             """\
             import tensorflow as tf
 

@@ -18,7 +18,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     examples=(
         Example(
-            "not where it is at its last path",
+            "not at its last path",
             """\
             from tensorflow.compat.v1.mixed_precision import FixedLossScale
 
@@ -26,7 +26,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a name of the program's own",
+            "not a name that the program defines",
             """\
             import tensorflow as tf
 
@@ -51,7 +51,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "through a chain of compat",
+            "several compat modules in the path",
             """\
             import tensorflow.compat.v1 as tf
 

@@ -125,7 +125,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a string that chooses it",
+            "not a string with its name",
             """\
             import tensorflow as tf
 
@@ -223,7 +223,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "called for its side effect alone",
+            "called only for its side effect",
             """\
             import tensorflow as tf
 

@@ -18,7 +18,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     examples=(
         Example(
-            "not the class of that name in jmp",
+            "not the class of jmp",
             """\
             import jmp
 
@@ -26,7 +26,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not where it is at its last path",
+            "not at its last path",
             """\
             import tensorflow as tf
 

@@ -18,7 +18,7 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     examples=(
         Example(
-            "not a class of that name that the program defines",
+            "not a class that the program defines",
             """\
             import tensorflow as tf
 
@@ -29,7 +29,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not where it is at its last path",
+            "not at its last path",
             """\
             import tensorflow as tf
 
@@ -57,7 +57,7 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "around Horovod, in the order that was there",
+            "around Horovod, in the same order",
             """\
             import horovod.tensorflow as hvd
             import tensorflow as tf
