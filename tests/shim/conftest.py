@@ -1,4 +1,4 @@
-"""Shared by all tests of the shim: how large they are, and a quiet TensorFlow.
+"""Settings of all tests of the shim: their size, and a quiet TensorFlow.
 
 These tests run in every environment of the matrix, so they parse on Python 3.7 and need nothing but
 TensorFlow, pytest and hypothesis.

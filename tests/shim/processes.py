@@ -1,4 +1,4 @@
-"""Runs test programs in processes of their own.
+"""Runs test programs in separate processes.
 
 A process may hold one `MirroredStrategy` only (several break collectives from TensorFlow 2.15 on),
 logical devices must be set before TensorFlow starts, and a worker of a cluster is a process. Such
@@ -28,7 +28,7 @@ WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker_proces
 
 
 def free_ports(count: int) -> List[int]:
-    """Ports on loopback that nobody listens on now."""
+    """Free ports on the loopback interface."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

@@ -7,7 +7,7 @@ import pytest
 
 from tf_lossscale._cli import main
 
-# `recorded` tells which optimizers are installed; the Keras tests need it too.
+# `recorded` lists the installed optimizers; the Keras tests need it too.
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(__file__)), "keras"))
 
 

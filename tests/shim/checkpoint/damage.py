@@ -1,4 +1,4 @@
-"""What may happen to a file: it is cut short, or a bit changes."""
+"""Damages files: truncates them, or changes a byte."""
 
 import random
 

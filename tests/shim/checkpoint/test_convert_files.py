@@ -1,4 +1,4 @@
-"""`tf-lossscale checkpoint convert` and the disk: whole or not at all, and nothing else touched."""
+"""`tf-lossscale checkpoint convert` writes a complete copy or none, and changes no other file."""
 
 import os
 import shutil
@@ -67,7 +67,7 @@ def test_destinations_that_are_no_prefix_are_refused(destination, source, tmp_pa
     assert listing(tmp_path) == before
 
 
-def test_a_dry_run_says_the_same_and_writes_nothing(source, tmp_path, checkpoint):
+def test_a_dry_run_prints_the_same_and_writes_nothing(source, tmp_path, checkpoint):
     before = listing(tmp_path)
     status, dry, _ = checkpoint("convert", source, tmp_path / "m", "--to", "v1", "--dry-run")
     assert status == 0

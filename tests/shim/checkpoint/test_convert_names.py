@@ -1,4 +1,4 @@
-"""`tf-lossscale checkpoint convert` between contrib and v1: the real classes restore and go on.
+"""`tf-lossscale checkpoint convert` between contrib and v1: the real classes restore and continue.
 
 The recorded programs have the loss `sum(v * m)`. A step with an infinite `m` is skipped by both
 classes, so the variable and the slots go on as recorded, whichever class it is; the loss scale goes

@@ -1,4 +1,4 @@
-"""`tf-lossscale checkpoint convert` of checkpoints of objects: old Keras, and refusals."""
+"""`tf-lossscale checkpoint convert` of object checkpoints: old Keras, and rejected files."""
 
 import os
 import tarfile

@@ -1,4 +1,4 @@
-"""Checkpoints that someone made to do harm: their checksums are right, and their contents wrong."""
+"""Malicious checkpoints, with correct checksums and invalid contents."""
 
 import glob
 import os

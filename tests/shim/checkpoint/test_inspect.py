@@ -120,7 +120,7 @@ def test_models_that_only_describe_their_optimizer(pattern, settings, checkpoint
 
 
 def test_checkpoints_of_our_contrib_classes(tmp_path, checkpoint):
-    """The originals refuse `tf.train.Checkpoint`, ours have a layout there."""
+    """The originals do not support `tf.train.Checkpoint`; our classes have a layout for it."""
     with tf.Graph().as_default(), tf1.Session() as session:
         mixed_precision = tfls.contrib.mixed_precision
         manager = mixed_precision.ExponentialUpdateLossScaleManager(64.0, 3)
@@ -283,7 +283,7 @@ def test_several_loss_scales(tmp_path, checkpoint):
 
 
 @pytest.mark.parametrize("what", ["missing", "folder", "text", "index", "data", "keras", "h5"])
-def test_what_cannot_be_read_is_said(what, saved, tmp_path, checkpoint):
+def test_unreadable_files_are_reported(what, saved, tmp_path, checkpoint):
     path = tmp_path / what
     if what == "folder":
         path.mkdir()

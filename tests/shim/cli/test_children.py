@@ -38,7 +38,7 @@ def output(command: List[str], **variables: str) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "sitecustomize" not in done.stderr  # where Python tells of an error in it
+    assert "sitecustomize" not in done.stderr  # Python reports an error in it there
     return done.stdout
 
 
@@ -73,7 +73,7 @@ def test_another_environment_is_left_as_it_was(other_environment: str, path: str
     variables: Dict[str, str] = {"PYTHONPATH": path} if path else {}
     alone = output([other_environment, "-c", SHOW], **variables)
     assert below_run(other_environment, "-c", SHOW, **variables) == alone
-    # The next process is of another environment as well, and the one after that of ours.
+    # The next process also runs in the other environment, and the one after it in ours again.
     again = below_run(other_environment, "-c", CHILD_OF, other_environment, "-c", SHOW, **variables)
     assert again == alone
 

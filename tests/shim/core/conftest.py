@@ -1,4 +1,4 @@
-"""Makes the modes that code runs in importable, which are in `tf1/support.py`."""
+"""Makes `tf1/support.py` importable, which defines the modes that code runs in."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`all_finite` gives the right answer for every dtype, shape and mode, whichever way it takes."""
+"""`all_finite` is right for every dtype, shape and mode, in each of its implementations."""
 
 import numpy as np
 import pytest

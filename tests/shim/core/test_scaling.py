@@ -1,4 +1,4 @@
-"""Gradients are unscaled in their own dtypes, and none is held longer than it takes."""
+"""Gradients are unscaled in their own dtypes, and each is freed as soon as possible."""
 
 import weakref
 

@@ -14,7 +14,7 @@ def without_kept(states, when):
 
 
 def expected(original):
-    """What is there stays; what is missing is ours, some of which bear Keras's module name."""
+    """Existing names stay; missing ones are ours, some of them with Keras's module name."""
     return (original,) if original else ("ours", "both")
 
 
@@ -34,7 +34,7 @@ def test_every_legacy_path_resolves_and_what_exists_is_left_alone(when):
     assert not states.get("tensorflow_came_early")
 
 
-def test_replace_puts_ours_over_everything_and_uninstall_brings_it_back():
+def test_replace_installs_ours_over_everything_and_uninstall_restores_it():
     states = run_program(os.path.join(PROGRAMS, "paths.py"), "after", "replace")
     for path, (attribute, imported) in states["during"].items():
         assert attribute in ("ours", "both"), path

@@ -1,4 +1,4 @@
-"""Loads what ours saved into the original of the same Keras, without tf_lossscale.
+"""Loads files saved by our classes with the original class of the same Keras, without tf_lossscale.
 
     python load_with_original.py FOLDER
 

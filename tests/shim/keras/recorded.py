@@ -1,4 +1,4 @@
-"""The optimizers that recordings are replayed on: each kind of inner one, original and ours.
+"""The optimizers for replaying recordings: the original and our classes, for each inner kind.
 
 A *kind* is what the installed TensorFlow and Keras offer as inner optimizers: `legacy` (Keras 2
 `OptimizerV2`), `new` (Keras 2 from 2.11 on), `keras3`. A *subject* is a loss-scale class over one

@@ -1,4 +1,4 @@
-"""Keras 3 on another backend than TensorFlow is refused when the optimizer is made."""
+"""The constructor raises an error if Keras 3 runs on a backend other than TensorFlow."""
 
 from typing import Any
 

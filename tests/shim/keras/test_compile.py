@@ -1,4 +1,4 @@
-"""`compile`, `fit` and their callbacks treat ours as a loss-scale optimizer, under `mixed_float16`.
+"""`compile`, `fit` and callbacks treat our class as a loss-scale optimizer under `mixed_float16`.
 
 The model is one weight, and every number is a power of two, so that a step of SGD is exact at any
 loss scale: the weights that a run ends with say whether a loss was scaled once and unscaled once.
@@ -161,7 +161,7 @@ def test_a_train_step_of_the_users(subject: Any) -> None:
 
 @pytest.mark.parametrize("kind", recorded.kinds(), ids=lambda kind: kind.name)
 def test_compile_wraps_a_bare_optimizer_itself(kind: Any) -> None:
-    """Under `mixed_float16` with Keras's own class; nothing of ours changes that."""
+    """Under `mixed_float16`, with Keras's own class; importing the shim does not change that."""
     model = model_of(kind)
     bare = kind.optimizers.SGD(LEARNING_RATE)
     model.compile(bare, "mse")

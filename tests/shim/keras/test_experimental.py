@@ -1,4 +1,4 @@
-"""What the experimental class promises: the final class behind its old constructor."""
+"""The contract of the experimental class: the final class with the old constructor."""
 
 from typing import Any, Callable, Dict, Iterator
 
@@ -134,7 +134,7 @@ def test_the_three_assertions_of_the_documentation(subject: Any) -> None:
 
 @ours
 def test_one_pair_of_variables_for_a_dynamic_loss_scale(subject: Any) -> None:
-    """The object that is passed goes on holding the state; the original of 2.4 made a second."""
+    """The object that is passed still holds the state; the original of 2.4 created a second one."""
     for scales in (tfls.compat.v1.mixed_precision, tf.compat.v1.train.experimental):
         loss_scale = scales.DynamicLossScale(8.0, 1)
         loss_scale.update([tf.constant(1.0)])

@@ -1,4 +1,4 @@
-"""What the final class promises, held against the original wherever this Keras has it, and ours."""
+"""The contract of the final class, for our class and for the original if this Keras has it."""
 
 import copy
 from typing import Any, Iterator, List
@@ -379,7 +379,7 @@ AVERAGING = [each for each in EVERY if each.kind.name != "legacy"] + [
 @pytest.mark.skipif(not AVERAGING, reason="optimizers average weights from TensorFlow 2.11 on")
 @pytest.mark.parametrize("subject", AVERAGING, ids=str)
 def test_averages_of_weights_are_the_inner_optimizers(subject: Any) -> None:
-    """A step moves the average by half of its way to the weight; a skipped step does not."""
+    """A step moves the average half of the way to the weight; a skipped step does not."""
     inner = subject.inner("SGD", learning_rate=1.0, use_ema=True, ema_momentum=0.5)
     optimizer = subject.dynamic(inner, 8.0, 100)
     if subject.who == "ours":
@@ -443,7 +443,7 @@ def test_the_public_class_reads_a_config_with_the_keras_that_wrote_it(subject: A
 
 @ours
 def test_serialize_and_deserialize(subject: Any) -> None:
-    """With the functions of the Keras that it belongs to, which find ours by its name."""
+    """With the functions of its Keras, which find our class by name."""
     optimizers = subject.kind.keras.optimizers
     for arguments in ((True, 8.0, 3), (False, 16.0)):
         optimizer = make(subject, *arguments)

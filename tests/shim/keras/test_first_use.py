@@ -1,4 +1,4 @@
-"""A Keras reads ours from a file as soon as the class of ours was taken, whichever came first."""
+"""Each Keras makes our class from a file once our class is used, in either order of imports."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Every recorded trace of the update rules replays exactly, over every kind of inner optimizer.
+"""Every recorded trace of the update rules replays exactly, with every kind of inner optimizer.
 
 The traces are of the originals (`tests/data/golden`): the experimental class of TensorFlow 2.3, the
 final one of 2.4 and Keras 3's. Each original that is installed replays its own file, which proves
@@ -32,7 +32,7 @@ def _eager() -> Iterator[None]:
 
 
 def cases(subject: recorded.Subject, mode: str) -> List[Case]:
-    """The recorded cases that `subject` is to replay as they are."""
+    """The recorded cases that `subject` must replay exactly."""
     api = "final" if subject.who == "ours" and subject.api != "experimental" else subject.api
     found = recorded.load("golden", FILES[api])["cases"]
     if api == "experimental" and mode != "eager":
@@ -43,7 +43,7 @@ def cases(subject: recorded.Subject, mode: str) -> List[Case]:
 
 
 def excepted(subject: recorded.Subject, case: Case) -> bool:
-    """Whether `subject` refuses or mends what `case` does; such cases have tests of their own."""
+    """Whether `subject` rejects or fixes what `case` does; other tests cover such cases."""
     _, period, multiplier = arguments(case)
     if multiplier != 2 and subject.refuses_multiplier():
         return True

@@ -1,4 +1,4 @@
-"""Keras's own `isinstance` tests find in ours what they look for, in graph mode, too.
+"""Keras's own `isinstance` checks recognize our classes, in graph mode, too.
 
 From TensorFlow 2.11 on Keras has two loss-scale classes, and looks for either of them by name: in
 graph-mode `compile` and `fit`, in `convert_to_legacy_optimizer` and in `model_to_estimator`.
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not TWO_CLASSES, reason="Keras has one such clas
 
 @pytest.fixture(scope="module")
 def results() -> Dict[str, Any]:
-    # The originals first: a class of ours that is named is what Keras reads from then on.
+    # The originals first: once our class is used, Keras makes our class from files.
     subjects = [f"{who}-final-{kind}" for who in ("original", "ours") for kind in KINDS]
     found: Dict[str, Any] = processes.run_program(PROGRAM, *subjects, timeout=300)
     return found

@@ -1,4 +1,4 @@
-"""Each step calls the methods of the inner optimizer that the original calls, in its order.
+"""Each step calls the same methods of the inner optimizer as the original, in the same order.
 
 `programs/hooks.py` records the calls: with which arguments, which values of flags, and how many
 pairs. What differs on purpose is in `DIFFERENCES`, and in docs/known-differences.md.
@@ -159,7 +159,7 @@ REFUSALS: List[Refusal] = [
 
 
 def pairs() -> List[Tuple[str, str]]:
-    """The original and ours, over each kind of inner optimizer."""
+    """The original and our class, for each kind of inner optimizer."""
     found = []
     for each in recorded.originals():
         if each.api == "experimental" and recorded.TF >= (2, 4):
@@ -193,7 +193,7 @@ def test_the_inner_optimizers_methods_are_called(logs: Dict[str, Any], pair: Any
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
 def test_no_step_is_left_out_without_a_reason(logs: Dict[str, Any], pair: Any) -> None:
-    """What the original cannot do is in `REFUSALS`, and each row of it is needed."""
+    """Steps that the original cannot take are in `REFUSALS`, and each row of it is needed."""
     original, ours = (logs[each] for each in pair)
     rows = [each for each in REFUSALS if each.subjects(pair[0])]
     expected = {step: row for row in rows for step in original if row.steps(step)}
@@ -210,7 +210,7 @@ def test_no_step_is_left_out_without_a_reason(logs: Dict[str, Any], pair: Any) -
 
 @pytest.mark.skipif(not PAIRS, reason="there is no original here to be compared with")
 def test_the_log_is_made_from_the_class(logs: Dict[str, Any]) -> None:
-    """Among what is recorded are the methods that others override."""
+    """The recorded methods include those that users override."""
     hooks = {
         "legacy": {"apply_gradients"}
         | ({"_aggregate_gradients"} if recorded.TF >= (2, 2) else set()),
@@ -229,7 +229,7 @@ def test_the_log_is_made_from_the_class(logs: Dict[str, Any]) -> None:
 
 
 def legacy_hooked(kind: Any, change: Callable[[Any], Any], where: str) -> Any:
-    """An inner `OptimizerV2` that changes gradients in one of the ways that there are."""
+    """An inner `OptimizerV2` that changes gradients in the given way."""
     sgd = kind.optimizers.SGD
 
     def changed(grads_and_vars: Any) -> Any:
@@ -398,7 +398,7 @@ KERAS_3 = [kind for kind in recorded.kinds() if kind.name == "keras3"]
 
 
 class Progress(NamedTuple):
-    """What a step of Keras 3 has come to.
+    """The state after a step of Keras 3.
 
     Attributes:
       weight: the weight.

@@ -1,4 +1,4 @@
-"""The table of `isinstance`, exactly, and the classes in it, over every kind of optimizer."""
+"""The table of `isinstance` in docs/keras.md is exact, for every kind of inner optimizer."""
 
 import inspect
 import subprocess

@@ -1,4 +1,4 @@
-"""The defects of the originals: shown by them where they run, and absent from ours.
+"""The defects of the originals occur where the originals run, and are absent from our classes.
 
 Each function makes one defect happen with the class that it is given and says whether it did;
 `PRESENT` has the TensorFlow versions whose original shows it. Defects that have tests of their own:

@@ -47,7 +47,7 @@ def check(runs: Dict[str, List[Dict[str, Any]]], what: str) -> None:
 
 
 def specifications(size: str) -> List[str]:
-    """What the program is to run: each of ours, and the originals whose defects are mended."""
+    """The classes that the program runs: ours, and the originals whose defects are fixed."""
     found = []
     for subject in recorded.ours():
         if subject.api == "experimental" and size == "small":
@@ -82,7 +82,7 @@ def test_one_decision_for_all_replicas(mirrored: Dict[str, Any], size: str) -> N
 
 
 def test_replicas_train_as_with_the_originals(mirrored: Dict[str, Any]) -> None:
-    """All steps, up to the first at which an original has a defect that ours has not."""
+    """All steps, or those before the first in which an original has a defect that ours does not."""
     for original in recorded.originals():
         ours = f"ours-final-{original.kind.name}:function"
         for name in MOMENTA:
@@ -128,7 +128,7 @@ def test_an_optimizer_with_an_update_of_its_own_refuses_sums(mirrored: Dict[str,
 
 @pytest.mark.skipif(recorded.TF < (2, 16), reason="there is no Keras 3")
 def test_the_original_of_keras_3_looks_at_one_replica_only(mirrored: Dict[str, Any]) -> None:
-    """The defect that is mended (D2): a NaN elsewhere reaches the weights."""
+    """The fixed defect D2: a NaN on another replica reaches the weights."""
     rows = mirrored[KERAS_3 + ":function"]["sgd"]
     elsewhere = next(row for row in rows if math.isnan(row["gradients"][-1]))
     assert any(math.isnan(each) for copy in elsewhere["weights"] for each in copy)
@@ -138,7 +138,7 @@ def test_the_original_of_keras_3_looks_at_one_replica_only(mirrored: Dict[str, A
     not (2, 3) <= recorded.TF < (2, 5), reason="the originals have this defect up to 2.4"
 )
 def test_the_originals_apply_a_sum_that_overflows(mirrored: Dict[str, Any]) -> None:
-    """The defect that is mended (D1): each replica is finite, the sum is not, and it is applied."""
+    """The fixed defect D1: each replica is finite, but the sum that is applied is not."""
     rows = mirrored[BEFORE_2_5 + ":function"]["sgd"]
     overflowing = next(row for row in rows if row.get("sum overflows"))
     assert all(math.isinf(copy[0]) for copy in overflowing["weights"])

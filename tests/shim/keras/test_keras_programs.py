@@ -1,4 +1,4 @@
-"""Original and ours run the same random program and agree to the bit at every step.
+"""The original and our class run the same random program and agree exactly at every step.
 
 A program is an optimizer with random arguments, a loss scale, a dtype, dense or sparse gradients,
 and up to a few hundred steps of finite and non-finite gradients. Both sides take their steps in one
@@ -90,7 +90,7 @@ def never_skips(program: Program) -> bool:
 
 
 def counts_skipped(original: recorded.Subject) -> bool:
-    """Whether skipped steps count as iterations, as ours do everywhere (known difference K6)."""
+    """Whether skipped steps count as iterations, as always with our class (known difference K6)."""
     return original.api != "keras3" and recorded.TF >= (2, 3)
 
 
@@ -130,7 +130,7 @@ def run(original: recorded.Subject, program: Program) -> None:
         first, second = (side.state(counts_skipped(original)) for side in sides)
         assert len(first) == len(second)
         if original.api == "keras3" and not 1 <= first[0][1] <= LARGEST:
-            return  # where ours stops, the original goes on (known difference Q1, Q2)
+            return  # our class stops, and the original continues (known difference Q1, Q2)
         for (name, theirs), (_, mine) in zip(first, second):
             assert same(theirs, mine), f"step {index}, {name}: {theirs} and {mine}"
 

@@ -1,4 +1,4 @@
-"""Checkpoints written by the originals restore into ours, which then goes on as recorded.
+"""Checkpoints written by the originals restore into our class, which continues as recorded.
 
 `tests/data/fixtures` holds them, with the state at the save and the steps that followed. Keras has
 had four layouts of a loss-scale optimizer in a checkpoint: A (TensorFlow up to 2.2), B (from 2.3
@@ -24,7 +24,7 @@ LAYOUTS = {
     "keras3": ["2.21.0/keras3.*"],
 }
 LAYOUT_OF_KIND = {"legacy": "B", "new": "C", "keras3": "keras3"}
-# Who wrote the keys that ours must write: the same optimizer in the same layout.
+# The originals that wrote the keys that our class must write: same optimizer, same layout.
 OLD = recorded.TF < (2, 3)  # where the installed class reads nothing but layout A
 WRITERS = {
     "legacy": "1.15.5/keras_experimental.LossScaleOptimizer"

@@ -1,4 +1,4 @@
-"""Models saved by the originals load with ours inside, as far as their formats have room.
+"""Models saved by the originals load with our class, as far as their formats store its state.
 
 `tests/data/fixtures` holds a small model in every format of every Keras, with what the original had
 at the save, what it got back when it loaded its own file, and the two steps that followed the save.
@@ -22,7 +22,7 @@ import tf_lossscale as tfls
 
 Recorded = Dict[str, Any]
 
-# Python 3.14 wants to be told; what came before 3.12 does not know the argument.
+# Python 3.14 requires the argument; versions before 3.12 do not have it.
 SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 FIXTURES = os.path.join(recorded.DATA, "fixtures")
@@ -62,7 +62,7 @@ def version(folder: str) -> Tuple[int, ...]:
 def recordings(kind: str, form: str, size: str) -> List[Tuple[str, Recorded]]:
     """The recordings of one format; of models, which hold code, those that are not from later.
 
-    The newest only, where tests are to be quick.
+    Only the newest recording if the size is `small`.
     """
     found = []
     for folder in FOLDERS[kind]:
@@ -204,7 +204,7 @@ def test_saved_models_load_and_go_on(subject: Any, form: str, size: str, tmp_pat
             assert "iterations" in intact, path
         if "iterations" in intact:
             # The slots are there too, or Adam would go elsewhere. The loss scale may have started
-            # anew, which changes no weight.
+            # again, which changes no weight.
             go_on(subject, model, expected, intact if intact == STATE else ("iterations",), path)
 
 

@@ -1,7 +1,7 @@
-"""On Keras 3 gradients are unscaled once, whatever was called where; or nothing is applied.
+"""On Keras 3 gradients are unscaled exactly once, or not applied, whichever methods are called.
 
-Each program is a training step in one of the two styles, in pieces and in order as people write
-them. `told` says what must be found: the gradients are scaled, unscaled, or it cannot be told.
+Each program is a training step in one of the two styles, split as users write them. `expected` is
+the required result: the gradients are scaled, unscaled, or this cannot be determined.
 """
 
 import concurrent.futures
@@ -50,7 +50,7 @@ class Program:
         return self.calls.applies_scaled()
 
 
-SCALED, NOT_SCALED, UNTOLD = True, False, None
+SCALED, NOT_SCALED, UNDETERMINED = True, False, None
 
 PROGRAMS: Dict[str, Any] = {
     "keras 2 step": (NOT_SCALED, lambda p: (p.note(K2, UNSCALE), p.applies())[-1]),
@@ -139,19 +139,19 @@ PROGRAMS: Dict[str, Any] = {
             p.compiled("train_step", K3, "apply_gradients"),
         )[-1],
     ),
-    "never unscaled": (UNTOLD, lambda p: (p.note(K2), p.applies())[-1]),
+    "never unscaled": (UNDETERMINED, lambda p: (p.note(K2), p.applies())[-1]),
     "never unscaled, in pieces": (
-        UNTOLD,
+        UNDETERMINED,
         lambda p: (p.compiled("loss", K2), p.compiled("update", "apply_gradients"))[-1],
     ),
-    "nothing scaled, nothing unscaled": (UNTOLD, lambda p: p.applies()),
-    "scaled twice": (UNTOLD, lambda p: (p.note(K2, K3), p.applies())[-1]),
+    "nothing scaled, nothing unscaled": (UNDETERMINED, lambda p: p.applies()),
+    "scaled twice": (UNDETERMINED, lambda p: (p.note(K2, K3), p.applies())[-1]),
     "half of the gradients unscaled": (
-        UNTOLD,
+        UNDETERMINED,
         lambda p: (p.note(K2, UNSCALE, K3), p.applies())[-1],
     ),
     "pieces of both styles": (
-        UNTOLD,
+        UNDETERMINED,
         lambda p: (
             p.compiled("gradients", K2, UNSCALE),
             p.compiled("loss", K3),
@@ -159,20 +159,20 @@ PROGRAMS: Dict[str, Any] = {
         )[-1],
     ),
     "unscaled in a function, scaled eagerly": (
-        UNTOLD,
+        UNDETERMINED,
         lambda p: (p.compiled("unscale", UNSCALE), p.note(K3), p.applies())[-1],
     ),
 }
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_told(name: str) -> None:
-    told, program = PROGRAMS[name]
-    if told is UNTOLD:
+def test_gradients_are_unscaled_once_or_not_applied(name: str) -> None:
+    expected, program = PROGRAMS[name]
+    if expected is UNDETERMINED:
         with pytest.raises(RuntimeError, match=r"Keras 2 step.*or a Keras 3 step"):
             program(Program())
     else:
-        assert program(Program()) is told
+        assert program(Program()) is expected
 
 
 def test_a_function_that_unscales_is_seen_where_it_is_called_again() -> None:
@@ -193,8 +193,8 @@ def test_a_function_that_unscales_is_seen_where_it_is_called_again() -> None:
         step(tf.constant(1.0))
 
 
-def test_an_eager_step_says_how_it_can_be_told() -> None:
-    """`fit(run_eagerly=True)` beside a loop in compiled pieces; what the message says helps."""
+def test_the_error_of_an_eager_step_states_how_to_fix_it() -> None:
+    """`fit(run_eagerly=True)` next to a loop in compiled parts; the advice in the message works."""
     program = Program()
     program.compiled("gradients", K2, UNSCALE)
     program.note(K3)
@@ -236,7 +236,7 @@ def test_graphs_are_not_kept_alive() -> None:
     assert not program.calls._traced
 
 
-def test_each_thread_is_told_by_its_own_calls() -> None:
+def test_the_calls_of_each_thread_count_for_itself() -> None:
     """Two threads share an optimizer: one takes Keras 2 steps, the other Keras 3 steps."""
     calls = ScalingCalls()
     first, second = (concurrent.futures.ThreadPoolExecutor(1) for _ in range(2))
@@ -251,7 +251,7 @@ def test_each_thread_is_told_by_its_own_calls() -> None:
             first.submit(calls.check_apply).result()
 
 
-def test_what_another_thread_called_tells_where_nothing_else_does() -> None:
+def test_calls_of_another_thread_count_if_there_are_no_others() -> None:
     calls = ScalingCalls()
     calls.note(K2)
     calls.note(UNSCALE)

@@ -1,6 +1,6 @@
-"""Which strategies are accepted: when an optimizer is made, and in each step.
+"""The supported strategies, in the constructor and in each step.
 
-The originals of TensorFlow 1.15 and of Keras 3 accept every strategy, those between refuse some.
+The originals of TensorFlow 1.15 and of Keras 3 accept every strategy; the others reject some.
 """
 
 from typing import Any, Callable, Dict

@@ -1,4 +1,4 @@
-"""The public classes are classes: programs that subclass, wrap and copy them run as before.
+"""Programs that subclass, wrap and copy the public classes run as with the originals.
 
 Each program is run with the original and with ours, over each kind of inner optimizer, and must
 give the same result. What differs on purpose is in `DIFFERENCES`, and in docs/known-differences.md.
@@ -86,7 +86,7 @@ def variable(subject: Subject) -> Any:
 
 
 def step(subject: Subject, optimizer: Any, weight: Any, factor: float = 1.0) -> None:
-    """One step of a loop of the user's own."""
+    """One step of a custom training loop."""
     source = recorded.gradient_source(weight)
     with tf.GradientTape() as tape:
         loss = tf.identity(source) * factor
@@ -442,7 +442,7 @@ def what_the_class_is(subject: Subject) -> Any:
 
 @program
 def public_names_on_the_class(subject: Subject) -> Any:
-    """Those of the original; ours may have more."""
+    """Those of the original; our class may have more."""
     theirs = next(each for each in recorded.originals() if subject in (each, ours_for(each)))
     names = [each for each in dir(base(theirs)) if not each.startswith("_")]
     return [each for each in names if hasattr(base(subject), each)]
@@ -554,7 +554,7 @@ def test_the_program_runs_over_a_second_keras(name: str) -> None:
         assert own == (theirs if wanted is None else wanted), (str(original), theirs)
 
 
-# What an original cannot be asked, on the class that programs name.
+# Tests of our public classes only, because the originals cannot run them.
 
 
 @pytest.mark.parametrize("subject", recorded.ours(), ids=str)

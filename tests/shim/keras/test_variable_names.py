@@ -1,7 +1,7 @@
-"""The names of variables that the inner optimizer makes while a function is traced.
+"""The names of variables that the inner optimizer creates while a function is traced.
 
-Keras stores them in `.h5` files. They are those of the original, which traces a conditional for its
-loss scale before the one that the variables are made in.
+Keras stores them in `.h5` files. They equal those of the original, which traces a conditional for
+its loss scale before the one in which the variables are created.
 """
 
 import pytest

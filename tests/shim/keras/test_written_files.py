@@ -1,8 +1,8 @@
-"""Files written by ours load into the original of the same Keras, and back into ours.
+"""Files written by our class load into the original of the same Keras, and back into our class.
 
-The original loads them in a process of its own, in which nothing has imported tf_lossscale: that is
-who a model is sent to. It must get its weights and, where its own files hold them, the iterations,
-the slots and the loss scale; that it does with its own files proves the test.
+The original loads them in a separate process that never imports tf_lossscale, as the recipient of a
+model would. It must restore the weights and, if its own files contain them, the iterations, the
+slots and the loss scale. The same test with its own files proves the test.
 """
 
 import os
@@ -194,7 +194,7 @@ def test_ours_loads_it(subject: Any, form: str, written: Any) -> None:
     state = dict(zip(("loss_scale", "good_steps", "iterations"), subject.read(model.optimizer)))
     kept = set(kept_by_original(subject, form))
     if form == "model.h5":
-        kept.add("iterations")  # ours keeps them also where the original loses them (K13, Q8)
+        kept.add("iterations")  # our class keeps them even if the original loses them (K13, Q8)
         lost = set(SAVED) - kept  # K12: the file has no room for the loss scale of Keras 2
         assert {key: state[key] for key in lost} == {key: NEW[key] for key in lost}
     assert {key: state[key] for key in kept} == {key: SAVED[key] for key in kept}

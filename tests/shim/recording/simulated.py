@@ -17,7 +17,7 @@ LARGEST = 65504.0  # of float16
 
 @dataclasses.dataclass
 class Run:
-    """What a run does; the defaults are the right program."""
+    """The parameters of a run; the defaults are those of a correct program."""
 
     steps: int = 1000
     rate: float = 0.02

@@ -1,4 +1,4 @@
-"""`compare`: deliberate mistakes are found and named, and right runs are never called different."""
+"""`compare` finds and names deliberate mistakes, and never reports correct runs as different."""
 
 import json
 import math

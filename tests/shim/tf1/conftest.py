@@ -1,4 +1,4 @@
-"""Fixtures that run a test on the original and on ours."""
+"""Fixtures that run a test with the original and with our class."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What the originals do wrong: the original fails where it can run, and ours does not.
+"""The defects of the originals: tests fail with the original, if it runs, and pass with our class.
 
 The identifiers are those of `docs/known-differences.md`.
 """
@@ -27,7 +27,7 @@ def contrib_pair(mp, inner=None):
 
 
 def defect(spaces, error, broken=True):
-    """Runs the decorated test on ours, and on the original, which must fail with `error`."""
+    """Runs the decorated test with our class, and with the original, which must raise `error`."""
 
     def decorate(test):
         @pytest.mark.parametrize("name", sorted(spaces))

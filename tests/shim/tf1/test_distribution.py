@@ -106,7 +106,7 @@ def test_two_workers_agree():
         assert [row[2] for row in rows][:known] == SCALES[:known], case
 
 
-def test_l5_update_inside_a_replica_says_what_is_wrong():
+def test_l5_update_inside_a_replica_raises_a_clear_error():
     message = {"original": "'NoneType' object has no attribute", "ours": "replica context"}
     for name, namespace in support.v1_namespaces().items():
         with support.eager():

@@ -20,7 +20,7 @@ def off_again():
 
 @pytest.fixture
 def log():
-    """What TensorFlow's logger said; its records do not reach pytest's own fixture."""
+    """The messages of TensorFlow's logger, which do not reach pytest's own fixture."""
     records = []
     handler = logging.Handler()
     handler.emit = lambda record: records.append(record.getMessage())
@@ -60,7 +60,7 @@ def test_on_and_off(v1, log):
         assert any("called when mixed precision is already disabled" in each for each in log)
 
 
-def test_sessions_that_exist_are_told_of(v1, log):
+def test_existing_sessions_are_reported(v1, log):
     with support.graph():
         v1.enable_mixed_precision_graph_rewrite(sgd())
     assert any("You already have existing Sessions" in each for each in log)
@@ -114,7 +114,7 @@ def test_e2_a_mere_name_does_not_matter():
                 ns.enable_mixed_precision_graph_rewrite(LossScaleOptimizer(0.5))
 
 
-def test_the_loss_scale_is_handed_on(v1):
+def test_the_loss_scale_is_passed_on(v1):
     with support.graph() as session:
         opt = v1.enable_mixed_precision_graph_rewrite(sgd(), 8)
         assert session.run(opt._loss_scale()) == 8.0

@@ -1,4 +1,4 @@
-"""Loss scales and managers by themselves, ours beside the originals."""
+"""Loss scales and managers without optimizers, for our classes and the originals."""
 
 import copy
 import pickle

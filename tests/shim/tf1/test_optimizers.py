@@ -1,4 +1,4 @@
-"""Both optimizers, ours beside the originals: the contract, one sentence a test."""
+"""The contract of both optimizers, for our classes and the originals, one sentence per test."""
 
 import copy
 import pickle
@@ -316,7 +316,7 @@ def test_compiled_by_xla(family):
 
 
 def test_copies_of_optimizers(make, name):
-    """What can be copied of the original can be copied of ours: eager ones, but no graphs."""
+    """Our optimizers can be copied wherever the originals can: in eager mode, not in graphs."""
     with support.eager():
         opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
         for again in (copy.copy(opt), copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))):

@@ -1,4 +1,4 @@
-"""Original and ours run the same random program and agree to the bit at every step.
+"""The original and our class run the same random program and agree exactly at every step.
 
 A program is a wrapper with random arguments, an optimizer, a dtype, dense or sparse gradients, and
 a few hundred steps of finite and non-finite gradients. Both sides live in one graph and take their

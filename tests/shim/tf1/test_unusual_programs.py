@@ -62,7 +62,7 @@ class TestContrib:
             np.testing.assert_allclose(trained(session, step, w, u), [1.6, 0.9], rtol=1e-6)
 
     @contrib
-    def test_the_manager_is_asked_once_a_step(self, namespace):
+    def test_the_manager_is_called_once_per_step(self, namespace):
         class Manager(namespace.LossScaleManager):
             def get_loss_scale(self):
                 return 2.0 ** tf1.assign_add(readings, 1.0)

@@ -1,4 +1,4 @@
-"""Starts Python processes in three ways; each uses a legacy name. Prints what they said."""
+"""Starts Python processes in three ways; each uses a legacy name. Prints their output."""
 
 import json
 import multiprocessing

@@ -14,7 +14,7 @@ loaded = [
     name
     for name in set(sys.modules) - before
     if name.startswith(lazy)
-    # The supplied namespaces bear such names; they are ours.
+    # The supplied namespaces have such names; they are ours.
     and not type(sys.modules[name]).__module__.startswith("tf_lossscale")
 ]
 print(json.dumps(sorted(loaded)))

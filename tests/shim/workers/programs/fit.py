@@ -95,7 +95,7 @@ def examples(gradients, first, last):
 def compile_and_fit(model, optimizer, gradients, mode):
     loss = product if gradients == "half" else error
     model.compile(optimizer, loss, run_eagerly=mode == "eager")
-    # TensorFlow 2.3 wants to be told how many steps there are.
+    # TensorFlow 2.3 requires the number of steps.
     model.fit(examples(gradients, 0, STEPS), epochs=1, steps_per_epoch=STEPS, verbose=0)
 
 

@@ -1,4 +1,4 @@
-"""A worker that calls `fit` of Keras 3: prints the errors, with a bare optimizer and with ours."""
+"""A worker that calls `fit` of Keras 3: prints the errors with a bare and a wrapped optimizer."""
 
 import json
 
