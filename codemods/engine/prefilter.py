@@ -21,6 +21,7 @@ WORDS: tuple[bytes, ...] = (
     b"get_scaled_loss",
     b"get_unscaled_gradients",
     b"loss_scale:0",
+    b".loss_scale()",
     b"lossscale:",
 )
 """A file in which a rule can find something contains one of these words (checked by a test).

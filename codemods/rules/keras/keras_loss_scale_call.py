@@ -1,8 +1,11 @@
 """Rewrites `optimizer.loss_scale()` to `optimizer.loss_scale`.
 
 Up to TensorFlow 2.3 the attribute was a callable loss scale; since 2.4 (release notes 2.4.0) it is
-a float32 tensor, and calling it raises a TypeError. The rule applies only to objects that are
-certain to be Keras loss-scale optimizers, because many classes have a method with this name.
+a float32 tensor, and calling it raises a TypeError. Other classes have a method of this name.
+
+Evidence for safe: each value that the object can have is made by a class of Keras, at least one by
+a loss-scale optimizer; branches, functions and attributes of the file are followed. Calls on
+parameters, on results of other files and on unknown attributes are reported.
 """
 
 from __future__ import annotations
@@ -13,13 +16,12 @@ import libcst as cst
 
 from ...model import Safety, Target
 from ...resolve.program import Program
-from ...resolve.reaching_values import reaching_definition
 from ...rewrite.comments import keeping_comments
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
-from ._optimizer_type import is_keras_optimizer
+from ._loss_scale_receivers import is_loss_scale_optimizer, may_be_loss_scale_optimizer
 
 __all__ = ["RULE"]
 
@@ -35,8 +37,8 @@ def check(program: Program) -> Iterator[Proposal]:
         call = program.call_of(attribute)
         if call is None or call.args:
             continue
-        if not is_keras_optimizer(program, attribute.value):
-            if _may_be_one(program, attribute.value):
+        if not is_loss_scale_optimizer(program, attribute.value):
+            if may_be_loss_scale_optimizer(program, attribute.value):
                 yield report(call, "LS302", "LossScaleOptimizer.loss_scale", _PERHAPS)
             continue
         yield Proposal(
@@ -48,16 +50,6 @@ def check(program: Program) -> Iterator[Proposal]:
             edits=((call, _uncalled),),
             group=KERAS_OPTIMIZERS,
         )
-
-
-def _may_be_one(program: Program, node: cst.BaseExpression) -> bool:
-    """Whether `node` may be an optimizer, in a program that uses the experimental class."""
-    if not any(one.legacy.is_experimental_optimizer for one in program.references):
-        return False
-    if not isinstance(node, cst.Name):
-        return isinstance(node, cst.Attribute)
-    binding = reaching_definition(program, node)
-    return node.value not in ("self", "cls") and (binding is None or binding.value is None)
 
 
 def _uncalled(node: cst.CSTNode) -> object:
@@ -99,6 +91,9 @@ RULE = Rule(
                     opt = LossScaleOptimizer(opt)
                 print(opt.loss_scale())
             """,
+            None,
+            Safety.MANUAL,
+            message_contains="TypeError",
         ),
         Example(
             "not a read",
@@ -129,6 +124,9 @@ RULE = Rule(
                 print(opt.loss_scale())
                 opt = scaler
             """,
+            None,
+            Safety.MANUAL,
+            message_contains="TypeError",
         ),
         Example(
             "not after it was unwrapped under the check",
@@ -140,6 +138,19 @@ RULE = Rule(
                     opt = opt.inner_optimizer
                     print(opt.loss_scale())
             """,
+        ),
+        Example(
+            "reported where another file makes the optimizer",
+            """\
+            import tensorflow as tf
+            from helpers import make_optimizer
+
+            opt = make_optimizer(fp16=True)
+            print(opt.loss_scale())
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="drop the parentheses",
         ),
         Example(
             "an optimizer that is a parameter",
@@ -179,6 +190,54 @@ RULE = Rule(
                 print(float(opt.loss_scale))
             """,
             Safety.SAFE,
+        ),
+        Example(
+            "an optimizer that a function wraps on one of two paths",
+            """\
+            import tensorflow as tf
+
+            def make(fp16):
+                opt = tf.keras.optimizers.SGD()
+                if fp16:
+                    opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+                return opt
+
+            opt = make(True)
+            print(opt.loss_scale())
+            """,
+            """\
+            import tensorflow as tf
+
+            def make(fp16):
+                opt = tf.keras.optimizers.SGD()
+                if fp16:
+                    opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+                return opt
+
+            opt = make(True)
+            print(opt.loss_scale)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "the graph rewrite of a Keras optimizer, for the shim",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.optimizers.SGD()
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            print(opt.loss_scale())
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tf.keras.optimizers.SGD()
+            opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            print(opt.loss_scale)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
         ),
         Example(
             "a comment between the parentheses stays",

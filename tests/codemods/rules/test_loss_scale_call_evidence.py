@@ -1,0 +1,119 @@
+"""`optimizer.loss_scale()` is rewritten if all values of `optimizer` are known, else reported."""
+
+import itertools
+
+import pytest
+from tf_lossscale_codemods.model import Options, Safety, Target
+from verbs import transformed
+
+SHIM = Options(target=Target.SHIM)
+FINAL = Options()
+HEAD = """\
+import tensorflow as tf
+from model import build
+
+LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+used = LSO(tf.keras.optimizers.SGD(), 8)
+"""
+WRAP = "LSO(tf.keras.optimizers.SGD(), 'dynamic')"
+REWRITE = "tf.train.experimental.enable_mixed_precision_graph_rewrite(tf.keras.optimizers.SGD(), 8)"
+KNOWN = {
+    "made here": "opt = {m}\n",
+    "from a function": "def make():\n    return {m}\n\n\nopt = make()\n",
+    "from a function of a function": (
+        "def make():\n    return {m}\n\n\ndef get(flag):\n    made = make()\n    return made\n\n\n"
+        "opt = get(1)\n"
+    ),
+    "on one path": "opt = tf.keras.optimizers.SGD()\nif build.flag:\n    opt = {m}\n",
+    "on both paths": "if build.flag:\n    opt = {m}\nelse:\n    opt = {m}\n",
+    "or a plain one": "opt = {m} if build.flag else tf.keras.optimizers.Adam()\n",
+    "from a table": "TABLE = {{'a': {m}}}\nopt = TABLE[build.name]\n",
+}
+NOT_KNOWN = {
+    "of another file": "opt = build()\n",
+    "of another file on one path": "opt = build()\nif build.flag:\n    opt = {m}\n",
+    "bound again": "opt = {m}\nopt = build(opt)\n",
+    "of a loop": "made = {m}\nfor opt in build.all():\n    pass\n",
+    "an attribute": "made = {m}\nopt = build.optimizer\n",
+    "of a function that may return another": (
+        "def make():\n    if build.flag:\n        return {m}\n    return build()\n\n\n"
+        "opt = make()\n"
+    ),
+    "of a decorated function": "@build\ndef make():\n    return {m}\n\n\nopt = make().opt\n",
+}
+
+
+def check_rewritten(source: str, options: Options) -> None:
+    result = transformed(source, options)
+    assert {one.outcome for one in result.findings} == {Safety.SAFE}
+    after = result.source.decode()
+    assert "loss_scale()" not in after
+    assert "print(opt.loss_scale)" in after
+    again = transformed(after, options)
+    assert again.source == result.source
+    assert not any(one.applied or one.code == "LS302" for one in again.findings)
+
+
+def check_reported(source: str, options: Options) -> None:
+    result = transformed(source, options)
+    assert "opt.loss_scale()" in result.source.decode()
+    found = [one for one in result.findings if one.code == "LS302"]
+    assert [one.outcome for one in found] == [Safety.MANUAL]
+    assert "drop the parentheses" in found[0].message
+
+
+@pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
+def test_known_optimizer_is_rewritten(known):
+    call = "print(opt.loss_scale())\n"
+    for options in (FINAL, SHIM):
+        check_rewritten(HEAD + known.format(m=WRAP) + call, options)
+    check_rewritten(HEAD + known.format(m=REWRITE) + call, SHIM)
+    check_rewritten(HEAD + known.format(m=WRAP) + f"def log():\n    {call}", FINAL)
+
+
+@pytest.mark.parametrize("unknown", NOT_KNOWN.values(), ids=NOT_KNOWN)
+def test_unknown_optimizer_is_reported(unknown):
+    for made, options in itertools.product((WRAP, REWRITE), (FINAL, SHIM)):
+        check_reported(HEAD + unknown.format(m=made) + "print(opt.loss_scale())\n", options)
+
+
+@pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
+def test_outcome_falls_without_the_evidence(known):
+    source = HEAD + known.format(m=WRAP)
+    for mutation in (
+        f"{source}def log(opt):\n    print(opt.loss_scale())\n",
+        f"{source}if build.flag:\n    opt = build(opt)\nprint(opt.loss_scale())\n",
+        f"{source}opt = build(opt)\nprint(opt.loss_scale())\n",
+        f"{source}with build() as opt:\n    print(opt.loss_scale())\n",
+    ):
+        check_reported(mutation, FINAL)
+
+
+def test_graph_rewrite_that_is_left_is_reported_with_the_call():
+    source = f"import tensorflow as tf\n\nopt = {REWRITE}\nprint(opt.loss_scale())\n"
+    result = transformed(source, FINAL)
+    assert result.source.decode() == source
+    assert {one.code: one.outcome for one in result.findings} == {
+        "LS205": Safety.MANUAL,
+        "LS302": Safety.MANUAL,
+    }
+
+
+NO_OPS = {
+    "a class of the program": "class Own:\n    pass\n\n\nopt = Own()\n{call}",
+    "another library": "from paddle import amp\n\nopt = amp.Scaler()\n{call}",
+    "the inner one": "opt = used.inner_optimizer\n{call}",
+    "with arguments": "print(build.opt.loss_scale(1))\n",
+}
+
+
+@pytest.mark.parametrize("body", NO_OPS.values(), ids=NO_OPS)
+def test_others_are_not_reported(body):
+    source = HEAD + body.format(call="print(opt.loss_scale())\n")
+    result = transformed(source, FINAL)
+    assert not [one for one in result.findings if one.code == "LS302"]
+
+
+def test_another_framework_is_not_reported():
+    source = "import torch\nfrom helpers import make\n\nopt = make()\nprint(opt.loss_scale())\n"
+    assert not transformed(source, FINAL).findings
