@@ -16,9 +16,21 @@ from ...resolve.scopes import Binding
 from ...resolve.tree import Edit, walk
 from ...rewrite.arguments import constant, matched
 from ...rewrite.remove_statement import without_statement
+from ._own_loss_scales import own_loss_scale
 
-__all__ = ["FinalArguments", "has_other_multiplier", "manual_reason", "to_final_arguments"]
+__all__ = [
+    "NOT_CALLED",
+    "FinalArguments",
+    "has_other_multiplier",
+    "manual_reason",
+    "to_final_arguments",
+]
 
+NOT_CALLED = (
+    "Keras calls no update() or __call__() of a loss scale since TensorFlow 2.4; subclass the "
+    "optimizer, or use dynamic= and initial_scale="
+)
+"""What a finding says of a loss scale that overrides such a method."""
 _DYNAMIC_DEFAULTS = {"initial_loss_scale": 2.0**15, "increment_period": 2000}
 _FINAL_NAMES = {"initial_loss_scale": "initial_scale", "increment_period": "dynamic_growth_steps"}
 
@@ -52,6 +64,9 @@ def manual_reason(program: Program, scale: cst.BaseExpression) -> str:
                 "policies no longer have a loss scale: write "
                 "LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...) here"
             )
+    own = own_loss_scale(program, scale)
+    if own:
+        return f"{own}: {NOT_CALLED}"
     call = _loss_scale_call(program, scale)
     if isinstance(scale, cst.Name):
         name = scale.value

@@ -24,8 +24,9 @@ from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
 from ._constructors import FINAL_CLASS, ConstructorPlan, loss_scale_of, plan_constructors
 from ._keras3_loops import INSTALLED, KERAS_2, final_class, final_outcome, to_shim_class
-from ._loss_scale_argument import has_other_multiplier
+from ._loss_scale_argument import NOT_CALLED, has_other_multiplier
 from ._optimizer_sources import risk_of_test
+from ._own_loss_scales import own_loss_scale
 from ._subclasses import overridden, subclass_of
 from ._tests import risky
 
@@ -122,8 +123,13 @@ def _refused_at_run_time(program: Program, reference: Reference) -> Iterator[Pro
     """Reports a loss scale that the class has refused since TensorFlow 2.4, as the shim's does."""
     call = program.call_of(reference.node)
     scale = loss_scale_of(call) if call is not None else None
-    if scale is not None and has_other_multiplier(program, scale):
+    if scale is None:
+        return
+    if has_other_multiplier(program, scale):
         yield report(scale, "LS301", reference.legacy.name, _MULTIPLIER)
+    own = own_loss_scale(program, scale)
+    if own:
+        yield report(scale, "LS301", reference.legacy.name, f"{own}: {NOT_CALLED}")
 
 
 def _is_called_elsewhere(program: Program, reference: Reference) -> bool:
@@ -274,6 +280,21 @@ RULE = Rule(
             None,
             Safety.MANUAL,
             message_contains="passed on",
+        ),
+        Example(
+            "left where a loss scale of the program's own is passed",
+            """\
+            import tensorflow as tf
+
+            class Halving(tf.mixed_precision.experimental.DynamicLossScale):
+                def update(self, grads):
+                    return super().update(grads)
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, Halving())
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="Halving",
         ),
         Example(
             "left where the loss scale is None",
