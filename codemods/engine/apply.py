@@ -12,12 +12,16 @@ from ..resolve.program import Program
 from ..resolve.tree import Edit, rebuilt
 from ..rewrite.proposal import Group, Proposal
 from ..rewrite.respell import respell
+from .names_seen import why_nothing
 from .parse import syntax_error
 from .render import Place, Rendered, text_of
 from .suppressions import Suppressions
 from .todo_comments import mark_edits
 
 __all__ = ["applied"]
+
+_WAITS = "not rewritten: resolve {} first: {}"
+_SILENCED = "comments silence all findings in it"
 
 
 def applied(
@@ -49,9 +53,11 @@ def applied(
         if module is None or text is None:
             results.append(FileResult(source, error=error))
             continue
-        mine = sorted((one for at, one in findings if at == index), key=_place_of)
+        once = dict.fromkeys(one for at, one in findings if at == index)
+        mine = sorted(once, key=_place_of)
         edited = rebuilt(module, edits, program.parents)
-        results.append(_result(source, edited, text, mine, path))
+        nothing = _SILENCED if silenced else why_nothing(program, sources)
+        results.append(_result(source, edited, text, mine, path, nothing))
     return results
 
 
@@ -61,9 +67,10 @@ def _result(
     text: Rendered,
     findings: list[Finding],
     path: str,
+    nothing: str,
 ) -> FileResult:
     if module is None:
-        note = "no edit is possible; see the findings" if findings else "no legacy symbol in it"
+        note = "no edit is possible; see the findings" if findings else nothing
         return FileResult(source, tuple(findings), None, note)
     new_source = text_of(module, text.statements).encode(module.encoding)
     problem = syntax_error(new_source)
@@ -73,8 +80,8 @@ def _result(
     return FileResult(new_source, tuple(findings))
 
 
-def _place_of(finding: Finding) -> tuple[int, int, str]:
-    return finding.line, finding.column, finding.code
+def _place_of(finding: Finding) -> tuple[int, int, str, str, str]:
+    return finding.line, finding.column, finding.code, finding.symbol, finding.message
 
 
 def _resolve_groups(
@@ -105,8 +112,11 @@ def _resolve_groups(
             decided.append((one, False))
         elif holder is not None and holder is not one:
             line = where[holder.node].line
-            message = f"not rewritten: resolve line {line} ({holder.symbol}) first: {one.message}"
-            held = one._replace(outcome=Safety.MANUAL, message=message)
+            held = one._replace(
+                outcome=Safety.MANUAL,
+                message=_WAITS.format(f"line {line} ({holder.symbol})", one.message),
+                comment=_WAITS.format(f"{holder.symbol} ({holder.code})", one.message),
+            )
             decided.append((one if one.outcome is Safety.UNSAFE else held, False))
         else:
             decided.append((one, one.outcome is Safety.SAFE or unsafe))

@@ -9,9 +9,11 @@ import libcst as cst
 
 from ..model import FileError, FileResult, Options, SourceError
 from ..resolve.program import Program
+from ..resolve.version_guards import keep_guards
 from ..rules.registry import rules
 from ..rules.rule import Rule
 from .apply import applied
+from .names_seen import why_nothing
 from .parse import parsed, round_trip_error
 from .prefilter import may_concern
 from .render import Rendered, rendered
@@ -20,7 +22,7 @@ from .suppressions import may_suppress
 __all__ = ["transform", "transform_sources"]
 
 _NO_NAME = "no legacy name in it"
-_NOTHING = "no legacy symbol in it"
+_NOT_SELECTED = "the selected rules find nothing in it; others do"
 _DEEP = SourceError(0, "is nested too deeply to be edited; split the deepest expression")
 _UNNAMED = "<source>"
 
@@ -82,15 +84,13 @@ def _results(
 ) -> Optional[list[FileResult]]:
     """Returns the results, or None if a tree failed the round-trip check and was removed."""
     program = Program(modules, options)
-    proposals = [
-        proposal
-        for rule in active
-        for proposal in rule.proposals(program)
-        if options.selects(proposal.code)
-    ]
+    keep_guards(program)
+    found = [proposal for rule in active for proposal in rule.proposals(program)]
+    proposals = [proposal for proposal in found if options.selects(proposal.code)]
     if not proposals and not any(may_suppress(source) for source in sources):
+        note = _NOT_SELECTED if found else why_nothing(program, sources)
         return [
-            FileResult(source, error=error, note="" if error else _NOTHING)
+            FileResult(source, error=error, note="" if error else note)
             for source, error in zip(sources, errors)
         ]
     wanted = frozenset(proposal.node for proposal in proposals)

@@ -14,7 +14,18 @@ from typing import NamedTuple, Optional
 
 from tf_lossscale._paths import SYMBOLS
 
-__all__ = ["DISTINCTIVE", "Family", "Legacy", "Root", "is_namespace", "legacy_of", "root_of"]
+__all__ = [
+    "DISTINCTIVE",
+    "Family",
+    "Legacy",
+    "Namespace",
+    "Root",
+    "is_final",
+    "is_namespace",
+    "legacy_of",
+    "namespace_of",
+    "root_of",
+]
 
 
 class Family(enum.Enum):
@@ -87,6 +98,11 @@ class Legacy(NamedTuple):
     def is_in_compat_v1(self) -> bool:
         """Whether the path is in `compat.v1`, where current TensorFlow still has the symbol."""
         return self.root == "v1" and self.family in (Family.V1, Family.CROSS_SHARD)
+
+    @property
+    def is_final_path(self) -> bool:
+        """Whether the path leads to the API that the symbol is migrated to."""
+        return self.is_in_compat_v1 or self.namespace == "keras.mixed_precision"
 
     @property
     def _is_keras(self) -> bool:
@@ -231,11 +247,44 @@ def legacy_of(path: str) -> Optional[Legacy]:
     return Legacy(name, rule, family, namespace, root.name, never)
 
 
+class Namespace(NamedTuple):
+    """A module that holds legacy symbols.
+
+    Attributes:
+      name: its public name, without `tensorflow.` and `compat.v1.`.
+      family: the API that it belongs to; the final Keras module belongs to the final one.
+      is_final: whether its symbols are what the legacy ones of the family are migrated to.
+    """
+
+    name: str
+    family: Family
+    is_final: bool
+
+
 @functools.lru_cache(maxsize=4096)
-def is_namespace(path: str) -> bool:
-    """Whether `path` is a module that contains legacy symbols."""
+def namespace_of(path: str) -> Optional[Namespace]:
+    """The module of legacy symbols that `path` means; None if there is none."""
     root = root_of(path)
     if root is None:
-        return False
+        return None
     rest = root.rest if root.name in ("tf", "v1", "v2") else "keras." + root.rest
-    return _PRIVATE.get(rest, rest) in _NAMESPACES
+    name = _PRIVATE.get(rest, rest)
+    if name not in _NAMESPACES:
+        return None
+    family = _FAMILIES[name]
+    in_v1 = root.name == "v1" and family in (Family.V1, Family.CROSS_SHARD)
+    return Namespace(name, family, in_v1 or family is Family.FINAL)
+
+
+def is_namespace(path: str) -> bool:
+    """Whether `path` is a module that holds legacy symbols."""
+    return namespace_of(path) is not None
+
+
+def is_final(path: str) -> Optional[bool]:
+    """Whether a module or symbol is of the final API; None if it is neither final nor legacy."""
+    found = legacy_of(path)
+    if found is not None:
+        return found.is_final_path
+    namespace = namespace_of(path)
+    return None if namespace is None else namespace.is_final

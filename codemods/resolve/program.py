@@ -9,12 +9,20 @@ from typing import Callable, NamedTuple, Optional, TypeVar
 import libcst as cst
 
 from ..model import Options
-from .legacy_symbols import DISTINCTIVE, Family, Legacy, is_namespace, legacy_of, root_of
+from .legacy_symbols import (
+    DISTINCTIVE,
+    Family,
+    Legacy,
+    is_final,
+    is_namespace,
+    legacy_of,
+    root_of,
+)
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
-from .tree import ancestors
+from .tree import ancestors, string_of
 
-__all__ = ["NamespaceUse", "Program", "Reference", "Unclear"]
+__all__ = ["DynamicRead", "NamespaceUse", "Program", "Reference", "Unclear"]
 
 LOOK_ALIKES = frozenset(
     [
@@ -88,6 +96,18 @@ class Unclear(NamedTuple):
     legacy: Optional[Legacy] = None
 
 
+class DynamicRead(NamedTuple):
+    """A module or symbol that a string names: `getattr(module, "experimental")`.
+
+    Attributes:
+      node: the string.
+      path: what it leads to.
+    """
+
+    node: cst.SimpleString
+    path: str
+
+
 class Program:
     """The syntax trees of one program, resolved once for all rules.
 
@@ -98,8 +118,10 @@ class Program:
       origins: resolves expressions to dotted paths.
       references: every place that refers to a legacy symbol.
       namespaces: every chain that ends at a module of legacy symbols.
-      guarded: places that refer to the experimental or the final symbol, depending on the version,
-        and the imports of the experimental one for them.
+      guarded: places that refer to the legacy or the final symbol, depending on the version, and
+        those in the legacy arm of a version guard. Rules do not edit them.
+      guarded_names: variables that refer to the legacy or the final API, depending on the version.
+      dynamic: strings that name a legacy or final symbol or module for `getattr` and `importlib`.
       unclear: places that might refer to a legacy symbol.
       migrated: places that refer to a symbol of the shim, with its name.
     """
@@ -116,15 +138,17 @@ class Program:
         self.references: list[Reference] = []
         self.namespaces: list[NamespaceUse] = []
         self.guarded: list[Reference] = []
+        self.guarded_names: dict[tuple[Scope, str], None] = {}
         self.unclear: list[Unclear] = []
         self.migrated: list[tuple[cst.CSTNode, str]] = []
         self._memo: dict[object, object] = {}
-        self._excluded: dict[tuple[Scope, str], bool] = {}
+        self._excluded: set[tuple[Scope, str]] = set()
         suspects = self._named_like_legacy()
         for name, scope in self.scopes.loads.items():
             meanings = self.origins.of_name(name.value, scope)
             if name in suspects or any(map(_may_be_known, meanings)):
                 self._resolve(name, scope, meanings)
+        self._exclude_guarded_imports()
         for binding in self.imports():
             self._resolve_import(binding)
         for scope in self.all_scopes():
@@ -132,6 +156,12 @@ class Program:
                 if is_namespace(path):
                     self.unclear.append(Unclear(statement, scope, "*", "star", path))
         self.by_node = {reference.node: reference for reference in self.references}
+        self.dynamic = [
+            DynamicRead(string, path)
+            for string in self.scopes.strings
+            for path in [self._path_named_by(string)]
+            if path is not None
+        ]
 
     def cached(self, compute: Callable[[Program], _T]) -> _T:
         """Returns `compute(self)`, which is computed only once."""
@@ -187,16 +217,17 @@ class Program:
         node: cst.CSTNode = name
         last = name.value
         space: Optional[NamespaceUse] = None
+        is_root = all(_is_root(meaning) for meaning in meanings)
         while True:
             symbols = {meaning: legacy_of(meaning) for meaning in meanings if is_path(meaning)}
             if any(symbols.values()):
-                self._symbol(name, node, scope, symbols, meanings)
+                self._symbol(name, node, scope, symbols, meanings, is_root)
                 return
             if last in DISTINCTIVE and self._maybe_legacy(node, meanings, scope, name, last):
                 return
             paths = [meaning for meaning in meanings if is_path(meaning) and is_namespace(meaning)]
             if paths:
-                space = NamespaceUse(node, scope, name, paths[0])
+                space = NamespaceUse(node, scope, name, min(paths))
             parent = self.parents.get(node)
             if isinstance(parent, cst.Attribute) and parent.value is node:
                 last = parent.attr.value
@@ -230,11 +261,24 @@ class Program:
         scope: Scope,
         symbols: dict[str, Optional[Legacy]],
         meanings: frozenset[str],
+        is_root: bool,
     ) -> None:
-        found = [legacy for legacy in symbols.values() if legacy is not None]
+        found = [legacy for _, legacy in sorted(symbols.items()) if legacy is not None]
         kinds = {(legacy.name, legacy.family) for legacy in found}
         others = [meaning for meaning in meanings if not symbols.get(meaning)]
         reference = Reference(node, scope, found[0], name)
+        if not is_root and len({legacy.is_final_path for legacy in found}) > 1:
+            # a guard binds the name to the legacy or to the final module
+            self.guarded.append(reference)
+            self._exclude_imports_of(name, scope, guarded=True)
+            return
+        if not is_root and len({_package(meaning) for meaning in symbols}) > 1:
+            # `tf_keras` or `tensorflow.keras`, which can be different Keras versions
+            self.unclear.append(
+                Unclear(node, scope, found[0].name, "several", self._words(meanings), found[0])
+            )
+            self._exclude_imports_of(name, scope)
+            return
         if others and any(found_one.family is not Family.FINAL for found_one in found):
             self.unclear.append(
                 Unclear(node, scope, found[0].name, "several", self._words(meanings), found[0])
@@ -263,7 +307,18 @@ class Program:
         """
         owner = scope.owner(name.value)
         if owner is not None:
-            self._excluded[owner, name.value] = guarded
+            self._excluded.add((owner, name.value))
+            if guarded:
+                self.guarded_names[owner, name.value] = None
+
+    def _exclude_guarded_imports(self) -> None:
+        """Keeps the imports that bind one name to the legacy and to the final API."""
+        for scope in self.all_scopes():
+            for name, bindings in scope.bindings.items():
+                paths = [one.path for one in bindings if one.kind == "import"]
+                if len(paths) > 1 and {True, False} <= {is_final(path) for path in paths}:
+                    self._excluded.add((scope, name))
+                    self.guarded_names[scope, name] = None
 
     def _words(self, meanings: frozenset[str]) -> str:
         return ", ".join(sorted(meaning.strip("<>") for meaning in meanings))
@@ -299,10 +354,7 @@ class Program:
 
     def _resolve_import(self, binding: Binding) -> None:
         legacy = legacy_of(binding.path)
-        held = self._excluded.get((binding.scope, binding.name))
-        if held is not None:
-            if held and legacy is not None and legacy.family is not Family.FINAL:
-                self.guarded.append(Reference(binding.node, binding.scope, legacy))
+        if (binding.scope, binding.name) in self._excluded:
             return
         if legacy is not None:
             self.references.append(Reference(binding.node, binding.scope, legacy))
@@ -314,6 +366,29 @@ class Program:
                 Unclear(binding.node, binding.scope, name, "re-export", module or ".")
             )
 
+    def _path_named_by(self, string: cst.SimpleString) -> Optional[str]:
+        """The legacy or final symbol or module that a string names for a call; None: none."""
+        argument = self.parents.get(string)
+        call = self.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        text = string_of(string)
+        if not isinstance(call, cst.Call) or text is None:
+            return None
+        function = self.code(call.func).rpartition(".")[2]
+        if function == "getattr" and len(call.args) > 1 and call.args[1] is argument:
+            root: cst.CSTNode = call.args[0].value
+            while isinstance(root, cst.Attribute):
+                root = root.value
+            scope = self.scopes.loads.get(root) if isinstance(root, cst.Name) else None
+            if scope is None:
+                return None
+            paths = self.origins.of_expression(call.args[0].value, scope)
+            path = f"{min(paths)}.{text}" if len(paths) == 1 else ""
+        elif function in ("import_module", "__import__") and call.args[0] is argument:
+            path = text
+        else:
+            return None
+        return path if legacy_of(path) is not None or is_namespace(path) else None
+
     @staticmethod
     def code(node: cst.CSTNode) -> str:
         """The source of `node`."""
@@ -324,6 +399,18 @@ class Program:
 def _may_be_known(meaning: str) -> bool:
     """Whether a chain that begins with `meaning` can end at a symbol of TensorFlow or the shim."""
     return root_of(meaning) is not None or meaning.partition(".")[0] == "tf_lossscale"
+
+
+def _is_root(meaning: str) -> bool:
+    """Whether `meaning` is TensorFlow itself, or its `compat.v1`."""
+    root = root_of(meaning)
+    return root is not None and not root.rest and root.name in ("tf", "v1", "v2")
+
+
+def _package(meaning: str) -> str:
+    """Which Keras a path belongs to; TensorFlow's own includes it."""
+    first = meaning.partition(".")[0]
+    return first if first in ("keras", "tf_keras") else "tensorflow"
 
 
 def _foreign(meanings: frozenset[str]) -> bool:

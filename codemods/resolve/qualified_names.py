@@ -9,7 +9,9 @@ from typing import Optional
 
 import libcst as cst
 
+from .legacy_symbols import is_namespace
 from .scopes import Binding, Scope
+from .tree import string_of
 
 __all__ = ["CALL", "LOCAL", "PARAMETER", "STAR", "Origins", "is_path"]
 
@@ -83,5 +85,18 @@ class Origins:
         if isinstance(node, cst.NamedExpr):
             return self.of_expression(node.value, scope)
         if isinstance(node, cst.Call):
-            return frozenset([CALL])
+            return self._of_getattr(node, scope) or frozenset([CALL])
         return frozenset([LOCAL])
+
+    def _of_getattr(self, call: cst.Call, scope: Scope) -> frozenset[str]:
+        """What `getattr(module, "name", other)` can be, for a module of legacy symbols."""
+        if not isinstance(call.func, cst.Name) or call.func.value != "getattr":
+            return frozenset()
+        name = string_of(call.args[1].value) if len(call.args) == 3 else None
+        if name is None:
+            return frozenset()
+        modules = self.of_expression(call.args[0].value, scope)
+        found = frozenset(f"{module}.{name}" for module in modules if is_path(module))
+        others = self.of_expression(call.args[2].value, scope)
+        is_sure = bool(others) and all(map(is_path, [*modules, *others]))
+        return found | others if is_sure and all(map(is_namespace, found)) else frozenset()

@@ -13,7 +13,7 @@ from typing import Callable, Optional
 
 import libcst as cst
 
-__all__ = ["REMOVED", "Edit", "Parents", "ancestors", "children", "rebuilt", "walk"]
+__all__ = ["REMOVED", "Edit", "Parents", "ancestors", "children", "rebuilt", "string_of", "walk"]
 
 Parents = dict[cst.CSTNode, cst.CSTNode]
 """Each node's parent; the root has none."""
@@ -86,6 +86,16 @@ def ancestors(node: cst.CSTNode, parents: Parents) -> Iterator[cst.CSTNode]:
     while found is not None:
         yield found
         found = parents.get(found)
+
+
+def string_of(node: cst.CSTNode) -> Optional[str]:
+    """The text of a string literal without escapes; None of everything else.
+
+    Evaluating a literal can warn of its escapes, or fail.
+    """
+    if not isinstance(node, cst.SimpleString) or "b" in node.prefix.lower():
+        return None
+    return None if "\\" in node.raw_value else node.raw_value
 
 
 def rebuilt(

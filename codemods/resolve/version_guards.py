@@ -1,96 +1,340 @@
-"""Finds version guards: branches with the legacy API in one arm and the final API in another."""
+"""Finds version guards: code with the legacy API in one arm and the final API in another.
+
+An arm is the body of an `if`, `elif` or `else`, of a `try` or an `except` that catches the absence
+of a name, a side of a conditional expression, or what `getattr` returns. An arm that ends the block
+(`return`, `raise`) has what follows it as its other arm. A legacy arm is kept as a whole: rewriting
+a name inside it would break it on the TensorFlow that it is for.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Optional
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
-from .legacy_symbols import Family
-from .program import Program, Reference
+from ..model import Target
+from .legacy_symbols import Family, Legacy, Namespace, is_final, legacy_of, namespace_of
+from .program import Program, Reference, Unclear
+from .scopes import Binding
+from .tree import children, walk
+from .version_tests import features_tested, is_version_test, needs_old_version
 
-__all__ = ["removable_arms", "version_arms"]
+__all__ = ["Guarded", "guarded_places", "keep_guards"]
 
-_VERSION = re.compile(r"version|VERSION|hasattr|parse_version|tf2|TF2|is_tf|_tf_")
+Arm = tuple[cst.CSTNode, ...]
+"""The parts of an arm: a body, or the statements that follow an `if`."""
 
-
-def removable_arms(program: Program) -> frozenset[Reference]:
-    """The legacy references in arms of version guards whose other arm is already migrated."""
-    found: set[Reference] = set()
-    for reference in program.references:
-        if reference.legacy.family is Family.FINAL or reference.legacy.is_in_compat_v1:
-            continue
-        for arm, others in version_arms(program, reference.node):
-            del arm
-            if any(_final_twin(program, reference, other) for other in others):
-                found.add(reference)
-                break
-    return frozenset([*found, *_assigned_to_names_in(program, found)])
+_MODULE = "*"
+"""The name of a marker that is a module."""
 
 
-def _assigned_to_names_in(program: Program, references: Iterable[Reference]) -> set[Reference]:
-    """The references that are assigned to names in `references`, as in `LSO = tf.keras...`."""
-    found: set[Reference] = set()
-    left = list(references)
+class Guarded(NamedTuple):
+    """A place in the legacy arm of a version guard.
+
+    Attributes:
+      node: the name, the attribute chain, or the import alias.
+      symbol: the legacy symbol or module, as findings name it.
+      name: the variable that means the legacy or the final API afterwards; empty: there is none.
+      has_final: whether another arm reaches the final API; otherwise the arm runs on TensorFlow
+        below 2.4 only, or where TensorFlow has the legacy API.
+    """
+
+    node: cst.CSTNode
+    symbol: str
+    name: str
+    has_final: bool
+
+
+class _Marker(NamedTuple):
+    """A place that shows which API an arm uses."""
+
+    node: cst.CSTNode
+    family: Family
+    name: str
+    is_final: bool
+    never_existed: bool = False
+
+
+class _Branch(NamedTuple):
+    """One arm, with the conditions that lead to it, each with whether it is negated."""
+
+    arm: Arm
+    tests: tuple[tuple[cst.BaseExpression, bool], ...]
+
+
+def keep_guards(program: Program) -> None:
+    """Moves the references in legacy arms to `program.guarded`, so that no rule edits them."""
+    places = program.cached(guarded_places)
+    kept = {place.node for place in places}
+    behind = [one for one in program.references if one.node in kept]
+    left = list(behind)
     while left:
-        reference = left.pop()
-        root = reference.root
-        for binding in reference.scope.bindings_of(root.value) if root is not None else ():
-            assigned = program.by_node.get(binding.value) if binding.value is not None else None
-            if assigned is not None and assigned not in found:
-                found.add(assigned)
-                left.append(assigned)
+        for one in _behind(program, left.pop()):
+            if one not in behind:
+                behind.append(one)
+                left.append(one)
+    stays = set(behind)
+    program.guarded += behind
+    program.references = [one for one in program.references if one not in stays]
+    program.by_node = {one.node: one for one in program.references}
+    for scope, name in program.guarded_names:
+        for binding in scope.bindings[name]:
+            meanings = program.origins.of_binding(binding)
+            place = _place_of(binding)
+            is_known = any(node in kept for node in walk(place))
+            if not is_known and any(is_final(path) is False for path in meanings):
+                words = ", ".join(sorted(program.origins.of_name(name, scope)))
+                program.unclear.append(Unclear(place, scope, name, "several", words))
+
+
+def _behind(program: Program, reference: Reference) -> Iterator[Reference]:
+    """The references that the first name of `reference` was assigned: `LSO = tf.keras...`."""
+    root = reference.root
+    for binding in reference.scope.bindings_of(root.value) if root is not None else ():
+        found = program.by_node.get(binding.node if binding.value is None else binding.value)
+        if found is not None:
+            yield found
+
+
+def guarded_places(program: Program) -> list[Guarded]:
+    """Every place that means a legacy symbol or module in the legacy arm of a version guard."""
+    guards = _Guards(program)
+    bound = {
+        _place_of(one): one for scope, name in program.guarded_names for one in scope.bindings[name]
+    }
+    found = []
+    for marker in guards.markers:
+        if marker.is_final:
+            continue
+        verdict = guards.verdict(marker)
+        if verdict is not None:
+            around = [marker.node, *program.ancestors(marker.node)]
+            name = next((bound[node].name for node in around if node in bound), "")
+            found.append(Guarded(marker.node, _shown(marker), name, verdict))
+    known = {place.node for place in found}
+    left = [one for one in program.references if one.node in known]
+    for one in left:
+        for behind in _behind(program, one):
+            if behind.node not in known:
+                known.add(behind.node)
+                left.append(behind)
+                found.append(Guarded(behind.node, behind.legacy.name, "", True))
     return found
 
 
-def version_arms(
-    program: Program, node: cst.CSTNode
-) -> Iterator[tuple[cst.CSTNode, Sequence[cst.CSTNode]]]:
-    """The arms of version guards that contain `node`, each with the other arms of its guard."""
-    below = node
-    for above in program.ancestors(node):
-        arms: list[Optional[cst.CSTNode]] = []
-        if isinstance(above, (cst.If, cst.IfExp)):
-            if _VERSION.search(program.code(above.test)):
-                arms = [above.body, above.orelse]
-        elif isinstance(above, cst.Try) and any(
-            _catches_absence(program, handler) for handler in above.handlers
-        ):
-            arms = [above.body, *above.handlers]
-        if below in arms:
-            yield below, [arm for arm in arms if arm is not None and arm is not below]
-        below = above
+def _shown(marker: _Marker) -> str:
+    if marker.name != _MODULE:
+        return marker.name
+    return "contrib" if marker.family is Family.CONTRIB else "experimental"
 
 
-def _catches_absence(program: Program, handler: cst.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    names = program.code(handler.type)
-    return any(name in names for name in ("ImportError", "ModuleNotFound", "AttributeError"))
+def _place_of(binding: Binding) -> cst.CSTNode:
+    return binding.node if binding.value is None else binding.value
 
 
-def _final_twin(program: Program, reference: Reference, arm: cst.CSTNode) -> bool:
-    """Whether `arm` refers to the symbol that would replace `reference`."""
-    legacy = reference.legacy
-    for other in program.references:
-        if other is reference or not _inside(program, other.node, arm):
-            continue
-        if legacy.family is Family.EXPERIMENTAL:
-            if other.legacy.family is Family.FINAL and _same_use(legacy.name, other.legacy.name):
+class _Guards:
+    """The markers of a program, and what the arms around them mean."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.markers = list(_markers(program))
+        self._above: dict[cst.CSTNode, list[_Marker]] = {}
+        for marker in self.markers:
+            self._above.setdefault(marker.node, []).append(marker)
+            for above in program.ancestors(marker.node):
+                self._above.setdefault(above, []).append(marker)
+
+    def verdict(self, marker: _Marker) -> Optional[bool]:
+        """Whether another arm is final, for a marker in a legacy arm; None if it is in none."""
+        is_old = False
+        for guard in self.program.ancestors(marker.node):
+            branches = _branches(self.program, guard)
+            mine = next((one for one in branches if self._holds(one.arm, marker)), None)
+            if mine is None:
+                continue
+            by_version = not mine.tests or any(
+                is_version_test(self.program, test) for one in branches for test, _ in one.tests
+            )
+            others = [one.arm for one in branches if one is not mine]
+            if by_version and any(self._is_twin(mine.arm, other, marker) for other in others):
                 return True
-        elif other.legacy.name == legacy.name and other.legacy.is_in_compat_v1:
-            return True
-    return any(
-        _same_use(legacy.name, name) and _inside(program, node, arm)
-        for node, name in program.migrated
+            is_old = is_old or self._is_old(mine, marker)
+        return False if is_old else None
+
+    def _holds(self, arm: Arm, marker: _Marker) -> bool:
+        return any(marker in self._above.get(part, ()) for part in arm)
+
+    def _in(self, arm: Arm) -> list[_Marker]:
+        return [marker for part in arm for marker in self._above.get(part, ())]
+
+    def _is_twin(self, arm: Arm, other: Arm, marker: _Marker) -> bool:
+        """Whether `arm`, with the legacy `marker`, has its final twin in `other`."""
+        others = self._in(other)
+        if any(not one.is_final and not one.never_existed for one in others):
+            return False  # both arms are legacy, at least in part
+        if marker.never_existed and any(one.never_existed for one in others):
+            return False
+        mine = [one for one in self._in(arm) if not one.is_final]
+        return any(_same_use(one, final) for one in mine for final in others)
+
+    def _is_old(self, branch: _Branch, marker: _Marker) -> bool:
+        """Whether the arm runs only where the final API does not exist, or the legacy one does."""
+        for test, negated in branch.tests:
+            if not negated and marker.family is Family.EXPERIMENTAL:
+                features = list(features_tested(test))
+                if marker.name in features or "experimental" in features:
+                    return True
+            if (
+                marker.family in (Family.EXPERIMENTAL, Family.V1)
+                and self.program.options.target is Target.FINAL
+                and needs_old_version(self.program, test, negated)
+            ):
+                return True
+        return False
+
+
+def _same_use(old: _Marker, new: _Marker) -> bool:
+    if old.family is not new.family:
+        return False
+    if old.never_existed and new.never_existed:
+        return False
+    if _MODULE in (old.name, new.name):
+        return True
+    return new.name == old.name or (old.name, new.name) == ("set_policy", "set_global_policy")
+
+
+def _markers(program: Program) -> Iterator[_Marker]:
+    for reference in program.references:
+        if not isinstance(reference.node, cst.ImportAlias):
+            yield _of_symbol(reference.node, reference.legacy)
+    for binding in program.imports():
+        marker = _of_path(binding.node, binding.path)
+        if marker is not None:
+            yield marker
+    for use in program.namespaces:
+        paths = program.origins.of_expression(use.node, use.scope)
+        namespace = namespace_of(use.path) if len(paths) == 1 else None
+        if namespace is not None and not _is_examined(program, use.node):
+            yield _of_namespace(use.node, namespace)
+    for node, name in program.migrated:
+        for family in (Family.EXPERIMENTAL, Family.V1, Family.CROSS_SHARD, Family.CONTRIB):
+            yield _Marker(node, family, name, True)
+    for read in program.dynamic:
+        marker = _of_path(read.node, read.path)
+        if marker is not None:
+            yield marker
+
+
+def _is_examined(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` is the object of `hasattr` or `getattr`."""
+    argument = program.parents.get(node)
+    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+    return (
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Name)
+        and call.func.value in ("hasattr", "getattr")
+        and call.args[0] is argument
     )
 
 
-def _same_use(old: str, new: str) -> bool:
-    return new == ("set_global_policy" if old == "set_policy" else old)
+def _of_path(node: cst.CSTNode, path: str) -> Optional[_Marker]:
+    legacy, namespace = legacy_of(path), namespace_of(path)
+    if legacy is not None:
+        return _of_symbol(node, legacy)
+    return None if namespace is None else _of_namespace(node, namespace)
 
 
-def _inside(program: Program, node: cst.CSTNode, arm: cst.CSTNode) -> bool:
-    return node is arm or any(above is arm for above in program.ancestors(node))
+def _of_symbol(node: cst.CSTNode, legacy: Legacy) -> _Marker:
+    family = Family.EXPERIMENTAL if legacy.family is Family.FINAL else legacy.family
+    is_final = legacy.family is Family.FINAL or legacy.is_in_compat_v1
+    return _Marker(node, family, legacy.name, is_final, legacy.never_existed)
+
+
+def _of_namespace(node: cst.CSTNode, namespace: Namespace) -> _Marker:
+    family = Family.EXPERIMENTAL if namespace.family is Family.FINAL else namespace.family
+    return _Marker(node, family, _MODULE, namespace.is_final)
+
+
+def _branches(program: Program, node: cst.CSTNode) -> list[_Branch]:
+    """The arms of `node`, if it is something that a version guard is written with."""
+    if isinstance(node, cst.IfExp):
+        return [
+            _Branch((node.body,), ((node.test, False),)),
+            _Branch((node.orelse,), ((node.test, True),)),
+        ]
+    if isinstance(node, cst.If):
+        above = program.parents.get(node)
+        is_elif = isinstance(above, cst.If) and above.orelse is node
+        return [] if is_elif else _branches_of_if(program, node)
+    if isinstance(node, (cst.Try, cst.TryStar)):
+        handlers: Sequence[Union[cst.ExceptHandler, cst.ExceptStarHandler]] = node.handlers
+        if not any(_catches_absence(program, handler) for handler in handlers):
+            return []
+        body: Arm = (node.body, node.orelse) if node.orelse is not None else (node.body,)
+        return [_Branch(arm, ()) for arm in [body, *((one,) for one in handlers)]]
+    if isinstance(node, cst.Call) and len(node.args) == 3:
+        is_getattr = any(read.node is node.args[1].value for read in program.dynamic)
+        return [_Branch((node.args[i],), ()) for i in (1, 2)] if is_getattr else []
+    return []
+
+
+def _branches_of_if(program: Program, node: cst.If) -> list[_Branch]:
+    found = []
+    negated: tuple[tuple[cst.BaseExpression, bool], ...] = ()
+    one: Union[cst.If, cst.Else, None] = node
+    ends = True
+    while isinstance(one, cst.If):
+        found.append(_Branch((one.body,), (*negated, (one.test, False))))
+        negated = (*negated, (one.test, True))
+        ends = ends and _ends(one.body)
+        one = one.orelse
+    if one is not None:
+        found.append(_Branch((one.body,), negated))
+        return found
+    block = program.parents.get(node)
+    statements = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
+    index = next((i for i, statement in enumerate(statements) if statement is node), 0)
+    if ends:
+        found.append(_Branch(tuple(statements[index + 1 :]), negated))
+    else:
+        bound = {name for branch in found for name in _names_bound(branch.arm[0])}
+        before = [
+            one
+            for one in statements[:index]
+            if isinstance(one, cst.SimpleStatementLine) and bound & _names_bound(one)
+        ]
+        found.append(_Branch(tuple(before), negated))
+    return found
+
+
+def _ends(body: cst.CSTNode) -> bool:
+    """Whether a body ends with a statement that leaves the block."""
+    last = children(body)[-1:]
+    while last and isinstance(last[0], cst.SimpleStatementLine):
+        last = children(last[0])[-1:]
+    return bool(last) and isinstance(last[0], (cst.Return, cst.Raise, cst.Continue, cst.Break))
+
+
+def _names_bound(statement: cst.CSTNode) -> set[str]:
+    """The names that imports and assignments in a body or simple statement bind."""
+    found = set()
+    for node in walk(statement):
+        if isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Name):
+            found.add(node.target.value)
+        elif isinstance(node, cst.ImportAlias):
+            name = node.asname.name if node.asname is not None else node.name
+            if isinstance(name, cst.Name):
+                found.add(name.value)
+    return found
+
+
+def _catches_absence(
+    program: Program, handler: Union[cst.ExceptHandler, cst.ExceptStarHandler]
+) -> bool:
+    if handler.type is None:
+        return True
+    names = program.code(handler.type)
+    return any(
+        name in names for name in ("ImportError", "ModuleNotFound", "AttributeError", "Exception")
+    )

@@ -40,6 +40,8 @@ class Proposal(NamedTuple):
       group: the group whose places are rewritten together; None if the place stands alone.
       blocks: whether neither this place nor the rest of its group may be rewritten.
       stays: whether the place needs no edit, so that the finding is for information only.
+      comment: the text for `--mark`, without line numbers, which comments change; if empty, the
+        message.
     """
 
     node: cst.CSTNode
@@ -53,3 +55,4 @@ class Proposal(NamedTuple):
     group: Optional[Group] = None
     blocks: bool = False
     stays: bool = False
+    comment: str = ""

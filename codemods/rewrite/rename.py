@@ -8,7 +8,6 @@ import libcst as cst
 
 from ..resolve.legacy_symbols import Family
 from ..resolve.program import Program, Reference
-from ..resolve.version_guards import removable_arms
 
 __all__ = ["FINAL", "SHIM", "V1", "is_at", "references", "shim_path"]
 
@@ -18,10 +17,9 @@ FINAL = "tensorflow.keras.mixed_precision"
 
 
 def references(program: Program, rule: str) -> Iterator[Reference]:
-    """The references that `rule` migrates, without those in a removable arm of a version guard."""
-    stay = program.cached(removable_arms)
+    """The references that `rule` migrates."""
     for reference in program.references:
-        if reference.legacy.rule == rule and reference not in stay:
+        if reference.legacy.rule == rule:
             yield reference
 
 

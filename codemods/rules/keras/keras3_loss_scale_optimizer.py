@@ -19,7 +19,6 @@ from collections.abc import Iterator
 
 from ...model import Safety, Target
 from ...resolve.program import Program, Reference
-from ...resolve.version_guards import removable_arms
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
 from ..findings import manual, safe
@@ -63,8 +62,7 @@ def check(program: Program) -> Iterator[Proposal]:
 
 def _is_guarded(program: Program) -> bool:
     """Whether the program chooses between the experimental and the final class itself."""
-    chosen = [*program.cached(removable_arms), *program.guarded]
-    return any(reference.legacy.is_keras_optimizer for reference in chosen)
+    return any(reference.legacy.is_keras_optimizer for reference in program.guarded)
 
 
 def _handled_elsewhere(program: Program, reference: Reference) -> bool:

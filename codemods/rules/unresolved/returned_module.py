@@ -2,7 +2,9 @@
 
 tensor2tensor and its descendants reach `contrib` through functions
 (`contrib.tpu().CrossShardOptimizer`) that import it lazily or raise on TensorFlow 2. What such a
-function returns cannot be determined statically.
+function returns cannot be determined statically. A module that a string names
+(`importlib.import_module("tensorflow.keras.mixed_precision.experimental")`) is reported at the
+string, because strings are never rewritten.
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Safety
+from ...resolve.legacy_symbols import is_final
 from ...resolve.program import Program
+from ...resolve.version_guards import guarded_places
 from ...rewrite.proposal import Proposal
+from ..findings import report
 from ..rule import Example, Rule
 from ._family import proposals
 
@@ -19,10 +24,16 @@ __all__ = ["RULE"]
 
 _MESSAGE = "`{through}` cannot be resolved statically: import `{name}` by name, then migrate again"
 
+_NAMED = "only a string names this module: import it with a statement, then migrate again"
+
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each such place."""
     yield from proposals(program, "call", "LS902", _MESSAGE)
+    known = {place.node for place in program.cached(guarded_places)}
+    for read in program.dynamic:
+        if read.node not in known and not is_final(read.path):
+            yield report(read.node, "LS902", read.path.rpartition(".")[2], _NAMED)
 
 
 RULE = Rule(
@@ -48,6 +59,18 @@ RULE = Rule(
 
             manager = mindspore.nn.FixedLossScaleManager(8)
             """,
+        ),
+        Example(
+            "a module that a string names",
+            """\
+            import importlib
+
+            mp = importlib.import_module("tensorflow.keras.mixed_precision.experimental")
+            mp.set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="only a string",
         ),
         Example(
             "a function that returns contrib",

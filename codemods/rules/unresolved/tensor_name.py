@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from ...model import Safety, Target
-from ...resolve.legacy_symbols import root_of
+from ...resolve.legacy_symbols import Family
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..findings import report
@@ -27,12 +27,22 @@ _MESSAGE = (
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each such string of a program that imports TensorFlow."""
-    if not any(root_of(binding.path) for binding in program.imports()):
+    """Reports each such string of a program that uses a legacy loss scale, or the shim's."""
+    if not _has_loss_scale(program):
         return
     for string in program.scopes.strings:
         if _NAME.search(string.value):
             yield report(string, "LS905", "loss_scale:0", _MESSAGE)
+
+
+def _has_loss_scale(program: Program) -> bool:
+    """Whether anything in the program can be what makes a tensor of that name."""
+    others = (Family.CROSS_SHARD, Family.FINAL)
+    if any(one.legacy.family not in others for one in program.references):
+        return True
+    if any(name.endswith(("LossScale", "LossScaleManager")) for _, name in program.migrated):
+        return True
+    return bool(program.guarded or program.unclear)
 
 
 RULE = Rule(
@@ -48,9 +58,18 @@ RULE = Rule(
             """,
         ),
         Example(
+            "not without a loss scale",
+            """\
+            import tensorflow as tf
+
+            scale = graph.get_tensor_by_name("tower/loss_scale:0")
+            """,
+        ),
+        Example(
             "not a longer name or a sentence",
             """\
             import tensorflow as tf
+            from tensorflow.compat.v1.mixed_precision import LossScale
 
             names = ["my_loss_scale:0", "the tensor loss_scale:0 is fetched"]
             """,
@@ -59,7 +78,9 @@ RULE = Rule(
             "a fetch by name",
             """\
             import tensorflow as tf
+            from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
 
+            manager = FixedLossScaleManager(128)
             scale = graph.get_tensor_by_name("tower/loss_scale:0")
             """,
             None,
@@ -68,8 +89,9 @@ RULE = Rule(
         Example(
             "the shim's managers use this name, but TensorFlow 2 gives it to a handle",
             """\
-            import tensorflow as tf
+            import tf_lossscale as tfls
 
+            manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128)
             scale = session.run("loss_scale:0")
             """,
             None,

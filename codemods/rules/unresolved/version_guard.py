@@ -1,18 +1,22 @@
 """Reports the legacy arm of a version guard whose other arm is already final.
 
-Rewriting such an arm would make both arms the same. When a program no longer supports TensorFlow
-below 2.4, which lacks the final API, remove the guard and the legacy arm, as OpenNMT-tf did.
+Such an arm is left as a whole: rewriting a name inside it would break it on the TensorFlow that it
+is for. When a program no longer supports TensorFlow below 2.4, which lacks the final API, remove
+the guard and the legacy arm, as OpenNMT-tf did.
+
+A guard is an `if`, a conditional expression or a flag that depends on a version or on `hasattr`, a
+`try` that catches the absence of a module or attribute, or `getattr` with a default. Its arms can
+use the symbols, import them, or bind a name to the module of either API. An arm that runs only on a
+TensorFlow below 2.4 is left even if no other arm is final.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from ...model import Safety
 from ...resolve.program import Program
-from ...resolve.version_guards import removable_arms
+from ...resolve.version_guards import Guarded, guarded_places
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
@@ -24,18 +28,22 @@ _MESSAGE = (
     "guard when TensorFlow below 2.4 is no longer supported"
 )
 _THEN = "{}; then migrate again to rewrite the uses of {}, which has two meanings here"
+_ALONE = (
+    "only a TensorFlow that has the legacy API runs this arm, and no other arm uses the final API: "
+    "write that one, then remove this arm"
+)
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each legacy reference in such an arm."""
-    stay = program.cached(removable_arms)
-    imports = [one for one in program.guarded if isinstance(one.node, cst.ImportAlias)]
-    for reference in [*program.references, *imports]:
-        if reference in stay or reference in imports:
-            message = _MESSAGE
-            if reference in imports:
-                message = _THEN.format(_MESSAGE, reference.legacy.name)
-            yield report(reference.node, "LS908", reference.legacy.name, message)
+    """Reports each legacy name in such an arm."""
+    for place in program.cached(guarded_places):
+        yield report(place.node, "LS908", place.symbol, _message(place))
+
+
+def _message(place: Guarded) -> str:
+    if not place.has_final:
+        return _ALONE
+    return _THEN.format(_MESSAGE, place.name) if place.name else _MESSAGE
 
 
 RULE = Rule(
@@ -54,6 +62,35 @@ RULE = Rule(
             else:
                 opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
             """,
+        ),
+        Example(
+            "a module that the guard chooses",
+            """\
+            import tensorflow as tf
+
+            if tf.__version__ < "2.4":
+                from tensorflow.keras.mixed_precision import experimental as mixed_precision
+                mixed_precision.set_policy("mixed_float16")
+            else:
+                from tensorflow.keras import mixed_precision
+                mixed_precision.set_global_policy("mixed_float16")
+            opt = mixed_precision.LossScaleOptimizer(opt, "dynamic")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="uses of mixed_precision",
+        ),
+        Example(
+            "an arm that runs on old versions only",
+            """\
+            import tensorflow as tf
+
+            if tf.__version__ < "2.4":
+                tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="no other arm",
         ),
         Example(
             "the old arm of a version test",

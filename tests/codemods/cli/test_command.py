@@ -267,7 +267,8 @@ def test_verbose_reports_why_each_file_was_left_unchanged(command_line):
     ran = command_line.run("migrate", "-v")
     assert sorted(ran.err.splitlines()) == [
         "b.py: unchanged: no legacy name in it",
-        "c.py: unchanged: no legacy symbol in it",
+        "c.py: unchanged: no symbol to migrate in it: `mixed_precision` comes from "
+        "`mixed_precision`, which is not TensorFlow",
         "d.py: unchanged: is ignored by git",
         "f: unchanged: is a virtual environment (has a pyvenv.cfg)",
         "venv: unchanged: is a virtual environment (by its name)",

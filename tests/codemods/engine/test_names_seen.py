@@ -1,0 +1,96 @@
+"""`-v`: why a file that holds a legacy name is left unchanged."""
+
+import textwrap
+
+import pytest
+from tf_lossscale_codemods.engine.transform import transform
+from tf_lossscale_codemods.model import Options
+
+CASES = {
+    "another library's": (
+        "from apex.amp import LossScaleOptimizer",
+        "`LossScaleOptimizer` comes from `apex.amp`, which is not TensorFlow",
+    ),
+    "the final class": (
+        "import tensorflow as tf\ntf.keras.mixed_precision.LossScaleOptimizer(opt)",
+        "`LossScaleOptimizer` is the final API already",
+    ),
+    "the shim's": (
+        "import tf_lossscale as tfls\ntfls.contrib.mixed_precision.FixedLossScaleManager(8)",
+        "`FixedLossScaleManager` is the shim's already",
+    ),
+    "its own class": (
+        "class LossScaleOptimizer:\n    pass",
+        "`LossScaleOptimizer` is defined in this file",
+    ),
+    "a string": (
+        "x = 'tf.contrib.mixed_precision.LossScaleOptimizer'",
+        "`LossScaleOptimizer` is only in a string, a comment or an argument",
+    ),
+    "a method": (
+        "def step(opt, loss):\n    return opt.get_scaled_loss(loss)",
+        "`get_scaled_loss` is an attribute of `opt`, an object whose type is not known",
+    ),
+    "a module": (
+        "from tensorflow.keras import mixed_precision",
+        "`mixed_precision` comes from `tensorflow.keras`, where no name needs a rewrite",
+    ),
+    "many": (
+        "x = 'LossScale LossScaleManager FixedLossScale DynamicLossScale LossScaleOptimizer "
+        "cross_replica_sum'",
+        "; and 1 more",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_note_names_each_symbol_and_its_origin(name):
+    source, expected = CASES[name]
+    note = transform(source.encode() + b"\n", Options()).note
+    assert note.startswith("no symbol to migrate in it: ")
+    assert expected in note
+
+
+def test_note_of_rules_that_are_not_selected():
+    source = b"from tensorflow.contrib.mixed_precision import LossScaleOptimizer\n"
+    assert "selected rules" in transform(source, Options(select=("LS5",))).note
+
+
+def test_note_of_silenced_findings():
+    source = b"""\
+from tensorflow.contrib.mixed_precision import LossScaleOptimizer  # lossscale: ignore[LS1] later
+"""
+    result = transform(source, Options())
+    assert not result.findings
+    assert result.note == "comments silence all findings in it"
+
+
+BLOCKED = textwrap.dedent("""\
+    import tensorflow as tf
+
+    prec = tf.keras.mixed_precision.experimental
+    opt = prec.LossScaleOptimizer(opt, tf.train.experimental.DynamicLossScale(8, 9, 3))
+    other = prec.LossScaleOptimizer(opt, "dynamic")
+""")
+
+
+def test_mark_comments_name_symbols_instead_of_lines():
+    options = Options(mark=True)
+    result = transform(BLOCKED.encode(), options)
+    comments = [line for line in result.source.decode().split("\n") if "# TODO" in line]
+    assert any("resolve LossScaleOptimizer (LS301) first" in line for line in comments)
+    assert not any("line " in line for line in comments)
+    assert any("resolve line 4" in one.message for one in result.findings)
+    again = transform(result.source, options)
+    assert again.source == result.source
+
+
+def test_one_finding_at_one_place():
+    source = b"""\
+import tensorflow as tf
+
+if type(opt).__name__ in ["LossScaleOptimizer", "LossScaleOptimizerV1"]:
+    opt = opt.inner_optimizer
+"""
+    (finding,) = transform(source, Options()).findings
+    assert finding.code == "LS906"
