@@ -65,6 +65,12 @@ class _Speller:
             if owner is not None:
                 self.uses.setdefault((owner, name.value), []).append(name)
         self.lost: dict[Variable, set[cst.Name]] = {}
+        # An import that nothing reads has no place among the references if it is of a module.
+        self.imported = {
+            place.node: place
+            for place in [*program.references, *moves, *removed]
+            if place.root is None
+        }
 
     def edits(self) -> dict[cst.CSTNode, list[Edit]]:
         variables = self._affected_variables()
@@ -80,10 +86,16 @@ class _Speller:
             lost = self.lost.get(variable, set())
             if lost and len(lost) == len(self.uses.get(variable, [])):
                 self.imports.drop(variable)
-            elif lost:
+            elif lost or self._is_removed(variable):
                 self.imports.drop_dotted(variable, self._left(variable, lost))
         self.imports.write(self.found)
         return self.found
+
+    def _is_removed(self, variable: Variable) -> bool:
+        """Whether an import of the variable is removed that nothing reads."""
+        return any(
+            self.imported.get(one.node) in self.removed for one in variable[0].bindings[variable[1]]
+        )
 
     def _affected_variables(self) -> list[Variable]:
         """The variables that moved references use, each before the variables it depends on."""
@@ -195,9 +207,9 @@ class _Speller:
         path = self._new_module(uses) if uses else None
         if not uses:
             targets = {
-                self.targets.get(self.program.by_node[binding.node])
+                self.targets.get(self.imported[binding.node])
                 for binding in bindings
-                if binding.node in self.program.by_node
+                if binding.node in self.imported
             }
             path = targets.pop() if len(targets) == 1 else None
         if path is not None and self._may_retarget(bindings, uses, path):
@@ -214,8 +226,8 @@ class _Speller:
             elif use.target is not None:
                 self._write(variable, use)
         for binding in bindings:  # an import that is not used here must still be migrated
-            if not uses and binding.node in self.program.by_node:
-                moved = self.targets.get(self.program.by_node[binding.node])
+            if not uses and binding.node in self.imported:
+                moved = self.targets.get(self.imported[binding.node])
                 if moved is not None:
                     self.imports.retarget(variable, moved, [])
 

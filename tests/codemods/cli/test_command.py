@@ -268,7 +268,7 @@ def test_verbose_reports_why_each_file_was_left_unchanged(command_line):
     assert sorted(ran.err.splitlines()) == [
         "b.py: unchanged: no legacy name in it",
         "c.py: unchanged: no symbol to migrate in it: `mixed_precision` comes from "
-        "`mixed_precision`, which is not TensorFlow",
+        "`tensorflow.keras`, where no name needs a rewrite",
         "d.py: unchanged: is ignored by git",
         "f: unchanged: is a virtual environment (has a pyvenv.cfg)",
         "venv: unchanged: is a virtual environment (by its name)",
