@@ -27,7 +27,7 @@ class UnusedModule(NamedTuple):
       module: what is imported.
       is_dotted: whether it is `import a.b.c`, which binds `a`.
       is_exported: whether it is marked as a re-export (`import x as x`, `__all__`).
-      is_test: whether it stands in a `try` that tests whether the module exists.
+      is_test: whether it is in a `try` that tests whether the module exists.
       is_shared: whether the name is also bound to something else, or is of another Keras.
     """
 

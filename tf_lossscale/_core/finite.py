@@ -85,8 +85,8 @@ def _by_sums(values: Sequence[Any]) -> Any:
     for each in _added_up(values):
         total = tf1.reduce_sum(each, axis=axes.of(each))
         sums.setdefault(total.dtype, []).append(total)
-    surely = _is_finite(_total([tf.cast(_total(same), tf.float32) for same in sums.values()]))
-    return branch(tf.logical_not(surely), lambda: _by_elements(values))
+    certain = _is_finite(_total([tf.cast(_total(same), tf.float32) for same in sums.values()]))
+    return branch(tf.logical_not(certain), lambda: _by_elements(values))
 
 
 def _added_up(values: Sequence[Any]) -> List[Any]:

@@ -342,9 +342,9 @@ class Keras3Wrapper(Constructor):
         if keras_3_can_be_given_sums(self._family, self.inner_optimizer):
             return True
         raise ValueError(
-            f"{type(self.inner_optimizer).__name__} of Keras 3 adds the gradients of all replicas "
-            "up itself and cannot be told that this was done. Give apply_gradients() each "
-            "replica's own gradients, or divide the summed ones by strategy.num_replicas_in_sync."
+            f"{type(self.inner_optimizer).__name__} of Keras 3 sums the gradients of all "
+            "replicas itself and has no option that turns this off. Pass apply_gradients() each "
+            "replica's own gradients, or divide the sums by strategy.num_replicas_in_sync."
         )
 
     def _apply_all(

@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional
 from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
 from tf_lossscale._v1.loss_scales import DynamicLossScale
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.compilers import heeds_policies
+from tf_lossscale._versions.compilers import compile_uses_policies
 from tf_lossscale._versions.keras import policy_of_layer
 from tf_lossscale._versions.originals import original
 
@@ -139,7 +139,7 @@ def experimental_policy_of(policy: Any) -> Optional[Any]:
 
 
 def _refuse_what_compile_ignores(name: str, scale: Optional[Any]) -> None:
-    if name == _SCALED and heeds_policies():
+    if name == _SCALED and compile_uses_policies():
         return
     if scale is None:
         honored = name != _SCALED

@@ -20,7 +20,7 @@ __all__ = [
 KEYS_AT_RUN_TIME = TF_VERSION >= (2, 4)
 
 # Whether `MultiWorkerMirroredStrategy` sums when only some of the workers trace a function again.
-# Up to 2.4 it numbers its sums as they are traced, so the workers wait for each other for ever.
+# Up to 2.4 it numbers its sums while tracing, so the workers would wait for each other forever.
 STRATEGY_SURVIVES_RETRACING = TF_VERSION >= (2, 5)
 
 # Whether `MultiWorkerMirroredStrategy` can write the sums of a graph over the tensors it summed, as

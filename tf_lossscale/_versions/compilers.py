@@ -8,7 +8,7 @@ TensorFlow is imported.
 import sys
 from typing import Any, Dict, NamedTuple
 
-__all__ = ["COMPILERS", "Compiler", "StandIn", "heeds_policies"]
+__all__ = ["COMPILERS", "Compiler", "StandIn", "compile_uses_policies"]
 
 
 class Compiler(NamedTuple):
@@ -55,7 +55,7 @@ class StandIn:
         return getattr(self.installed, name)
 
 
-def heeds_policies() -> bool:
+def compile_uses_policies() -> bool:
     """Returns whether `compile` of a loaded Keras uses the loss scales of our policies."""
     return any(
         isinstance(getattr(sys.modules.get(name), compiler.attribute, None), StandIn)

@@ -1,4 +1,4 @@
-"""Decides of which expressions `loss_scale` is surely, or perhaps, that of a Keras optimizer."""
+"""Finds the expressions whose `loss_scale` is, or may be, that of a Keras optimizer."""
 
 from __future__ import annotations
 

@@ -292,7 +292,7 @@ class _Search:
         return _COMPILED
 
     def _is_plain_class(self, store: _Store) -> bool:
-        """Whether `store` stands in a class that is certainly no Keras model: it has no base."""
+        """Returns whether `store` is in a class that cannot be a Keras model: it has no base."""
         owner = _class_around(self.program, store.place)
         bases = [_text(base.value) for base in owner.bases] if owner is not None else [""]
         return all(base == "object" for base in bases)
