@@ -139,6 +139,8 @@ class _Guards:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.markers = list(_markers(program))
+        self._branches: dict[cst.CSTNode, list[_Branch]] = {}
+        self._by_version: dict[cst.CSTNode, bool] = {}
         self._above: dict[cst.CSTNode, list[_Marker]] = {}
         for marker in self.markers:
             self._above.setdefault(marker.node, []).append(marker)
@@ -149,18 +151,31 @@ class _Guards:
         """Whether another arm is final, for a marker in a legacy arm; None if it is in none."""
         is_old = False
         for guard in self.program.ancestors(marker.node):
-            branches = _branches(self.program, guard)
+            branches = self._branches_of(guard)
             mine = next((one for one in branches if self._holds(one.arm, marker)), None)
             if mine is None:
                 continue
-            by_version = not mine.tests or any(
-                is_version_test(self.program, test) for one in branches for test, _ in one.tests
-            )
+            by_version = not mine.tests or self._is_by_version(guard)
             others = [one.arm for one in branches if one is not mine]
             if by_version and any(self._is_twin(mine.arm, other, marker) for other in others):
                 return True
             is_old = is_old or self._is_old(mine, marker)
         return False if is_old else None
+
+    def _branches_of(self, guard: cst.CSTNode) -> list[_Branch]:
+        """The arms of `guard`, which many places can share."""
+        if guard not in self._branches:
+            self._branches[guard] = _branches(self.program, guard)
+        return self._branches[guard]
+
+    def _is_by_version(self, guard: cst.CSTNode) -> bool:
+        if guard not in self._by_version:
+            self._by_version[guard] = any(
+                is_version_test(self.program, test)
+                for one in self._branches_of(guard)
+                for test, _ in one.tests
+            )
+        return self._by_version[guard]
 
     def _holds(self, arm: Arm, marker: _Marker) -> bool:
         return any(marker in self._above.get(part, ()) for part in arm)
