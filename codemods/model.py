@@ -9,6 +9,7 @@ __all__ = [
     "FileError",
     "FileResult",
     "Finding",
+    "KerasChoice",
     "Options",
     "Replacement",
     "Safety",
@@ -40,7 +41,8 @@ class Options(NamedTuple):
 
     Attributes:
       target: the shim, or the final Keras API.
-      keras: the Keras version to target: 2 (`tf.keras` up to TensorFlow 2.15, or tf-keras) or 3.
+      keras: the Keras version to target: 2 (`tf.keras` up to TensorFlow 2.15, or tf-keras), 3, or
+        None if the result must run on both.
       unsafe: whether to apply edits that can change behavior.
       select: the rule codes to use, as prefixes; empty means all.
       ignore: the rule codes to skip, as prefixes; takes precedence over `select`.
@@ -48,11 +50,21 @@ class Options(NamedTuple):
     """
 
     target: Target = Target.FINAL
-    keras: int = 2
+    keras: Optional[int] = 2
     unsafe: bool = False
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     mark: bool = False
+
+    @property
+    def for_keras_2(self) -> bool:
+        """Whether the result must run on Keras 2."""
+        return self.keras != 3
+
+    @property
+    def for_keras_3(self) -> bool:
+        """Whether the result must run on Keras 3."""
+        return self.keras != 2
 
     def selects(self, code: str) -> bool:
         """Whether `select` and `ignore` allow a rule code."""
@@ -143,3 +155,32 @@ class FileResult(NamedTuple):
     findings: tuple[Finding, ...] = ()
     error: Optional[FileError] = None
     note: str = ""
+
+
+class KerasChoice(NamedTuple):
+    """The Keras version to target, and the reason.
+
+    Attributes:
+      keras: 2, 3, or None if the result must run on both.
+      reason: what decided.
+      warnings: contradictions, each at its first place that decides for Keras 2.
+      details: everything that decides, for `-v`.
+      is_given: whether the command line decided.
+    """
+
+    keras: Optional[int]
+    reason: str
+    warnings: tuple[FileError, ...] = ()
+    details: tuple[str, ...] = ()
+    is_given: bool = False
+
+    @property
+    def target(self) -> str:
+        """The target as reports name it: `2`, `3` or `both`."""
+        return "both" if self.keras is None else str(self.keras)
+
+    @property
+    def words(self) -> str:
+        """The target and the reason, as one line."""
+        versions = "Keras 2 and Keras 3" if self.keras is None else f"Keras {self.keras}"
+        return f"target: {versions} ({self.reason})"

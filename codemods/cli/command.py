@@ -152,9 +152,9 @@ def _add_migrate(commands: Any) -> None:
     add("--to", choices=["shim", "final"], help="API to migrate to (default: final)")
     add(
         "--keras",
-        type=int,
-        choices=[2, 3],
-        help="Keras version to target (default: 2)",
+        choices=["auto", "2", "3"],
+        help="Keras version to target (default: auto, from the project or the installed "
+        "TensorFlow; if unknown, both)",
     )
     add("--write", action="store_true", help="write the changes to the files")
     add("--check", action="store_true", help="report only; print no diff")

@@ -67,7 +67,8 @@ def options_of(example: Example) -> str:
     """The command-line options of an example, and its outcome."""
     words = [f"--to {example.target.value}"]
     if example.target is Target.FINAL:
-        words.append(f"--keras {example.keras}")
+        keras = "auto, version unknown" if example.keras is None else str(example.keras)
+        words.append(f"--keras {keras}")
     if example.unsafe:
         words.append("--unsafe")
     text = " ".join(words)

@@ -10,6 +10,7 @@ outside the edits stay the same, keeps file modes, writes reports, and handles n
 from __future__ import annotations
 
 import argparse
+from typing import Optional
 
 import libcst as cst
 from libcst.codemod import CodemodCommand, CodemodContext, SkipFile
@@ -29,16 +30,24 @@ class MigrateCommand(CodemodCommand):
     )
 
     def __init__(
-        self, context: CodemodContext, to: str = "final", keras: int = 2, unsafe: bool = False
+        self,
+        context: CodemodContext,
+        to: str = "final",
+        keras: Optional[int] = None,
+        unsafe: bool = False,
     ) -> None:
         super().__init__(context)
         self._options = Options(target=Target(to), keras=keras, unsafe=unsafe)
 
     @staticmethod
     def add_args(parser: argparse.ArgumentParser) -> None:
-        """Adds the options `--to`, `--keras` and `--unsafe`."""
+        """Adds the options `--to`, `--keras` and `--unsafe`.
+
+        Without `--keras`, the result runs on both versions: LibCST shows one file at a time, not
+        the project.
+        """
         parser.add_argument("--to", choices=[target.value for target in Target], default="final")
-        parser.add_argument("--keras", type=int, choices=[2, 3], default=2)
+        parser.add_argument("--keras", type=int, choices=[2, 3])
         parser.add_argument("--unsafe", action="store_true")
 
     def transform_module_impl(self, tree: cst.Module) -> cst.Module:

@@ -17,13 +17,27 @@ from .. import reports
 from ..engine.prefilter import may_concern, may_concern_in
 from ..files import atomic_write
 from ..files.diffs import colored
-from ..files.discover import Candidate, Excludes, Skipped, Warned, discover, words
+from ..files.discover import (
+    Candidate,
+    Excludes,
+    ProjectFile,
+    Skipped,
+    Warned,
+    discover,
+    no_file,
+    project_files_above,
+    words,
+)
 from ..files.git_status import not_restorable
 from ..files.printable import quoted, visible
-from ..model import FileError, Options, Target
+from ..model import FileError, KerasChoice, Options, Target
+from ..project.choice import choose
+from ..project.search import ProjectSearch, is_project_file
 from ..reports import Report, files, text
 from ..workers.limits import Limits
 from ..workers.results import FileOutcome, Plan, Spool, Summary
+from . import keras_target
+from .keras_target import shown, warn
 from .settings import Settings
 from .terminal import Progress, put, style_of
 
@@ -42,7 +56,8 @@ class Request(NamedTuple):
 
     Attributes:
       paths: as the user gave them; `["-"]` is stdin.
-      options: how files are rewritten.
+      options: how files are rewritten; their Keras version is decided after the search.
+      keras: the Keras version that the command line or the settings give; None for `auto`.
       write: whether to write the files.
       show_diff: whether to print the diff.
       excludes: the paths to skip.
@@ -61,6 +76,7 @@ class Request(NamedTuple):
 
     paths: Sequence[str]
     options: Options
+    keras: Optional[KerasChoice]
     write: bool
     show_diff: bool
     excludes: Excludes
@@ -99,7 +115,6 @@ class Request(NamedTuple):
         select, ignore = _codes(chosen("select", [])), _codes(chosen("ignore", []))
         options = Options(
             target=Target(chosen("to", "final")),
-            keras=chosen("keras", 2),
             unsafe=chosen("unsafe", False),
             select=select,
             ignore=ignore,
@@ -115,6 +130,7 @@ class Request(NamedTuple):
         return cls(
             paths=paths,
             options=options,
+            keras=keras_target.given(arguments.keras, settings),
             write=arguments.write,
             show_diff=not (arguments.write or arguments.check or to_stdout),
             excludes=Excludes(tuple((glob, base) for glob in chosen("exclude", []))),
@@ -139,10 +155,13 @@ def run(request: Request) -> int:
             return _refuse(f"--report {report.format}:{report.file}: the directory does not exist")
     if list(request.paths) == ["-"]:
         return _run_stdin(request)
-    plan = _plan(request, write=request.write)
     summary = Summary(wrote=request.write)
     with contextlib.closing(Spool()) as spool, contextlib.closing(Progress()) as progress:
-        steps = _search(request, summary, progress)
+        project = None if request.keras is not None else ProjectSearch()
+        steps = _search(request, summary, progress, project)
+        progress.clear()
+        request, summary.keras = _with_keras(request, project)
+        plan = _plan(request, write=request.write)
         if request.write and not request.allow_dirty:
             why = _why_not_written(request, steps, progress)
             if why is not None:
@@ -186,11 +205,19 @@ def _run_stdin(request: Request) -> int:
     if len(source) > request.limits.size:
         return _refuse(f"{request.stdin_filename}: {request.limits.too_large}")
     name = request.stdin_filename
+    for_program = any(one.file is None and one.format != "text" for one in request.reports)
+    project = None if request.keras is not None else ProjectSearch()
+    if project is not None:
+        project.evidence += project.source(name, os.path.abspath(name), source)
+        for found in project_files_above(name, request.excludes, is_project_file):
+            keras_target.read_project_file(found.file, project, quiet=for_program)
+    request, keras = _with_keras(request, project, quiet=for_program)
     tasks = [Task(name, name, source)]
     (outcome,) = process_all(tasks, _plan(request, write=False), 1, request.limits)
     put(sys.stdout, source if outcome.error is not None else outcome.source)
     summary = Summary(wrote=False)
     summary.is_dry = False
+    summary.keras = keras
     summary.files = 1
     summary.add(outcome)
     with contextlib.closing(Spool()) as spool:
@@ -211,38 +238,73 @@ def _plan(request: Request, write: bool) -> Plan:
     )
 
 
-def _search(request: Request, summary: Summary, progress: Progress) -> list[_Step]:
+def _with_keras(
+    request: Request, project: Optional[ProjectSearch], quiet: bool = False
+) -> tuple[Request, KerasChoice]:
+    """The request with the Keras version to target, and why it is that one."""
+    choice = request.keras
+    if choice is None:
+        assert project is not None
+        for unread in project.finish():
+            if not quiet:
+                warn(unread.path, 0, f"does not count for --keras auto: {unread.why}")
+        choice = choose(project.evidence)
+    for warning in () if quiet else choice.warnings:
+        warn(warning.path, warning.line, warning.message)
+    if request.verbose and not quiet:
+        for line in (choice.words, *choice.details):
+            print(visible(line), file=sys.stderr)
+    options = request.options._replace(keras=choice.keras)
+    return request._replace(options=options, keras=choice), choice
+
+
+def _search(
+    request: Request, summary: Summary, progress: Progress, project: Optional[ProjectSearch]
+) -> list[_Step]:
     """The files to process and, in order between them, the outcomes that are already known.
 
-    Files without a legacy name, which are nearly all files, are counted but not kept.
+    Files without a legacy name, which are nearly all files, are counted but not kept. What they
+    say about the Keras version is added to `project`, if it is not None.
     """
     steps: list[_Step] = []
-    for found in discover(request.paths, request.excludes, request.follow_links_outside):
+    describes = no_file if project is None else is_project_file
+    for found in discover(request.paths, request.excludes, request.follow_links_outside, describes):
         if isinstance(found, FileError):
-            error = found._replace(path=_shown(found.path))
+            error = found._replace(path=shown(found.path))
             steps.append(FileOutcome(error.path, error=error))
         elif isinstance(found, Warned):
             progress.clear()
             why = visible(found.why)
-            print(f"{quoted(_shown(found.path))}: warning: {why}", file=sys.stderr)
+            print(f"{quoted(shown(found.path))}: warning: {why}", file=sys.stderr)
+        elif isinstance(found, ProjectFile):
+            if project is not None:
+                progress.clear()
+                keras_target.read_project_file(found.file, project)
         elif isinstance(found, Skipped):
             if request.verbose:
-                steps.append(FileOutcome(_shown(found.path), note=found.why))
+                steps.append(FileOutcome(shown(found.path), note=found.why))
         else:
-            step = _searched(found._replace(path=_shown(found.path)), summary, request.limits)
+            candidate = found._replace(path=shown(found.path))
+            step = _searched(candidate, summary, request.limits, project)
             if step is not None and (request.verbose or not _is_silent(step)):
                 steps.append(step)
             progress.at("Searching", summary.files)
     return steps
 
 
-def _searched(candidate: Candidate, summary: Summary, limits: Limits) -> Optional[_Step]:
+def _searched(
+    candidate: Candidate, summary: Summary, limits: Limits, project: Optional[ProjectSearch]
+) -> Optional[_Step]:
     """The candidate if a rule could apply to it, otherwise its outcome, if any."""
     error = None
     try:
         size = os.path.getsize(candidate.real)
         if size <= limits.size:
-            concerns = may_concern(atomic_write.read(candidate.real))
+            data = atomic_write.read(candidate.real)
+            concerns = may_concern(data)
+            evidence = project.source(candidate.path, candidate.real, data) if project else []
+            if project is not None and evidence and not candidate.is_ignored:
+                project.evidence += evidence
         elif size <= limits.search:
             with open(candidate.real, "rb") as file:
                 concerns = may_concern_in(file)
@@ -360,14 +422,6 @@ def _today() -> str:
 def _refuse(message: str) -> int:
     print(f"tf-lossscale: error: {visible(message)}", file=sys.stderr)
     return 2
-
-
-def _shown(path: str) -> str:
-    """The path relative to the working directory if there is a relative path."""
-    try:
-        return os.path.relpath(path)
-    except ValueError:  # on another drive
-        return path
 
 
 def _codes(values: Iterable[str]) -> tuple[str, ...]:

@@ -7,16 +7,15 @@ no key can make a run write or execute anything, or skip files without a note.
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import reprlib
 import stat
-import sys
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
-from ..files.git import top_of
+from ..files import toml
+from ..files.enclosing import last_directory
 from ..files.printable import quoted, visible
 
 __all__ = ["Settings", "SettingsError", "load"]
@@ -24,9 +23,6 @@ __all__ = ["Settings", "SettingsError", "load"]
 _TABLE = "tool.tf-lossscale"
 
 _MOST_BYTES = 512 * 1024
-_MOST_WORK = 5 * 10**7
-"""Limit for the sum of the squared dots per line: dotted keys take quadratic time to parse."""
-
 _MOST_STRINGS = 200
 _LONGEST_STRING = 200
 """Limits for lists: every glob is matched against every path of the repository."""
@@ -100,7 +96,7 @@ def _nearest(paths: Sequence[str]) -> Optional[str]:
         above = os.path.commonpath(directories)
     except ValueError:  # on several drives
         return None
-    last = _last_directory(above)
+    last = last_directory(above)
     while True:
         path = os.path.join(above, "pyproject.toml")
         if os.path.lexists(path) and not os.path.isdir(path):
@@ -109,15 +105,6 @@ def _nearest(paths: Sequence[str]) -> Optional[str]:
         if above == last or parent == above:
             return None
         above = parent
-
-
-def _last_directory(start: str) -> str:
-    """The last directory that is searched for settings, going up from `start`."""
-    top = top_of(start)
-    if top is not None:
-        return top
-    here = os.path.realpath(os.getcwd())
-    return here if start == here or start.startswith(here.rstrip(os.sep) + os.sep) else start
 
 
 def _read(path: str) -> bytes:
@@ -192,20 +179,11 @@ def _values(path: str, data: bytes) -> dict[str, Any]:
 
 
 def _parsed(path: str, text: str) -> dict[str, Any]:
-    if sum(line.count(".") ** 2 for line in text.split("\n")) > _MOST_WORK:
-        raise SettingsError(f"{path}:0: its keys have too many parts; {_WITHOUT}")
-    tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        parsed: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))
-        place = f"{path}:{line[1] if line else 0}"
-        raise SettingsError(f"{place}: is not valid TOML: {visible(str(error))}") from None
-    except RecursionError:
-        raise SettingsError(f"{path}:0: is nested too deeply; {_WITHOUT}") from None
-    except ValueError as error:  # a number with more digits than Python reads
-        raise SettingsError(f"{path}:0: cannot be read: {visible(str(error))}") from None
-    return parsed
+        return toml.parse(text)
+    except toml.TomlError as error:
+        hint = "" if error.line else f"; {_WITHOUT}"
+        raise SettingsError(f"{path}:{error.line}: {visible(str(error))}{hint}") from None
 
 
 def _short(value: object) -> str:
@@ -277,7 +255,7 @@ def _formats(value: object) -> list[str]:
 
 _KEYS: dict[str, Callable[[object], object]] = {
     "to": _one_of("shim", "final"),
-    "keras": _one_of(2, 3),
+    "keras": _one_of("auto", 2, 3),
     "unsafe": _flag,
     "mark": _flag,
     "allow-dirty": _flag,

@@ -7,14 +7,27 @@ import fnmatch
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Optional, Union
+from typing import Callable, NamedTuple, Optional, Union
 
 from ..model import FileError
 from .directories import Directory, Entry, SwappedError
+from .enclosing import enclosing
 from .gitignore import IgnoreFiles
 from .repository import Repositories
 
-__all__ = ["SUFFIXES", "Candidate", "Excludes", "Skipped", "Warned", "discover", "words"]
+__all__ = [
+    "SUFFIXES",
+    "Candidate",
+    "Describes",
+    "Excludes",
+    "ProjectFile",
+    "Skipped",
+    "Warned",
+    "discover",
+    "no_file",
+    "project_files_above",
+    "words",
+]
 
 SUFFIXES = (".py", ".pyi", ".pyw", ".ipynb")
 
@@ -54,6 +67,12 @@ class Candidate(NamedTuple):
         return self.ignores is not None and self.ignores.ignores(self.real, is_directory=False)
 
 
+class ProjectFile(NamedTuple):
+    """A file that is read but not rewritten: by its name, it describes the project."""
+
+    file: Candidate
+
+
 class Skipped(NamedTuple):
     """A skipped path, and the reason."""
 
@@ -83,19 +102,47 @@ class Warned(NamedTuple):
     why: str
 
 
-_Found = Union[Candidate, Skipped, Warned, FileError]
+_Found = Union[Candidate, ProjectFile, Skipped, Warned, FileError]
+
+
+Describes = Callable[[str], bool]
+"""Whether an absolute path is one of a project file."""
+
+
+def no_file(path: str) -> bool:
+    """No path is a project file."""
+    return False
 
 
 def discover(
-    paths: Sequence[str], excludes: Excludes, follow_outside: bool = False
+    paths: Sequence[str],
+    excludes: Excludes,
+    follow_outside: bool = False,
+    describes: Describes = no_file,
 ) -> Iterator[_Found]:
     """Yields the files below `paths`: in the given order, by name in directories, links last.
 
     A file that can be reached by several paths is yielded once, if possible under a path without
     links. A link that is found, rather than named by the user, is followed only if its target is
     below one of `paths`, or if `follow_outside` is set: the owner of the tree may not be trusted.
+
+    Args:
+      paths: files and directories.
+      excludes: the paths to skip.
+      follow_outside: whether to follow links that leave `paths`.
+      describes: whether a path is a project file. Such files are yielded as well, also from the
+        directories above `paths` in their project.
     """
-    return _Walk(paths, excludes, follow_outside).all()
+    walk = _Walk(paths, excludes, follow_outside, describes)
+    yield from walk.all()
+    yield from walk.above()
+
+
+def project_files_above(
+    path: str, excludes: Excludes, describes: Describes
+) -> Iterator[ProjectFile]:
+    """Yields the project files in the directories above `path`, in its project."""
+    return _Walk([path], excludes, False, describes).above()
 
 
 class _Level(NamedTuple):
@@ -108,11 +155,18 @@ class _Level(NamedTuple):
 
 
 class _Walk:
-    def __init__(self, paths: Sequence[str], excludes: Excludes, follow_outside: bool) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        excludes: Excludes,
+        follow_outside: bool,
+        describes: Describes,
+    ) -> None:
         self._paths = paths
         self._roots = frozenset(os.path.realpath(path) for path in paths)
         self._excludes = excludes
         self._follow_outside = follow_outside
+        self._describes = describes
         self._directories: set[tuple[int, int]] = set()
         self._files: set[str] = set()  # named by the user, or the target of a link
         self._links: collections.deque[Candidate] = collections.deque()
@@ -125,6 +179,26 @@ class _Walk:
         while self._links:
             yield from self._linked(self._links.popleft())
         yield from self._warned()
+
+    def above(self) -> Iterator[ProjectFile]:
+        """Yields the project files above the paths, once each, without following links."""
+        listed = set()
+        for path in self._paths:
+            for directory in enclosing(path):
+                if directory in listed:
+                    continue
+                listed.add(directory)
+                try:
+                    entries = self._entries(directory)
+                    names = [entry.name for entry in entries if entry.kind == "file"]
+                    files = [os.path.join(directory, name) for name in names]
+                    files = [file for file in files if self._describes(file)]
+                except OSError:  # project files only help: the run goes on without these
+                    continue
+                if files:
+                    ignores = IgnoreFiles.around(directory, _no_warning, self._repositories)
+                for file in files:
+                    yield from self._project_file(Candidate(file, file, ignores))
 
     def _named(self, path: str) -> Iterator[_Found]:
         real = os.path.realpath(path)
@@ -180,6 +254,8 @@ class _Walk:
                         below = found
                 elif entry.kind == "file" and entry.name.endswith(SUFFIXES):
                     yield from self._file(found)
+                elif entry.kind == "file" and self._describes(found.real):
+                    yield from self._project_file(found)
             if below is None:
                 return
             path, real, above = below
@@ -231,16 +307,27 @@ class _Walk:
                 yield Skipped(link.path, why)
             else:
                 yield from self._tree(link.path, target)
-        elif link.ignores is None or link.path.endswith(SUFFIXES):
-            if self._excludes.match(link.real) or self._excludes.match(target):
-                yield Skipped(link.path, _EXCLUDED)
-            elif link.is_ignored:
-                yield Skipped(link.path, _IGNORED)
-            elif not os.path.exists(target):
-                yield Skipped(link.path, f"is a broken symbolic link to {target}")
-            elif os.path.isfile(target) and target not in self._files and not self._walked(target):
-                self._files.add(target)
-                yield Candidate(link.path, target, None)
+        elif link.ignores is not None and not link.path.endswith(SUFFIXES):
+            yield from self._linked_project_file(link, target)
+        elif self._excludes.match(link.real) or self._excludes.match(target):
+            yield Skipped(link.path, _EXCLUDED)
+        elif link.is_ignored:
+            yield Skipped(link.path, _IGNORED)
+        elif not os.path.exists(target):
+            yield Skipped(link.path, f"is a broken symbolic link to {target}")
+        elif os.path.isfile(target) and target not in self._files and not self._walked(target):
+            self._files.add(target)
+            yield Candidate(link.path, target, None)
+
+    def _project_file(self, found: Candidate) -> Iterator[ProjectFile]:
+        if not self._excludes.match(found.real):
+            yield ProjectFile(found)
+
+    def _linked_project_file(self, link: Candidate, target: str) -> Iterator[ProjectFile]:
+        if not self._describes(link.real) or not os.path.isfile(target) or link.is_ignored:
+            return
+        if not (self._excludes.match(link.real) or self._excludes.match(target)):
+            yield ProjectFile(Candidate(link.path, target, None))
 
     def _may_follow(self, target: str) -> bool:
         return self._follow_outside or self._root_of(target) is not None
@@ -287,6 +374,10 @@ class _Walk:
         if os.path.isfile(os.path.join(real, "pyvenv.cfg")):
             return "is a virtual environment (has a pyvenv.cfg)"
         return _EXCLUDED if self._excludes.match(real) else ""
+
+
+def _no_warning(path: str, why: str) -> None:
+    """Ignores a warning about an ignore file: the walk gives it where the file matters."""
 
 
 def words(error: OSError) -> str:

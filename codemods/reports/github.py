@@ -34,6 +34,10 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
             place = {"file": _file(problem.path), "line": max(problem.line, 1)}
             level = "error" if outcome.error else "warning"
             stream.write(_command(level, place, problem.message))
+    for warning in summary.keras.warnings:
+        place = {"file": _file(warning.path), "line": warning.line}
+        stream.write(_command("warning", place, warning.message))
+    stream.write(visible(summary.keras.words) + "\n")
     stream.write(summary_line(summary) + "\n")
 
 

@@ -51,6 +51,10 @@ def _summary(summary: Summary) -> Iterator[str]:
     for name, count in summary.as_dict().items():
         yield f"<div><dt>{names.get(name, name)}</dt><dd>{count:,}</dd></div>\n"
     yield "</dl>\n"
+    yield f"<p>{escape(visible(summary.keras.words))}</p>\n"
+    for one in summary.keras.warnings:
+        place = f"{quoted(one.path)}:{one.line}"
+        yield f'<p class="manual">{escape(place)}: {escape(visible(one.message))}</p>\n'
 
 
 def _about(summary: Summary) -> Iterator[str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Optional, TextIO
 
-from ..files.printable import is_utf8, quoted
+from ..files.printable import is_utf8, quoted, visible
 from ..model import FileError
 from ..workers.results import FileOutcome, Summary
 
@@ -17,6 +17,8 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
     """Writes the report entry by entry, so that memory does not grow with the number of files."""
     stream.write('{\n  "version": 1,\n  "summary": ')
     stream.write(json.dumps(summary.as_dict()))
+    stream.write(',\n  "keras": ')
+    stream.write(json.dumps(_keras(summary)))
     stream.write(',\n  "findings": ')
     _list(_findings(outcomes), stream)
     stream.write(',\n  "errors": ')
@@ -24,6 +26,18 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
     stream.write(',\n  "warnings": ')
     _list(_problems(outcome.warning for outcome in outcomes), stream)
     stream.write("\n}\n")
+
+
+def _keras(summary: Summary) -> dict[str, object]:
+    """The Keras version to target, and why."""
+    return {
+        "target": summary.keras.target,
+        "reason": visible(summary.keras.reason),
+        "warnings": [
+            {"path": _path(one.path), "line": one.line, "message": visible(one.message)}
+            for one in summary.keras.warnings
+        ],
+    }
 
 
 def _list(entries: Iterator[object], stream: TextIO) -> None:

@@ -10,7 +10,8 @@ from typing import Any, TextIO
 
 from tf_lossscale._about import VERSION
 
-from ..model import Finding, Replacement, Safety
+from ..files.printable import visible
+from ..model import FileError, Finding, Replacement, Safety
 from ..rules.codes import Code, codes
 from ..workers.results import FileOutcome, Summary
 
@@ -38,6 +39,13 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
     invocation = {
         "executionSuccessful": summary.failed == 0,
         "toolExecutionNotifications": list(_notifications(outcomes)),
+        "toolConfigurationNotifications": [
+            _notification(warning, "warning") for warning in summary.keras.warnings
+        ],
+        "properties": {
+            "keras": summary.keras.target,
+            "kerasReason": visible(summary.keras.reason),
+        },
     }
     stream.write(f'{{"$schema": {json.dumps(_SCHEMA)}, "version": "2.1.0", "runs": [{{\n')
     stream.write(f'"tool": {json.dumps({"driver": driver})},\n')
@@ -111,16 +119,21 @@ def _location(finding: Finding) -> dict[str, Any]:
 
 def _notifications(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, Any]]:
     for outcome in outcomes:
-        error = outcome.error or outcome.warning
-        if error is not None:
-            place: dict[str, Any] = {"artifactLocation": {"uri": _uri(error.path)}}
-            if error.line:
-                place["region"] = {"startLine": error.line}
-            yield {
-                "level": "error" if outcome.error else "warning",
-                "message": {"text": error.message},
-                "locations": [{"physicalLocation": place}],
-            }
+        if outcome.error is not None:
+            yield _notification(outcome.error, "error")
+        elif outcome.warning is not None:
+            yield _notification(outcome.warning, "warning")
+
+
+def _notification(error: FileError, level: str) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(error.path)}}
+    if error.line:
+        place["region"] = {"startLine": error.line}
+    return {
+        "level": level,
+        "message": {"text": error.message},
+        "locations": [{"physicalLocation": place}],
+    }
 
 
 def _uri(path: str) -> str:

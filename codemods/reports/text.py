@@ -29,7 +29,9 @@ def write(
     style: Style = PLAIN,
     statistics: bool = False,
 ) -> None:
-    """Writes the findings, the errors, the counts and the next steps.
+    """Writes the findings, the errors, the target, the counts and the next steps.
+
+    The target is written if there are findings and the command line does not give it.
 
     Args:
       outcomes: the outcomes of the run.
@@ -49,6 +51,8 @@ def write(
             stream.write(error_line(outcome.error) + "\n")
     if statistics and counts:
         stream.writelines(line + "\n" for line in _table(counts, style))
+    if counts and not summary.keras.is_given:
+        stream.write(visible(summary.keras.words) + "\n")
     stream.write(style.paint(summary_line(summary), "bold") + "\n")
     if next_steps(summary):
         stream.write(next_steps(summary) + "\n")

@@ -24,7 +24,7 @@ class Example(NamedTuple):
       after: the source afterwards, or None where nothing is edited.
       outcome: the outcome of the rule's findings, or None where it has none to report.
       target: `--to`.
-      keras: `--keras`.
+      keras: the Keras version to target: 2, 3, or None for both.
       unsafe: `--unsafe`.
       message_contains: a part of the message of a finding.
     """
@@ -34,7 +34,7 @@ class Example(NamedTuple):
     after: Optional[str] = None
     outcome: Optional[Safety] = None
     target: Target = Target.FINAL
-    keras: int = 2
+    keras: Optional[int] = 2
     unsafe: bool = False
     message_contains: str = ""
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Optional
 
-from ..model import FileError, Finding, Options, Replacement, Safety
+from ..model import FileError, Finding, KerasChoice, Options, Replacement, Safety
 
 __all__ = ["FileOutcome", "Plan", "Spool", "Summary"]
 
@@ -76,6 +76,7 @@ class Summary:
       wrote: whether the changes were written.
       is_dry: whether they were only shown; neither written nor printed as the result.
       about: what identifies the run in a report, such as the command line, by heading.
+      keras: the Keras version to target, and the reason.
     """
 
     def __init__(self, wrote: bool) -> None:
@@ -83,6 +84,7 @@ class Summary:
         self.is_dry = not wrote
         self.about: dict[str, str] = {}
         self.applied = self.held = 0
+        self.keras = KerasChoice(None, "not decided", is_given=True)
         self.files = self.changed = self.failed = self.left = 0
         self.safe = self.unsafe = self.manual = 0
 

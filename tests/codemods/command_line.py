@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 from tf_lossscale_codemods.cli.command import main
+from tf_lossscale_codemods.project import installed
 
 LEGACY = b"""\
 import tensorflow as tf
@@ -25,6 +26,9 @@ scale = tf.keras.mixed_precision.experimental.global_policy().loss_scale
 """
 CLEAN = b"import tensorflow as tf\n"
 
+INSTALLED = {"tensorflow": "2.15.1"}
+"""What the command takes as installed, so that results do not depend on the test environment."""
+
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _CODEMODS = os.path.join(_ROOT, "codemods")
 PROGRAM = f"""
@@ -37,6 +41,8 @@ if importlib.util.find_spec("tf_lossscale_codemods") is None:
     sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     sys.path.insert(0, {_ROOT!r})
 from tf_lossscale_codemods.cli.command import main
+from tf_lossscale_codemods.project import installed
+installed.version_of = {INSTALLED!r}.get
 sys.exit(main())
 """
 """The command as a program of its own, from the source folder where it is not installed."""
@@ -57,6 +63,7 @@ class CommandLine:
         self._monkeypatch = monkeypatch
         monkeypatch.chdir(directory)
         monkeypatch.setenv("NO_COLOR", "1")
+        monkeypatch.setattr(installed, "version_of", INSTALLED.get)
 
     def write(self, **files: bytes) -> None:
         for name, content in files.items():

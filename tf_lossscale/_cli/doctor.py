@@ -7,7 +7,7 @@ from typing import Any, List, Tuple
 from tf_lossscale import _paths
 from tf_lossscale._about import VERSION
 
-__all__ = ["report"]
+__all__ = ["migration_target", "report"]
 
 
 def report() -> int:
@@ -19,11 +19,13 @@ def report() -> int:
         from tf_lossscale._versions.keras import keras_packages
     except ImportError as error:
         print("TensorFlow     none")
+        print(f"migrate        {migration_target()}")
         print(f"\n{error}", file=sys.stderr)
         return 1
     print(f"TensorFlow     {tf.__version__}")
     for name, version in keras_packages():
         print(f"{name:<14} {version}")
+    print(f"migrate        {migration_target()}")
     rows = [(namespace, *_split(tf, namespace)) for namespace in _paths.NAMESPACES]
     width = max(len(row[0]) for row in rows) + len("tf.")
     print("\nNames in this TensorFlow, and names that `import tf_lossscale as tfls` supplies:")
@@ -38,6 +40,21 @@ def report() -> int:
         "\n`tf-lossscale migrate` rewrites code that uses them."
     )
     return 0
+
+
+def migration_target() -> str:
+    """The Keras version that `migrate` targets in the working directory, and why."""
+    if sys.version_info < (3, 9):
+        return "not available: it needs Python 3.9 or later"
+    try:
+        from tf_lossscale_codemods.cli import keras_target
+        from tf_lossscale_codemods.cli.settings import SettingsError
+    except ImportError as error:  # in the source folder, where the codemods have another name
+        return f"not available: {error}"
+    try:
+        return keras_target.described()
+    except (SettingsError, OSError) as error:
+        return f"cannot run here: {error}"
 
 
 def _split(tensorflow: Any, namespace: str) -> Tuple[List[str], List[str]]:

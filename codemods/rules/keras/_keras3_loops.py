@@ -21,15 +21,12 @@ from ._constructors import FINAL_CLASS, ConstructorPlan, has_loss_scale, plan, p
 
 __all__ = [
     "INSTALLED",
-    "KERAS_2",
     "Loops",
     "final_class",
     "final_outcome",
     "plain_loops",
     "to_shim_class",
 ]
-
-KERAS_2 = 2
 
 INSTALLED = (
     "Keras 3's own class has no floor or ceiling for the scale, checks the first replica's "
@@ -60,7 +57,7 @@ def to_shim_class(program: Program) -> bool:
     options = program.options
     if options.target is Target.SHIM:
         return True
-    return options.keras != KERAS_2 and program.cached(plain_loops) is None
+    return options.for_keras_3 and program.cached(plain_loops) is None
 
 
 def final_outcome(program: Program) -> Safety:
@@ -71,7 +68,7 @@ def final_outcome(program: Program) -> Safety:
 def plain_loops(program: Program) -> Optional[Loops]:
     """The changes that Keras 3's own class needs; None where it must not be used."""
     options = program.options
-    if options.keras != 3 or not options.unsafe or options.target is Target.SHIM:
+    if options.for_keras_2 or not options.unsafe or options.target is Target.SHIM:
         return None
     wraps = [*program.cached(plan_constructors).values(), *_repairs(program)]
     if any(wrap.target != FINAL_CLASS or "dynamic" in wrap.arguments for wrap in wraps):

@@ -1,4 +1,4 @@
-"""On the Keras 3 target, and with `--to shim`, moves the final class to the shim's.
+"""On the Keras 3 target, for an unknown Keras, and with `--to shim`: the final class to the shim's.
 
 Keras 3 (TensorFlow 2.16, release notes 2.16.1) has another class of the same name. It lacks
 `get_scaled_loss`, `get_unscaled_gradients`, `loss_scale` and fixed scales; its scale can reach 0 or

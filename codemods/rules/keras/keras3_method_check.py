@@ -31,7 +31,7 @@ _MESSAGE = (
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each test for one of the methods by its name."""
-    if program.options.keras != 3 or program.options.target is Target.SHIM:
+    if not program.options.for_keras_3 or program.options.target is Target.SHIM:
         return
     for string in program.scopes.strings:
         argument = program.parents.get(string)

@@ -29,7 +29,7 @@ _MESSAGE = (
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each call on a certain loss-scale optimizer, in a program without scaling."""
     options = program.options
-    if options.keras != 3 or options.target is Target.SHIM:
+    if not options.for_keras_3 or options.target is Target.SHIM:
         return
     if any(program.attributes(name) for name in _SCALING) or calls_scale_loss(program):
         return

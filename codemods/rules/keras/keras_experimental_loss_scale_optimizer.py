@@ -23,7 +23,7 @@ from ..findings import manual, report, safe, unsafe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
 from ._constructors import FINAL_CLASS, ConstructorPlan, loss_scale_of, plan_constructors
-from ._keras3_loops import INSTALLED, KERAS_2, final_class, final_outcome, to_shim_class
+from ._keras3_loops import INSTALLED, final_class, final_outcome, to_shim_class
 from ._loss_scale_argument import NOT_CALLED, has_other_multiplier
 from ._optimizer_sources import risk_of_test
 from ._own_loss_scales import own_loss_scale
@@ -114,7 +114,7 @@ def _must_stay(program: Program, reference: Reference) -> str:
         return _ESCAPES
     if _is_called_elsewhere(program, reference):
         return _STORED
-    if _reads_from_config(program, reference) and program.options.keras == KERAS_2:
+    if _reads_from_config(program, reference) and not program.options.for_keras_3:
         return _FROM_CONFIG
     return ""
 

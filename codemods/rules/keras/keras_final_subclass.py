@@ -57,7 +57,7 @@ def _guidance(program: Program, reference: Reference, moves: bool) -> Optional[s
     if reference.legacy.root == "tf_keras":
         return _KERAS_2
     if not moves:
-        return _KERAS_2 if program.options.keras != 3 else None
+        return _KERAS_2 if program.options.for_keras_2 else None
     names = overridden(subclass)
     return _KERAS_3.format(", ".join(names)) if names else None
 

@@ -147,7 +147,7 @@ def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
     ("argv", "says"),
     [
         (["migrate", "--to", "nowhere"], "invalid choice: 'nowhere'"),
-        (["migrate", "--keras", "4"], "invalid choice: 4"),
+        (["migrate", "--keras", "4"], "invalid choice: '4'"),
         (["migrate", "--jobs", "0"], "argument --jobs: '0' must be a whole number, 1 or more"),
         (["migrate", "--jobs", "x"], "argument --jobs: 'x' must be a whole number, 1 or more"),
         (["migrate", "--time-limit", "x"], "argument --time-limit: 'x' must be a number"),
@@ -271,6 +271,7 @@ def test_verbose_reports_why_each_file_was_left_unchanged(command_line):
         "`tensorflow.keras`, where no name needs a rewrite",
         "d.py: unchanged: is ignored by git",
         "f: unchanged: is a virtual environment (has a pyvenv.cfg)",
+        "target: Keras 2 (tensorflow 2.15.1 is installed)",
         "venv: unchanged: is a virtual environment (by its name)",
     ]
     assert b"3 files checked" in ran.out

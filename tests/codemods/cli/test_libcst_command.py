@@ -20,6 +20,18 @@ def test_a_module_is_migrated():
     )
 
 
+@pytest.mark.parametrize(("keras", "name"), [(None, "tfls"), (3, "tfls"), (2, "tf")])
+def test_without_a_keras_version_the_result_runs_on_both(keras, name):
+    before = (
+        "import tensorflow as tf\n\nopt = tf.keras.mixed_precision.{}LossScaleOptimizer(opt{})\n"
+    )
+    command = MigrateCommand(CodemodContext(), keras=keras)
+    after = command.transform_module(
+        cst.parse_module(before.format("experimental.", ", 'dynamic'"))
+    )
+    assert f"opt = {name}.keras.mixed_precision.LossScaleOptimizer(opt)\n" in after.code
+
+
 def test_what_is_left_becomes_a_warning():
     context = CodemodContext()
     source = "from utilities import *\nopt = CrossShardOptimizer(opt)\n"

@@ -48,7 +48,7 @@ def test_json_is_as_promised(tree):
     ran = tree.run("migrate", ".", "nope", "--report", "json")
     assert ran.status == 2
     report = json.loads(ran.out)
-    assert list(report) == ["version", "summary", "findings", "errors", "warnings"]
+    assert list(report) == ["version", "summary", "keras", "findings", "errors", "warnings"]
     assert report["version"] == 1
     assert report["summary"] == {
         "files": 6,
@@ -88,6 +88,7 @@ def test_json_of_nothing(command_line):
     assert json.loads(ran.out) == {
         "version": 1,
         "summary": dict.fromkeys(("files", "changed", "failed", "safe", "unsafe", "manual"), 0),
+        "keras": {"target": "2", "reason": "tensorflow 2.15.1 is installed", "warnings": []},
         "findings": [],
         "errors": [],
         "warnings": [],
@@ -235,7 +236,8 @@ def test_the_fixes_in_sarif_make_the_edits(command_line, ends, last, target):
 def test_github_annotations(tree):
     lines = tree.run("migrate", "--report", "github").out.decode().splitlines()
     annotation = re.compile(r"::(notice|warning|error) file=([^,:]*),line=\d+[^:]*::(.+)")
-    matches = [annotation.fullmatch(line) for line in lines[:-1]]
+    assert lines[-2] == "target: Keras 2 (tensorflow 2.15.1 is installed)"
+    matches = [annotation.fullmatch(line) for line in lines[:-2]]
     assert all(matches), lines
     assert [match[2] for match in matches if match] == [
         "a.py",
@@ -349,6 +351,7 @@ def test_text_shows_the_source_line_and_underlines_the_place(command_line):
     name = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
     assert lines[2] == " " * 6 + " | " + " " * (begin - 9) + "^" * len(name)
     assert lines[3:] == [
+        "target: Keras 2 (tensorflow 2.15.1 is installed)",
         "1 file checked: 1 to change, 0 failed, 1 safe, 0 unsafe, 0 manual",
         "1 edit can be applied: add --write",
     ]

@@ -185,6 +185,7 @@ def test_doctor_says_what_is_there_and_what_is_supplied():
     assert tf.__version__ in done.stdout
     assert "tf.contrib.mixed_precision" in done.stdout
     assert "from the shim" in done.stdout
+    assert "\nmigrate        " in done.stdout
 
 
 def test_doctor_without_tensorflow_says_what_to_install():
@@ -201,6 +202,7 @@ def test_doctor_without_tensorflow_says_what_to_install():
     )
     assert done.returncode == 1
     assert "pip install" in done.stderr
+    assert "\nmigrate        " in done.stdout
 
 
 if sys.version_info < (3, 9):  # from there on they run; tests/codemods tests that

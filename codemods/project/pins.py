@@ -1,0 +1,252 @@
+"""The versions of TensorFlow and Keras that the files of a project require.
+
+Each format is read only as far as its dependencies need, and nothing is executed: of setup.py, the
+string literals count. Unknown or damaged content is skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tokenize
+from collections.abc import Iterable, Iterator
+from fnmatch import translate
+from typing import Any, Callable, NamedTuple, Optional
+
+from ..files import toml
+from .evidence import Evidence, Rank
+from .specifiers import PACKAGES, keras_of, normalized
+from .tokens import tokens
+
+__all__ = ["Include", "Pin", "Reader", "evidence_of", "includes_in", "reader_of", "requirements"]
+
+_LONGEST_LINE = 2000
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+_REQUIREMENT = re.compile(rf"\s*({_NAME})\s*(?:\[[^\]]*\])?\s*([^;#@]*)")
+_CONDA = re.compile(rf"\s*-\s+[\"']?(?:[\w./-]+::)?({_NAME})\s*(?:\[[^\]]*\])?\s*([^#\"']*)")
+_INCLUDE = re.compile(r"\s*(?:-\s+[\"']?)?(?:-r|-c|--requirement|--constraint)[=\s]*([^\s#\"']+)")
+_LOCKED = re.compile(rf"\s*(?:-\s+)?name\s*[:=]\s*[\"']?({_NAME})[\"']?\s*\Z")
+_LOCKED_VERSION = re.compile(r"\s*version\s*[:=]\s*[\"']?([\w.+-]+)")
+_JSON_LOCKED = re.compile(rf"\s*\"({_NAME})\":\s*\{{\s*\Z")
+_JSON_VERSION = re.compile(r"\s*\"version\":\s*\"([^\"]*)\"")
+_LITERAL = re.compile(r"[rRuU]?(\"\"\"|'''|\"|')([^\\]*)\1\Z", re.DOTALL)
+_SHOWN = re.compile(r"[\w.,*+!<>=~^| -]*\Z")
+"""What reports show of a specifier; a version of tf-keras can be any text."""
+
+_NEAR = 25
+"""The lines of a lock file in which the version follows the name."""
+
+
+class Pin(NamedTuple):
+    """A required distribution: the line, the name, the version specifier, which may be empty."""
+
+    line: int
+    name: str
+    specifier: str
+
+
+class Include(NamedTuple):
+    """Another file of requirements that a file names, relative to its own directory."""
+
+    line: int
+    path: str
+
+
+Reader = Callable[[str], Iterable[Pin]]
+
+
+def evidence_of(path: str, text: str, reader: Reader) -> Iterator[Evidence]:
+    """Yields the pins that allow only one Keras version."""
+    for pin in reader(text):
+        keras = keras_of(pin.name, pin.specifier)
+        if keras is not None:
+            shown = pin.specifier if _SHOWN.match(pin.specifier) else ""
+            words = f"{pin.name}{' ' if shown[:1].isalnum() else ''}{shown}"
+            yield Evidence(Rank.PIN, keras, path, pin.line, words)
+
+
+def includes_in(text: str) -> Iterator[Include]:
+    """Yields the files that `-r` and `-c` name; no URLs."""
+    for number, line in _numbered(text):
+        match = _INCLUDE.match(line)
+        if match and "://" not in match[1]:
+            yield Include(number, match[1])
+
+
+def reader_of(path: str) -> Optional[Reader]:
+    """The function that reads the pins in a file with this path; None if it has none."""
+    directory, name = os.path.split(path)
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    for globs, reader in _BY_GLOB:
+        if globs.match(name):
+            return reader
+    if name.endswith((".txt", ".in")) and os.path.basename(directory) == "requirements":
+        return requirements
+    return None
+
+
+def requirements(text: str) -> Iterator[Pin]:
+    """Yields the pins of a requirements or constraints file."""
+    for number, line in _numbered(text):
+        yield from _requirement(number, re.split(r"\s(?:#|--|\\)", line)[0])
+
+
+def _requirement(number: int, text: str) -> Iterator[Pin]:
+    match = _REQUIREMENT.match(text)
+    if match and normalized(match[1]) in PACKAGES:
+        yield Pin(number, match[1], match[2].strip().rstrip("\\").rstrip())
+
+
+def _numbered(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) <= _LONGEST_LINE:
+            yield number, line
+
+
+def _setup_cfg(text: str) -> Iterator[Pin]:
+    section = ""
+    for number, line in _numbered(text):
+        if line.startswith("["):
+            section = line.strip().strip("[]")
+        elif section in ("options", "options.extras_require"):
+            value = line if line[:1].isspace() else re.sub(r"\A[\w.\- ]+[=:](?!=)", "", line)
+            yield from _requirement(number, value)
+
+
+def _setup_py(text: str) -> Iterator[Pin]:
+    """The string literals in brackets that are a requirement."""
+    depth = 0
+    for token in tokens(text.encode("utf-8", "replace")):
+        if token.type == tokenize.OP:
+            depth += (token.string in "([{") - (token.string in ")]}")
+        elif token.type == tokenize.STRING and depth > 0:
+            match = _LITERAL.match(token.string)
+            for index, line in enumerate(match[2].split("\n") if match else ()):
+                yield from _requirement(token.start[0] + index, line)
+
+
+def _pyproject(text: str) -> Iterator[Pin]:
+    try:
+        content = toml.parse(text)
+    except toml.TomlError:
+        return
+    listed = [
+        *_strings(_at(content, "project", "dependencies")),
+        *_strings(_at(content, "project", "optional-dependencies")),
+        *_strings(_at(content, "dependency-groups")),
+        *_strings(_at(content, "tool", "uv", "dev-dependencies")),
+        *_strings(_at(content, "tool", "uv", "constraint-dependencies")),
+        *_strings(_at(content, "tool", "pdm", "dev-dependencies")),
+    ]
+    for requirement in listed:
+        for pin in _requirement(0, requirement):
+            yield pin._replace(line=_line(text, re.escape(requirement)))
+    poetry = _at(content, "tool", "poetry")
+    tables = [_at(poetry, "dependencies"), _at(poetry, "dev-dependencies")]
+    groups = _at(poetry, "group")
+    if isinstance(groups, dict):
+        tables += [_at(group, "dependencies") for group in groups.values()]
+    yield from _tables(text, tables)
+
+
+def _pipfile(text: str) -> Iterator[Pin]:
+    with contextlib.suppress(toml.TomlError):
+        content = toml.parse(text)
+        yield from _tables(text, [_at(content, "packages"), _at(content, "dev-packages")])
+
+
+def _tables(text: str, tables: Iterable[object]) -> Iterator[Pin]:
+    """The pins in tables of names and versions, as Poetry and Pipenv have them."""
+    for table in tables:
+        for name, value in table.items() if isinstance(table, dict) else ():
+            if normalized(name) not in PACKAGES:
+                continue
+            for one in value if isinstance(value, list) else [value]:
+                version = _at(one, "version") if isinstance(one, dict) else one
+                line = _line(text, rf"^\s*[\"']?{re.escape(name)}[\"']?\s*=")
+                yield Pin(line, name, version if isinstance(version, str) else "")
+
+
+def _at(value: object, *keys: str) -> object:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The strings in a list, or in the lists of a table."""
+    for one in value.values() if isinstance(value, dict) else [value]:
+        if isinstance(one, list):
+            yield from (each for each in one if isinstance(each, str))
+
+
+def _line(text: str, pattern: str) -> int:
+    match = re.search(pattern, text, re.MULTILINE)
+    return text.count("\n", 0, match.start()) + 1 + _blank(match[0]) if match else 1
+
+
+def _blank(text: str) -> int:
+    """The number of line ends in the white space at the start of a match."""
+    return text[: len(text) - len(text.lstrip())].count("\n")
+
+
+def _environment_yml(text: str) -> Iterator[Pin]:
+    for number, line in _numbered(text):
+        match = _CONDA.match(line)
+        if match and normalized(match[1]) in PACKAGES:
+            specifier = match[2].split(";")[0].strip()
+            # `=2.10.0=py39_0` ends in the build.
+            yield Pin(number, match[1], re.sub(r"\A(=?\s*[\w.*]+)=[^=].*", r"\1", specifier))
+
+
+def _lock(text: str) -> Iterator[Pin]:
+    return _locked(text, _LOCKED, _LOCKED_VERSION, "==")
+
+
+def _pipfile_lock(text: str) -> Iterator[Pin]:
+    return _locked(text, _JSON_LOCKED, _JSON_VERSION, "")
+
+
+def _locked(
+    text: str, name: re.Pattern[str], version: re.Pattern[str], operator: str
+) -> Iterator[Pin]:
+    """The packages whose version follows the name on a line of its own."""
+    package, until = "", 0
+    for number, line in _numbered(text):
+        named = name.match(line)
+        if named:
+            package = named[1] if normalized(named[1]) in PACKAGES else ""
+            at, until = number, number + _NEAR
+        found = version.match(line) if package and number <= until else None
+        if found:
+            yield Pin(at, package, operator + found[1])
+            package = ""
+
+
+_BY_NAME: dict[str, Reader] = {
+    "setup.cfg": _setup_cfg,
+    "setup.py": _setup_py,
+    "pyproject.toml": _pyproject,
+    "Pipfile": _pipfile,
+    "Pipfile.lock": _pipfile_lock,
+    "poetry.lock": _lock,
+    "uv.lock": _lock,
+    "pdm.lock": _lock,
+    "pylock.toml": _lock,
+    "conda-lock.yml": _lock,
+}
+
+
+def _named(*globs: str) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, globs)))
+
+
+_BY_GLOB: tuple[tuple[re.Pattern[str], Reader], ...] = (
+    (_named("*requirements*.txt", "*requirements*.in", "*constraints*.txt"), requirements),
+    (
+        _named("environment*.yml", "environment*.yaml", "*conda*.yml", "*conda*.yaml"),
+        _environment_yml,
+    ),
+)

@@ -1,0 +1,396 @@
+"""`--keras auto`: what decides for a Keras version, in which order, and where that is reported."""
+
+import itertools
+import json
+import os
+import re
+
+import pytest
+from command_line import CLEAN, FINAL, INSTALLED, LEGACY
+from tf_lossscale_codemods.cli import keras_target
+from tf_lossscale_codemods.files.discover import Directory
+from tf_lossscale_codemods.project import installed
+
+from tf_lossscale._cli import doctor
+
+SHIM = b"""\
+import tf_lossscale as tfls
+
+opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+"""
+
+# For each kind of evidence, a file that decides for Keras 2, and one that decides for Keras 3.
+SETTINGS = ("pyproject.toml", "[tool.tf-lossscale]\nkeras = {}\n")
+ENVIRONMENT = ("Dockerfile", "FROM python\nENV TF_USE_LEGACY_KERAS={}\n")
+PINS = ("requirements.txt", "numpy\ntensorflow=={}\n")
+REASONS = [
+    "--keras {}",
+    "keras = {} in",
+    "TF_USE_LEGACY_KERAS={}",
+    "tensorflow=={}",
+    "tensorflow {}",
+]
+VALUES = [("2", "3"), ("2", "3"), ("1", "0"), ("2.10", "2.17"), ("2.10.0", "2.17.0")]
+
+
+def report(command_line, *argv, paths=(".",)):
+    ran = command_line.run("migrate", *paths, "--report", "json", *argv)
+    assert ran.status in (0, 1), ran.err
+    return json.loads(ran.out)["keras"]
+
+
+def given(command_line, **files):
+    command_line.write(a=LEGACY)
+    for name, text in files.items():
+        command_line.path(name).write_text(text)
+
+
+def write(command_line, kind, text):
+    command_line.path(kind[0]).write_text(kind[1].format(text))
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch, command_line):
+    monkeypatch.setattr(installed, "version_of", {}.get)
+
+
+@pytest.mark.parametrize("kinds", itertools.product([None, 0, 1], repeat=5))
+def test_the_first_evidence_decides(command_line, monkeypatch, kinds):
+    """All combinations of no evidence, Keras 2 and Keras 3, for each of the five kinds."""
+    command_line.write(a=CLEAN)  # needs no worker process
+    texts = [None if kind is None else VALUES[i][kind] for i, kind in enumerate(kinds)]
+    for kind, text in zip((SETTINGS, ENVIRONMENT, PINS), texts[1:4]):
+        if text is not None:
+            write(command_line, kind, text)
+    versions = {} if texts[4] is None else {"tensorflow": texts[4]}
+    monkeypatch.setattr(installed, "version_of", versions.get)
+    option = [] if texts[0] is None else ["--keras", texts[0]]
+    expected = next(((i, kind) for i, kind in enumerate(kinds) if kind is not None), None)
+    chosen = report(command_line, *option)
+    if expected is None:
+        assert chosen["target"] == "both"
+        assert chosen["reason"].startswith("no Keras version found")
+    else:
+        index, kind = expected
+        assert chosen["target"] == "23"[kind]
+        assert REASONS[index].format(texts[index]) in chosen["reason"]
+    assert chosen["warnings"] == []
+
+
+def test_the_edits_follow_the_target(command_line, nothing_installed):
+    source = LEGACY
+    for option, after in ((["--keras", "2"], FINAL), (["--keras", "3"], SHIM), ([], SHIM)):
+        command_line.write(a=source)
+        assert command_line.run("migrate", "--write", *option).status == 0
+        assert command_line.bytes_on_disk()["a.py"] == after
+        assert b": 0 rewritten, " in command_line.run("migrate", "--write", *option).out
+
+
+def test_only_the_unknown_version_keeps_both_apart_from_keras_3(command_line, nothing_installed):
+    """`--unsafe` moves to Keras 3's own class on Keras 3 only."""
+    command_line.write(a=LEGACY)
+    assert b"+opt = tf.keras.mixed" in command_line.run("migrate", "--unsafe", "--keras", "3").out
+    assert b"+opt = tfls.keras" in command_line.run("migrate", "--unsafe").out
+
+
+def test_a_pin_that_allows_both_decides_nothing(command_line):
+    given(command_line, **{"requirements.txt": "tensorflow>=2.4\nkeras\n"})
+    assert report(command_line)["reason"] == "tensorflow 2.15.1 is installed"
+
+
+@pytest.mark.parametrize(
+    ("versions", "environment", "target", "reason"),
+    [
+        (
+            {"tensorflow": "2.21.0", "keras": "3.9"},
+            None,
+            "3",
+            "tensorflow 2.21.0 and keras 3.9 are",
+        ),
+        ({"tensorflow-cpu": "2.16.1"}, None, "3", "tensorflow-cpu 2.16.1 is installed"),
+        ({"tf-nightly": "2.22.0.dev1"}, None, "3", "tf-nightly 2.22.0.dev1 is installed"),
+        ({"tensorflow": "2.21.0", "keras": "3.9"}, "1", "2", "TF_USE_LEGACY_KERAS=1 is set in the"),
+        ({"tensorflow": "2.21.0"}, "0", "3", "tensorflow 2.21.0 is installed"),
+        ({"tensorflow": "1.15.5"}, None, "2", "tensorflow 1.15.5 is installed"),
+        ({"keras": "3.9"}, None, "both", "no Keras version found"),
+        ({"tensorflow": "unknown"}, None, "both", "no Keras version found"),
+    ],
+)
+def test_the_installed_tensorflow(command_line, monkeypatch, versions, environment, target, reason):
+    monkeypatch.setattr(installed, "version_of", versions.get)
+    if environment is not None:
+        monkeypatch.setenv("TF_USE_LEGACY_KERAS", environment)
+    command_line.write(a=LEGACY)
+    chosen = report(command_line)
+    assert chosen["target"] == target
+    assert chosen["reason"].startswith(reason) or reason in chosen["reason"]
+
+
+def test_only_metadata_of_what_is_installed_is_read():
+    from importlib import metadata
+
+    assert installed.version_of("libcst") == metadata.version("libcst")
+    assert installed.version_of("no-such-distribution") is None
+
+
+CONTRADICTIONS = [
+    (
+        {"requirements.txt": "tensorflow<2.16\n", "setup.py": "setup(x=['tensorflow>=2.16'])\n"},
+        1,
+        1,
+    ),
+    ({"requirements.txt": "keras<3\n\ntensorflow==2.17\n"}, 1, 3),
+    (
+        {
+            "poetry.lock": 'name = "tensorflow"\nversion = "2.9"\n',
+            "Pipfile": "[packages]\nkeras = '>=3'\n",
+        },
+        1,
+        2,
+    ),
+    ({"Dockerfile": "ENV TF_USE_LEGACY_KERAS=1\n", "run.sh": "TF_USE_LEGACY_KERAS=0 x\n"}, 1, 1),
+    ({"requirements.txt": "tf-keras\ntensorflow>=2.16\n"}, 1, 2),
+]
+
+
+@pytest.mark.parametrize(("files", "line_2", "line_3"), CONTRADICTIONS)
+def test_contradictions_are_reported_and_the_result_runs_on_both(
+    command_line, files, line_2, line_3
+):
+    given(command_line, **files)
+    chosen = report(command_line)
+    assert chosen["target"] == "both"
+    (warning,) = chosen["warnings"]
+    paths = set(files)
+    assert warning["path"] in paths
+    assert warning["line"] == line_2
+    other = re.search(
+        r"but .* in (\S+):(\d+) means Keras 3; the result runs on both", warning["message"]
+    )
+    assert {warning["path"], other[1]} == paths
+    assert int(other[2]) == line_3
+    ran = command_line.run("migrate", "--write")
+    assert ran.err == f"{warning['path']}:{line_2}: warning: {warning['message']}\n"
+    assert command_line.bytes_on_disk()["a.py"] == SHIM
+    for option in ("2", "3"):
+        assert command_line.run("migrate", "--keras", option).err == ""
+
+
+def test_legacy_keras_explains_a_newer_tensorflow(command_line):
+    files = {"requirements.txt": "tensorflow==2.17\n", "run.sh": "export TF_USE_LEGACY_KERAS=1\n"}
+    given(command_line, **files)
+    assert report(command_line) == {
+        "target": "2",
+        "reason": "TF_USE_LEGACY_KERAS=1 in run.sh:1",
+        "warnings": [],
+    }
+
+
+def test_python_files_and_notebooks_count_also_without_a_legacy_name(command_line):
+    given(command_line, **{"requirements.txt": "tensorflow==2.17\n"})
+    command_line.write(sub__train=b"import os\n\nimport tf_keras\n")
+    assert report(command_line)["reason"] == "an import of tf_keras in sub/train.py:3"
+    cell = {"cell_type": "code", "source": ["import tf_keras"]}
+    command_line.path("a.ipynb").write_text(json.dumps({"cells": [cell]}))
+    assert report(command_line)["reason"] == "an import of tf_keras in a.ipynb:1"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "docker/Dockerfile.gpu",
+        "docker/gpu.dockerfile",
+        "Containerfile",
+        "Makefile",
+        ".envrc",
+        ".env.local",
+        "gpu.env",
+        "run.bash",
+        "pytest.ini",
+        ".circleci/config.yml",
+        "scripts/run.sh",
+        ".env",
+        ".github/workflows/ci.yml",
+        ".gitlab-ci.yml",
+        "docker-compose.yml",
+        "tox.ini",
+        "environment.yml",
+        "pyproject.toml",
+    ],
+)
+def test_files_that_set_the_environment(command_line, path):
+    given(command_line, **{path: 'TF_USE_LEGACY_KERAS = "1"\n'})
+    assert report(command_line)["reason"] == f"TF_USE_LEGACY_KERAS=1 in {path}:1"
+
+
+def test_other_files_do_not_count(command_line):
+    for name in ("notes.txt", "data.yml", "a.json", "venv/requirements.txt", "node_modules/x.sh"):
+        given(command_line, **{name: "TF_USE_LEGACY_KERAS=1\ntensorflow==2.17\n"})
+    command_line.path(".gitignore").write_text("old/\nlocal.sh\n")
+    given(command_line, **{"old/requirements.txt": "tensorflow==2.17\n"})
+    given(command_line, **{"local.sh": "TF_USE_LEGACY_KERAS=0\n"})
+    given(command_line, **{"examples/requirements.txt": "tensorflow==2.17\n"})
+    chosen = report(command_line, "--exclude", "examples")
+    assert chosen["reason"] == "tensorflow 2.15.1 is installed"
+    assert report(command_line)["target"] == "3"
+
+
+@pytest.mark.parametrize(
+    "paths", [["src"], ["src/a.py"], ["src/deep"], ["src/a.py", "src/deep/b.py"]]
+)
+def test_the_directories_above_the_paths_count(command_line, paths):
+    command_line.write(src__a=LEGACY, src__deep__b=LEGACY)
+    command_line.path("requirements.txt").write_text("tensorflow==2.17\n")
+    assert report(command_line, paths=paths)["reason"] == "tensorflow==2.17 in requirements.txt:1"
+
+
+def test_the_directories_above_the_project_do_not_count(command_line):
+    command_line.write(src__a=LEGACY)
+    (command_line.directory / ".." / "requirements.txt").write_text("tensorflow==2.17\n")
+    assert report(command_line, paths=["src"])["target"] == "2"
+    (command_line.directory / "src" / ".git").mkdir()
+    command_line.path("requirements.txt").write_text("tensorflow==2.17\n")
+    assert report(command_line, paths=["src"])["target"] == "2"
+
+
+def test_stdin_is_part_of_the_project_of_its_name(command_line):
+    command_line.path("src/requirements.txt").write_text("tensorflow==2.17\n")
+    argv = ["migrate", "-", "--stdin-filename", "src/a.py"]
+    assert command_line.run(*argv, stdin=LEGACY).out == SHIM
+    assert command_line.run("migrate", "-", stdin=LEGACY).out == FINAL
+    ran = command_line.run(*argv, stdin=b"import tf_keras\n" + LEGACY)
+    assert ran.out == b"import tf_keras\n" + FINAL
+    assert "target: Keras 2 (an import of tf_keras in src/a.py:1)\n" in ran.err
+    command_line.path("src/setup.cfg").write_text("[options]\ninstall_requires = keras<3\n")
+    ran = command_line.run(*argv, "--report", "json", stdin=LEGACY)
+    assert json.loads(ran.err)["keras"]["target"] == "both"
+
+
+def test_included_files_count_if_they_are_in_the_project(command_line):
+    outside = command_line.directory / ".." / "outside.txt"
+    outside.write_text("tensorflow==2.10\n")
+    os.symlink(outside, command_line.path("link.txt"))
+    text = "-r parts/a.list\n-r ../outside.txt\n-r link.txt\n-r missing.txt\n"
+    given(command_line, **{"requirements.txt": text})
+    given(command_line, **{"parts/a.list": "-r b.list\n", "parts/b.list": "-r a.list\nkeras>=3\n"})
+    chosen = report(command_line)
+    assert chosen["reason"] == "keras>=3 in parts/b.list:2"
+    err = command_line.run("migrate").err
+    assert sorted(line.split(":")[0] for line in err.splitlines()) == ["link.txt", "missing.txt"]
+
+
+def test_links_that_leave_the_paths_are_not_followed(command_line):
+    outside = command_line.directory / ".." / "requirements.txt"
+    outside.write_text("tensorflow==2.17\n")
+    given(command_line, **{"parts/base.in": "tensorflow==2.9\n"})
+    os.symlink(outside, command_line.path("requirements.txt"))
+    assert report(command_line)["reason"] == "tensorflow 2.15.1 is installed"
+    os.symlink("parts/base.in", command_line.path("requirements-dev.txt"))
+    assert report(command_line)["reason"] == "tensorflow==2.9 in requirements-dev.txt:1"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_pipes_and_large_files_do_not_count(command_line):
+    given(command_line)
+    os.mkfifo(command_line.path("setup.cfg"))
+    large = b"tensorflow==2.17\n" + b"#" * (1024 * 1024)
+    command_line.path("requirements.txt").write_bytes(large)
+    assert report(command_line)["target"] == "2"
+    assert command_line.run("migrate").err == (
+        "requirements.txt: warning: does not count for --keras auto: is larger than "
+        "1,048,576 bytes\n"
+    )
+
+
+def test_each_file_is_read_once_in_one_walk(command_line, monkeypatch):
+    given(command_line, **{"requirements.txt": "tensorflow==2.17\n", "sub/run.sh": "ls\n"})
+    command_line.write(b=b"import tf_keras\n", sub__c=b"x = 1\n")
+    opened, listed = [], []
+    real_open, real_entries = Directory.open, Directory.entries
+    monkeypatch.setattr(
+        Directory,
+        "open",
+        lambda self, name, *rest: opened.append(name) or real_open(self, name, *rest),
+    )
+    monkeypatch.setattr(
+        Directory, "entries", lambda self: listed.append(self.path) or real_entries(self)
+    )
+    assert command_line.run("migrate", "--select", "LS1").status == 0
+    assert sorted(opened) == ["a.py", "b.py", "c.py", "requirements.txt", "run.sh"]
+    assert len(listed) == 2
+
+
+def test_the_output_does_not_depend_on_jobs(command_line):
+    command_line.write(**{f"f{i}": LEGACY for i in range(6)}, g=b"import tf_keras\n")
+    given(command_line, **CONTRADICTIONS[0][0])
+    one = command_line.run("migrate", "--jobs", "1", "-v")
+    assert one == command_line.run("migrate", "--jobs", "3", "-v")
+    assert one == command_line.run("migrate", "--jobs", "3", "-v")
+
+
+def test_every_report_has_the_target_and_the_reason(command_line):
+    given(command_line, **{"requirements.txt": "tensorflow==2.9\n"})
+    line = "target: Keras 2 (tensorflow==2.9 in requirements.txt:1)"
+    text = command_line.run("migrate").out.decode()
+    assert text.splitlines()[-3] == line
+    assert line in command_line.run("migrate", "--report", "github").out.decode()
+    assert line in command_line.run("migrate", "--report", "html").out.decode()
+    ran = command_line.run("migrate", "--report", "sarif")
+    (invocation,) = json.loads(ran.out)["runs"][0]["invocations"]
+    assert invocation["properties"]["keras"] == "2"
+    assert invocation["toolConfigurationNotifications"] == []
+    ran = command_line.run("migrate", "-v")
+    assert f"{line}\nKeras 2: tensorflow==2.9 in requirements.txt:1\n" in ran.err
+    assert b"target:" not in command_line.run("migrate", "--keras", "2").out
+
+
+def test_every_report_has_the_contradiction(command_line):
+    given(command_line, **CONTRADICTIONS[1][0])
+    message = "keras&lt;3 means Keras 2, but tensorflow==2.17 in requirements.txt:3 means Keras 3"
+    assert message in command_line.run("migrate", "--report", "html").out.decode()
+    github = command_line.run("migrate", "--report", "github").out.decode()
+    assert "::warning file=requirements.txt,line=1::keras<3 means Keras 2" in github
+    ran = command_line.run("migrate", "--report", "sarif")
+    (invocation,) = json.loads(ran.out)["runs"][0]["invocations"]
+    (notification,) = invocation["toolConfigurationNotifications"]
+    assert notification["level"] == "warning"
+    assert "requirements.txt:3" in notification["message"]["text"]
+
+
+def test_many_places_are_not_all_listed(command_line):
+    given(command_line, **{f"{i}/requirements.txt": "keras<3\n" for i in range(30)})
+    err = command_line.run("migrate", "-v").err.splitlines()
+    assert sum(line.startswith("Keras 2: keras<3 in ") for line in err) == 20
+    assert "and 10 more" in err
+
+
+def test_auto_takes_back_what_the_settings_say(command_line):
+    write(command_line, SETTINGS, "3")
+    command_line.write(a=LEGACY)
+    assert report(command_line)["reason"] == "keras = 3 in pyproject.toml"
+    assert report(command_line, "--keras", "auto")["reason"] == "tensorflow 2.15.1 is installed"
+    write(command_line, SETTINGS, '"auto"')
+    assert report(command_line)["reason"] == "tensorflow 2.15.1 is installed"
+
+
+@pytest.mark.parametrize("kind", [SETTINGS, ENVIRONMENT, PINS], ids=lambda kind: kind[0])
+def test_doctor_says_what_migrate_would_choose(command_line, kind):
+    command_line.write(a=LEGACY)
+    write(command_line, kind, {SETTINGS: "3", ENVIRONMENT: "1", PINS: "2.17"}[kind])
+    line = command_line.run("migrate").out.decode().splitlines()[-3]
+    assert keras_target.described() == line
+    assert INSTALLED["tensorflow"] not in line
+
+
+def test_doctor_without_evidence(command_line, nothing_installed):
+    assert keras_target.described().startswith(
+        "target: Keras 2 and Keras 3 (no Keras version found"
+    )
+
+
+def test_doctor_reports_what_is_wrong_with_the_settings(command_line):
+    command_line.path("pyproject.toml").write_text("[tool.tf-lossscale]\nkeras = 4\n")
+    error = "pyproject.toml:2: [tool.tf-lossscale] keras = 4: must be one of 'auto', 2, 3"
+    assert doctor.migration_target() == f"cannot run here: {error}"
+    command_line.path("pyproject.toml").write_text("[tool.tf-lossscale]\nkeras = 3\n")
+    assert doctor.migration_target() == "target: Keras 3 (keras = 3 in pyproject.toml)"
