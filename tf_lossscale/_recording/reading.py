@@ -37,6 +37,12 @@ class Record:
     notes: List[str]
 
 
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_RULES = ("dynamic", "exponential", "keras3", "fixed", "unknown")
+_LAST_STEP = 2**53
+"""Larger numbers are no numbers of steps, and floats do not hold them."""
+
+
 def read_record(path: str) -> Record:
     """Reads the record at `path`.
 
@@ -69,13 +75,15 @@ def _read(path: str, file: Any) -> Record:
             if "step" in values:
                 _add_step(places[values["optimizer"]], values)
             elif "gap" in values:
-                places[values["optimizer"]].gaps.append(Gap(*map(int, values["gap"])))
+                first, end = values["gap"]
+                gap = Gap(_count(first, "step"), _count(end, "step"))
+                places[values["optimizer"]].gaps.append(gap)
             elif values["optimizer"] not in places:
                 places[values["optimizer"]] = _optimizer(values)
                 record.optimizers.append(places[values["optimizer"]])
             else:
-                raise ValueError(f"optimizer {values['optimizer']} is described twice")
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise ValueError(f"optimizer {values['optimizer']!r} is described twice")
+        except _UNREADABLE as error:
             if not line.endswith("\n"):
                 record.notes.append(f"{path} ends within line {count}, which is left out.")
                 break
@@ -87,7 +95,7 @@ def _read(path: str, file: Any) -> Record:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
+    if isinstance(error, (json.JSONDecodeError, RecursionError)):
         return "not a JSON object"
     if isinstance(error, KeyError):
         return f"{error.args[0]!r} is missing, or names an optimizer that no line describes"
@@ -98,38 +106,68 @@ def _header(path: str, line: str) -> RunHeader:
     try:
         values = json.loads(line)
         version = values["tf_lossscale_record"]
-    except (ValueError, TypeError, KeyError):
+    except _UNREADABLE:
         raise RecordError(
             f"{path} is not a record of tf-lossscale: its first line does not describe a run. "
             "Records are written by `tf-lossscale run --record FILE`."
         ) from None
     if version != FORMAT:
         raise RecordError(
-            f"{path} has format {version}, and this version of tf-lossscale reads format {FORMAT}: "
-            "compare it with the version that wrote it, or a later one."
+            f"{path} has format {version!r}, and this version of tf-lossscale reads format "
+            f"{FORMAT}: compare it with the version that wrote it, or a later one."
         )
     known = {field.name for field in dataclasses.fields(RunHeader)}
     return RunHeader(**{key: value for key, value in values.items() if key in known})
 
 
 def _optimizer(values: Dict[str, Any]) -> OptimizerRecord:
-    scale = dict(values["scale"])
-    for key in ("initial_scale", "growth_factor", "shrink_factor"):
-        if key in scale:
-            scale[key] = number(scale[key])
     return OptimizerRecord(
-        cls=str(values["class"]),
-        scale=ScaleParameters(**scale),
-        names=[str(name) for name, _ in values["variables"]],
-        shapes=[[int(size) for size in shape] for _, shape in values["variables"]],
+        cls=_printable(values["class"]),
+        scale=_scale(dict(values["scale"])),
+        names=[_printable(name) for name, _ in values["variables"]],
+        shapes=[[_count(size, "size") for size in shape] for _, shape in values["variables"]],
         initial_weights=values.get("initial_weights"),
     )
 
 
+def _scale(values: Dict[str, Any]) -> ScaleParameters:
+    found = {}
+    for field in dataclasses.fields(ScaleParameters):
+        if field.name not in values:
+            continue
+        value = values[field.name]
+        if field.name == "rule":
+            if value not in _RULES:
+                raise ValueError(f"rule {value!r} is none of {', '.join(_RULES)}")
+            found[field.name] = value
+        elif field.name.endswith("_steps"):
+            found[field.name] = _count(value, field.name)
+        elif value is not None or field.name == "initial_scale":
+            found[field.name] = number(value)
+        else:
+            raise ValueError(f"{field.name} is null")
+    return ScaleParameters(**found)
+
+
+def _count(value: Any, name: str) -> int:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not -_LAST_STEP <= value <= _LAST_STEP:
+        raise ValueError(f"{name} {_shortened(value)} is not a whole number in range")
+    return int(value)
+
+
+def _shortened(value: Any) -> str:
+    # Not `repr` of the whole value: a long number takes long to print, and Python may refuse to.
+    return repr(value)[:40] if not isinstance(value, int) or abs(value) < 2**128 else "(huge)"
+
+
+def _printable(value: Any) -> str:
+    """Returns text without control characters, which a terminal would obey."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in str(value))
+
+
 def _add_step(record: OptimizerRecord, values: Dict[str, Any]) -> None:
-    step = values["step"]
-    if not isinstance(step, int) or isinstance(step, bool):
-        raise ValueError(f"step {step!r} is not a whole number")
+    step = _count(values["step"], "step")
     if record.steps and step <= record.steps[-1]:
         raise ValueError(f"step {step} follows step {record.steps[-1]}: two runs in one file?")
     jumps = bool(record.steps) and step != record.steps[-1] + 1

@@ -129,7 +129,10 @@ def number(value: Any) -> Optional[float]:
     if isinstance(value, str) and value in _TEXT:
         return _TEXT[value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError("a number is too large for a float") from None
     raise ValueError(f"{value!r} is not a number")
 
 

@@ -1,8 +1,10 @@
 """`compare` finds and names deliberate mistakes, and never reports correct runs as different."""
 
+import copy
 import json
 import math
 import os
+import random
 import time
 
 import pytest
@@ -200,6 +202,9 @@ OPTIMIZER = (
 BAD_STEPS = [
     ('"step": 1, "loss": "much"', "'much' is not a number"),
     ('"step": 1.5', "1.5 is not a whole number"),
+    ('"step": 1' + "0" * 400, "step (huge) is not a whole number"),
+    ('"step": 1, "loss": 1' + "0" * 400, "too large for a float"),
+    ('"step": 1, "loss": ' + "[" * 5000, "not a JSON object"),
     ('"step": 1, "finite": 1', "neither true nor false nor null"),
     ('"step": 0', "step 0 follows step 0: two runs in one file?"),
 ]
@@ -252,3 +257,68 @@ def test_long_records_take_seconds(tmp_path, capsys):
     assert time.process_time() - started < 120  # of the processor; a million takes 12
     assert os.path.getsize(str(tmp_path / "page.html")) < 200_000
     assert f"{count} steps, bit-identical" in capsys.readouterr().out
+
+
+BAD_SCALES = [
+    ('{"rule": "linear"}', "rule 'linear' is none of dynamic"),
+    ('{"rule": "dynamic", "growth_steps": "many"}', "growth_steps 'many' is not a whole number"),
+    ('{"rule": "dynamic", "growth_factor": null}', "growth_factor is null"),
+    ('{"rule": "dynamic", "good_steps": true}', "good_steps True is not a whole number"),
+    ('["rule"]', "line 2"),
+]
+
+
+@pytest.mark.parametrize(("scale", "message"), BAD_SCALES)
+def test_parameters_that_cannot_be_read_are_named(tmp_path, capsys, scale, message):
+    path = tmp_path / "bad"
+    optimizer = OPTIMIZER.replace('{"rule": "fixed"}', scale)
+    path.write_text('{"tf_lossscale_record": 1}\n' + optimizer + '{"optimizer": 0, "step": 0}\n')
+    assert main([str(path), str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "line 2" in error
+    assert message in error
+
+
+def test_control_characters_of_a_record_do_not_reach_the_terminal(tmp_path, capsys):
+    run = record(RIGHT)
+    run.cls, run.names = "\x1b[31mred", ["\x1b]0;title\x07"]
+    old = write(tmp_path / "old", run, run)
+    run.shapes = [[2, 4]]
+    assert main([old, write(tmp_path / "new", run, run)]) == 2
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\\x1b[31mred" in out
+
+
+ODD = [None, True, "x", "nan", "inf", -1, 0, 1.5, 10**400, 1e308, [], {}, [1], {"a": 1}]
+ODD += ["\x1b[31m", {"rule": "keras3", "initial_scale": None}, {"rule": "dynamic"}, [["w", ["a"]]]]
+
+
+def mutated(lines, source):
+    """The lines with one to three values replaced or left out."""
+    lines = copy.deepcopy(lines)
+    for _ in range(source.randint(1, 3)):
+        line = source.choice(lines)
+        if isinstance(line.get("scale"), dict):
+            line = source.choice([line, line["scale"]])
+        key = source.choice([*line, "gap", "bad"])
+        if key in line and source.random() < 0.2:
+            del line[key]
+        else:
+            line[key] = copy.deepcopy(source.choice(ODD))
+    return lines
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_records_are_read_or_refused(tmp_path, capsys, seed):
+    source = random.Random(seed)
+    right = write(tmp_path / "right", record(Run(steps=12, growth_steps=4)))
+    with open(right) as file:
+        lines = [json.loads(line) for line in file]
+    for number in range(100):
+        other = tmp_path / str(number)
+        other.write_text("".join(json.dumps(each) + "\n" for each in mutated(lines, source)))
+        page, result = tmp_path / "page.html", tmp_path / "result.json"
+        pair = source.choice([(right, str(other)), (str(other), right), (str(other), str(other))])
+        assert main([*pair, "--html", str(page), "--json", str(result)]) in (0, 1, 2)
+        assert "\x1b" not in capsys.readouterr().out
