@@ -3,7 +3,8 @@
 A case is `WHAT:OPTIMIZER`. The last worker builds its steps in another order, in `order`, and in
 `late`, where the first worker also comes to its second step seconds after the others. The last
 worker sums a scalar where the others sum a vector, in `sum`, and a tensor of another shape with as
-many elements, in `shape`. In `same` all do the same. Prints the error that this raised.
+many elements, in `shape`. In `same` all do the same. Prints the error that this raised, and after
+how many seconds.
 """
 
 import json
@@ -90,10 +91,11 @@ train = STRATEGY.experimental_local_results(RUN(step))[0]
 local = [STRATEGY.experimental_local_results(each)[0] for each in weights]
 with tf1.Session(SERVER.target, config=CONFIG) as session:
     session.run(tf1.global_variables_initializer())
-    error = ""
+    error, started = "", time.monotonic()
     try:
         session.run(train)
     except tf.errors.OpError as raised:
         error = raised.message
+    seconds = time.monotonic() - started
     kept = sorted({x for each in session.run(local) for x in each.ravel().tolist()})
-    print(json.dumps({"error": error, "weights": kept}))
+    print(json.dumps({"error": error, "weights": kept, "seconds": seconds}))
