@@ -66,13 +66,14 @@ def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
         print(f"{parser.prog.split()[0]}: error: {error}", file=sys.stderr)
         return 2
     from . import migrate
+    from .request import Request
 
     def chosen(name: str, default: Any) -> Any:
         given = getattr(arguments, name)
         return settings.values.get(name, default) if given is None else given
 
     try:
-        request = migrate.Request.of(paths, arguments, chosen, settings)
+        request = Request.of(paths, arguments, chosen, settings)
     except ValueError as error:
         parser.error(str(error))
     return migrate.run(request)
