@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Optional, Union
 
+import libcst as cst
+
 from ..model import Safety, Target
 from ..resolve.instance_checks import tests_unknown_instance
 from ..resolve.program import Program, Reference
@@ -149,4 +151,8 @@ def _is_at(reference: Reference, path: str) -> bool:
 
 
 def _renaming(final: Unsafe) -> Edit:
-    return lambda call: with_renamed(call, final.renames)  # type: ignore[arg-type]
+    def renamed(node: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(node, cst.Call)
+        return with_renamed(node, final.renames)
+
+    return renamed

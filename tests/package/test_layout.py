@@ -29,7 +29,7 @@ class Package:
     def __repr__(self) -> str:
         return self.folder
 
-    @functools.lru_cache(maxsize=None)  # noqa: B019  there are two of them
+    @functools.cached_property
     def table(self) -> Dict[str, Set[str]]:
         """Each row of the table: a folder or file, and what it may import. Names in file order."""
         text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -43,13 +43,13 @@ class Package:
         del found[f"{self.folder}/"]  # the head
         return found
 
-    @functools.lru_cache(maxsize=None)  # noqa: B019
+    @functools.cached_property
     def graph(self) -> Dict[str, Set[str]]:
         """What each module imports of the package, at its top or later; by paths in its folder."""
         files = self.source.rglob("*.py")
         return {file.relative_to(self.source).as_posix(): set(self.imports(file)) for file in files}
 
-    @functools.lru_cache(maxsize=None)  # noqa: B019
+    @functools.cached_property
     def empty(self) -> Set[str]:
         """The `__init__.py` that only describe a folder: they need no row, and all may import them.
 
@@ -106,7 +106,7 @@ SHIM = Package("tf_lossscale", "tf_lossscale", may_be_absolute=True)
 EVERY_PACKAGE = pytest.mark.parametrize("package", [CODEMODS, SHIM], ids=repr)
 EVERY_ROW = pytest.mark.parametrize(
     ("package", "name"),
-    [(package, name) for package in (CODEMODS, SHIM) for name in package.table()],
+    [(package, name) for package in (CODEMODS, SHIM) for name in package.table],
 )
 
 
@@ -127,26 +127,26 @@ def test_the_graph_is_drawn_from_every_kind_of_import(tmp_path):
     )
     package = Package("unused", "this", may_be_absolute=True)
     package.source = tmp_path
-    assert package.graph()["a/b.py"] == {"c/d.py", "e.py", "a/b.py"}
-    assert package.graph()["e.py"] == {"a/__init__.py", "a/b.py", "c/d.py", "e.py"}
-    assert package.empty() == {"__init__.py", "a/__init__.py", "c/__init__.py"}
+    assert package.graph["a/b.py"] == {"c/d.py", "e.py", "a/b.py"}
+    assert package.graph["e.py"] == {"a/__init__.py", "a/b.py", "c/d.py", "e.py"}
+    assert package.empty == {"__init__.py", "a/__init__.py", "c/__init__.py"}
     (tmp_path / "e.py").write_text("import this.a\n")
     package = Package("unused", "this", may_be_absolute=False)
     package.source = tmp_path
     with pytest.raises(AssertionError, match="by its full name"):
-        package.graph()
+        _ = package.graph
 
 
 @EVERY_PACKAGE
 def test_every_module_has_a_row(package):
-    for path in set(package.graph()) - package.empty():
-        assert [name for name in package.table() if is_in(path, name)], path
+    for path in set(package.graph) - package.empty:
+        assert [name for name in package.table if is_in(path, name)], path
 
 
 @EVERY_PACKAGE
 def test_every_row_has_modules_and_names_rows_above_it(package):
     above: List[str] = []
-    for name, allowed in package.table().items():
+    for name, allowed in package.table.items():
         assert (package.source / name).exists(), name
         for each in allowed:
             assert any(is_in(earlier, each) for earlier in above), (name, each)
@@ -155,11 +155,11 @@ def test_every_row_has_modules_and_names_rows_above_it(package):
 
 @EVERY_ROW
 def test_imports_only_what_its_row_allows(package, name):
-    rows = package.table()
+    rows = package.table
     upward = [
         (path, each)
-        for path, imported in package.graph().items()
-        for each in imported - package.empty()
+        for path, imported in package.graph.items()
+        for each in imported - package.empty
         if is_in(path, name) and not any(is_in(each, one) for one in (name, *rows[name]))
     ]
     assert not upward
@@ -167,15 +167,15 @@ def test_imports_only_what_its_row_allows(package, name):
 
 @EVERY_ROW
 def test_what_its_row_allows_is_imported(package, name):
-    graph = package.graph()
+    graph = package.graph
     imported = {each for path, those in graph.items() if is_in(path, name) for each in those}
-    for allowed in package.table()[name]:
+    for allowed in package.table[name]:
         assert any(is_in(each, allowed) for each in imported), (name, allowed)
 
 
 @EVERY_PACKAGE
 def test_no_module_imports_itself_by_way_of_others(package):
-    edges = {path: {one for one in those if one != path} for path, those in package.graph().items()}
+    edges = {path: {one for one in those if one != path} for path, those in package.graph.items()}
     left = dict(edges)
     while True:
         leaves = [path for path, those in left.items() if not those & set(left)]

@@ -19,6 +19,7 @@ __all__ = [
     "REPOSITORY",
     "free_ports",
     "run_program",
+    "run_python",
     "start_workers",
     "wait_for_workers",
 ]
@@ -39,17 +40,36 @@ def free_ports(count: int) -> List[int]:
             each.close()
 
 
+def _environment(path: Sequence[str]) -> Dict[str, str]:
+    """The environment of a quiet process without GPUs, with `path` first on the Python path."""
+    folders = [each for each in (*path, os.environ.get("PYTHONPATH", "")) if each]
+    return dict(
+        os.environ,
+        PYTHONPATH=os.pathsep.join(folders),
+        TF_CPP_MIN_LOG_LEVEL="3",
+        CUDA_VISIBLE_DEVICES="-1",
+    )
+
+
+def run_python(*arguments: str, path: Sequence[str] = ()) -> "subprocess.CompletedProcess[str]":
+    """Runs this interpreter with `arguments`, this repository and `path` on the Python path."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=_environment([REPOSITORY, *path]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def _start(
     path: str,
     args: Sequence[str],
     env: Optional[Dict[str, str]] = None,
     pass_fds: Sequence[int] = (),
 ) -> "subprocess.Popen[str]":
-    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
+    environment = _environment([REPOSITORY])
     environment["PYTHONFAULTHANDLER"] = "1"  # SIGABRT prints the stacks of all threads
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [REPOSITORY, os.environ.get("PYTHONPATH", "")]
-    ).rstrip(os.pathsep)
     environment.update(env or {})
     return subprocess.Popen(
         [sys.executable, path, *args],

@@ -84,11 +84,11 @@ class LateCheck:
             accumulate = _method(optimizer, methods.accumulate)
             branch(flag.so_far(), lambda: accumulate(gradients, accumulators))
 
-        def average_if_finite(name: str) -> Callable[[Any], None]:
+        def average_if_finite(name: str) -> Callable[[Any], Callable[[Any], None]]:
             def run(variables: Any) -> None:
                 branch(flag.so_far(), lambda: _method(optimizer, name)(variables))
 
-            return run
+            return lambda _: run
 
         with contextlib.ExitStack() as overrides:
             overrides.enter_context(overridden([optimizer], methods.update, lambda _: if_finite))
@@ -103,10 +103,7 @@ class LateCheck:
                 )
             if getattr(optimizer, "use_ema", False):
                 for name in methods.average:
-                    instead = average_if_finite(name)
-                    overrides.enter_context(
-                        overridden([optimizer], name, lambda _, instead=instead: instead)  # type: ignore[misc]
-                    )
+                    overrides.enter_context(overridden([optimizer], name, average_if_finite(name)))
             yield flag.after_step
 
 

@@ -89,7 +89,7 @@ EVIDENCE = {
     "a local constructor, then the optimizer of a model": Evidence(
         "opt = {wrap}" + LOOP, "opt = model.optimizer" + LOOP, MANUAL
     ),
-    "a call in sight, then none": Evidence(
+    "a call in the file, then none": Evidence(
         in_function("opt, loss", call="scaled({wrap}, loss)"), in_function("opt, loss"), UNSAFE
     ),
     "a constructor in the function, then a parameter": Evidence(
@@ -115,7 +115,7 @@ EVIDENCE = {
         in_model(setup="Scaled().compile(tf.keras.optimizers.SGD())"),
         MANUAL,
     ),
-    "compile is given a constructor, then no call is in sight": Evidence(
+    "compile is given a constructor, then the file has no call": Evidence(
         in_model(setup="Scaled().compile(optimizer={wrap})"), in_model(), MANUAL
     ),
     "compile is given a constructor, then by one of two calls only": Evidence(

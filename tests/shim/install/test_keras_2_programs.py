@@ -8,13 +8,11 @@ class lacks the methods; and under `run --replace` on Keras 2. Every number is e
 
 import json
 import os
-import subprocess
-import sys
 from typing import Any, Dict, List
 
 import pytest
 import tensorflow as tf
-from processes import REPOSITORY, run_program
+from processes import run_program, run_python
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
@@ -72,19 +70,7 @@ ENDS: Dict[str, List[Any]] = {
 
 def ends_of(program: str, *command: str) -> Any:
     """Runs a program and returns what it prints last."""
-    path = [REPOSITORY, os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, *command, os.path.join(PROGRAMS, program)],
-        env=dict(
-            os.environ,
-            PYTHONPATH=os.pathsep.join(each for each in path if each),
-            TF_CPP_MIN_LOG_LEVEL="3",
-            CUDA_VISIBLE_DEVICES="-1",
-        ),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(*command, os.path.join(PROGRAMS, program))
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.strip().splitlines()[-1])
 

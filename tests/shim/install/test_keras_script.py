@@ -8,13 +8,11 @@ leaves the originals in place, this test proves the script and the trace.
 
 import json
 import os
-import subprocess
-import sys
 from typing import Any, Dict, List
 
 import pytest
 import tensorflow as tf
-from processes import REPOSITORY
+from processes import REPOSITORY, run_python
 
 EXAMPLES = os.path.join(REPOSITORY, "examples")
 STEPS = 60  # the scale halves at the first five and doubles twice
@@ -40,19 +38,7 @@ def legacy_script(folder: Any) -> str:
 
 
 def run(script: str, *arguments: str) -> Any:
-    path = [REPOSITORY, EXAMPLES, os.environ.get("PYTHONPATH", "")]
-    return subprocess.run(
-        [sys.executable, "-m", "tf_lossscale", script, *arguments],
-        env=dict(
-            os.environ,
-            PYTHONPATH=os.pathsep.join(each for each in path if each),
-            TF_CPP_MIN_LOG_LEVEL="3",
-            CUDA_VISIBLE_DEVICES="-1",
-        ),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python("-m", "tf_lossscale", script, *arguments, path=[EXAMPLES])
 
 
 def recorded_steps() -> List[Dict[str, Any]]:

@@ -429,30 +429,25 @@ def keras_3_progress(optimizer: Any, variable: Any) -> Progress:
 
 # Two steps, one that is stopped, and two more: 0.5 times a gradient of 1 is taken away each time.
 AVERAGES: Dict[str, Any] = {"use_ema": True, "ema_momentum": 0.5}
+AVERAGED = [
+    Progress(0.5, 8.0, 0.5),
+    Progress(0.0, 8.0, 0.25),
+    Progress(0.0, 4.0, 0.25),
+    Progress(-0.5, 4.0, -0.125),
+    Progress(-1.0, 4.0, -0.5625),
+]
 STOPPED: List[Tuple[str, str, Dict[str, Any], List[Progress]]] = [
     (
         "averages",
         "apply",
         AVERAGES,
-        [
-            Progress(0.5, 8.0, 0.5),
-            Progress(0.0, 8.0, 0.25),
-            Progress(0.0, 4.0, 0.25),
-            Progress(-0.5, 4.0, -0.125),
-            Progress(-1.0, 4.0, -0.5625),
-        ],
+        AVERAGED,
     ),
     (
         "averages that overwrite",
         "_clip_gradients",
         {**AVERAGES, "ema_overwrite_frequency": 3},
-        [
-            Progress(0.5, 8.0, 0.5),
-            Progress(0.0, 8.0, 0.25),
-            Progress(0.0, 4.0, 0.25),
-            Progress(-0.5, 4.0, -0.125),
-            Progress(-1.0, 4.0, -0.5625),
-        ],
+        AVERAGED,
     ),
     (
         # The third step only accumulates: its gradient is left out of the sum.
