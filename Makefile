@@ -18,6 +18,7 @@ TF_KERAS ?= tf-keras==2.21.*
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export TF_CPP_MIN_LOG_LEVEL = 3
+export NO_MKDOCS_2_WARNING = 1
 
 # NVIDIA's libraries take gigabytes: install them only if there is an NVIDIA GPU.
 GPU_TENSORFLOW ?= $(if $(shell command -v nvidia-smi),tensorflow[and-cuda]==2.21.*,$(TENSORFLOW))
@@ -59,7 +60,6 @@ rules: $(TEST)/.ready
 	$(TEST)/bin/python -m tf_lossscale_codemods.cli.rule_pages docs/rules
 
 docs: $(TEST)/.ready
-	$(TEST)/bin/python docs/generate.py
 	$(TEST)/bin/mkdocs build --quiet --strict
 
 package: $(TEST)/.ready

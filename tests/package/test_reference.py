@@ -1,4 +1,4 @@
-"""The build of the reference pages fails where a class lacks a method or a docstring."""
+"""The build of the reference fails where a class lacks a method or a docstring."""
 
 import importlib.util
 import inspect
@@ -13,48 +13,71 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 CLASSES = {
     "keras.mixed_precision": "get_scaled_loss",
     "keras.mixed_precision.experimental": "get_unscaled_gradients",
-    "contrib.mixed_precision": None,
+    "contrib.mixed_precision": "compute_gradients",
 }
 
 
-@pytest.fixture
-def generate():
-    spec = importlib.util.spec_from_file_location(
-        "generate", os.path.join(ROOT, "docs", "generate.py")
-    )
+@pytest.fixture(scope="module")
+def reference():
+    """The hook that `mkdocs build` runs."""
+    path = os.path.join(ROOT, "docs", "check_reference.py")
+    spec = importlib.util.spec_from_file_location("check_reference", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def missing_of(generate, namespace):
-    found = []
-    generate.describe(_paths.NAMESPACES[namespace]["LossScaleOptimizer"], found)
-    return found
+@pytest.fixture
+def site(reference, tmp_path):
+    """A site whose only page has all anchors that the hook asks for."""
+    anchors = [one for each in _paths.SYMBOLS for one in reference.missing_of(each, set())]
+    assert len(anchors) > 80
+    (tmp_path / "api").mkdir()
+    page = "\n".join(f'<h2 id="{each}">title</h2>' for each in anchors)
+    (tmp_path / "api" / "all.html").write_text(page)
+    return tmp_path
+
+
+def test_a_page_with_everything_is_accepted(reference, site):
+    reference.on_post_build({"site_dir": str(site)})
 
 
 @pytest.mark.parametrize("namespace", CLASSES)
-def test_the_pages_are_complete(generate, namespace):
-    assert missing_of(generate, namespace) == []
+@pytest.mark.parametrize("what", ["class", "method"])
+def test_what_is_not_on_a_page_fails_the_build(reference, site, namespace, what):
+    name = f"tf_lossscale.{namespace}.LossScaleOptimizer"
+    name += "" if what == "class" else "." + CLASSES[namespace]
+    page = site / "api" / "all.html"
+    page.write_text(page.read_text().replace(f'id="{name}"', 'id="other"'))
+    with pytest.raises(Exception, match=re.escape(name)):
+        reference.on_post_build({"site_dir": str(site)})
 
 
-@pytest.mark.parametrize("namespace", CLASSES)
-def test_a_missing_method_is_noticed(generate, namespace, monkeypatch):
-    hidden, members = CLASSES[namespace], generate.public_members
+def test_a_symbol_without_a_docstring_fails_the_build(reference, site, monkeypatch):
+    monkeypatch.setattr(_namespace, "load", lambda symbol: lambda: None)
+    with pytest.raises(Exception, match=r"contrib\.tpu\.cross_replica_sum"):
+        reference.on_post_build({"site_dir": str(site)})
+
+
+def test_a_method_of_the_protocol_that_a_class_lacks_is_noticed(reference, monkeypatch):
+    members = reference.public_members
     monkeypatch.setattr(
-        generate,
+        reference,
         "public_members",
-        lambda cls: [each for each in members(cls) if hidden and each[0] != hidden],
+        lambda cls: {each: one for each, one in members(cls).items() if each != "get_scaled_loss"},
     )
-    assert missing_of(generate, namespace) == [
-        "LossScaleOptimizer." + (hidden or "(no method at all)")
-    ]
+    symbol = _paths.NAMESPACES["keras.mixed_precision"]["LossScaleOptimizer"]
+    found = {"tf_lossscale.keras.mixed_precision.LossScaleOptimizer"}
+    missing = reference.missing_of(symbol, found)
+    assert "tf_lossscale.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss" in missing
 
 
-def test_a_missing_docstring_is_noticed(generate):
-    found = []
-    generate.block("step", lambda: None, "Optimizer.step", found)
-    assert found == ["Optimizer.step"]
+def test_every_symbol_is_on_the_page_of_its_first_namespace():
+    for symbol in _paths.SYMBOLS:
+        path = os.path.join(ROOT, "docs", "api", symbol.namespaces[0] + ".md")
+        with open(path, encoding="utf-8") as page:
+            name = f"tf_lossscale.{symbol.namespaces[0]}.{symbol.name}"
+            assert re.search(rf"(^::: |{{ #){re.escape(name)}\b", page.read(), re.MULTILINE), name
 
 
 def undocumented_arguments(function):
@@ -66,17 +89,16 @@ def undocumented_arguments(function):
 
 
 @pytest.mark.parametrize("symbol", _paths.SYMBOLS, ids=lambda symbol: symbol.implementation)
-def test_every_argument_is_documented(generate, symbol):
+def test_every_argument_is_documented(reference, symbol):
     value = _namespace.load(symbol)
     if not value.__module__.startswith(_namespace.ROOT):
         assert symbol.name in ("Policy", "set_global_policy", "global_policy")  # Keras's own
         return
-    functions = {symbol.name: value}
+    functions = [value]
     if inspect.isclass(value):
-        functions.update(generate.public_members(value))
-    for name, function in functions.items():
-        if not isinstance(function, property):
-            assert undocumented_arguments(function) == [], name
+        functions += reference.functions_of(value)
+    for function in functions:
+        assert undocumented_arguments(function) == [], function
 
 
 def test_an_argument_that_is_not_documented_is_noticed():

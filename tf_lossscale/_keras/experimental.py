@@ -7,7 +7,7 @@ from tf_lossscale._keras.classes import serialized_like_the_installed, with_inst
 from tf_lossscale._keras.final import LossScaleOptimizer as _Final
 
 if TYPE_CHECKING:
-    _Base = _Final
+    from tf_lossscale._keras.final import LossScaleOptimizer as _Base
 else:
     _Base = with_installed_experimental(_Final)
 
