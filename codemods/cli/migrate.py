@@ -8,7 +8,7 @@ import platform
 import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
-from typing import Optional, TextIO, Union
+from typing import TYPE_CHECKING, Callable, Optional, TextIO, Union
 
 from tf_lossscale._about import VERSION
 
@@ -39,11 +39,16 @@ from .keras_target import shown, warn
 from .request import Request
 from .terminal import Progress, put, style_of
 
+if TYPE_CHECKING:
+    from ..resolve.neighbors import Neighbors
+
 __all__ = ["run"]
 
 _WHICH = "-v shows what was skipped; Python files and notebooks are checked"
 
 _Step = Union[Candidate, FileOutcome]
+_Known = Callable[[str], "Neighbors"]
+"""What a file, given by its absolute path, can know from the other files of the run."""
 
 
 def run(request: Request) -> int:
@@ -56,17 +61,19 @@ def run(request: Request) -> int:
     summary = Summary(wrote=request.write)
     with contextlib.closing(Spool()) as spool, contextlib.closing(Progress()) as progress:
         project = None if request.keras is not None else ProjectSearch()
-        steps = _search(request, summary, progress, project)
+        sources: list[str] = []
+        steps = _search(request, summary, progress, project, sources)
         progress.clear()
         request, summary.keras = _with_keras(request, project)
         plan = _plan(request, write=request.write)
+        known = _survey(steps, sources, request)
         if request.write and not request.allow_dirty:
-            why = _why_not_written(request, steps, progress)
+            why = _why_not_written(request, steps, known, progress)
             if why is not None:
                 progress.clear()
                 what = "commit or stash the changes, or pass --allow-dirty"
                 return _refuse(f"nothing written: {why}; {what}")
-        for outcome in _outcomes(steps, plan, request, progress):
+        for outcome in _outcomes(steps, plan, request, known, progress):
             summary.add(outcome)
             spool.append(outcome._replace(diff=b"", note=""))
             progress.clear()
@@ -78,14 +85,16 @@ def run(request: Request) -> int:
         return max(_report(request, spool, summary, sys.stdout), summary.status)
 
 
-def _why_not_written(request: Request, steps: Sequence[_Step], progress: Progress) -> Optional[str]:
+def _why_not_written(
+    request: Request, steps: Sequence[_Step], known: _Known, progress: Progress
+) -> Optional[str]:
     """The reason not to overwrite the first protected file that would change; None if none is."""
     reasons = not_restorable(step.real for step in steps if isinstance(step, Candidate))
     if not reasons:
         return None
     # Only processing shows which files would change; nothing is written yet.
     plan = _plan(request, write=False)._replace(diff=False, excerpts=False)
-    outcomes = _outcomes(steps, plan, request, progress)
+    outcomes = _outcomes(steps, plan, request, known, progress)
     with contextlib.closing(outcomes):
         for step, outcome in zip(steps, outcomes):
             if outcome.changed and isinstance(step, Candidate) and step.real in reasons:
@@ -156,13 +165,28 @@ def _with_keras(
     return request._replace(options=options, keras=choice), choice
 
 
+def _survey(steps: Sequence[_Step], files: Sequence[str], request: Request) -> _Known:
+    """What each file to process can know from the other files of the run."""
+    candidates = [step.real for step in steps if isinstance(step, Candidate)]
+    # Imported late, because it imports LibCST, and nearly no file is a candidate.
+    from ..workers.survey import survey
+
+    plan = _plan(request, write=False)
+    return survey(candidates, files, shown, plan, request.jobs, request.limits).of
+
+
 def _search(
-    request: Request, summary: Summary, progress: Progress, project: Optional[ProjectSearch]
+    request: Request,
+    summary: Summary,
+    progress: Progress,
+    project: Optional[ProjectSearch],
+    files: list[str],
 ) -> list[_Step]:
     """The files to process and, in order between them, the outcomes that are already known.
 
     Files without a legacy name, which are nearly all files, are counted but not kept. What they
-    say about the Keras version is added to `project`, if it is not None.
+    say about the Keras version is added to `project`, if it is not None; `files` gets the absolute
+    path of every file.
     """
     steps: list[_Step] = []
     describes = no_file if project is None else is_project_file
@@ -183,6 +207,7 @@ def _search(
                 steps.append(FileOutcome(shown(found.path), note=found.why))
         else:
             candidate = found._replace(path=shown(found.path))
+            files.append(candidate.real)
             step = _searched(candidate, summary, request.limits, project)
             if step is not None and (request.verbose or not _is_silent(step)):
                 steps.append(step)
@@ -227,7 +252,7 @@ def _is_silent(step: _Step) -> bool:
 
 
 def _outcomes(
-    steps: Sequence[_Step], plan: Plan, request: Request, progress: Progress
+    steps: Sequence[_Step], plan: Plan, request: Request, known: _Known, progress: Progress
 ) -> Generator[FileOutcome, None, None]:
     candidates = [step for step in steps if isinstance(step, Candidate)]
     processed: Iterator[FileOutcome] = iter(())
@@ -236,7 +261,7 @@ def _outcomes(
         from ..workers.pool import process_all
         from ..workers.worker import Task
 
-        tasks = (Task(candidate.path, candidate.real) for candidate in candidates)
+        tasks = (Task(one.path, one.real, neighbors=known(one.real)) for one in candidates)
         jobs = min(request.jobs, len(candidates))
         processed = process_all(tasks, plan, jobs, request.limits)
     done = 0

@@ -8,6 +8,7 @@ from typing import Optional
 import libcst as cst
 
 from ..model import FileError, FileResult, Options, SourceError
+from ..resolve.neighbors import NOBODY, Neighbors
 from ..resolve.program import Program
 from ..resolve.version_guards import keep_guards
 from ..rules.registry import rules
@@ -29,12 +30,14 @@ _UNNAMED = "<source>"
 _Tree = Optional[cst.Module]
 
 
-def transform(source: bytes, options: Options, path: str = _UNNAMED) -> FileResult:
+def transform(
+    source: bytes, options: Options, path: str = _UNNAMED, neighbors: Neighbors = NOBODY
+) -> FileResult:
     """Transforms one file that the prefilter has let through.
 
     Never raises: errors are part of the result.
     """
-    return _transformed([source], options, rules(), path)[0]
+    return _transformed([source], options, rules(), path, neighbors)[0]
 
 
 def transform_sources(
@@ -57,7 +60,11 @@ def transform_sources(
 
 
 def _transformed(
-    sources: Sequence[bytes], options: Options, active: Sequence[Rule], path: str
+    sources: Sequence[bytes],
+    options: Options,
+    active: Sequence[Rule],
+    path: str,
+    neighbors: Neighbors = NOBODY,
 ) -> list[FileResult]:
     modules: list[_Tree] = []
     errors: list[Optional[FileError]] = []
@@ -67,7 +74,7 @@ def _transformed(
         modules.append(None if isinstance(module, SourceError) else module)
     try:
         while True:
-            results = _results(sources, modules, errors, options, active, path)
+            results = _results(sources, modules, errors, options, active, path, neighbors)
             if results is not None:
                 return results
     except RecursionError:
@@ -81,9 +88,10 @@ def _results(
     options: Options,
     active: Sequence[Rule],
     path: str,
+    neighbors: Neighbors,
 ) -> Optional[list[FileResult]]:
     """Returns the results, or None if a tree failed the round-trip check and was removed."""
-    program = Program(modules, options)
+    program = Program(modules, options, neighbors)
     keep_guards(program)
     found = [proposal for rule in active for proposal in rule.proposals(program)]
     proposals = [proposal for proposal in found if options.selects(proposal.code)]

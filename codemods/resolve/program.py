@@ -18,6 +18,7 @@ from .legacy_symbols import (
     legacy_of,
     root_of,
 )
+from .neighbors import NOBODY, Neighbors, is_in_run
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
 from .tree import ancestors, string_of
@@ -113,6 +114,7 @@ class Program:
 
     Attributes:
       options: the options that affect the rewrite.
+      neighbors: what the other files of the run tell about this one.
       modules: one tree per source; None if the source could not be parsed.
       scopes: the scopes, with the places where names are bound and read.
       origins: resolves expressions to dotted paths.
@@ -126,15 +128,23 @@ class Program:
       migrated: places that refer to a symbol of the shim, with its name.
     """
 
-    def __init__(self, modules: Sequence[Optional[cst.Module]], options: Options) -> None:
+    def __init__(
+        self,
+        modules: Sequence[Optional[cst.Module]],
+        options: Options,
+        neighbors: Neighbors = NOBODY,
+    ) -> None:
         self.options = options
+        self.neighbors = neighbors
         self.modules = modules
         self.scopes = ScopeBuilder()
         for module in modules:
             if module is not None:
                 self.scopes.add(module)
+        if neighbors.names:
+            self.scopes.resolve_imports(neighbors.meaning)
         self.parents = self.scopes.parents
-        self.origins = Origins()
+        self.origins = Origins(neighbors)
         self.references: list[Reference] = []
         self.namespaces: list[NamespaceUse] = []
         self.guarded: list[Reference] = []
@@ -189,6 +199,10 @@ class Program:
         """The ancestors of `node`, the nearest first."""
         return ancestors(node, self.parents)
 
+    def is_used_elsewhere(self, scope: Scope, name: str) -> bool:
+        """Whether other files of the run import the variable `name` of `scope`."""
+        return scope is self.scopes.module_scope and name in self.neighbors.used
+
     def call_of(self, node: cst.CSTNode) -> Optional[cst.Call]:
         """The call of `node`; None if it is not called."""
         parent = self.parents.get(node)
@@ -231,9 +245,7 @@ class Program:
             parent = self.parents.get(node)
             if isinstance(parent, cst.Attribute) and parent.value is node:
                 last = parent.attr.value
-                meanings = frozenset(
-                    f"{part}.{last}" if is_path(part) else part for part in meanings
-                )
+                meanings = self.origins.below(meanings, last)
                 node = parent
                 continue
             break
@@ -342,6 +354,8 @@ class Program:
             self.unclear.append(Unclear(node, scope, last, "star", ", ".join(sources)))
             return True
         paths = [meaning for meaning in meanings if is_path(meaning)]
+        if any(map(is_in_run, paths)):
+            return False  # a name that another file of the run defines
         if paths and root_of(paths[0]) is None:
             module = paths[0].rpartition(".")[0]
             self.unclear.append(Unclear(node, scope, last, "re-export", module))
@@ -356,11 +370,17 @@ class Program:
         legacy = legacy_of(binding.path)
         if (binding.scope, binding.name) in self._excluded:
             return
+        if binding.node in self.scopes.followed:
+            return  # another file imports the symbol; the uses of the name are references here
         if legacy is not None:
             self.references.append(Reference(binding.node, binding.scope, legacy))
             return
         module, _, name = binding.path.rpartition(".")
-        known = root_of(binding.path) is not None or _foreign(frozenset([binding.path]))
+        known = (
+            root_of(binding.path) is not None
+            or is_in_run(binding.path)
+            or _foreign(frozenset([binding.path]))
+        )
         if name in DISTINCTIVE and not known:
             self.unclear.append(
                 Unclear(binding.node, binding.scope, name, "re-export", module or ".")
@@ -398,7 +418,8 @@ class Program:
 @functools.lru_cache(maxsize=4096)
 def _may_be_known(meaning: str) -> bool:
     """Whether a chain that begins with `meaning` can end at a symbol of TensorFlow or the shim."""
-    return root_of(meaning) is not None or meaning.partition(".")[0] == "tf_lossscale"
+    is_library = root_of(meaning) is not None or meaning.partition(".")[0] == "tf_lossscale"
+    return is_library or is_in_run(meaning)
 
 
 def _is_root(meaning: str) -> bool:

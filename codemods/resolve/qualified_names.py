@@ -10,6 +10,7 @@ from typing import Optional
 import libcst as cst
 
 from .legacy_symbols import is_namespace
+from .neighbors import NOBODY, Neighbors
 from .scopes import Binding, Scope
 from .tree import string_of
 
@@ -33,7 +34,8 @@ def is_path(meaning: str) -> bool:
 class Origins:
     """Resolves names and attribute chains, and caches the results."""
 
-    def __init__(self) -> None:
+    def __init__(self, neighbors: Neighbors = NOBODY) -> None:
+        self._neighbors = neighbors
         self._names: dict[tuple[Scope, str], frozenset[str]] = {}
         self._open: set[Binding] = set()
 
@@ -54,6 +56,13 @@ class Origins:
             if not before:  # a result found inside a cycle is incomplete
                 self._names[key] = known
         return known
+
+    def below(self, meanings: frozenset[str], name: str) -> frozenset[str]:
+        """The possible meanings of the attribute `name` of a value."""
+        return frozenset(
+            self._neighbors.meaning(f"{part}.{name}") if is_path(part) else part
+            for part in meanings
+        )
 
     def of_binding(self, binding: Binding) -> frozenset[str]:
         """The possible meanings that `binding` gives its name."""
@@ -76,10 +85,7 @@ class Origins:
                 return frozenset()
             return self.of_name(node.value, scope)
         if isinstance(node, cst.Attribute):
-            below = self.of_expression(node.value, scope)
-            return frozenset(
-                f"{part}.{node.attr.value}" if is_path(part) else part for part in below
-            )
+            return self.below(self.of_expression(node.value, scope), node.attr.value)
         if isinstance(node, cst.IfExp):
             return self.of_expression(node.body, scope) | self.of_expression(node.orelse, scope)
         if isinstance(node, cst.NamedExpr):

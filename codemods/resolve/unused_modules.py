@@ -56,6 +56,8 @@ def _found(program: Program) -> Iterator[UnusedModule]:
             and isinstance(alias.name, cst.Attribute)
             and alias.asname is None
         )
+        if alias in program.scopes.followed:
+            continue  # another file of the run imports the module
         path = dotted(alias.name) if is_dotted else binding.path
         root, module = root_of(path), namespace_of(path)
         if root is None or module is None or module.is_final or _is_read(program, binding, path):

@@ -72,6 +72,7 @@ class ImportEdits:
         if (
             plain
             and wanted != name
+            and not self.program.is_used_elsewhere(owner, name)
             and self._free(wanted, path, owner, [self._scope(use) for use in uses])
         ):
             local = wanted
@@ -87,7 +88,11 @@ class ImportEdits:
         owner, name = variable
         if variable in self._needed or self._named_in_strings(name):
             return
+        if self.program.is_used_elsewhere(owner, name):
+            return
         bindings = owner.bindings[name]
+        if any(binding.node in self.program.scopes.followed for binding in bindings):
+            return  # importing another file of the run can have effects
         for binding in bindings:
             if binding.kind != "import" or (len(bindings) > 1 and self._only_in_block(binding)):
                 return

@@ -187,6 +187,8 @@ class _Speller:
         bindings = owner.bindings[name]
         if not uses or not all(use.removed for use in uses) or len(bindings) > 1:
             return
+        if self.program.is_used_elsewhere(owner, name):
+            return
         root = _root_name(bindings[0].value)
         edits = removal_of(self.program, bindings[0]) if root is not None else None
         below = bindings[0].scope.owner(root.value) if root is not None else None
@@ -236,6 +238,8 @@ class _Speller:
         if goal is not None and not goal.rest:
             return False
         bindings = [binding for binding in bindings if not _is_none(binding)]
+        if any(binding.node in self.program.scopes.followed for binding in bindings):
+            return False
         if not all(binding.kind == "import" for binding in bindings):
             return False
         for binding in bindings:

@@ -13,14 +13,21 @@ from ..files.diffs import excerpt, replacements, unified
 from ..files.discover import words
 from ..model import FileError, FileResult, Options
 from ..notebooks.transform import transform as transform_notebook
+from ..resolve.neighbors import NOBODY, Neighbors
+from ..run.module_facts import facts_of
 from .limits import Limits, memory_bound
 from .results import FileOutcome, Plan
 
-__all__ = ["process", "process_given", "rewritten"]
+__all__ = ["process", "process_given", "read_facts", "rewritten"]
 
 
 def process(
-    path: str, real: str, plan: Plan, limits: Limits, before_writing: Callable[[], None]
+    path: str,
+    real: str,
+    plan: Plan,
+    limits: Limits,
+    before_writing: Callable[[], None],
+    neighbors: Neighbors = NOBODY,
 ) -> FileOutcome:
     """Processes a file that the search of the run has let through. Never raises.
 
@@ -33,6 +40,7 @@ def process(
       plan: what to do.
       limits: the limits on one file.
       before_writing: called before the result is written.
+      neighbors: what the other files of the run tell about it.
     """
     try:
         if os.stat(real).st_size > limits.size:
@@ -40,7 +48,7 @@ def process(
         source = atomic_write.read(real)
     except OSError as error:
         return _failed(path, words(error))
-    result = _transformed(path, source, plan.options, plan.tracebacks)
+    result = _transformed(path, source, plan.options, plan.tracebacks, neighbors)
     outcome = _to_outcome(path, source, result, plan)
     if result.error is None and plan.write and result.source != source:
         before_writing()
@@ -78,11 +86,29 @@ def rewritten(path: str, source: bytes, options: Options, tracebacks: bool = Fal
     return _transformed(path, source, options, tracebacks)
 
 
-def _transformed(path: str, source: bytes, options: Options, tracebacks: bool) -> FileResult:
+def read_facts(path: str, real: str, limits: Limits) -> FileOutcome:
+    """What a file says about its names; no facts if it cannot be read or parsed. Never raises."""
+    try:
+        if os.stat(real).st_size > limits.size:
+            return FileOutcome(path)
+        return FileOutcome(path, facts=facts_of(atomic_write.read(real)))
+    except (OSError, MemoryError):
+        return FileOutcome(path)
+
+
+def _transformed(
+    path: str,
+    source: bytes,
+    options: Options,
+    tracebacks: bool,
+    neighbors: Neighbors = NOBODY,
+) -> FileResult:
     try:
         if path.endswith(".ipynb"):
             return transform_notebook(source, options, path)
-        return transform(source, options, path)
+        if neighbors == NOBODY:
+            return transform(source, options, path)
+        return transform(source, options, path, neighbors)
     except MemoryError:
         message = f"needs more than {memory_bound() / 2**30:.0f} GB of memory; --exclude it"
     except Exception as error:  # an internal error fails this file only

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Optional
 
 from ..model import FileError, Finding, KerasChoice, Options, Replacement, Safety
+from ..run.module_facts import ModuleFacts
 
 __all__ = ["FileOutcome", "Plan", "Spool", "Summary"]
 
@@ -27,6 +28,7 @@ class FileOutcome(NamedTuple):
       excerpts: for each finding, its part of the diff or its lines; empty if not requested.
       source: the bytes after the edits, for input from stdin.
       replacements: the edits, if requested and not written.
+      facts: what the file says about its names, if only that was requested.
       warning: why the file could not be read, if it has no legacy name of TensorFlow.
     """
 
@@ -40,6 +42,7 @@ class FileOutcome(NamedTuple):
     source: bytes = b""
     replacements: tuple[Replacement, ...] = ()
     warning: Optional[FileError] = None
+    facts: Optional[ModuleFacts] = None
 
 
 class Plan(NamedTuple):

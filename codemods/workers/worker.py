@@ -18,9 +18,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
+from ..resolve.neighbors import NOBODY, Neighbors
 from .deep_stack import with_deep_stack
 from .limits import Limits, bound_memory, memory_bound
-from .process_file import process, process_given
+from .process_file import process, process_given, read_facts
 from .results import Plan
 
 if sys.platform == "linux":
@@ -49,11 +50,15 @@ class Task(NamedTuple):
       path: the path to show in reports.
       real: the path of the file.
       source: the bytes from stdin; then no file is read or written.
+      neighbors: what the other files of the run tell about it.
+      is_question: whether only the facts about it are wanted.
     """
 
     path: str
     real: str
     source: Optional[bytes] = None
+    neighbors: Neighbors = NOBODY
+    is_question: bool = False
 
 
 def work(pipe: Any, others: Sequence[Any], parent: int, plan: Plan, limits: Limits) -> None:
@@ -101,8 +106,12 @@ def _serve(pipe: Any, plan: Plan, limits: Limits) -> None:
         while True:
             task = pipe.recv()
             _end_after(limits.seconds + _DIES_LATER)
-            if task.source is None:
-                outcome = process(task.path, task.real, plan, limits, before_writing)
+            if task.is_question:
+                outcome = read_facts(task.path, task.real, limits)
+            elif task.source is None:
+                outcome = process(
+                    task.path, task.real, plan, limits, before_writing, task.neighbors
+                )
             else:
                 outcome = process_given(task.path, task.source, plan)
             _end_after(0)

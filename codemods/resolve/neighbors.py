@@ -1,0 +1,51 @@
+"""What the other files of a run tell about one file: the meanings of the names that it imports.
+
+A run finds this out before it rewrites any file; see `run/`. A module of the run has a path of its
+own, such as `./pkg/compat.py`, which no import can spell, and its names are below it:
+`./pkg/compat.py.wrap`. So they are never mistaken for names of a library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["NOBODY", "Neighbors", "is_in_run"]
+
+_EMPTY: Mapping[str, str] = {}
+
+
+def is_in_run(path: str) -> bool:
+    """Whether a path is that of a module of the run, or of a name that such a module defines."""
+    return path.startswith("./")
+
+
+class Neighbors(NamedTuple):
+    """What is known about the names that one file imports from other files of the run.
+
+    Attributes:
+      names: what a name means, by the path with which the file imports it, or by the path of its
+        module in the run. Names that cannot be resolved to one meaning are missing.
+      written: how the file writes the path of each module of the run that it imports.
+      used: the names of this file that others import.
+    """
+
+    names: Mapping[str, str] = _EMPTY
+    written: Mapping[str, str] = _EMPTY
+    used: frozenset[str] = frozenset()
+
+    def meaning(self, path: str) -> str:
+        """What `path` means; the path itself if nothing is known about it."""
+        found = self.names.get(path)
+        if found is not None:
+            return found
+        module, _, name = path.rpartition(".")
+        written = self.written.get(module)
+        if written is None:
+            return path
+        outside = f"{written}.{name}"  # such as a name that is set at run time
+        return self.names.get(outside, outside)
+
+
+NOBODY = Neighbors()
+"""Nothing is known: the file is alone, or it imports no other file of the run."""

@@ -1,0 +1,3 @@
+"""Resolves the imports between the files of a run, before any of them is rewritten."""
+
+__all__: "list[str]" = []
