@@ -16,6 +16,7 @@ __all__ = ["UNUSED_CODE", "Suppressions", "may_suppress"]
 UNUSED_CODE = "LS900"
 _WORD = "lossscale:"
 _COMMENT = re.compile(r"#\s*lossscale:\s*ignore(?P<list>\s*\[(?P<codes>[^\]]*)(?P<end>\])?)?", re.I)
+_MARK = re.compile(r"#\s*TODO\(LS[0-9]+\):")  # a comment of `--mark`, which can quote the syntax
 _CODE = re.compile(r"LS[0-9]*\Z")
 
 
@@ -117,7 +118,7 @@ def _suppressions(code: str) -> list[_Suppression]:
     try:
         for token in tokenize.generate_tokens(io.StringIO(code).readline):
             match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
-            if match is not None:
+            if match is not None and not _MARK.match(token.string):
                 line, column = token.start
                 comment = _read(match, line, column + match.start() + 1)
                 end = comment.column + len(match[0])

@@ -284,6 +284,11 @@ class Program:
             self.guarded.append(reference)
             self._exclude_imports_of(name, scope, guarded=True)
             return
+        if others and all(other.startswith("tf_lossscale.") for other in others):
+            # a guard binds the name to the legacy symbol or to the shim's, which replaced the final
+            self.guarded.append(reference)
+            self._exclude_imports_of(name, scope, guarded=True)
+            return
         if not is_root and len({_package(meaning) for meaning in symbols}) > 1:
             # `tf_keras` or `tensorflow.keras`, which can be different Keras versions
             self.unclear.append(

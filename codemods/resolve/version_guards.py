@@ -1,9 +1,11 @@
 """Finds version guards: code with the legacy API in one arm and the final API in another.
 
-An arm is the body of an `if`, `elif` or `else`, of a `try` or an `except` that catches the absence
-of a name, a side of a conditional expression, or what `getattr` returns. An arm that ends the block
-(`return`, `raise`) has what follows it as its other arm. A legacy arm is kept as a whole: rewriting
-a name inside it would break it on the TensorFlow that it is for.
+An arm is the body of an `if`, `elif`, `else` or `case`, of a `try` or an `except` that catches the
+absence of a name, a side of a conditional expression or of `and` and `or`, an element of a table
+that is read at once, or what `getattr` returns. An arm that ends the block (`return`, `raise`) has
+what follows it as its other arm; a function or class that only one arm uses belongs to this arm. A
+legacy arm is kept as a whole: rewriting a name inside it would break it on the TensorFlow that it
+is for.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import libcst as cst
 from ..model import Target
 from .legacy_symbols import Family, Legacy, Namespace, is_final, legacy_of, namespace_of
 from .program import Program, Reference, Unclear
-from .scopes import Binding
+from .reaching_values import loads_of
+from .scopes import Binding, Scope
 from .tree import children, walk
 from .version_tests import features_tested, is_version_test, needs_old_version
 
@@ -24,6 +27,9 @@ __all__ = ["Guarded", "guarded_places", "keep_guards"]
 
 Arm = tuple[cst.CSTNode, ...]
 """The parts of an arm: a body, or the statements that follow an `if`."""
+
+_ABSENCE = ("ImportError", "ModuleNotFound", "AttributeError", "Exception")
+"""The errors that the absence of a name raises, and their base."""
 
 _MODULE = "*"
 """The name of a marker that is a module."""
@@ -57,10 +63,17 @@ class _Marker(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """One arm, with the conditions that lead to it, each with whether it is negated."""
+    """One arm.
+
+    Attributes:
+      arm: its parts.
+      tests: the conditions that lead to it, each with whether it is negated.
+      by: what else decides between the arms, such as the subject of `match`.
+    """
 
     arm: Arm
-    tests: tuple[tuple[cst.BaseExpression, bool], ...]
+    tests: tuple[tuple[cst.BaseExpression, bool], ...] = ()
+    by: tuple[cst.BaseExpression, ...] = ()
 
 
 def keep_guards(program: Program) -> None:
@@ -75,9 +88,6 @@ def keep_guards(program: Program) -> None:
                 behind.append(one)
                 left.append(one)
     stays = set(behind)
-    program.guarded += behind
-    program.references = [one for one in program.references if one not in stays]
-    program.by_node = {one.node: one for one in program.references}
     for scope, name in program.guarded_names:
         for binding in scope.bindings[name]:
             meanings = program.origins.of_binding(binding)
@@ -86,6 +96,11 @@ def keep_guards(program: Program) -> None:
             if not is_known and any(is_final(path) is False for path in meanings):
                 words = ", ".join(sorted(program.origins.of_name(name, scope)))
                 program.unclear.append(Unclear(place, scope, name, "several", words))
+                # The uses of the name stay, so what it is bound to stays, too.
+                stays.update(one for one in program.references if one.node in set(walk(place)))
+    program.guarded += [one for one in program.references if one in stays]
+    program.references = [one for one in program.references if one not in stays]
+    program.by_node = {one.node: one for one in program.references}
 
 
 def _behind(program: Program, reference: Reference) -> Iterator[Reference]:
@@ -143,24 +158,70 @@ class _Guards:
         self._by_version: dict[cst.CSTNode, bool] = {}
         self._above: dict[cst.CSTNode, list[_Marker]] = {}
         for marker in self.markers:
-            self._above.setdefault(marker.node, []).append(marker)
-            for above in program.ancestors(marker.node):
-                self._above.setdefault(above, []).append(marker)
+            self._register(marker, marker.node, set())
+
+    def _register(self, marker: _Marker, node: cst.CSTNode, seen: set[cst.CSTNode]) -> None:
+        """Adds a marker to everything around it, and around the uses of its function or class."""
+        self._above.setdefault(node, []).append(marker)
+        for above in self.program.ancestors(node):
+            self._above.setdefault(above, []).append(marker)
+            if isinstance(above, (cst.FunctionDef, cst.ClassDef)) and above not in seen:
+                seen.add(above)
+                for use in self._uses(above):
+                    self._register(marker, use, seen)
+
+    def _uses(self, definition: Union[cst.FunctionDef, cst.ClassDef]) -> Sequence[cst.CSTNode]:
+        """The places outside a function or class that use it."""
+        name = definition.name.value
+        scope = self.program.cached(_scopes_of_definitions).get(definition)
+        if scope is None:
+            return ()
+        uses: list[cst.CSTNode] = []
+        if scope.kind == "class":
+            uses += self.program.attributes(name)
+        else:
+            uses += loads_of(self.program, scope, name)
+        return [use for use in uses if definition not in self.program.ancestors(use)]
 
     def verdict(self, marker: _Marker) -> Optional[bool]:
         """Whether another arm is final, for a marker in a legacy arm; None if it is in none."""
+        return self._verdict(marker, marker.node, frozenset())
+
+    def _verdict(
+        self, marker: _Marker, node: cst.CSTNode, seen: frozenset[cst.CSTNode]
+    ) -> Optional[bool]:
         is_old = False
-        for guard in self.program.ancestors(marker.node):
-            branches = self._branches_of(guard)
-            mine = next((one for one in branches if self._holds(one.arm, marker)), None)
-            if mine is None:
+        around = [node, *self.program.ancestors(node)]
+        inside = set(around)
+        for guard in around:
+            if isinstance(guard, (cst.FunctionDef, cst.ClassDef)) and guard not in seen:
+                uses = self._uses(guard)
+                found = [self._verdict(marker, use, seen | {guard}) for use in uses]
+                if found and None not in found:
+                    return all(found)
                 continue
-            by_version = not mine.tests or self._is_by_version(guard)
-            others = [one.arm for one in branches if one is not mine]
-            if by_version and any(self._is_twin(mine.arm, other, marker) for other in others):
-                return True
-            is_old = is_old or self._is_old(mine, marker)
+            for candidate in [guard, *self._tests_beside(guard)]:
+                branches = self._branches_of(candidate)
+                mine = next((one for one in branches if not inside.isdisjoint(one.arm)), None)
+                if mine is None:
+                    continue
+                by_version = not (mine.tests or mine.by) or self._is_by_version(candidate)
+                others = [one.arm for one in branches if one is not mine]
+                if by_version and any(self._is_twin(mine.arm, other, marker) for other in others):
+                    return True
+                is_old = is_old or self._is_old(mine, marker)
         return False if is_old else None
+
+    def _tests_beside(self, statement: cst.CSTNode) -> list[cst.CSTNode]:
+        """The `if` statements in the same block, of which `statement` can be the other arm."""
+        block = self.program.parents.get(statement)
+        if not isinstance(block, (cst.IndentedBlock, cst.Module)):
+            return []
+        return [
+            one
+            for one in block.body
+            if isinstance(one, cst.If) and one.orelse is None and one is not statement
+        ]
 
     def _branches_of(self, guard: cst.CSTNode) -> list[_Branch]:
         """The arms of `guard`, which many places can share."""
@@ -173,12 +234,9 @@ class _Guards:
             self._by_version[guard] = any(
                 is_version_test(self.program, test)
                 for one in self._branches_of(guard)
-                for test, _ in one.tests
+                for test in [*(test for test, _ in one.tests), *one.by]
             )
         return self._by_version[guard]
-
-    def _holds(self, arm: Arm, marker: _Marker) -> bool:
-        return any(marker in self._above.get(part, ()) for part in arm)
 
     def _in(self, arm: Arm) -> list[_Marker]:
         return [marker for part in arm for marker in self._above.get(part, ())]
@@ -288,6 +346,18 @@ def _branches(program: Program, node: cst.CSTNode) -> list[_Branch]:
             return []
         body: Arm = (node.body, node.orelse) if node.orelse is not None else (node.body,)
         return [_Branch(arm, ()) for arm in [body, *((one,) for one in handlers)]]
+    if isinstance(node, cst.Match):
+        return [_branch_of_case(node.subject, case) for case in node.cases]
+    if isinstance(node, (cst.Dict, cst.List, cst.Tuple)):
+        return _branches_of_table(program, node)
+    if isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.Or):
+        left = node.left
+        if isinstance(left, cst.BooleanOperation) and isinstance(left.operator, cst.And):
+            tests = ((left.left, False),), ((left.left, True),)
+            return [_Branch((left.right,), tests[0]), _Branch((node.right,), tests[1])]
+        return []
+    if isinstance(node, cst.With):
+        return _branches_of_siblings(program, node) if _suppresses(program, node) else []
     if isinstance(node, cst.Call) and len(node.args) == 3:
         is_getattr = any(read.node is node.args[1].value for read in program.dynamic)
         return [_Branch((node.args[i],), ()) for i in (1, 2)] if is_getattr else []
@@ -320,7 +390,85 @@ def _branches_of_if(program: Program, node: cst.If) -> list[_Branch]:
             if isinstance(one, cst.SimpleStatementLine) and bound & _names_bound(one)
         ]
         found.append(_Branch(tuple(before), negated))
+        found += _branches_of_siblings(program, node)[1:]
     return found
+
+
+def _branches_of_siblings(program: Program, node: Union[cst.If, cst.With]) -> list[_Branch]:
+    """The arms of statements of the same kind beside each other, the one of `node` first.
+
+    Examples are `if old: ...` and `if not old: ...`, and two `with suppress(AttributeError):`.
+    """
+    found = [_Branch((node.body,), ((node.test, False),) if isinstance(node, cst.If) else ())]
+    block = program.parents.get(node)
+    for one in block.body if isinstance(block, (cst.IndentedBlock, cst.Module)) else ():
+        if one is node:
+            continue
+        if isinstance(node, cst.If) and isinstance(one, cst.If) and one.orelse is None:
+            if is_version_test(program, node.test) and is_version_test(program, one.test):
+                found.append(_Branch((one.body,), ((one.test, False),)))
+        elif isinstance(node, cst.With) and isinstance(one, cst.With) and _suppresses(program, one):
+            found.append(_Branch((one.body,)))
+    return found
+
+
+def _suppresses(program: Program, node: cst.With) -> bool:
+    """Whether it is `with contextlib.suppress(AttributeError):`."""
+    code = " ".join(program.code(item.item) for item in node.items)
+    return "suppress(" in code and any(name in code for name in _ABSENCE)
+
+
+def _branch_of_case(subject: cst.BaseExpression, case: cst.MatchCase) -> _Branch:
+    value = case.pattern.value if isinstance(case.pattern, cst.MatchSingleton) else None
+    by = (subject,) if case.guard is None else (subject, case.guard)
+    if value is None or value.value == "None":
+        return _Branch((case.body,), (), by)
+    return _Branch((case.body,), ((subject, value.value == "False"),), by)
+
+
+def _branches_of_table(
+    program: Program, node: Union[cst.Dict, cst.List, cst.Tuple]
+) -> list[_Branch]:
+    """The elements of `{True: old, False: new}[condition]`, also if a variable holds the table."""
+    target = program.parents.get(node)
+    uses: Sequence[cst.CSTNode] = [node]
+    if isinstance(target, cst.Assign) and isinstance(target.targets[0].target, cst.Name):
+        uses = _loads_of_target(program, target.targets[0].target)
+    keys: list[cst.BaseExpression] = []
+    arms: list[cst.CSTNode] = []
+    for use in uses:
+        above = program.parents.get(use)
+        if isinstance(above, cst.Subscript) and above.value is use:
+            for element in above.slice:
+                if isinstance(element.slice, cst.Index):
+                    keys.append(element.slice.value)
+        elif isinstance(above, cst.Attribute) and above.attr.value == "get":
+            call = program.call_of(above)
+            if call is not None and call.args:
+                keys.append(call.args[0].value)
+                arms += call.args[1:]
+    if not keys:
+        return []
+    arms += node.elements
+    return [_Branch((arm,), (), tuple(keys)) for arm in arms]
+
+
+def _loads_of_target(program: Program, target: cst.Name) -> Sequence[cst.CSTNode]:
+    for scope in program.all_scopes():
+        if any(one.node is target for one in scope.bindings.get(target.value, ())):
+            return loads_of(program, scope, target.value)
+    return ()
+
+
+def _scopes_of_definitions(program: Program) -> dict[cst.CSTNode, Scope]:
+    """The scope in which each function and class is defined."""
+    return {
+        binding.node: scope
+        for scope in program.all_scopes()
+        for bindings in scope.bindings.values()
+        for binding in bindings
+        if binding.kind in ("function", "class")
+    }
 
 
 def _ends(body: cst.CSTNode) -> bool:
@@ -350,6 +498,4 @@ def _catches_absence(
     if handler.type is None:
         return True
     names = program.code(handler.type)
-    return any(
-        name in names for name in ("ImportError", "ModuleNotFound", "AttributeError", "Exception")
-    )
+    return any(name in names for name in _ABSENCE)

@@ -4,10 +4,11 @@ Such an arm is left as a whole: rewriting a name inside it would break it on the
 is for. When a program no longer supports TensorFlow below 2.4, which lacks the final API, remove
 the guard and the legacy arm, as OpenNMT-tf did.
 
-A guard is an `if`, a conditional expression or a flag that depends on a version or on `hasattr`, a
-`try` that catches the absence of a module or attribute, or `getattr` with a default. Its arms can
-use the symbols, import them, or bind a name to the module of either API. An arm that runs only on a
-TensorFlow below 2.4 is left even if no other arm is final.
+A guard is an `if`, a `match`, a conditional expression or a table that depends on a version, on
+`hasattr` or on a flag, a `try` that catches the absence of a module or attribute, or `getattr` with
+a default. Its arms can use the symbols, import them, bind a name to the module of either API, or
+call a function that does. An arm that runs only on a TensorFlow below 2.4 is left even if no other
+arm is final. Versions of Python and of other libraries make no guard.
 """
 
 from __future__ import annotations

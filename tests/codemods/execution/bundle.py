@@ -22,15 +22,27 @@ from .graph_programs import (
     graph_trap_program,
     v1_program,
 )
+from .guard_programs import GuardProgram, guard_programs
 from .keras_programs import keras_program, trap_program
 from .leftovers import leftovers
-from .migration import Migrated, migrated
+from .migration import STAGES, Migrated, migrated, migrated_source
 from .program import Program
 
-__all__ = ["BUNDLE", "COUNT", "bundled", "programs", "read_bundle", "write_bundle"]
+__all__ = [
+    "BUNDLE",
+    "COUNT",
+    "bundled",
+    "bundled_guards",
+    "programs",
+    "read_bundle",
+    "read_guards",
+    "write_bundle",
+]
 
 BUNDLE = pathlib.Path(__file__).resolve().parents[2] / "data" / "programs"
 COUNT = 420
+GUARDS = 599
+"""The bundle contains each 599th program with a version guard."""
 SEED = 20200512
 SHARES = (
     (keras_program, 40),
@@ -72,17 +84,49 @@ def left_to_a_person(result: Migrated) -> list[str]:
 
 
 def write_bundle(folder: pathlib.Path, count: int) -> int:
-    """Writes `bundle.jsonl.gz` into the folder; returns the number of programs."""
-    lines = [json.dumps(bundled(program), sort_keys=True) for program in programs(count)]
+    """Writes both bundles into the folder; returns the number of programs without guards."""
+    lines = [bundled(program) for program in programs(count)]
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "bundle.jsonl.gz", "wb") as raw, gzip.GzipFile(
-        "", "wb", 9, raw, mtime=0
-    ) as packed:
-        packed.write("".join(line + "\n" for line in lines).encode())
+    _write(folder / "bundle.jsonl.gz", lines)
+    _write(folder / "guards.jsonl.gz", bundled_guards())
     return len(lines)
+
+
+def bundled_guards() -> list[dict[str, Any]]:
+    """The lines of the bundle of programs with version guards."""
+    return [_bundled_guard(program) for program in guard_programs(GUARDS)]
+
+
+def _bundled_guard(program: GuardProgram) -> dict[str, Any]:
+    results = {stage: migrated_source(program.source, stage) for stage in STAGES}
+    return {
+        "name": program.name,
+        "is_guard": program.is_guard,
+        "before": program.source,
+        "after": {stage: result.source for stage, result in results.items()},
+        "is_left": {
+            stage: any(finding.is_left for finding in result.findings)
+            for stage, result in results.items()
+        },
+    }
+
+
+def _write(path: pathlib.Path, lines: list[dict[str, Any]]) -> None:
+    text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
+    with open(path, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
+        packed.write(text.encode())
 
 
 def read_bundle(folder: pathlib.Path) -> list[dict[str, Any]]:
     """The lines of a bundle."""
-    with gzip.open(folder / "bundle.jsonl.gz", "rt", encoding="utf-8") as packed:
+    return _read(folder / "bundle.jsonl.gz")
+
+
+def read_guards(folder: pathlib.Path) -> list[dict[str, Any]]:
+    """The lines of the bundle of programs with version guards."""
+    return _read(folder / "guards.jsonl.gz")
+
+
+def _read(path: pathlib.Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as packed:
         return [json.loads(line) for line in packed]

@@ -12,7 +12,7 @@ from tf_lossscale_codemods.model import Finding, Options, Safety, Target
 from .leftovers import leftovers
 from .program import ANY, MANUAL, REWRITTEN, Program
 
-__all__ = ["STAGES", "Migrated", "complaints", "migrated"]
+__all__ = ["STAGES", "Migrated", "complaints", "migrated", "migrated_source"]
 
 STAGES: Mapping[str, Options] = {
     "shim": Options(target=Target.SHIM),
@@ -41,11 +41,16 @@ def migrated(program: Program, stage: str) -> Migrated:
     Raises:
       ValueError: if the engine cannot process it.
     """
-    return _migrated(program.source, stage)
+    return migrated_source(program.source, stage)
 
 
 @functools.lru_cache(maxsize=None)
-def _migrated(source: str, stage: str) -> Migrated:
+def migrated_source(source: str, stage: str) -> Migrated:
+    """A source after one stage.
+
+    Raises:
+      ValueError: if the engine cannot process it.
+    """
     result = transform(source.encode(), STAGES[stage])
     if result.error is not None:
         raise ValueError(f"{stage}: {result.error}\n{source}")
@@ -57,7 +62,7 @@ def complaints(program: Program, stage: str, result: Migrated) -> list[str]:
     expected = program.expects[stage]
     wrong = []
     left = [finding for finding in result.findings if finding.is_left]
-    again = _migrated(result.source, stage)
+    again = migrated_source(result.source, stage)
     if again.source != result.source:
         wrong.append("a second run changes it again")
     new = {one.code for one in again.findings if one.is_left} - {one.code for one in left}

@@ -1,0 +1,49 @@
+"""A version guard is left as a whole and reported, however it is written.
+
+What the programs compute is proved by `tests/shim/programs/test_guards.py`, on every TensorFlow.
+"""
+
+import collections
+import os
+
+import pytest
+from tf_lossscale_codemods.engine.transform import transform
+from tf_lossscale_codemods.model import Target
+
+from .bundle import BUNDLE, bundled_guards, read_guards
+from .guard_programs import guard_programs
+from .migration import STAGES
+
+EVERY = {"small": 601, "full": 601, "long": 7}[os.environ.get("TFLS_TEST_SIZE", "small")]
+CASES = list(guard_programs(EVERY))
+
+
+@pytest.mark.parametrize("program", CASES, ids=lambda program: program.name)
+@pytest.mark.parametrize("stage", ["shim", "final2", "final3"])
+def test_guard_is_left_as_a_whole_or_not_at_all(program, stage):
+    options = STAGES[stage]
+    result = transform(program.source.encode(), options)
+    assert result.error is None
+    after = result.source.decode()
+    left = [line in after for line in program.legacy]
+    assert all(left) or not any(left) or not program.is_guard
+    if program.is_guard and options.target is Target.FINAL:
+        assert all(left)
+        assert any(one.is_left for one in result.findings)
+    if not program.is_guard:
+        assert "LS908" not in {one.code for one in result.findings}
+    again = transform(result.source, options)
+    assert again.source == result.source
+    assert said(again) == said(result)
+
+
+def test_bundle_is_what_the_rules_make_today():
+    written = {line["name"]: line for line in read_guards(BUNDLE)}
+    today = {line["name"]: line for line in bundled_guards()}
+    stale = sorted(name for name in today if today[name] != written.get(name))
+    assert sorted(written) == sorted(today)
+    assert not stale, f"run `make programs`: {len(stale)} programs differ, the first is {stale[0]}"
+
+
+def said(result):
+    return collections.Counter((one.code, one.symbol) for one in result.findings if one.is_left)

@@ -1,0 +1,61 @@
+"""A second run changes nothing and reports the same, with `--mark`, `--unsafe` or neither."""
+
+import collections
+import itertools
+import textwrap
+
+import pytest
+from tf_lossscale_codemods.engine.transform import transform
+from tf_lossscale_codemods.model import Options, Target
+from tf_lossscale_codemods.rules.registry import rules
+
+TARGETS = {
+    "final, Keras 2": Options(keras=2),
+    "final, Keras 3": Options(keras=3),
+    "final, both": Options(keras=None),
+    "shim": Options(target=Target.SHIM),
+}
+EXAMPLES = {
+    f"{rule.code}: {example.id}": textwrap.dedent(example.before).encode()
+    for rule in rules()
+    for example in rule.examples
+}
+REPORTED_WITH_THE_EDIT = {
+    "LS301: left where the multiplier is not two",
+    "LS301: left where a loss scale of the program's own is passed",
+    "LS301: to the shim, with a multiplier that the shim rejects",
+    "LS302: an optimizer that is a parameter",
+    "LS501: one of two, chosen at run time",
+}
+"""Examples whose findings are about a name that the first run moved to the shim."""
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("target", TARGETS)
+def test_second_run_changes_nothing_and_reports_the_same(example, target):
+    for mark, unsafe in itertools.product([False, True], [False, True]):
+        options = TARGETS[target]._replace(mark=mark, unsafe=unsafe)
+        first = transform(EXAMPLES[example], options)
+        second = transform(first.source, options)
+        assert second.source == first.source
+        assert not any(one.applied for one in second.findings)
+        if example in REPORTED_WITH_THE_EDIT:
+            assert not left(second) - left(first)
+        else:
+            assert left(second) == left(first)
+
+
+def left(result):
+    return collections.Counter((one.code, one.symbol) for one in result.findings if one.is_left)
+
+
+def test_comment_of_mark_that_quotes_a_suppression_silences_nothing():
+    source = b"""\
+from project.lib import tf
+
+opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 1)
+"""
+    marked = transform(source, Options(mark=True))
+    assert b"# lossscale: ignore" in marked.source
+    again = transform(marked.source, Options(mark=True))
+    assert left(again) == left(marked)
