@@ -86,8 +86,10 @@ bench: $(TEST)/.ready
 
 # A virtual environment is ready if its marker is newer than the files that define it.
 $(DEMO)/.ready: setup.cfg setup.py pyproject.toml
+	@echo "The first run of the demo downloads about 350 MB, mostly TensorFlow, into $(DEMO) (1.6 GB on disk)."
+	@echo "That takes 1 to 5 minutes. Training the two examples then takes about a minute."
 	$(call environment,$(DEMO))
-	$(DEMO)/bin/pip install --quiet absl-py libcst "$(TENSORFLOW)" "$(TF_KERAS)"
+	$(DEMO)/bin/pip install absl-py libcst "$(TENSORFLOW)"
 	touch $@
 
 $(TEST)/.ready: setup.cfg setup.py pyproject.toml

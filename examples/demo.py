@@ -14,6 +14,8 @@ import tempfile
 import time
 from typing import Any, Dict, List, Optional
 
+from loss_scale_chart import chart, run_of
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 # The arguments that each script passes to its loss scale.
 EXAMPLES: Dict[str, Dict[str, Any]] = {
@@ -46,6 +48,7 @@ def main() -> int:
     command("migrate", "--keras", keras, "--check", ".", folder=folder, allowed=(0,))
 
     diverged = False
+    charts: List[str] = []
     for number, (name, scale) in enumerate(EXAMPLES.items(), 4):
         with open(os.path.join(HERE, "traces", name + ".json")) as recorded:
             trace = json.load(recorded)
@@ -54,6 +57,8 @@ def main() -> int:
         steps = train(folder, name, len(trace["steps"]))
         then = write_record(folder, f"{name}-then.jsonl", version, scale, trace["steps"])
         now = write_record(folder, f"{name}-now.jsonl", None, scale, steps)
+        runs = [run_of(f"then, TensorFlow {version}", trace["steps"]), run_of("now", steps)]
+        charts.append(chart(f"The loss scale of {name}", runs))
         page = f"{name}.html"
         status = command(
             *("compare", then, now, "--loss-tolerance", LOSS_TOLERANCE, "--html", page),
@@ -66,7 +71,20 @@ def main() -> int:
     print(
         "FAILED: the runs diverge." if diverged else "OK: the migrated code does what the old did."
     )
+    print("The loss scale and the skipped steps, then and now: " + write_picture(folder, charts))
     return int(diverged)
+
+
+def write_picture(folder: str, charts: List[str]) -> str:
+    """Writes the charts as one page, and returns its path."""
+    path = os.path.join(folder, "loss-scale.html")
+    style = (
+        ":root{color-scheme:light dark}body{max-width:800px;margin:2em auto;font-family:sans-serif}"
+    )
+    with open(path, "w") as page:
+        page.write(f'<!doctype html><meta charset="utf-8"><style>{style}</style>\n')
+        page.write("<title>The loss scale, then and now</title>\n" + "\n".join(charts))
+    return path
 
 
 def heading(text: str) -> None:
