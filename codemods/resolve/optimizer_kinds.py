@@ -16,7 +16,7 @@ from .legacy_symbols import root_of
 from .possible_values import paths_of, possible_values
 from .program import Program
 
-__all__ = ["Kind", "class_of", "kinds_of"]
+__all__ = ["Kind", "class_named", "class_of", "kinds_of"]
 
 _DEPTH = 4
 _SHIM = "tf_lossscale."
@@ -59,10 +59,11 @@ def kinds_of(program: Program, node: cst.CSTNode, depth: int = _DEPTH) -> frozen
 
 def class_of(program: Program, call: cst.Call) -> Optional[cst.ClassDef]:
     """The class statement in the program of which `call` creates an instance."""
-    return _class_named(program, call.func)
+    return class_named(program, call.func)
 
 
-def _class_named(program: Program, node: cst.CSTNode) -> Optional[cst.ClassDef]:
+def class_named(program: Program, node: cst.CSTNode) -> Optional[cst.ClassDef]:
+    """The class statement in the program that `node`, a name, refers to."""
     if not isinstance(node, cst.Name):
         return None
     scope = program.scopes.loads.get(node)
@@ -105,7 +106,7 @@ def _of_class(program: Program, made: cst.ClassDef, depth: int) -> Kind:
         kinds = set(map(_of_path, paths)) - {Kind.UNKNOWN}
         if len(kinds) == 1:
             return kinds.pop()
-        inherited = _class_named(program, base.value)
+        inherited = class_named(program, base.value)
         kind = _of_class(program, inherited, depth - 1) if inherited is not None else Kind.UNKNOWN
         if kind is not Kind.UNKNOWN:
             return kind

@@ -17,6 +17,7 @@ from .tree import children, walk
 
 __all__ = [
     "body_of",
+    "is_stored",
     "loads_of",
     "reaching_definition",
     "reaching_values_of_attribute",
@@ -168,14 +169,25 @@ def _walk_own_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def reaching_values_of_attribute(
     program: Program, node: cst.Attribute
 ) -> Optional[list[cst.BaseExpression]]:
-    """Every value that a class assigns to `self.name`; None if there may be other values."""
+    """Every value that `self.name` is assigned; None if there may be other values.
+
+    The class, and the classes of the program that it inherits from or that inherit from it, can
+    assign to the attribute, in a method or in the body of the class.
+    """
     owner = _class_of(program, node)
-    if owner is None:
+    if owner is None or program.cached(_sets_computed_attributes):
         return None
+    name = node.attr.value
+    related = _related(program, owner)
     values = []
-    for attribute in program.attributes(node.attr.value):
+    for scope in program.all_scopes():
+        for binding in scope.bindings.get(name, ()) if scope.node in related else ():
+            if binding.value is None:
+                return None
+            values.append(binding.value)
+    for attribute in program.attributes(name):
         parent = program.parents.get(attribute)
-        if not _is_stored(program, attribute, parent):
+        if not is_stored(program, attribute):
             continue
         statement = program.parents.get(parent) if isinstance(parent, cst.AssignTarget) else parent
         value = getattr(statement, "value", None)
@@ -183,9 +195,60 @@ def reaching_values_of_attribute(
         where = _class_of(program, attribute)
         if not plain or where is None or not isinstance(value, cst.BaseExpression):
             return None
-        if where is owner:
+        if where in related:
             values.append(value)
     return values
+
+
+def _sets_computed_attributes(program: Program) -> bool:
+    """Whether attributes are set whose names are computed: `setattr(self, key, value)`."""
+    for name in program.scopes.loads:
+        call = program.call_of(name)
+        if call is None or name.value not in ("setattr", "vars"):
+            continue
+        if name.value == "vars" or len(call.args) < 2:
+            if isinstance(program.parents.get(call), cst.Attribute):
+                return True  # `vars(self).update(settings)`
+        elif not isinstance(call.args[1].value, cst.SimpleString):
+            return True
+    return any(
+        isinstance(program.parents.get(attribute), (cst.Attribute, cst.Subscript))
+        or is_stored(program, attribute)
+        for attribute in program.attributes("__dict__")
+    )
+
+
+def _related(program: Program, owner: cst.ClassDef) -> set[cst.CSTNode]:
+    """The class, its bases in the program, and all classes that inherit from one of those."""
+    bases = program.cached(_bases)
+    related: set[cst.CSTNode] = {owner}
+    grown = True
+    while grown:
+        before = len(related)
+        for one, above in bases.items():
+            if one in related:
+                related.update(above)
+            elif not related.isdisjoint(above):
+                related.add(one)
+        grown = len(related) > before
+    return related
+
+
+def _bases(program: Program) -> dict[cst.ClassDef, list[cst.CSTNode]]:
+    """Each class of the program, with those of its bases that the program defines."""
+    found: dict[cst.ClassDef, list[cst.CSTNode]] = {}
+    for scope in program.all_scopes():
+        for name in scope.bindings.values():
+            for binding in name:
+                if isinstance(binding.node, cst.ClassDef):
+                    found[binding.node] = [
+                        each.node
+                        for base in binding.node.bases
+                        if isinstance(base.value, cst.Name) and base.value in program.scopes.loads
+                        for each in program.scopes.loads[base.value].bindings_of(base.value.value)
+                        if isinstance(each.node, cst.ClassDef)
+                    ]
+    return found
 
 
 def _class_of(program: Program, node: cst.Attribute) -> Optional[cst.ClassDef]:
@@ -197,13 +260,16 @@ def _class_of(program: Program, node: cst.Attribute) -> Optional[cst.ClassDef]:
     )
 
 
-def _is_stored(program: Program, node: cst.CSTNode, parent: Optional[cst.CSTNode]) -> bool:
-    """Whether any statement assigns to `node`."""
+def is_stored(program: Program, node: cst.CSTNode) -> bool:
+    """Whether any statement assigns to `node`, or deletes it."""
+    parent = program.parents.get(node)
     if isinstance(parent, (cst.AssignTarget, cst.AsName)):
         return True
-    if isinstance(parent, (cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor, cst.Del)):
+    if isinstance(parent, (cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor)):
         return parent.target is node
+    if isinstance(parent, cst.Del):
+        return True
     if isinstance(parent, (cst.Element, cst.StarredElement)):
         group = program.parents.get(parent)
-        return group is not None and _is_stored(program, group, program.parents.get(group))
+        return group is not None and is_stored(program, group)
     return False

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
 
 from ..model import Options, Safety, Target
+from ..resolve.reaching_values import is_stored
 
 if TYPE_CHECKING:
     from ..resolve.program import Program
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
     from .moves import Moves
 
 __all__ = ["Example", "Rule"]
+
+_REPLACED = (
+    "the program puts something else in the place of this symbol: do so under its new name, then "
+    "migrate again"
+)
 
 
 class Example(NamedTuple):
@@ -78,9 +84,22 @@ class Rule(NamedTuple):
 
     def proposals(self, program: Program) -> Iterator[Proposal]:
         """The proposals for one program, from `check` or from the table of the family."""
+        for proposal in self._proposals(program):
+            yield _stopped_where_replaced(program, proposal)
+
+    def _proposals(self, program: Program) -> Iterator[Proposal]:
         to_shim = program.options.target is Target.SHIM
         if self.moves is not None and (self.check is None or to_shim):
             for code in self.codes:
                 yield from self.moves.check(program, code)
         elif self.check is not None:
             yield from self.check(program)
+
+
+def _stopped_where_replaced(program: Program, proposal: Proposal) -> Proposal:
+    """The proposal; manual if the program assigns another value to the legacy symbol itself."""
+    if not any(is_stored(program, reference.node) for reference, _ in proposal.moves):
+        return proposal
+    return proposal._replace(
+        outcome=Safety.MANUAL, message=_REPLACED, moves=(), removed=(), edits=(), blocks=True
+    )

@@ -31,6 +31,7 @@ NOT_CALLED = (
     "optimizer, or use dynamic= and initial_scale="
 )
 """What a finding says of a loss scale that overrides such a method."""
+_BINDING_CALLS = ("exec", "globals", "vars", "locals")
 _DYNAMIC_DEFAULTS = {"initial_loss_scale": 2.0**15, "increment_period": 2000}
 _FINAL_NAMES = {"initial_loss_scale": "initial_scale", "increment_period": "dynamic_growth_steps"}
 
@@ -122,7 +123,7 @@ def to_final_arguments(
     if not isinstance(scale, cst.Name):
         return None
     bound = _bindings(program, scale)
-    if len(bound) != 1 or bound[0].value is None:
+    if len(bound) != 1 or bound[0].value is None or _may_be_bound_elsewhere(program, bound[0]):
         return None
     binding = bound[0]
     value = constant(binding.value)
@@ -139,6 +140,21 @@ def to_final_arguments(
     if inlined is None or removal is None:
         return None
     return inlined._replace(edits=removal)
+
+
+def _may_be_bound_elsewhere(program: Program, binding: Binding) -> bool:
+    """Whether names of the module may be bound by what is executed or read at run time.
+
+    Examples are `globals().update(settings)`, `exec(open("settings.py").read())` and a star import.
+    """
+    if binding.scope.kind != "module":
+        return False
+    if binding.scope.stars:
+        return True
+    return any(
+        name.value in _BINDING_CALLS and program.call_of(name) is not None
+        for name in program.scopes.loads
+    )
 
 
 def _of_constant(value: object, scale: cst.BaseExpression) -> Optional[FinalArguments]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from ...model import Target
-from ...resolve.legacy_symbols import root_of
-from ...resolve.optimizer_kinds import Kind, class_of, kinds_of
+from ...resolve.legacy_symbols import Family, root_of
+from ...resolve.optimizer_kinds import Kind, class_named, class_of, kinds_of
 from ...resolve.possible_values import paths_of, possible_values
 from ...resolve.program import LOOK_ALIKES, Program
 from ...rewrite.arguments import matched
@@ -17,6 +17,11 @@ __all__ = ["is_loss_scale_optimizer", "may_be_loss_scale_optimizer"]
 
 _REWRITE = "enable_mixed_precision_graph_rewrite"
 _UNWRAPPED = ("inner_optimizer", "_optimizer")
+_COMPILED = "optimizer"
+"""The attribute in which a Keras model keeps its optimizer, which `compile` wraps by a policy."""
+_POLICIES = (Family.EXPERIMENTAL, Family.FINAL)
+_SETS_POLICY = ("Policy", "set_policy", "set_global_policy")
+_DEPTH = 4
 
 
 def is_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
@@ -25,13 +30,31 @@ def is_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
     A value that is a plain Keras optimizer on other paths counts: reading the attribute fails with
     an AttributeError on those, called or not.
     """
-    if is_keras_optimizer(program, node):
+    if is_keras_optimizer(program, node) or _is_self_of_subclass(program, node):
         return True
     values = possible_values(program, node)
     wrapped = [value for value in values if _is_wrapped(program, value)]
     return bool(wrapped) and all(
         value in wrapped or kinds_of(program, value) == {Kind.KERAS} for value in values
     )
+
+
+def _is_self_of_subclass(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` is `self` in a class that inherits from a Keras loss-scale optimizer."""
+    if not isinstance(node, cst.Name) or node.value != "self":
+        return False
+    owner = next((each for each in program.ancestors(node) if isinstance(each, cst.ClassDef)), None)
+    return owner is not None and _inherits(program, owner, _DEPTH)
+
+
+def _inherits(program: Program, owner: cst.ClassDef, depth: int) -> bool:
+    for base in owner.bases:
+        if is_loss_scale_class(program, base.value):
+            return True
+        above = class_named(program, base.value)
+        if above is not None and depth > 0 and _inherits(program, above, depth - 1):
+            return True
+    return False
 
 
 def _is_wrapped(program: Program, value: cst.CSTNode) -> bool:
@@ -63,7 +86,7 @@ def _is_known(path: str) -> bool:
 def may_be_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
     """Whether `node` can be such an optimizer, as far as can be determined statically."""
     if isinstance(node, cst.Name) and node.value in ("self", "cls"):
-        return False
+        return _is_self_of_subclass(program, node)
     return any(_may_be(program, value) for value in possible_values(program, node))
 
 
@@ -74,6 +97,8 @@ def _may_be(program: Program, value: cst.CSTNode) -> bool:
         return False
     if isinstance(value, cst.Attribute) and value.attr.value in _UNWRAPPED:
         return False
+    if isinstance(value, cst.Attribute) and value.attr.value == _COMPILED:
+        return program.cached(_uses_mixed_precision)
     if not isinstance(value, cst.Call):
         return program.cached(_makes_optimizers)
     if is_loss_scale_class(program, value.func) or _is_rewrite(program, value):
@@ -82,11 +107,20 @@ def _may_be(program: Program, value: cst.CSTNode) -> bool:
         return False
     paths = paths_of(program, value.func)
     if not paths:
-        return not isinstance(value.func, cst.Name) and program.cached(_makes_optimizers)
+        return program.cached(_makes_optimizers) and not _is_builtin(program, value.func)
     if any(path.split(".")[0] in LOOK_ALIKES for path in paths):
-        return False
+        wraps = any(path.endswith(".DistributedOptimizer") for path in paths)
+        return wraps and program.cached(_makes_optimizers)
     is_helper = not any(map(_is_known, paths))
     return is_helper and program.cached(_uses_tensorflow)
+
+
+def _is_builtin(program: Program, function: cst.CSTNode) -> bool:
+    """Whether `function` is a name that the program does not bind."""
+    if not isinstance(function, cst.Name):
+        return False
+    scope = program.scopes.loads.get(function)
+    return scope is None or not scope.bindings_of(function.value)
 
 
 def _makes_optimizers(program: Program) -> bool:
@@ -96,6 +130,15 @@ def _makes_optimizers(program: Program) -> bool:
     ):
         return True
     return any(name in ("LossScaleOptimizer", _REWRITE) for _, name in program.migrated)
+
+
+def _uses_mixed_precision(program: Program) -> bool:
+    """Whether the program makes loss-scale optimizers, or sets a policy, so that `compile` does."""
+    if program.cached(_makes_optimizers) or any(
+        one.legacy.family in _POLICIES for one in program.references
+    ):
+        return True
+    return any(name in _SETS_POLICY for _, name in program.migrated)
 
 
 def _uses_tensorflow(program: Program) -> bool:

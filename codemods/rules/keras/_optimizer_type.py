@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Optional
 
 import libcst as cst
@@ -110,14 +111,29 @@ def _guarded(program: Program, node: cst.CSTNode) -> bool:
 
 
 def _bound_again(program: Program, node: cst.CSTNode, body: cst.CSTNode, text: str) -> bool:
-    """Whether another statement of `body` than that of `node` assigns to `text`."""
+    """Whether `body` may assign to `text` before `node` is read, or in a loop around it."""
     own = statement_of(program, node)
-    return any(
-        isinstance(other, cst.AssignTarget)
-        and program.code(other.target) == text
-        and statement_of(program, other) is not own
-        for other in walk(body)
+    is_before = not any(
+        isinstance(above, (cst.For, cst.While)) for above in _between(program, node, body)
     )
+    for other in walk(body):
+        if other is own and is_before:
+            return False
+        if (
+            isinstance(other, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign))
+            and program.code(other.target) == text
+            and statement_of(program, other) is not own
+        ):
+            return True
+    return False
+
+
+def _between(program: Program, node: cst.CSTNode, body: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The ancestors of `node` below `body`."""
+    for above in program.ancestors(node):
+        if above is body:
+            return
+        yield above
 
 
 def _asserts(program: Program, test: cst.BaseExpression, text: str) -> bool:

@@ -18,17 +18,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Safety, Target
+from ...resolve.legacy_symbols import root_of
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..findings import manual, safe
+from ..findings import manual, safe, unsafe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
+from ._class_uses import unportable_use
 from ._constructors import has_loss_scale
 from ._keras3_loops import final_class, to_shim_class
 from ._optimizer_sources import risk_of_test
 from ._optimizer_type import calls_scale_loss
-from ._subclasses import overridden, subclass_of
+from ._subclasses import overridden_by
 from ._tests import risky
 
 __all__ = ["RULE"]
@@ -36,6 +38,10 @@ __all__ = ["RULE"]
 _MESSAGE = (
     "the shim's class keeps the methods and numbers of Keras 2; the class of this name in Keras 3 "
     "does not"
+)
+_BACKEND = (
+    "the shim's class needs the TensorFlow backend, but this file imports only keras, which can "
+    "run on another one"
 )
 _GUARDED = (
     "belongs to a version guard: remove the legacy arm (see LS908), then migrate again; Keras 3 "
@@ -52,12 +58,23 @@ def check(program: Program) -> Iterator[Proposal]:
         if reference.legacy.root == "tf_keras" or _handled_elsewhere(program, reference):
             continue
         risk = risk_of_test(program, reference.node)
-        if guarded:
-            yield manual(reference, _GUARDED, group=KERAS_OPTIMIZERS)
+        use = unportable_use(program, reference.node)
+        if guarded or use:
+            guidance = _GUARDED if guarded else use
+            yield manual(reference, guidance, group=KERAS_OPTIMIZERS)
         elif risk is not None:
             yield risky(program, reference, risk)
+        elif reference.legacy.root == "keras" and not program.cached(_imports_tensorflow):
+            path = final_class(program)
+            yield unsafe(reference, _BACKEND, path=path, group=KERAS_OPTIMIZERS)
         else:
             yield safe(reference, _MESSAGE, path=final_class(program), group=KERAS_OPTIMIZERS)
+
+
+def _imports_tensorflow(program: Program) -> bool:
+    """Whether the program imports TensorFlow, and so does not run on another backend of Keras."""
+    roots = (root_of(binding.path) for binding in program.imports())
+    return any(root is not None and root.name not in ("keras", "tf_keras") for root in roots)
 
 
 def _is_guarded(program: Program) -> bool:
@@ -70,8 +87,7 @@ def _handled_elsewhere(program: Program, reference: Reference) -> bool:
     call = program.call_of(reference.node)
     if call is not None and has_loss_scale(call):
         return True
-    subclass = subclass_of(program, reference.node)
-    return subclass is not None and bool(overridden(subclass))
+    return bool(overridden_by(program, reference.node))
 
 
 RULE = Rule(
@@ -150,6 +166,43 @@ RULE = Rule(
             Safety.UNSAFE,
             target=Target.SHIM,
             message_contains="becomes False",
+        ),
+        Example(
+            "a program of keras alone, which may run on another backend",
+            """\
+            import keras
+
+            opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())
+            """,
+            None,
+            Safety.UNSAFE,
+            keras=3,
+            message_contains="backend",
+        ),
+        Example(
+            "left where types are compared, which differ from TensorFlow 2.11 to 2.15",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            print(type(opt) is tf.keras.mixed_precision.LossScaleOptimizer)
+            """,
+            None,
+            Safety.MANUAL,
+            target=Target.SHIM,
+            message_contains="isinstance",
+        ),
+        Example(
+            "left where a method of the class is replaced",
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss = traced
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="replaces",
         ),
         Example(
             "beside a flag called scale_loss",

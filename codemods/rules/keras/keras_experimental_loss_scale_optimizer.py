@@ -22,12 +22,13 @@ from ...rewrite.rename import references, shim_path
 from ..findings import manual, report, safe, unsafe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
+from ._class_uses import unportable_use
 from ._constructors import FINAL_CLASS, ConstructorPlan, loss_scale_of, plan_constructors
 from ._keras3_loops import INSTALLED, final_class, final_outcome, to_shim_class
 from ._loss_scale_argument import NOT_CALLED, has_other_multiplier
 from ._optimizer_sources import risk_of_test
 from ._own_loss_scales import own_loss_scale
-from ._subclasses import overridden, subclass_of
+from ._subclasses import overridden_by
 from ._tests import risky
 
 __all__ = ["RULE"]
@@ -42,7 +43,7 @@ _OVERRIDES = (
     "this subclass overrides {}, but fit on Keras 3 makes a step without get_scaled_loss and "
     "get_unscaled_gradients: port this subclass by hand"
 )
-_NOT_CALLED_BY_FIT = frozenset(["get_scaled_loss", "get_unscaled_gradients"])
+_NOT_CALLED_BY_FIT = frozenset(["get_scaled_loss", "get_unscaled_gradients", "..."])
 _STORED = (
     "the class is stored under a name that is called elsewhere: call the class by its own name, "
     "then migrate again"
@@ -66,12 +67,14 @@ def check(program: Program) -> Iterator[Proposal]:
     for reference in references(program, "LS301"):
         call = program.call_of(reference.node)
         risk = risk_of_test(program, reference.node) if to_shim_class(program) else None
-        if risk is not None:
+        use = unportable_use(program, reference.node, not to_shim_class(program))
+        if use:
+            yield manual(reference, use, group=KERAS_OPTIMIZERS)
+        elif risk is not None:
             to_shim = program.options.target is Target.SHIM
             yield risky(program, reference, risk, shim_path(reference) if to_shim else "")
         elif program.options.target is Target.SHIM:
-            subclass = subclass_of(program, reference.node)
-            names = overridden(subclass) if subclass is not None else []
+            names = overridden_by(program, reference.node) or []
             if not _NOT_CALLED_BY_FIT.isdisjoint(names):
                 guidance = _OVERRIDES.format(", ".join(names))
                 yield manual(reference, guidance, group=KERAS_OPTIMIZERS)
@@ -108,7 +111,7 @@ def _constructed(program: Program, reference: Reference, wrap: ConstructorPlan) 
 
 def _must_stay(program: Program, reference: Reference) -> str:
     """Why a reference that is not called must stay; empty where it need not."""
-    if subclass_of(program, reference.node) is not None:
+    if overridden_by(program, reference.node) is not None:
         return _SUBCLASS
     if escapes(program, reference.node):
         return _ESCAPES

@@ -22,7 +22,7 @@ from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
 from ._keras3_loops import to_shim_class
 from ._optimizer_type import calls_scale_loss
-from ._subclasses import overridden, subclass_of
+from ._subclasses import overridden_by
 
 __all__ = ["RULE"]
 
@@ -51,14 +51,13 @@ def check(program: Program) -> Iterator[Proposal]:
 
 
 def _guidance(program: Program, reference: Reference, moves: bool) -> Optional[str]:
-    subclass = subclass_of(program, reference.node)
-    if subclass is None:
+    names = overridden_by(program, reference.node)
+    if names is None:
         return None
     if reference.legacy.root == "tf_keras":
         return _KERAS_2
     if not moves:
         return _KERAS_2 if program.options.for_keras_2 else None
-    names = overridden(subclass)
     return _KERAS_3.format(", ".join(names)) if names else None
 
 

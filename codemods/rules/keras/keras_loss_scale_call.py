@@ -5,7 +5,8 @@ a float32 tensor, and calling it raises a TypeError. Other classes have a method
 
 Evidence for safe: each value that the object can have is made by a class of Keras, at least one by
 a loss-scale optimizer; branches, functions and attributes of the file are followed. Calls on
-parameters, on results of other files and on unknown attributes are reported.
+parameters, on results of other files and on unknown attributes are reported, as is any use of the
+attribute as a loss scale with methods, such as `optimizer.loss_scale.update(gradients)`.
 """
 
 from __future__ import annotations
@@ -31,11 +32,34 @@ _PERHAPS = (
 )
 
 
+_OBJECT = (
+    "if this is a Keras loss-scale optimizer, loss_scale is a tensor since TensorFlow 2.4, and no "
+    "loss scale with methods: use the attributes of the optimizer"
+)
+_OF_LOSS_SCALES = frozenset(
+    [
+        "__call__",
+        "_current_loss_scale",
+        "_loss_scale_value",
+        "_num_good_steps",
+        "get_config",
+        "increment_period",
+        "initial_loss_scale",
+        "multiplier",
+        "update",
+    ]
+)
+
+
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes to drop the parentheses where a Keras loss-scale optimizer's scale is called."""
     for attribute in program.attributes("loss_scale"):
         call = program.call_of(attribute)
         if call is None or call.args:
+            if _is_used_as_loss_scale(program, attribute) and may_be_loss_scale_optimizer(
+                program, attribute.value
+            ):
+                yield report(attribute, "LS302", "LossScaleOptimizer.loss_scale", _OBJECT)
             continue
         if not is_loss_scale_optimizer(program, attribute.value):
             if may_be_loss_scale_optimizer(program, attribute.value):
@@ -50,6 +74,34 @@ def check(program: Program) -> Iterator[Proposal]:
             edits=((call, _uncalled),),
             group=KERAS_OPTIMIZERS,
         )
+
+
+def _is_used_as_loss_scale(program: Program, attribute: cst.Attribute) -> bool:
+    """Whether the value of an attribute is read or called as an object, under a name or directly.
+
+    Examples are `optimizer.loss_scale.update(grads)`, and `scale = optimizer.loss_scale; scale()`.
+    """
+    for node in [attribute, *_names_of(program, attribute)]:
+        parent = program.parents.get(node)
+        if node is not attribute and program.call_of(node) is not None:
+            return True
+        if isinstance(parent, cst.Attribute) and parent.attr.value in _OF_LOSS_SCALES:
+            return True
+    return False
+
+
+def _names_of(program: Program, attribute: cst.Attribute) -> list[cst.Name]:
+    """The reads of a name that is bound to the attribute alone."""
+    parent = program.parents.get(attribute)
+    if not isinstance(parent, cst.Assign):
+        return []
+    return [
+        name
+        for one in parent.targets
+        if isinstance(one.target, cst.Name)
+        for name, scope in program.scopes.loads.items()
+        if any(binding.node is one.target for binding in scope.bindings_of(name.value))
+    ]
 
 
 def _uncalled(node: cst.CSTNode) -> object:

@@ -10,11 +10,25 @@ import libcst as cst
 from ...model import Target
 from ...resolve.program import Program, Reference
 from ...resolve.reaching_values import reaching_definition
+from ...rewrite.arguments import constant
 from ...rewrite.proposal import Group, Proposal
 from ...rewrite.rename import FINAL
 from ..moves import Move, Moves, Safe
 
-__all__ = ["MOVES", "group_of", "reads_of_loss_scale"]
+__all__ = [
+    "MOVES",
+    "REMOVED_NAME",
+    "group_of",
+    "may_read_loss_scale",
+    "reads_of_loss_scale",
+    "removed_name",
+]
+
+REMOVED_NAME = (
+    "no TensorFlow since 2.4 has a policy of this name: use float32, mixed_float16 or "
+    "mixed_bfloat16"
+)
+_ACCESS = ("getattr", "hasattr", "setattr")
 
 
 class _PolicyMoves(Moves):
@@ -46,6 +60,43 @@ def reads_of_loss_scale(program: Program) -> dict[cst.CSTNode, Reference]:
         if reference is not None:
             found[attribute] = reference
     return found
+
+
+def may_read_loss_scale(program: Program) -> dict[cst.CSTNode, Reference]:
+    """Each `loss_scale` of what can be a policy by its name, with a symbol of the policy API.
+
+    A policy that is a parameter, or the attribute of an object, cannot be followed to its maker.
+    """
+    policies = [one for one in program.references if one.legacy.is_policy and one.legacy.rule]
+    if not policies:
+        return {}
+    certain = program.cached(reads_of_loss_scale)
+    found: dict[cst.CSTNode, Reference] = {}
+    for attribute in program.attributes("loss_scale"):
+        if attribute not in certain and _is_named_policy(attribute.value):
+            found[attribute] = policies[0]
+    for string in program.scopes.strings:
+        argument = program.parents.get(string)
+        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        if not isinstance(call, cst.Call) or string.evaluated_value != "loss_scale":
+            continue
+        is_access = program.code(call.func) in _ACCESS and argument in call.args[1:2]
+        if is_access and _is_named_policy(call.args[0].value):
+            found[call] = policies[0]
+    return found
+
+
+def _is_named_policy(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.Attribute):
+        node = node.attr
+    return isinstance(node, cst.Name) and "policy" in node.value.lower()
+
+
+def removed_name(call: cst.Call) -> bool:
+    """Whether the first argument is the name of a policy that TensorFlow 2.1 to 2.4 removed."""
+    found = constant(call.args[0].value) if call.args and not call.args[0].star else None
+    name = found[0] if found is not None else None
+    return isinstance(name, str) and (name.startswith("infer") or name.endswith("_float32_vars"))
 
 
 def _maker(program: Program, node: cst.CSTNode) -> Optional[Reference]:

@@ -23,7 +23,7 @@ from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
 from ..findings import manual
 from ..rule import Example, Rule
-from ._family import MOVES, group_of
+from ._family import MOVES, REMOVED_NAME, group_of, removed_name
 
 __all__ = ["RULE"]
 
@@ -32,6 +32,10 @@ _OTHER = (
     "policies no longer have a loss scale: wrap the optimizer in "
     "LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...), then drop the argument; "
     "compile now scales dynamically under mixed_float16, even for None"
+)
+_FROM_CONFIG = (
+    "the policy of Keras 3 refuses the loss_scale of a config that the experimental one wrote: "
+    "make it from its name"
 )
 _SUBCLASS = "the constructor of the final Policy differs: port this subclass by hand"
 
@@ -42,6 +46,8 @@ def check(program: Program) -> Iterator[Proposal]:
         call = program.call_of(reference.node)
         if call is not None:
             yield from _constructed(program, reference, call)
+        elif _reads_from_config(program, reference.node) and program.options.for_keras_3:
+            yield manual(reference, _FROM_CONFIG, group=group_of(reference))
         elif _is_base(program, reference.node):
             yield manual(reference, _SUBCLASS, group=group_of(reference))
         else:
@@ -49,6 +55,9 @@ def check(program: Program) -> Iterator[Proposal]:
 
 
 def _constructed(program: Program, reference: Reference, call: cst.Call) -> Iterator[Proposal]:
+    if removed_name(call):
+        yield manual(reference, REMOVED_NAME, group=group_of(reference))
+        return
     found = matched(call, ("name", "loss_scale"))
     if found is not None and "loss_scale" not in found:
         yield from MOVES.proposals(program, reference)
@@ -75,6 +84,11 @@ def _without_loss_scale(call: cst.Call, found: dict[str, cst.Arg]) -> Optional[c
     kept = [argument for argument in call.args if argument is not found["loss_scale"]]
     dropped = with_arguments(call, kept)
     return None if loses_comments(call, dropped) else dropped
+
+
+def _reads_from_config(program: Program, node: cst.CSTNode) -> bool:
+    parent = program.parents.get(node)
+    return isinstance(parent, cst.Attribute) and parent.attr.value == "from_config"
 
 
 def _is_base(program: Program, node: cst.CSTNode) -> bool:

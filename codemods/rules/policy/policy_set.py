@@ -7,15 +7,44 @@ set_global_policy"). `tf.keras.mixed_precision.set_policy`, which some programs 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...model import Safety, Target
+from ...resolve.program import Program
+from ...rewrite.arguments import constant
+from ...rewrite.proposal import Proposal
+from ...rewrite.rename import references
+from ..findings import manual
 from ..rule import Example, Rule
+from ._family import MOVES, REMOVED_NAME, group_of, removed_name
 
 __all__ = ["RULE"]
+
+_NONE = 'Keras 3 does not accept None, which resets the policy: write "float32"'
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the final function, except for policies that the final API does not know."""
+    for reference in references(program, "LS601"):
+        call = program.call_of(reference.node)
+        if call is not None and removed_name(call):
+            yield manual(reference, REMOVED_NAME, group=group_of(reference))
+        elif (
+            call is not None
+            and program.options.for_keras_3
+            and len(call.args) == 1
+            and constant(call.args[0].value) == (None,)
+        ):
+            yield manual(reference, _NONE, group=group_of(reference))
+        else:
+            yield from MOVES.proposals(program, reference)
+
 
 RULE = Rule(
     codes={"LS601": "tf.keras.mixed_precision.experimental.set_policy"},
     summary="set_policy to set_global_policy",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
+    check=check,
     examples=(
         Example(
             "not another object's set_policy",
@@ -42,6 +71,29 @@ RULE = Rule(
             """\
             names = ["keras", "mixed_precision", "set_policy"]
             """,
+        ),
+        Example(
+            "left where TensorFlow removed the policy",
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.experimental.set_policy("infer_float32_vars")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="of this name",
+        ),
+        Example(
+            "left where None resets the policy, which Keras 3 refuses",
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.experimental.set_policy(None)
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="float32",
         ),
         Example(
             "as an attribute",

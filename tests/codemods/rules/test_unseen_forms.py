@@ -1,0 +1,215 @@
+"""Forms of programs that look safe to rewrite, and are not: each is reported, and none is edited.
+
+The columns are the source, the options, and the codes of the findings that are left.
+"""
+
+import textwrap
+
+import pytest
+from tf_lossscale_codemods.model import Options, Target
+from verbs import transformed
+
+KERAS_2, KERAS_3, BOTH = Options(), Options(keras=3), Options(keras=None)
+SHIM = Options(target=Target.SHIM)
+ALL = (KERAS_2, KERAS_3, BOTH, SHIM)
+
+HEAD = """\
+import functools
+import tensorflow as tf
+import horovod.tensorflow.keras as hvd
+from tensorflow.keras.mixed_precision import LossScaleOptimizer as Final
+from tensorflow.keras.mixed_precision import experimental as mp
+"""
+MADE = "opt = mp.LossScaleOptimizer(tf.keras.optimizers.SGD(), 'dynamic')\n"
+
+NOT_EDITED = {
+    "the class is replaced": (
+        "tf.keras.mixed_precision.experimental.LossScaleOptimizer = Mine\n"
+        "opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(inner, 'dynamic')\n",
+        ALL,
+        {"LS301"},
+    ),
+    "the function is replaced": (
+        "tf.train.experimental.enable_mixed_precision_graph_rewrite = lambda opt: opt\n",
+        ALL,
+        {"LS205"},
+    ),
+    "a method of the class is replaced": (
+        "mp.LossScaleOptimizer.apply_gradients = traced\n",
+        ALL,
+        {"LS301"},
+    ),
+    "a method of the class is replaced with setattr": (
+        "setattr(Final, 'get_scaled_loss', traced)\n",
+        (KERAS_3, BOTH, SHIM),
+        {"LS401"},
+    ),
+    "a method of the class is read, which public Keras 2 lacks": (
+        "step = mp.LossScaleOptimizer.apply_gradients\n",
+        (KERAS_2,),
+        {"LS301"},
+    ),
+    "its type is compared": (
+        MADE + "print(type(opt) is mp.LossScaleOptimizer)\n",
+        (KERAS_2, BOTH, SHIM),
+        {"LS301"},
+    ),
+    "its type is one of several": (
+        "opt = Final(tf.keras.optimizers.SGD())\nprint(opt.__class__ in (Final, int))\n",
+        (BOTH, SHIM),
+        {"LS401"},
+    ),
+    "its type is looked up": (
+        "opt = Final(tf.keras.optimizers.SGD())\nprint({Final: 1}[type(opt)])\n",
+        (BOTH, SHIM),
+        {"LS401"},
+    ),
+    "a subclass of a subclass overrides a step": (
+        "class A(Final):\n    pass\n\n\nclass B(A):\n    def get_scaled_loss(self, loss):\n"
+        "        return loss\n",
+        (KERAS_3, BOTH, SHIM),
+        {"LS401", "LS405"},
+    ),
+    "a mixin overrides a step": (
+        "class Mixin:\n    def apply_gradients(self, pairs):\n        pass\n\n\n"
+        "class A(Mixin, Final):\n    pass\n",
+        (KERAS_3, BOTH, SHIM),
+        {"LS401", "LS405"},
+    ),
+    "a base of another file may override a step": (
+        "from other import Mixin\n\n\nclass A(Mixin, Final):\n    pass\n",
+        (KERAS_3, BOTH, SHIM),
+        {"LS401", "LS405"},
+    ),
+    "a class made at run time": (
+        "Scaled = type('Scaled', (Final,), dict(get_scaled_loss=traced))\n",
+        (KERAS_3, BOTH, SHIM),
+        {"LS401", "LS405"},
+    ),
+    "an attribute whose name is computed": (
+        "class T:\n    def __init__(self, **given):\n"
+        "        self.opt = tf.compat.v1.train.AdamOptimizer()\n"
+        "        for name, value in given.items():\n            setattr(self, name, value)\n\n"
+        "    def go(self):\n"
+        "        tf.train.experimental.enable_mixed_precision_graph_rewrite(self.opt)\n",
+        (KERAS_2, KERAS_3),
+        {"LS205"},
+    ),
+    "an attribute that is a class attribute, too": (
+        "class T:\n    opt = tf.keras.optimizers.SGD()\n\n    def use_v1(self):\n"
+        "        self.opt = tf.compat.v1.train.AdamOptimizer()\n\n    def go(self):\n"
+        "        tf.train.experimental.enable_mixed_precision_graph_rewrite(self.opt)\n",
+        (KERAS_2, KERAS_3),
+        {"LS205"},
+    ),
+    "an attribute that a subclass assigns, too": (
+        "class T:\n    def __init__(self):\n"
+        "        self.opt = tf.compat.v1.train.AdamOptimizer()\n\n"
+        "    def go(self):\n"
+        "        tf.train.experimental.enable_mixed_precision_graph_rewrite(self.opt)\n\n\n"
+        "class S(T):\n    def __init__(self):\n        self.opt = tf.keras.optimizers.SGD()\n",
+        (KERAS_2, KERAS_3),
+        {"LS205"},
+    ),
+    "an old name of a policy": (
+        "mp.set_policy(mp.Policy('infer'))\n",
+        (KERAS_2, KERAS_3),
+        {"LS601", "LS602"},
+    ),
+    "a policy that a function is given": (
+        "def setup(policy):\n    mp.set_policy(policy)\n"
+        "    return hasattr(policy, 'loss_scale') and policy.loss_scale\n",
+        (KERAS_2, KERAS_3),
+        {"LS601", "LS605"},
+    ),
+    "the policy of a layer": (
+        "class L(tf.keras.layers.Layer):\n    def call(self, x):\n"
+        "        mp.set_policy('float32')\n"
+        "        return self._dtype_policy.loss_scale\n",
+        (KERAS_2, KERAS_3),
+        {"LS601", "LS605"},
+    ),
+    "a policy from a config": (
+        "policy = mp.Policy.from_config(config)\n",
+        (KERAS_3, BOTH),
+        {"LS602"},
+    ),
+    "an optimizer that compile wrapped": (
+        "class C(tf.keras.callbacks.Callback):\n    def on_epoch_end(self, epoch):\n"
+        "        return self.model.optimizer.get_unscaled_gradients([])\n",
+        (KERAS_3, BOTH, SHIM),
+        {"LS406"},
+    ),
+}
+
+CALLED = {
+    "made with partial": "make = functools.partial(Final, dynamic=True)\nopt = make(inner)\n",
+    "wrapped by Horovod": MADE + "opt = hvd.DistributedOptimizer(opt)\n",
+    "made by a decorated function": (
+        MADE + "@traced\ndef make():\n    return opt\n\n\nopt = make()\n"
+    ),
+    "made by a lambda": MADE + "make = lambda: opt\nopt = make()\n",
+}
+USED = {
+    "its methods": "opt.loss_scale.update([])\n",
+    "its parameters": "print(opt.loss_scale.increment_period)\n",
+    "under a name": "scale = opt.loss_scale\nprint(scale())\n",
+    "its own call": "print(opt.loss_scale.__call__())\n",
+}
+REBOUND = {
+    "globals": "globals().update(settings)\n",
+    "exec": "exec(open('settings.py').read())\n",
+    "star import": "from settings import *\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [(form, options) for form, (_, those, _) in NOT_EDITED.items() for options in those],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_form_is_reported_and_not_edited(form, options):
+    source, _, codes = NOT_EDITED[form]
+    result = transformed(HEAD + source, options)
+    assert source in result.source.decode()
+    assert {one.code for one in result.findings if one.is_left} >= codes
+
+
+@pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
+@pytest.mark.parametrize("form", CALLED)
+def test_loss_scale_call_of_an_optimizer_that_is_not_certain_is_reported(form, options):
+    result = transformed(HEAD + CALLED[form] + "print(opt.loss_scale())\n", options)
+    assert "LS302" in {one.code for one in result.findings if one.is_left}
+
+
+@pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
+@pytest.mark.parametrize("form", USED)
+def test_use_of_the_scale_as_an_object_is_reported(form, options):
+    result = transformed(HEAD + MADE + USED[form], options)
+    assert "LS302" in {one.code for one in result.findings if one.is_left}
+
+
+def test_loss_scale_call_is_reported_where_only_a_policy_wraps():
+    source = HEAD + "mp.set_policy('mixed_float16')\nprint(model.optimizer.loss_scale())\n"
+    result = transformed(source, KERAS_2)
+    assert "LS302" in {one.code for one in result.findings if one.is_left}
+
+
+@pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
+def test_loss_scale_call_of_a_subclass_itself(options):
+    source = textwrap.dedent("""
+        class Logged(mp.LossScaleOptimizer):
+            def log(self):
+                return self.loss_scale()
+        """)
+    result = transformed(HEAD + source, options)
+    assert [one.applied for one in result.findings if one.code == "LS302"] == [options is SHIM]
+
+
+@pytest.mark.parametrize("form", REBOUND)
+def test_constant_that_other_code_may_bind_is_read_at_run_time(form):
+    wrap = "SCALE = 128\n{}opt = mp.LossScaleOptimizer(inner, SCALE)\n"
+    assert "from_loss_scale" not in transformed(HEAD + wrap.format(""), KERAS_2).source.decode()
+    after = transformed(HEAD + wrap.format(REBOUND[form]), KERAS_2).source.decode()
+    assert "from_loss_scale(inner, SCALE)" in after
+    assert "SCALE = 128" in after
