@@ -8,7 +8,7 @@ from typing import Callable, NamedTuple, Optional, TypeVar
 
 import libcst as cst
 
-from ..model import Options
+from ..model import Options, Target
 from .legacy_symbols import (
     DISTINCTIVE,
     Family,
@@ -301,8 +301,12 @@ class Program:
                 Unclear(node, scope, found[0].name, "several", self._words(meanings), found[0])
             )
             self._exclude_imports_of(name, scope)
-        elif others:
-            return
+        elif others:  # the final class, which moves to the shim's for Keras 3 only
+            self._exclude_imports_of(name, scope)
+            moves = self.options.for_keras_3 or self.options.target is Target.SHIM
+            if moves and any(one.rule for one in found):
+                words = self._words(meanings)
+                self.unclear.append(Unclear(node, scope, found[0].name, "several", words, found[0]))
         elif len(kinds) == 1:
             self.references.append(reference)
         elif Family.FINAL in {family for _, family in kinds}:
@@ -327,6 +331,22 @@ class Program:
             self._excluded.add((owner, name.value))
             if guarded:
                 self.guarded_names[owner, name.value] = None
+
+    def binds_several(self, reference: Reference) -> bool:
+        """Whether a name is assigned the symbol, and elsewhere something with other parameters.
+
+        Where it can be another function with the same parameters, only the assignment changes.
+        """
+        value, parent = reference.node, self.parents.get(reference.node)
+        while isinstance(parent, cst.IfExp) and parent.test is not value:
+            value, parent = parent, self.parents.get(parent)
+        if not isinstance(parent, cst.Assign) or reference.legacy.is_final_path:
+            return False
+        converts = reference.legacy.is_experimental_optimizer
+        excluded = self._excluded if converts else self.guarded_names
+        names = [one.target for one in parent.targets if isinstance(one.target, cst.Name)]
+        owners = [(reference.scope.owner(name.value), name.value) for name in names]
+        return any((owner, name) in excluded for owner, name in owners if owner is not None)
 
     def _exclude_guarded_imports(self) -> None:
         """Keeps the imports that bind one name to the legacy and to the final API."""

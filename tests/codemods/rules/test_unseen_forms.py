@@ -213,3 +213,32 @@ def test_constant_that_other_code_may_bind_is_read_at_run_time(form):
     after = transformed(HEAD + wrap.format(REBOUND[form]), KERAS_2).source.decode()
     assert "from_loss_scale(inner, SCALE)" in after
     assert "SCALE = 128" in after
+
+
+@pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
+def test_assignment_to_a_name_that_means_the_final_class_elsewhere_stays(options):
+    source = textwrap.dedent("""
+        import tensorflow as tf
+        from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+        if tf.version.VERSION < "2.4":
+            LossScaleOptimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+        opt = LossScaleOptimizer(inner, "dynamic")
+        """)
+    result = transformed(source, options)
+    assert result.source.decode() == source
+    assert result.findings
+
+
+@pytest.mark.parametrize("options", [KERAS_3, BOTH, SHIM], ids=["3", "both", "shim"])
+def test_name_that_means_the_final_class_or_another_is_reported(options):
+    source = textwrap.dedent("""
+        try:
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+        except ImportError:
+            from elsewhere import LossScaleOptimizer
+        opt = LossScaleOptimizer(inner)
+        """)
+    result = transformed(source, options)
+    assert result.source.decode() == source
+    assert {one.code for one in result.findings} == {"LS904"}
