@@ -161,6 +161,7 @@ CHECKED_BY = {
     "python": "this file",
     "pycon": "make doctest",
     "json": "test_commands.py",
+    "text": "test_troubleshooting.py",
     "toml": "test_commands.py",
     "yaml": "test_commands.py",
 }

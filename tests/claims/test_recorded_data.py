@@ -109,7 +109,7 @@ def test_every_file_is_in_one_row():
 def test_the_recordings_are_of_the_versions_that_are_stated():
     wrong, seen = [], 0
     for path in recorded_files():
-        if path.endswith("expected.json") or path.startswith(("golden/", "traces/")):
+        if path.endswith("expected.json") or path.startswith(("golden/", "messages/", "traces/")):
             facts = json.loads((DATA / path).read_text(encoding="utf-8"))
             row = next(row for row in manifest() if matches(row, path))
             wrong += [f"{path}: {each}" for each in wrong_versions(row, facts)]

@@ -1,0 +1,177 @@
+"""Every message in `docs/troubleshooting.md` is one that the named versions raise, and is cured.
+
+The current TensorFlow raises its messages here; those of older versions were recorded.
+"""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from typing import Dict, List, Tuple
+
+import pytest
+from documents import ROOT, Text, blocks, prose
+from tf_lossscale_codemods.engine.transform import transform_sources
+from tf_lossscale_codemods.model import Options, Target
+
+RECORDER = ROOT / "tests" / "data" / "recorders" / "messages.py"
+RECORDED = "seen-*.json"
+NOW = "2.21"
+
+FINAL, SHIM = Options(Target.FINAL, 3), Options(Target.SHIM, 3)
+CURED_BY_MIGRATE = {
+    "contrib": SHIM,
+    "contrib import": SHIM,
+    "contrib of v1": SHIM,
+    "graph rewrite": FINAL,
+    "graph rewrite of Keras": SHIM,
+    "loss scale": FINAL,
+    "loss scale of train": FINAL,
+    "experimental": FINAL,
+    "experimental import": FINAL,
+    "set_policy": FINAL,
+    "loss_scale called": FINAL,
+    "loss_scale": FINAL,
+    "get_scaled_loss": FINAL,
+    "get_unscaled_gradients": FINAL,
+    "minimize": FINAL,
+    "fixed scale": FINAL,
+    "loss_scale argument": FINAL,
+    "sum": SHIM,
+    "sum in a graph": SHIM,
+}
+"""Programs that the page cures with `migrate`, and the options that it names."""
+
+OTHERWISE = {
+    "loss_scale called in a function": "by hand where `migrate` does not see the type",
+    "policy argument": "by hand",
+    "policy attribute": "by hand",
+    "hypers": "by hand: a private method",
+    "dynamic as a string": "no error on Keras 3",
+    "subclass": "no error on Keras 3",
+}
+"""Programs that the page does not cure with `migrate`, and why."""
+
+
+def programs() -> Dict[str, str]:
+    spec = importlib.util.spec_from_file_location("messages", RECORDER)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.PROGRAMS
+
+
+def recorded() -> Dict[str, Dict[str, str]]:
+    """Version to name of the program to message."""
+    found = {}
+    for path in sorted((ROOT / "tests" / "data" / "messages").glob(RECORDED)):
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        version = path.stem.partition("-")[2]
+        assert facts["tf"].startswith(version + "."), path
+        found[version] = facts["messages"]
+    return found
+
+
+RUN = """
+import importlib.util, json, os, sys
+spec = importlib.util.spec_from_file_location("messages", sys.argv[1])
+messages = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(messages)
+found = {name: messages.message_of(each) for name, each in json.load(sys.stdin).items()}
+print("\\n" + json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def now() -> Dict[str, str]:
+    """Message of each program on the current TensorFlow, and of each cured one, as `cured ...`."""
+    all_programs = dict(programs())
+    for name, options in CURED_BY_MIGRATE.items():
+        (result,) = transform_sources(
+            [("import tensorflow as tf\n" + all_programs[name]).encode()], options
+        )
+        all_programs["cured " + name] = result.source.decode()
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RUN, str(RECORDER)],
+        input=json.dumps(all_programs),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def page() -> str:
+    return (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+
+
+def sections() -> List[Tuple[str, List[str], str]]:
+    """Title, messages and versions of each section that has messages."""
+    found = []
+    for part in re.split(r"^## ", page(), flags=re.MULTILINE)[1:]:
+        lines = [
+            line
+            for block in blocks(Text("", 1, "## " + part))
+            for line in block.code.splitlines()
+            if block.language == "text"
+        ]
+        if lines:
+            (versions,) = re.findall(r"^\*TensorFlow (.*?)\.\*", prose(Text("", 1, part)), re.M)
+            found.append((part.splitlines()[0], lines, versions))
+    return found
+
+
+def is_in_range(version: str, stated: str) -> bool:
+    def number(text: str) -> Tuple[int, ...]:
+        return tuple(int(each) for each in text.split("."))
+
+    first, last = re.fullmatch(r"([\d.]+) (?:to ([\d.]+)|and later)", stated).groups()
+    return number(first) <= number(version) and (not last or number(version) <= number(last))
+
+
+def is_raised(line: str, messages: Dict[str, str]) -> bool:
+    pattern = ".*".join(map(re.escape, line.split("…")))
+    return any(re.match(pattern, message) for message in messages.values() if message)
+
+
+SECTIONS = {title: (lines, versions) for title, lines, versions in sections()}
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_the_messages_are_those_of_the_versions(title, now):
+    lines, stated = SECTIONS[title]
+    seen = {**recorded(), NOW: {name: now[name] for name in programs()}}
+    assert len(seen) == 5
+    for line in lines:
+        assert any(is_raised(line, messages) for messages in seen.values()), line
+    raising = {version for version in seen if any(is_raised(line, seen[version]) for line in lines)}
+    assert raising == {version for version in seen if is_in_range(version, stated)}
+
+
+def test_every_recorded_message_is_on_the_page(now):
+    lines = [line for those, _ in SECTIONS.values() for line in those]
+    explained = {**recorded(), NOW: {name: now[name] for name in programs()}}
+    for version, messages in explained.items():
+        for name, message in messages.items():
+            private = name == "hypers" and version not in ("2.4", "2.8")  # other names, same cure
+            shown = any(is_raised(line, {name: message}) for line in lines)
+            assert not message or private or shown, (version, message)
+
+
+@pytest.mark.parametrize("name", CURED_BY_MIGRATE)
+def test_the_cure_works(name, now):
+    assert now[name], "there is nothing to cure"
+    assert now["cured " + name] == ""
+
+
+def test_every_program_has_a_cure():
+    assert set(programs()) == set(CURED_BY_MIGRATE) | set(OTHERWISE)
+
+
+def test_a_message_that_no_version_raises_is_found():
+    assert not is_raised("AttributeError: no such …", recorded()["2.4"])
+    assert is_in_range("2.11", "2.9 to 2.15")
+    assert not is_in_range("2.8", "2.9 and later")
