@@ -65,6 +65,7 @@ docs: $(TEST)/.ready
 package: $(TEST)/.ready
 	rm -rf out/dist
 	$(TEST)/bin/python -m build --outdir out/dist .
+	$(TEST)/bin/twine check --strict out/dist/*
 	$(TEST)/bin/python tests/package/smoke.py out/dist
 
 # Needed only when the grammar of the programs changes. Recording runs the originals, so it needs

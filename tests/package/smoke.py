@@ -7,6 +7,7 @@ Run by `make package`, outside the checkout, so that nothing is found by acciden
 
 import glob
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -39,6 +40,31 @@ def check_contents(wheel: str, sdist: str) -> None:
     with tarfile.open(sdist) as archive:
         files = {name.split("/", 1)[-1] for name in archive.getnames()}
     assert {"setup.cfg", "setup.py", "pyproject.toml", "codemods/__init__.py"} <= files
+    # Whoever packages the source runs its tests and builds its documentation.
+    tracked = [
+        os.path.join(folder, name).replace(os.sep, "/")
+        for top in ("tests", "docs", "examples")
+        for folder, _, names in os.walk(top)
+        if "__pycache__" not in folder
+        for name in names
+    ]
+    assert len(tracked) > 500
+    assert set(tracked) <= files, sorted(set(tracked) - files)[:5]
+    assert {"Makefile", "mkdocs.yml", "tox.ini"} <= files
+    metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
+    check_metadata(zipfile.ZipFile(wheel).read(metadata).decode())
+
+
+def check_metadata(text: str) -> None:
+    head, _, readme = text.partition("\n\n")
+    fields = [line.split(": ", 1) for line in head.splitlines() if ": " in line]
+    links = dict(value.split(", ", 1) for key, value in fields if key == "Project-URL")
+    assert {"Documentation", "Source", "Changelog", "Issues"} <= set(links), links
+    assert {"Author", "Keywords"} <= {key for key, _ in fields}
+    for each in ("tensorflow<", "tf-keras<"):
+        assert any(key == "Requires-Dist" and value.startswith(each) for key, value in fields)
+    relative = re.findall(r"\]\((?!https://)[^)]*\)", readme)
+    assert not relative, f"links that the package page cannot follow: {relative}"
 
 
 def check_installed(artifact: str) -> None:
