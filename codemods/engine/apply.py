@@ -126,7 +126,8 @@ def _resolve_groups(
 def _edits(program: Program, done: Sequence[Proposal]) -> dict[cst.CSTNode, list[Edit]]:
     moves = {reference: path for one in done for reference, path in one.moves}
     removed = {reference for one in done for reference in one.removed}
-    edits = respell(program, moves, removed) if moves or removed else {}
+    has_names = moves or removed or program.unread
+    edits = respell(program, moves, removed) if has_names else {}
     for one in done:
         for node, edit in one.edits:
             edits.setdefault(node, []).append(edit)

@@ -8,9 +8,8 @@ from typing import Optional
 import libcst as cst
 
 from ..model import FileError, FileResult, Options, SourceError
+from ..resolve.guard_removal import resolved_program
 from ..resolve.neighbors import NOBODY, Neighbors
-from ..resolve.program import Program
-from ..resolve.version_guards import keep_guards
 from ..rules.registry import rules
 from ..rules.rule import Rule
 from .apply import applied
@@ -91,8 +90,7 @@ def _results(
     neighbors: Neighbors,
 ) -> Optional[list[FileResult]]:
     """Returns the results, or None if a tree failed the round-trip check and was removed."""
-    program = Program(modules, options, neighbors)
-    keep_guards(program)
+    program = resolved_program(modules, options, neighbors)
     found = [proposal for rule in active for proposal in rule.proposals(program)]
     proposals = [proposal for proposal in found if options.selects(proposal.code)]
     if not proposals and not any(may_suppress(source) for source in sources):

@@ -9,6 +9,7 @@ from typing import Callable, NamedTuple, Optional, TypeVar
 import libcst as cst
 
 from ..model import Options, Target
+from .cut import NOTHING_CUT, Cut, take_out
 from .legacy_symbols import (
     DISTINCTIVE,
     Family,
@@ -116,6 +117,8 @@ class Program:
       options: the options that affect the rewrite.
       neighbors: what the other files of the run tell about this one.
       modules: one tree per source; None if the source could not be parsed.
+      cut: what an edit takes out; it is not in any of the following.
+      unread: variables that only what is cut reads.
       scopes: the scopes, with the places where names are bound and read.
       origins: resolves expressions to dotted paths.
       references: every place that refers to a legacy symbol.
@@ -133,6 +136,7 @@ class Program:
         modules: Sequence[Optional[cst.Module]],
         options: Options,
         neighbors: Neighbors = NOBODY,
+        cut: Cut = NOTHING_CUT,
     ) -> None:
         self.options = options
         self.neighbors = neighbors
@@ -143,8 +147,10 @@ class Program:
                 self.scopes.add(module)
         if neighbors.names:
             self.scopes.resolve_imports(neighbors.meaning)
+        self.cut = cut
+        self.unread = take_out(self.scopes, cut)
         self.parents = self.scopes.parents
-        self.origins = Origins(neighbors)
+        self.origins = Origins(neighbors, cut.values)
         self.references: list[Reference] = []
         self.namespaces: list[NamespaceUse] = []
         self.guarded: list[Reference] = []

@@ -5,6 +5,7 @@ The meanings of a name are those of all its bindings. A rule acts only if they a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Optional
 
 import libcst as cst
@@ -32,10 +33,20 @@ def is_path(meaning: str) -> bool:
 
 
 class Origins:
-    """Resolves names and attribute chains, and caches the results."""
+    """Resolves names and attribute chains, and caches the results.
 
-    def __init__(self, neighbors: Neighbors = NOBODY) -> None:
+    Args:
+      neighbors: what the other files of the run tell about this one.
+      parts: expressions of which an edit leaves only a part, each with this part.
+    """
+
+    def __init__(
+        self,
+        neighbors: Neighbors = NOBODY,
+        parts: Optional[Mapping[cst.CSTNode, cst.CSTNode]] = None,
+    ) -> None:
         self._neighbors = neighbors
+        self._parts = parts or {}
         self._names: dict[tuple[Scope, str], frozenset[str]] = {}
         self._open: set[Binding] = set()
 
@@ -80,6 +91,8 @@ class Origins:
 
     def of_expression(self, node: Optional[cst.CSTNode], scope: Scope) -> frozenset[str]:
         """The possible meanings of the value of `node`."""
+        if self._parts and node is not None:
+            node = self._parts.get(node, node)
         if isinstance(node, cst.Name):
             if node.value == "None":
                 return frozenset()

@@ -44,12 +44,14 @@ class Guarded(NamedTuple):
       name: the variable that means the legacy or the final API afterwards; empty: there is none.
       has_final: whether another arm reaches the final API; otherwise the arm runs on TensorFlow
         below 2.4 only, or where TensorFlow has the legacy API.
+      guard: the guard with the final arm; None if there is none, or the place is outside of it.
     """
 
     node: cst.CSTNode
     symbol: str
     name: str
     has_final: bool
+    guard: Optional[cst.CSTNode] = None
 
 
 class _Marker(NamedTuple):
@@ -126,7 +128,7 @@ def guarded_places(program: Program) -> list[Guarded]:
         if verdict is not None:
             around = [marker.node, *program.ancestors(marker.node)]
             name = next((bound[node].name for node in around if node in bound), "")
-            found.append(Guarded(marker.node, _shown(marker), name, verdict))
+            found.append(Guarded(marker.node, _shown(marker), name, *verdict))
     known = {place.node for place in found}
     left = [one for one in program.references if one.node in known]
     for one in left:
@@ -146,6 +148,13 @@ def _shown(marker: _Marker) -> str:
 
 def _place_of(binding: Binding) -> cst.CSTNode:
     return binding.node if binding.value is None else binding.value
+
+
+class _Verdict(NamedTuple):
+    """Whether another arm of the guard around a legacy arm is final, and this guard."""
+
+    has_final: bool
+    guard: Optional[cst.CSTNode] = None
 
 
 class _Guards:
@@ -183,13 +192,13 @@ class _Guards:
             uses += loads_of(self.program, scope, name)
         return [use for use in uses if definition not in self.program.ancestors(use)]
 
-    def verdict(self, marker: _Marker) -> Optional[bool]:
-        """Whether another arm is final, for a marker in a legacy arm; None if it is in none."""
+    def verdict(self, marker: _Marker) -> Optional[_Verdict]:
+        """What is known of the legacy arm around a marker; None if it is in none."""
         return self._verdict(marker, marker.node, frozenset())
 
     def _verdict(
         self, marker: _Marker, node: cst.CSTNode, seen: frozenset[cst.CSTNode]
-    ) -> Optional[bool]:
+    ) -> Optional[_Verdict]:
         is_old = False
         around = [node, *self.program.ancestors(node)]
         inside = set(around)
@@ -198,7 +207,7 @@ class _Guards:
                 uses = self._uses(guard)
                 found = [self._verdict(marker, use, seen | {guard}) for use in uses]
                 if found and None not in found:
-                    return all(found)
+                    return _Verdict(all(one is not None and one.has_final for one in found))
                 continue
             for candidate in [guard, *self._tests_beside(guard)]:
                 branches = self._branches_of(candidate)
@@ -208,9 +217,9 @@ class _Guards:
                 by_version = not (mine.tests or mine.by) or self._is_by_version(candidate)
                 others = [one.arm for one in branches if one is not mine]
                 if by_version and any(self._is_twin(mine.arm, other, marker) for other in others):
-                    return True
+                    return _Verdict(True, guard if candidate is guard else None)
                 is_old = is_old or self._is_old(mine, marker)
-        return False if is_old else None
+        return _Verdict(False) if is_old else None
 
     def _tests_beside(self, statement: cst.CSTNode) -> list[cst.CSTNode]:
         """The `if` statements in the same block, of which `statement` can be the other arm."""

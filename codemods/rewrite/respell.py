@@ -88,6 +88,8 @@ class _Speller:
                 self.imports.drop(variable)
             elif lost or self._is_removed(variable):
                 self.imports.drop_dotted(variable, self._left(variable, lost))
+        for variable in self.program.unread:
+            self.imports.drop(variable)
         self.imports.write(self.found)
         return self.found
 

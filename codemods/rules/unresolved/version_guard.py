@@ -9,6 +9,10 @@ A guard is an `if`, a `match`, a conditional expression or a table that depends 
 a default. Its arms can use the symbols, import them, bind a name to the module of either API, or
 call a function that does. An arm that runs only on a TensorFlow below 2.4 is left even if no other
 arm is final. Versions of Python and of other libraries make no guard.
+
+With `--to final --unsafe`, the guard is replaced by its final arm, and what follows it is rewritten
+in the same run: afterwards the program needs TensorFlow 2.4. This is done for `if` and `else`, a
+`try` with one handler, a conditional expression and `getattr`; other guards are left to you.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ _MESSAGE = (
     "removable: the other arm of this version guard is already final; remove this arm and the "
     "guard when TensorFlow below 2.4 is no longer supported"
 )
+_REMOVED = "the legacy arm is removed: the program no longer runs on TensorFlow below 2.4"
 _THEN = "{}; then migrate again to rewrite the uses of {}, which has two meanings here"
 _ALONE = (
     "only a TensorFlow that has the legacy API runs this arm, and no other arm uses the final API: "
@@ -36,7 +41,12 @@ _ALONE = (
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each legacy name in such an arm."""
+    """Reports each legacy name in such an arm, or with `--unsafe` takes out the arm."""
+    for removal in program.cut.removals:
+        for number, (node, symbol) in enumerate(removal.places):
+            edits = () if number else ((removal.guard, removal.edit),)
+            made = report(node, "LS908", symbol, _REMOVED)
+            yield made._replace(outcome=Safety.UNSAFE, edits=edits)
     for place in program.cached(guarded_places):
         yield report(place.node, "LS908", place.symbol, _message(place))
 
@@ -153,6 +163,28 @@ RULE = Rule(
             None,
             Safety.MANUAL,
             message_contains="removable",
+        ),
+        Example(
+            "removed",
+            """\
+            import tensorflow as tf
+
+            if tf.__version__ < "2.4":
+                mixed_precision = tf.keras.mixed_precision.experimental
+                mixed_precision.set_policy("mixed_float16")
+            else:
+                mixed_precision = tf.keras.mixed_precision
+                mixed_precision.set_global_policy("mixed_float16")
+            """,
+            """\
+            import tensorflow as tf
+
+            mixed_precision = tf.keras.mixed_precision
+            mixed_precision.set_global_policy("mixed_float16")
+            """,
+            Safety.UNSAFE,
+            unsafe=True,
+            message_contains="no longer runs on TensorFlow below 2.4",
         ),
     ),
 )

@@ -272,3 +272,201 @@ opt = mp.LossScaleOptimizer(opt)
         result = transformed(source, options)
         assert result.source.decode() == source
         assert [one.line for one in result.findings] == [3]
+
+
+UNSAFE = {
+    "Keras 2": Options(keras=2, unsafe=True),
+    "Keras 3": Options(keras=3, unsafe=True),
+}
+REMOVED = {
+    "if, with comments": (
+        f"""
+        # which API
+        if tf.__version__ < "2.4":  # old
+            {KERAS}.experimental.set_policy("mixed_float16")
+        else:
+            # the final one
+            {KERAS}.set_global_policy("mixed_float16")  # new
+            print("done")
+        """,
+        f"""
+        # which API
+        # the final one
+        {KERAS}.set_global_policy("mixed_float16")  # new
+        print("done")
+        """,
+    ),
+    "try, with an import that nothing else reads": (
+        """
+        try:
+            from tensorflow.keras.mixed_precision import set_global_policy
+        except ImportError:
+            from tensorflow.keras.mixed_precision.experimental import (
+                set_policy as set_global_policy,
+            )
+        set_global_policy("mixed_float16")
+        """,
+        """
+        from tensorflow.keras.mixed_precision import set_global_policy
+        set_global_policy("mixed_float16")
+        """,
+    ),
+    "return": (
+        f"""
+        def start():
+            if IS_TF_2_3:
+                {KERAS}.experimental.set_policy("mixed_float16")
+                return
+            {KERAS}.set_global_policy("mixed_float16")
+        """,
+        f"""
+        def start():
+            {KERAS}.set_global_policy("mixed_float16")
+        """,
+    ),
+    "inside another guard": (
+        f"""
+        if tf.__version__ >= "2.0":
+            if tf.__version__ < "2.4":
+                setter = {KERAS}.experimental.set_policy
+            else:
+                setter = {KERAS}.set_global_policy
+            setter("mixed_float16")
+        """,
+        f"""
+        if tf.__version__ >= "2.0":
+            setter = {KERAS}.set_global_policy
+            setter("mixed_float16")
+        """,
+    ),
+    "conditional expression in another": (
+        f"""
+        setter = None if args.no else ({KERAS}.experimental.set_policy if IS_TF_2_3
+                                       else {KERAS}.set_global_policy)
+        setter("mixed_float16")
+        """,
+        f"""
+        setter = None if args.no else ({KERAS}.set_global_policy)
+        setter("mixed_float16")
+        """,
+    ),
+    "getattr": (
+        f"""
+        mp = getattr({KERAS}, "experimental", {KERAS})
+        print(mp.Policy("mixed_float16"))
+        """,
+        f"""
+        mp = {KERAS}
+        print(mp.Policy("mixed_float16"))
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("target", UNSAFE)
+@pytest.mark.parametrize("name", REMOVED)
+def test_unsafe_removes_the_legacy_arm(name, target):
+    before, after = (textwrap.dedent(text).lstrip() for text in REMOVED[name])
+    head = "import tensorflow as tf\nfrom .compat import IS_TF_2_3\n\n"
+    if "IS_TF_2_3" not in before:
+        head = head.replace("from .compat import IS_TF_2_3\n", "")
+    result = transformed(head + before, UNSAFE[target])
+    assert result.source.decode() == head.replace("from .compat import IS_TF_2_3\n", "") + after
+    assert all(one.code == "LS908" and one.applied for one in result.findings)
+    again = transform(result.source, UNSAFE[target])
+    assert again.source == result.source
+    assert not again.findings
+
+
+def test_unsafe_rewrites_what_follows_the_guard():
+    source = f"""\
+import tensorflow as tf
+from packaging import version
+
+if version.parse(tf.__version__) < version.parse("2.4"):
+    mp = {KERAS}.experimental
+else:
+    mp = {KERAS}
+opt = mp.LossScaleOptimizer(opt)
+"""
+    result = transformed(source, Options(keras=None, unsafe=True))
+    assert "if " not in result.source.decode()
+    assert "packaging" not in result.source.decode()
+    assert "experimental" not in result.source.decode()
+    assert {one.code for one in result.findings if one.applied} == {"LS401", "LS908"}
+
+
+KEPT = {
+    "elif": f"""
+        if args.cpu:
+            pass
+        elif tf.__version__ < "2.4":
+            {KERAS}.experimental.set_policy("mixed_float16")
+        else:
+            {KERAS}.set_global_policy("mixed_float16")
+        """,
+    "finally": f"""
+        try:
+            {KERAS}.set_global_policy("mixed_float16")
+        except AttributeError:
+            {KERAS}.experimental.set_policy("mixed_float16")
+        finally:
+            print("done")
+        """,
+    "assignment in the condition": f"""
+        if (numbers := tf.__version__.split(".")) < ["2", "4"]:
+            {KERAS}.experimental.set_policy("mixed_float16")
+        else:
+            {KERAS}.set_global_policy("mixed_float16")
+        """,
+    "comment between the arms": f"""
+        if tf.__version__ < "2.4":
+            {KERAS}.experimental.set_policy("mixed_float16")
+        # from 2.4 on
+        else:
+            {KERAS}.set_global_policy("mixed_float16")
+        """,
+    "comment before the legacy arm": f"""
+        if tf.__version__ >= "2.4":
+            {KERAS}.set_global_policy("mixed_float16")
+        # below 2.4
+        else:
+            {KERAS}.experimental.set_policy("mixed_float16")
+        """,
+    "suppressed": f"""
+        if tf.__version__ < "2.4":
+            {KERAS}.experimental.set_policy("mixed_float16")  # lossscale: ignore[LS908]
+        else:
+            {KERAS}.set_global_policy("mixed_float16")
+        """,
+    "legacy arm after the guard": f"""
+        def start():
+            if tf.__version__ >= "2.4":
+                {KERAS}.set_global_policy("mixed_float16")
+                return
+            {KERAS}.experimental.set_policy("mixed_float16")
+        """,
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_unsafe_leaves_what_takes_a_person(name):
+    source = textwrap.dedent(KEPT[name]).lstrip()
+    source = f"import tensorflow as tf\n\n{source}"
+    result = transformed(source, UNSAFE["Keras 2"])
+    assert result.source.decode() == source
+    assert not any(one.applied for one in result.findings)
+    assert name == "suppressed" or any(one.code == "LS908" for one in result.findings)
+
+
+def test_shim_keeps_both_arms():
+    source = f"""\
+import tensorflow as tf
+
+if tf.__version__ < "2.4":
+    {KERAS}.experimental.set_policy("mixed_float16")
+else:
+    {KERAS}.set_global_policy("mixed_float16")
+"""
+    result = transformed(source, Options(target=Target.SHIM, unsafe=True))
+    assert result.source.decode() == source
