@@ -165,6 +165,7 @@ class _Guards:
         self.markers = list(_markers(program))
         self._branches: dict[cst.CSTNode, list[_Branch]] = {}
         self._by_version: dict[cst.CSTNode, bool] = {}
+        self._of_uses: dict[tuple[cst.CSTNode, cst.CSTNode], Optional[_Verdict]] = {}
         self._above: dict[cst.CSTNode, list[_Marker]] = {}
         for marker in self.markers:
             self._register(marker, marker.node, set())
@@ -204,10 +205,18 @@ class _Guards:
         inside = set(around)
         for guard in around:
             if isinstance(guard, (cst.FunctionDef, cst.ClassDef)) and guard not in seen:
-                uses = self._uses(guard)
-                found = [self._verdict(marker, use, seen | {guard}) for use in uses]
-                if found and None not in found:
-                    return _Verdict(all(one is not None and one.has_final for one in found))
+                # Each function is followed once: the number of paths to it grows exponentially.
+                key = marker.node, guard
+                if key not in self._of_uses:
+                    self._of_uses[key] = None
+                    uses = self._uses(guard)
+                    found = [self._verdict(marker, use, seen | {guard}) for use in uses]
+                    if found and None not in found:
+                        has_final = all(one is not None and one.has_final for one in found)
+                        self._of_uses[key] = _Verdict(has_final)
+                verdict = self._of_uses[key]
+                if verdict is not None:
+                    return verdict
                 continue
             for candidate in [guard, *self._tests_beside(guard)]:
                 branches = self._branches_of(candidate)
