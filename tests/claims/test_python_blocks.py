@@ -16,6 +16,13 @@ optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.1)
 """
     ],
     "docs/drop-in.md": [""],
+    "docs/prove.md": [
+        """
+import os
+import tempfile
+os.chdir(tempfile.mkdtemp())
+"""
+    ],
     "docs/tf1.md": [
         """
 import tensorflow as tf

@@ -24,7 +24,7 @@ Migrate code away from TensorFlow's retired loss-scale and cross-shard optimizer
   migrate [PATH ...] [options]   {migrate}
   rules                          {rules}
   explain CODE                   {explain}
-  run SCRIPT [ARGS]              run an unmodified legacy script with the shim installed
+  run [--record FILE] SCRIPT     run an unmodified legacy script with the shim installed
   compare OLD NEW                report whether two recorded runs did the same
   checkpoint inspect|convert     inspect or convert loss-scale state in checkpoints
   doctor                         show TensorFlow, Keras, and the names that the shim supplies
@@ -105,7 +105,8 @@ def _run(arguments: List[str], prog: str) -> int:
     name = prog if prog.startswith("python") else f"{prog} run"
     parser = argparse.ArgumentParser(
         prog=name,
-        usage=f"{name} [-h] [--replace] (SCRIPT | -m MODULE | -c CODE | -) [ARGS]",
+        usage=f"{name} [-h] [--replace] [--record FILE [--no-norm]] "
+        "(SCRIPT | -m MODULE | -c CODE | -) [ARGS]",
         description="Run an unmodified legacy script with the names that this TensorFlow lacks put "
         "back under `tensorflow`, also in the Python processes that it starts. The arguments are "
         "those of `python`: a script, a directory or zip file with a __main__.py, a module, code, "
@@ -117,21 +118,39 @@ def _run(arguments: List[str], prog: str) -> int:
         action="store_true",
         help="also replace the classes that this TensorFlow still has by those of the shim",
     )
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="record each step of the script's loss-scale optimizers in FILE, for `compare`",
+    )
+    parser.add_argument(
+        "--no-norm",
+        action="store_true",
+        help="record without a look at the gradients: no norm, and no first non-finite variable",
+    )
     own, python_arguments = _split_at_script(arguments)
     try:
         parsed = parser.parse_args(own)
         if python_arguments in ([], ["--"]):
             parser.error("a script, -m, -c or - is required")
+        if parsed.no_norm and parsed.record is None:
+            parser.error("--no-norm needs --record FILE")
     except SystemExit as exit_:
         return _status(exit_)
     from tf_lossscale._cli.run_script import run_python
 
-    return run_python(python_arguments, replace=parsed.replace)
+    return run_python(
+        python_arguments, parsed.replace, record=parsed.record, norm=not parsed.no_norm
+    )
 
 
 def _split_at_script(arguments: List[str]) -> Tuple[List[str], List[str]]:
     """Returns the options of `run`, and the arguments for `python`."""
+    skip = False
     for index, argument in enumerate(arguments):
+        if skip or argument == "--record":  # its value is not the script
+            skip = not skip
+            continue
         # Python also accepts `-mpackage.module` and `-cCODE`.
         if not argument.startswith("-") or argument in ("-", "--") or argument[:2] in ("-m", "-c"):
             return arguments[:index], arguments[index:]

@@ -7,9 +7,10 @@ legacy paths are installed by the `sitecustomize` of `tf_lossscale._cli.child`.
 import os
 import subprocess
 import sys
-from typing import List, Sequence
+from typing import List, Optional, Sequence
 
 from tf_lossscale._cli import child
+from tf_lossscale._recorder import child as recording_child
 
 __all__ = ["run_python"]
 
@@ -27,13 +28,20 @@ _FLAGS = (
 )
 
 
-def run_python(arguments: Sequence[str], replace: bool = False) -> int:
+def run_python(
+    arguments: Sequence[str],
+    replace: bool = False,
+    record: Optional[str] = None,
+    norm: bool = True,
+) -> int:
     """Replaces this process by `python ARGUMENTS`.
 
     Args:
       arguments: the arguments for `python`: a script and its arguments, or `-m` or `-c`.
       replace: whether to replace classes that this TensorFlow still has
         (`install(replace=True)`).
+      record: the file that the steps of the script are recorded in, or None.
+      norm: whether to record the norm of the gradients.
 
     Returns:
       The exit status. On POSIX systems the process is replaced, so this returns only the status 2,
@@ -46,6 +54,15 @@ def run_python(arguments: Sequence[str], replace: bool = False) -> int:
             file=sys.stderr,
         )
         return 2
+    if record is not None:
+        try:
+            with open(record, "w", encoding="utf-8"):
+                pass
+        except OSError as error:
+            reason = error.strerror or error
+            print(f"tf-lossscale: {record} cannot be written: {reason}.", file=sys.stderr)
+            return 2
+        recording_child.announce(os.environ, record, norm)
     child.announce(os.environ, replace)
     command = [sys.executable, *_interpreter_options(), *arguments]
     sys.stdout.flush()

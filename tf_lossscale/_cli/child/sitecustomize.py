@@ -15,9 +15,11 @@ if MYPY:
 
 __all__ = []  # type: List[str]
 
-# Copies of the names in `tf_lossscale._cli.child`, which is not imported to save time.
+# Copies of the names in `tf_lossscale._cli.child` and `tf_lossscale._recorder.child`, which are
+# not imported to save time.
 MODE = "TF_LOSSSCALE_INSTALL"
 PATH = "PYTHONPATH"
+RECORD = "TF_LOSSSCALE_RECORD"
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = "tf_lossscale"
 LEGACY_ROOTS = ("tensorflow", "tensorflow_core", "keras", "tf_keras")
@@ -61,6 +63,10 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
         """Installs the legacy paths; returns the loader with which `install()` loads `name`."""
         import tf_lossscale
 
+        if RECORD in os.environ:
+            from tf_lossscale._recorder import child
+
+            child.start_if_asked()
         tf_lossscale.install(replace=self._replace)
         self._installed = True
         # The search for this module is past the position of the finder that `install()` added.
@@ -135,6 +141,7 @@ def _restore_environment():
     # type: () -> None
     """Removes from the environment what `run` added to it."""
     os.environ.pop(MODE, None)
+    os.environ.pop(RECORD, None)
     folders = os.environ.get(PATH, "").split(os.pathsep)
     if HERE in folders:
         folders.remove(HERE)

@@ -1,0 +1,111 @@
+"""Starts and stops the recording of this process. Does not import TensorFlow."""
+
+import atexit
+import sys
+import threading
+from typing import Any, List, Optional
+
+from tf_lossscale._install import import_hook
+from tf_lossscale._recorder.errors import RecordingError
+from tf_lossscale._recorder.record_file import RecordFile
+from tf_lossscale._versions.recorded_classes import RECORDED_CLASSES
+
+__all__ = ["start", "stop"]
+
+
+class _Recording(import_hook.Subscriber):
+    """The recording of this process.
+
+    Args:
+      file: the record.
+      with_norm: whether to record the norm of the gradients.
+    """
+
+    def __init__(self, file: RecordFile, with_norm: bool) -> None:
+        self.file = file
+        self._with_norm = with_norm
+        self._patches: Any = None
+        self._waiting: List[str] = []
+        """Modules whose import ended before that of TensorFlow, which the patches need."""
+
+    def begin(self) -> None:
+        """Patches the classes that are loaded already, and waits for the others."""
+        import_hook.subscribe(self)
+        names = [name for name in RECORDED_CLASSES if import_hook.is_loaded(name)]
+        if import_hook.is_loaded("tensorflow"):
+            self._patch(names)
+        else:
+            self._waiting += names
+
+    def is_of_interest(self, name: str) -> bool:
+        """Returns whether the module defines a class that can be recorded, or is TensorFlow."""
+        return name in RECORDED_CLASSES or name == "tensorflow"
+
+    def imported(self, name: str, module: Any) -> None:
+        """Patches the classes of a module, once TensorFlow is there."""
+        if name != "tensorflow":
+            self._waiting.append(name)
+        if name == "tensorflow" or self._patches is not None or import_hook.is_loaded("tensorflow"):
+            waiting, self._waiting = self._waiting, []
+            self._patch(waiting)
+
+    def _patch(self, names: List[str]) -> None:
+        if self._patches is None:
+            from tf_lossscale._recorder.patches import Patches
+
+            self._patches = Patches(self.file, self._with_norm)
+        for name in names:
+            self._patches.patch_module(name, sys.modules[name])
+
+    def end(self) -> None:
+        """Restores the classes, and writes the rest of the record."""
+        import_hook.unsubscribe(self)
+        if self._patches is not None:
+            self._patches.undo()
+        self.file.close()
+
+
+_recording: Optional[_Recording] = None
+_lock = threading.RLock()
+
+
+def start(path: str, norm: bool = True, lazy: bool = False) -> None:
+    """Starts to record the steps of this process.
+
+    Args:
+      path: the file, which is replaced.
+      norm: whether to record the norm of the gradients.
+      lazy: whether the file is created only with the first step.
+    """
+    global _recording
+    with _lock:
+        if _recording is not None:
+            raise RecordingError(
+                f"This process is already recording to {_recording.file.path}: call stop() first."
+            )
+        recording = _Recording(RecordFile(path, lazy), norm)
+        recording.begin()
+        _recording = recording
+        atexit.register(_stop_at_exit)
+
+
+def stop() -> None:
+    """Ends the recording, and writes the rest of it; does nothing without a recording."""
+    global _recording
+    with _lock:
+        recording, _recording = _recording, None
+        atexit.unregister(_stop_at_exit)
+        if recording is not None:
+            recording.end()
+
+
+def _stop_at_exit() -> None:
+    recording = _recording
+    stop()
+    file = None if recording is None else recording.file
+    if file is not None and not file.steps and not file.is_lazy and file.is_of_this_process:
+        print(
+            f"tf-lossscale: no step was recorded in {file.path}: no loss-scale optimizer made one "
+            "in a graph or function that was built after recording began.",
+            file=sys.stderr,
+        )

@@ -1,0 +1,42 @@
+"""Records the steps of your own training, for `tf-lossscale compare`.
+
+    import tf_lossscale as tfls
+
+    tfls.recording.start("now.jsonl")    # before the optimizer makes its first step
+    train()
+    tfls.recording.stop()
+
+`tf-lossscale run --record FILE SCRIPT` records an unmodified script. This module does not import
+TensorFlow.
+"""
+
+import os
+from typing import Union
+
+from tf_lossscale._recorder import session
+from tf_lossscale._recorder.errors import RecordingError
+
+__all__ = ["RecordingError", "start", "stop"]
+
+
+def start(path: "Union[str, os.PathLike[str]]", norm: bool = True) -> None:
+    """Records each step of every loss-scale optimizer of this process from now on.
+
+    The optimizers of TensorFlow, Keras and this package are recorded, if they build or make their
+    step after this call. Weights, checkpoints and random numbers are the same as without it.
+
+    Args:
+      path: the file of the record, which is replaced.
+      norm: whether to record the norm of the gradients and their first non-finite variable, which
+        takes one more pass over all gradients.
+
+    Raises:
+      RecordingError: this process is already recording.
+      OSError: the file cannot be written.
+    """
+    session.start(os.fspath(path), norm)
+
+
+def stop() -> None:
+    """Ends the recording and writes the rest of it; without a recording, does nothing."""
+    session.stop()
