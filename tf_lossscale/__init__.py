@@ -16,7 +16,16 @@ from tf_lossscale._about import VERSION as __version__
 from tf_lossscale._install.install import install, uninstall
 
 if TYPE_CHECKING:
-    from tf_lossscale import compat, contrib, keras, mixed_precision, recording, tpu, train
+    from tf_lossscale import (
+        compat,
+        contrib,
+        keras,
+        mixed_precision,
+        monitoring,
+        recording,
+        tpu,
+        train,
+    )
 
 __all__ = [
     "__version__",
@@ -25,6 +34,7 @@ __all__ = [
     "install",
     "keras",
     "mixed_precision",
+    "monitoring",
     "recording",
     "tpu",
     "train",
@@ -32,7 +42,16 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # or each name would be known to a type checker
-    _NAMESPACES = ("compat", "contrib", "keras", "mixed_precision", "recording", "tpu", "train")
+    _NAMESPACES = (
+        "compat",
+        "contrib",
+        "keras",
+        "mixed_precision",
+        "monitoring",
+        "recording",
+        "tpu",
+        "train",
+    )
     __getattr__ = _namespace.attach_parent(
         __name__, **{name: __name__ + "." + name for name in _NAMESPACES}
     )[1]

@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterable, List, Set, Tuple
 
 from tf_lossscale import _paths
 
-__all__ = ["attach", "attach_parent", "load"]
+__all__ = ["attach", "attach_own", "attach_parent", "load"]
 
 ROOT = "tf_lossscale"
 WARN_VARIABLE = "TF_LOSSSCALE_WARN"
@@ -64,6 +64,32 @@ def attach(module_name: str, submodules: Iterable[str] = ()) -> Attached:
         _warn_once(symbol, namespace)
         value = load(symbol)
         setattr(sys.modules[module_name], name, value)  # from now on a plain attribute
+        return value
+
+    return names, module_getattr, lambda: list(names)
+
+
+def attach_own(module_name: str, **implementations: str) -> Attached:
+    """The same for a namespace of this package's own names, which TensorFlow never had.
+
+    Args:
+      module_name: `__name__` of the namespace.
+      **implementations: attribute name to `module:attribute`, relative to `tf_lossscale`.
+
+    Returns:
+      `(__all__, __getattr__, __dir__)`.
+    """
+    names = sorted(implementations)
+
+    def module_getattr(name: str) -> Any:
+        if name not in implementations:
+            raise AttributeError(
+                "module {!r} has no attribute {!r}; it holds {}".format(
+                    module_name, name, ", ".join(names)
+                )
+            )
+        value = load(_paths.Symbol(name, implementations[name], "", (), legacy=False))
+        setattr(sys.modules[module_name], name, value)
         return value
 
     return names, module_getattr, lambda: list(names)

@@ -119,7 +119,7 @@ def public_names() -> List[str]:
             operator.attrgetter(namespace)(tf_lossscale)
             symbols = _paths.NAMESPACES[_paths.VIEWS.get(namespace, namespace)]
             found += [f"{namespace}.{name}" for name in symbols]
-    return found
+    return found + [f"monitoring.{name}" for name in tf_lossscale.monitoring.__all__]
 
 
 UNKNOWN = [

@@ -53,6 +53,33 @@ for n in ("beta1_power", "beta2_power"):
 session = tf.compat.v1.Session()
 """,
     ],
+    "docs/monitoring.md": [
+        "",
+        """
+import tempfile
+import tensorflow as tf
+import tf_lossscale as tfls
+images, labels, folder = tf.ones([2, 3]), tf.zeros([2, 1]), tempfile.mkdtemp()
+model = tf.keras.Sequential([tf.keras.layers.Input([3]), tf.keras.layers.Dense(1)])
+inner = tf.keras.optimizers.SGD(0.1)
+model.compile(tfls.keras.mixed_precision.LossScaleOptimizer(inner), "mse")
+""",
+        """
+import tensorflow as tf
+import tf_lossscale as tfls
+graph = tf.Graph().as_default()
+graph.__enter__()
+loss = tf.compat.v1.get_variable("w", [], use_resource=True) ** 2
+manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8.0)
+inner = tf.compat.v1.train.GradientDescentOptimizer(0.1)
+optimizer = tfls.contrib.mixed_precision.LossScaleOptimizer(inner, manager)
+""",
+        """
+import tensorflow as tf
+import tf_lossscale as tfls
+x, y = tf.Variable(0.0, name="x"), tf.Variable(0.0, name="y")
+""",
+    ],
     "docs/keras.md": [
         "import tensorflow as tf",
         """
@@ -90,6 +117,12 @@ ENDINGS = {
     ("docs/tf1.md", 1): "assert Halving()() == 2.0**15",
     ("docs/tf1.md", 2): "assert {float(session.run(v)) for v in names.values()} == {0.5}\n"
     "graph.__exit__(None, None, None)",
+    ("docs/monitoring.md", 0): "assert (*monitor.counts(), monitor.first_bad, monitor.loss_scale)"
+    " == (3, 2, 2, 'weight', 8192.0)",
+    ("docs/monitoring.md", 1): "assert history.history['skipped_steps'] == [0, 0]",
+    ("docs/monitoring.md", 2): "assert monitor.counts() == (20, 0, 0)\n"
+    "graph.__exit__(None, None, None)",
+    ("docs/monitoring.md", 3): "assert bad == ['x', 'y']",
     ("docs/keras.md", 1): "assert isinstance(Scaled(0.1).inner_optimizer, tf.keras.Optimizer)",
     ("docs/keras.md", 2): "assert int(optimizer.iterations) == 1",
     ("docs/keras.md", 3): "tf.keras.mixed_precision.set_global_policy('float32')",

@@ -100,6 +100,7 @@ class LossScaleOptimizer(ScaledLossOptimizer):
     ) -> Any:
         gradients = gradients_of_step(strategy, self, self._opt, pairs)
         finite = gradients.all_finite()
+        watched = gradients.watched_by(self)
         applied = apply_if(
             finite,
             self._opt.apply_gradients,
@@ -107,9 +108,11 @@ class LossScaleOptimizer(ScaledLossOptimizer):
             global_step,
             name,
             gradients.already_summed_for,
+            watched.skipped,
         )
         updated = self._loss_scale_manager.update_loss_scale(finite)
-        return tf.group(*[each for each in (applied, updated) if each is not None])
+        done = (applied, updated, watched.finished(applied))
+        return tf.group(*[each for each in done if each is not None])
 
 
 def _check_optimizer(opt: Any) -> None:

@@ -10,36 +10,59 @@ In a function on a single device, lowering is disabled instead: TensorFlow then 
 a function, and does not replace the conditional by switches.
 """
 
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import disable_lowering, in_xla_context
 
-__all__ = ["branch"]
+__all__ = ["branch", "gate"]
 
 
-def branch(condition: Any, then: Callable[[], Any]) -> Any:
+def branch(
+    condition: Any, then: Callable[[], Any], otherwise: Optional[Callable[[], Any]] = None
+) -> Any:
     """Runs `then` if `condition` is true.
 
     Args:
       condition: bool tensor of shape `[]`.
       then: returns a bool tensor of shape `[]`, or anything else to wait for: an operation, or
         None in eager mode.
+      otherwise: runs if `condition` is false; returns an operation to wait for, None in eager mode.
 
     Returns:
       What `then` returned if it ran and returned a bool tensor; True otherwise. In eager mode any
       other value is returned unchanged.
     """
     if tf.executing_eagerly():
-        return then() if condition else tf.constant(True)
+        if condition:
+            return then()
+        if otherwise is not None:
+            otherwise()
+        return tf.constant(True)
     if _in_plain_graph():
-        return _gated(condition, then)
+        return _gated(condition, then, otherwise)
     # The name of a conditional is part of checkpoint keys: with control flow v1, optimizers make
     # their non-slot variables inside it, such as `cond/beta1_power`.
-    result = tf.cond(condition, lambda: _flag(then()), lambda: tf.constant(True))
+    result = tf.cond(condition, lambda: _flag(then()), lambda: _after(otherwise))
     if _on_one_device():
         disable_lowering(result)
     return result
+
+
+def gate(condition: Any, otherwise: Callable[[], Any]) -> Any:
+    """Runs `otherwise` if `condition` is false, in a graph, without a name in a v1 collection.
+
+    Args:
+      condition: bool tensor of shape `[]`.
+      otherwise: returns an operation to wait for, all of whose operations it creates itself: no
+        replica of a strategy does.
+
+    Returns:
+      A bool tensor that is available afterwards.
+    """
+    if tf1.get_default_graph().building_function:
+        return tf.cond(condition, lambda: tf.constant(True), lambda: _after(otherwise))
+    return _gated(condition, lambda: None, otherwise)
 
 
 def _on_one_device() -> bool:
@@ -56,7 +79,7 @@ def _in_plain_graph() -> bool:
     return not (in_function or in_xla_context() or tf.distribute.has_strategy())
 
 
-def _gated(condition: Any, then: Callable[[], Any]) -> Any:
+def _gated(condition: Any, then: Callable[[], Any], otherwise: Optional[Callable[[], Any]]) -> Any:
     with tf1.name_scope(None, "cond") as scope:
         switch = tf.raw_ops.Switch(data=condition, pred=condition)
         skips, runs = tf.identity(switch.output_false), tf.identity(switch.output_true)
@@ -69,8 +92,13 @@ def _gated(condition: Any, then: Callable[[], Any]) -> Any:
         with tf.control_dependencies([runs]):
             done = _flag(result)
         with tf.control_dependencies([skips]):
-            skipped = tf.constant(True)
+            skipped = _after(otherwise)
         return tf.raw_ops.Merge(inputs=[skipped, done]).output
+
+
+def _after(otherwise: Optional[Callable[[], Any]]) -> Any:
+    with tf.control_dependencies([] if otherwise is None else [otherwise()]):
+        return tf.constant(True)
 
 
 def _flag(result: Any) -> Any:

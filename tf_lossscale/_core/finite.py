@@ -12,9 +12,9 @@ from typing import Any, Dict, List, Sequence, Tuple
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
-__all__ = ["all_finite", "gradient_values"]
+__all__ = ["SMALL", "all_finite", "gradient_values", "is_finite"]
 
-_SMALL = 1 << 14
+SMALL = 1 << 14
 """Number of elements up to which the call of an operation takes longer than its work."""
 
 
@@ -76,7 +76,7 @@ def _split(values: Sequence[Any]) -> Tuple[List[Any], List[Any]]:
 
 def _by_elements(values: Sequence[Any]) -> Any:
     axes = _Axes()
-    flags = [tf1.reduce_all(_is_finite(each), axis=axes.of(each)) for each in values]
+    flags = [tf1.reduce_all(is_finite(each), axis=axes.of(each)) for each in values]
     return flags[0] if len(flags) == 1 else tf1.reduce_all(tf.stack(flags))
 
 
@@ -85,7 +85,7 @@ def _by_sums(values: Sequence[Any]) -> Any:
     for each in _added_up(values):
         total = tf1.reduce_sum(each, axis=axes.of(each))
         sums.setdefault(total.dtype, []).append(total)
-    certain = _is_finite(_total([tf.cast(_total(same), tf.float32) for same in sums.values()]))
+    certain = is_finite(_total([tf.cast(_total(same), tf.float32) for same in sums.values()]))
     return branch(tf.logical_not(certain), lambda: _by_elements(values))
 
 
@@ -109,14 +109,15 @@ def _added_up(values: Sequence[Any]) -> List[Any]:
 
 def _is_small(tensor: Any) -> bool:
     size = tensor.shape.num_elements()
-    return size is not None and size <= _SMALL
+    return size is not None and size <= SMALL
 
 
 def _total(tensors: List[Any]) -> Any:
     return tensors[0] if len(tensors) == 1 else tf.add_n(tensors)
 
 
-def _is_finite(tensor: Any) -> Any:
+def is_finite(tensor: Any) -> Any:
+    """Returns a bool tensor of the shape of a float tensor: which elements are finite."""
     if tensor.dtype == tf.bfloat16:  # no kernel for it before TensorFlow 2.4
         tensor = tf.cast(tensor, tf.float32)
     return tf1.is_finite(tensor)

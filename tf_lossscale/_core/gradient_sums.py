@@ -11,6 +11,7 @@ from typing import Any, List, Sequence, Tuple
 
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_workers_agree, copy_of, summed_to_test
+from tf_lossscale._core.step_watchers import Watch, watch
 from tf_lossscale._cross_shard.meeting import has_several_workers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import SUMS_OVERWRITE_SUMMANDS
@@ -22,6 +23,7 @@ __all__ = [
     "gradients_of_step",
     "leaves_sum_to_tensorflow",
     "sums_for_replica",
+    "unsummed",
 ]
 
 Pairs = List[Tuple[Any, Any]]
@@ -32,7 +34,8 @@ class StepGradients:
 
     Attributes:
       pairs: gradients, or None, and variables, as values of all replicas.
-      tested: the tensors and `IndexedSlices` that must be finite for the step to be applied.
+      tested: for each gradient of `pairs` that is not None, the tensors and `IndexedSlices` that
+        must be finite for the step to be applied.
       already_summed_for: the optimizers that must not sum the gradients of `pairs` again.
       workers_may_differ: whether workers may test different values.
     """
@@ -40,7 +43,7 @@ class StepGradients:
     def __init__(
         self,
         pairs: Pairs,
-        tested: Sequence[Any],
+        tested: Sequence[Sequence[Any]],
         already_summed_for: Sequence[Any] = (),
         workers_may_differ: bool = False,
     ) -> None:
@@ -52,8 +55,17 @@ class StepGradients:
     @do_not_convert
     def all_finite(self) -> Any:
         """Returns a bool tensor of shape `[]`, equal on all workers: whether all are finite."""
-        finite = all_finite(self.tested)
+        finite = all_finite([each for values in self.tested for each in values])
         return all_workers_agree(finite) if self.workers_may_differ else finite
+
+    def watched_by(self, wrapper: Any) -> Watch:
+        """Returns the watch over this step of an optimizer, which does nothing without a watcher.
+
+        Args:
+          wrapper: the loss-scale optimizer.
+        """
+        variables = [variable for gradient, variable in self.pairs if gradient is not None]
+        return watch(wrapper, variables, self.tested)
 
 
 @do_not_convert
@@ -74,10 +86,21 @@ def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs)
         return StepGradients(pairs, _local(strategy, gradients), workers_may_differ=True)
     if not leaves_sum_to_tensorflow(optimizer):
         # This optimizer needs the gradients of each replica.
-        return StepGradients(pairs, summed_to_test(strategy, gradients))
+        return StepGradients(pairs, _local(strategy, summed_to_test(strategy, gradients)))
     pairs = _sum(strategy, pairs)
     tested = _local(strategy, [gradient for gradient, _ in pairs if gradient is not None])
     return StepGradients(pairs, tested, chain_of(optimizer))
+
+
+def unsummed(strategy: Any, pairs: Pairs) -> StepGradients:
+    """Returns gradients that their optimizer sums, and that something else tests.
+
+    Args:
+      strategy: the current strategy.
+      pairs: gradients, or None, and variables, as values of all replicas.
+    """
+    gradients = [gradient for gradient, _ in pairs if gradient is not None]
+    return StepGradients(pairs, _local(strategy, gradients))
 
 
 @do_not_convert
@@ -155,5 +178,5 @@ def _sum(strategy: Any, pairs: Pairs) -> Pairs:
     return result
 
 
-def _local(strategy: Any, values: Sequence[Any]) -> List[Any]:
-    return [each for value in values for each in strategy.experimental_local_results(value)]
+def _local(strategy: Any, values: Sequence[Any]) -> List[List[Any]]:
+    return [list(strategy.experimental_local_results(value)) for value in values]

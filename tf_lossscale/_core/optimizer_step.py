@@ -44,6 +44,7 @@ def apply_if(
     global_step: Optional[Any],
     name: Optional[str],
     already_summed_for: Sequence[Any] = (),
+    skipped: Optional[Callable[[], Any]] = None,
 ) -> Any:
     """Applies the gradients on all replicas if `condition` is true, in a cross-replica context.
 
@@ -54,6 +55,7 @@ def apply_if(
       global_step: variable that an applied step increments by one, or None.
       name: name for the operations, or None.
       already_summed_for: optimizers that must not sum the gradients over the replicas again.
+      skipped: runs in a skipped step; returns an operation, None in eager mode.
 
     Returns:
       An operation or tensor to run; None in eager mode.
@@ -70,8 +72,11 @@ def apply_if(
         return _one_operation(*strategy.experimental_local_results(results))
 
     if isinstance(condition, bool):
-        return step() if condition else tf.no_op()
-    applied = branch(condition, step)
+        if condition:
+            return step()
+        done = None if skipped is None else skipped()
+        return tf.no_op() if done is None else done
+    applied = branch(condition, step, skipped)
     return None if tf.executing_eagerly() else applied
 
 

@@ -58,12 +58,11 @@ def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
       gradients: tensors, `IndexedSlices`, per-replica values of these, or None.
 
     Returns:
-      A flat list: each gradient summed, on every device of this process that holds the sum.
+      The sum of each gradient that is not None: a value of all replicas, in their order.
     """
     given = [gradient for gradient in gradients if gradient is not None]
     if strategy.num_replicas_in_sync > 1:
         apart = [each for each in given if _is_apart(strategy, each)]
-        together = [each for each in given if not _is_apart(strategy, each)]
         # Copies, because TensorFlow 1.15 to 2.4 overwrite the inputs of a sum with the result.
         copies = [copy_of(each) for each in apart]
         # One call for all, as in the optimizers: the values are sent packed.
@@ -72,8 +71,9 @@ def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
                 tf.distribute.ReduceOp.SUM,
                 [(each, _destination(strategy, each)) for each in copies],
             )
-        given = together + list(sums)
-    return [value for each in given for value in strategy.experimental_local_results(each)]
+        remaining = iter(sums)
+        given = [next(remaining) if _is_apart(strategy, each) else each for each in given]
+    return given
 
 
 def copy_of(value: Any) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from tf_lossscale._core.optimizer_step import as_pairs, require_replica_context
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import scale_loss, tape_for, unscale_gradients
+from tf_lossscale._core.step_watchers import watcher_of
 from tf_lossscale._keras.calls import ScalingCalls
 from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.constructor import Constructor
@@ -358,6 +359,7 @@ class Keras3Wrapper(Constructor):
         if gradients:
             as_pairs(zip(gradients, variables), type(self).__name__)
         tested = [each for each in gradients if each is not None]
+        changed = [each for gradient, each in zip(gradients, variables) if gradient is not None]
         rest = StepArguments(variables, None, not summed_by_caller)
         if replica_count() > 1 and tested and not summed_by_caller:
             tested = reduce_sum(tested)
@@ -374,6 +376,8 @@ class Keras3Wrapper(Constructor):
             (gradients, rest),
             same_on_replicas=not summed_by_caller,
             late_check=check,
+            watcher=watcher_of(self),
+            variables=changed,
         )
 
     def _count(self) -> Any:

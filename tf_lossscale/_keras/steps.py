@@ -5,10 +5,11 @@ from typing import Any, Callable, List, Optional, Sequence
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.replicas import all_replicas_agree
+from tf_lossscale._core.replicas import all_replicas_agree, replica_count
+from tf_lossscale._core.step_watchers import StepWatcher, Watch
 from tf_lossscale._keras.transformed import LateCheck
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.replicas import supports_merge_call
+from tf_lossscale._versions.replicas import replica_id, supports_merge_call
 
 __all__ = ["StepArguments", "reduce_sum", "step"]
 
@@ -45,6 +46,8 @@ def step(
     args: Sequence[Any],
     same_on_replicas: bool = True,
     late_check: Optional[LateCheck] = None,
+    watcher: Optional[StepWatcher] = None,
+    variables: Sequence[Any] = (),
 ) -> Any:
     """Applies unscaled gradients if they are finite, and updates the loss scale.
 
@@ -58,6 +61,8 @@ def step(
         gets the same result without communication.
       late_check: tests the gradients again after the inner optimizer has transformed them, and
         keeps the weights unchanged if they are not finite; None if it does not transform them.
+      watcher: watches the step, or None.
+      variables: the variables of `gradients`, for the watcher.
 
     Returns:
       An operation in a graph; None in eager mode.
@@ -68,23 +73,29 @@ def step(
     if not same_on_replicas:
         finite = all_replicas_agree(finite)
 
-    def apply_and_update(run: Callable[..., Any]) -> Any:
+    def apply_and_update(run: Callable[..., Any], tested: Sequence[Sequence[Any]]) -> Any:
         _reserve_first_conditional_name()
+        watched = Watch(None if watcher is None else watcher.begin(variables, tested))
         if late_check is None:
-            applied, was_applied = branch(finite, run), finite
+            applied, was_applied = branch(finite, run, watched.skipped), finite
         else:
             applied = branch(finite, functools.partial(_run_with_late_check, late_check, run))
             was_applied = tf.logical_and(finite, applied)
+            if watched.skipped is not None:
+                applied = branch(was_applied, _nothing, watched.skipped)
         always_counts = late_check is not None and late_check.always_counts
         counted = _count_skipped(iterations, finite if always_counts else was_applied)
         with tf1.control_dependencies([each for each in [applied] if _is_in_graph(each)]):
             updated = state.advance(was_applied)
-        return _group(applied, counted, updated)
+        return _group(applied, counted, updated, watched.finished(applied))
 
+    tested = [] if watcher is None else list(gradients)
     if not tf.distribute.has_strategy() or not supports_merge_call():
-        return apply_and_update(lambda: apply(*args))
+        if watcher is not None and replica_count() > 1 and replica_id() > 0:
+            watcher = None  # the first replica counts the step
+        return apply_and_update(lambda: apply(*args), [[each] for each in tested])
 
-    def in_cross_replica(strategy: Any, flags: Any, *args: Any) -> Any:
+    def in_cross_replica(strategy: Any, flags: Any, tested: Any, *args: Any) -> Any:
         nonlocal finite
         finite = strategy.experimental_local_results(flags)[0]
 
@@ -92,10 +103,14 @@ def step(
             done = strategy.extended.call_for_each_replica(apply, args=args)
             return _group(*strategy.experimental_local_results(done))
 
-        return apply_and_update(run)
+        return apply_and_update(run, [strategy.experimental_local_results(each) for each in tested])
 
     context = tf.distribute.get_replica_context()
-    return context.merge_call(in_cross_replica, args=(finite, *args))
+    return context.merge_call(in_cross_replica, args=(finite, tested, *args))
+
+
+def _nothing() -> None:
+    pass
 
 
 def _reserve_first_conditional_name() -> None:

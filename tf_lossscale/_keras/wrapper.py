@@ -4,6 +4,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.optimizer_step import as_pairs, require_replica_context
 from tf_lossscale._core.scaling import scale_loss, tape_for, unscale_gradients
+from tf_lossscale._core.step_watchers import watcher_of
 from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._keras.state import make_state
@@ -234,7 +235,7 @@ class DelegatingWrapper(Constructor):
         self,
         gradients: Sequence[Any],
         apply: Callable[..., Any],
-        *args: Any,
+        *args: Any,  # the last one is a `StepArguments`
         same_on_replicas: bool = True,
         late_check: Optional[LateCheck] = None,
     ) -> Any:
@@ -246,6 +247,8 @@ class DelegatingWrapper(Constructor):
             args,
             same_on_replicas,
             late_check,
+            watcher_of(self),
+            args[-1].variables,
         )
 
     def get_config(self) -> Dict[str, Any]:

@@ -252,7 +252,10 @@ class DynamicLossScale(LossScale):
         """
         require_cross_replica_context("DynamicLossScale.update()")
         strategy = tf.distribute.get_strategy()
-        finite = all_finite(summed_to_test(strategy, _flat(grads)))
+        sums = summed_to_test(strategy, _flat(grads))
+        finite = all_finite(
+            [value for each in sums for value in strategy.experimental_local_results(each)]
+        )
         return self._update_after(finite), finite
 
     def _update_after(self, finite: Any) -> Any:

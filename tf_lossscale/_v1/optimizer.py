@@ -2,7 +2,7 @@
 
 from typing import Any, List, Optional
 
-from tf_lossscale._core.gradient_sums import StepGradients, gradients_of_step
+from tf_lossscale._core.gradient_sums import gradients_of_step, unsummed
 from tf_lossscale._core.optimizer_step import apply_if, as_pairs, require_replica_context
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.scaled_loss_optimizer import ScaledLossOptimizer
@@ -116,12 +116,13 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
             update = self._loss_scale._update_after(should_apply)
         else:
             # A user's own loss scale gets the gradients of each replica.
-            gradients = StepGradients(pairs, ())
+            gradients = unsummed(strategy, pairs)
             update, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
             # On each worker it sees the gradients of that worker. Those that apply wait for the
             # others, so all must do the same.
             if tf.executing_eagerly() or not isinstance(should_apply, bool):
                 should_apply = all_workers_agree(should_apply)
+        watched = gradients.watched_by(self)
         applied = apply_if(
             should_apply,
             self._optimizer.apply_gradients,
@@ -129,8 +130,10 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
             global_step,
             name + "-wrapped",
             gradients.already_summed_for,
+            watched.skipped,
         )
-        return tf1.group(*[each for each in (update, applied) if each is not None], name=name)
+        done = (update, applied, watched.finished(applied))
+        return tf1.group(*[each for each in done if each is not None], name=name)
 
     # Abstract methods of the base class, which the inner optimizer implements.
 

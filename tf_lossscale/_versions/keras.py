@@ -18,6 +18,7 @@ __all__ = [
     "is_keras_object",
     "keras_family",
     "keras_packages",
+    "keras_session",
     "loaded_keras",
     "loaded_keras_packages",
     "policy_of_layer",
@@ -294,6 +295,19 @@ def share_registration(keras: Any, registered: Any, cls: Any) -> None:
     kept = known.pop(full_name)
     register(package, name)(cls)
     known[full_name] = kept
+
+
+def keras_session(optimizer: Any) -> Any:
+    """Returns the Session in which graph-mode Keras runs, or None.
+
+    Args:
+      optimizer: a Keras optimizer, or another object.
+    """
+    family = keras_family(optimizer)
+    if family is None or family.kind == "keras3":
+        return None
+    backend = getattr(sys.modules[family.base.__module__], "backend", None)
+    return None if backend is None else backend.get_session()
 
 
 def policy_of_layer(layer: Any) -> Any:

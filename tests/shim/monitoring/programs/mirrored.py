@@ -1,0 +1,159 @@
+"""Trains under a `MirroredStrategy` over two logical CPUs, with and without a monitor.
+
+Usage: mirrored.py MODE; MODE `graph` for Sessions, `eager` for eager mode and functions. Prints for
+each class and inner optimizer, the readings after each step, which steps left the weights
+unchanged, whether all weights equal those of a run without a monitor, the names of operations that
+only the graph without a monitor has, and those that only the other graph has, except for the
+monitor's own.
+"""
+
+import json
+import os
+import sys
+
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [_FOLDER]
+sys.path[:0] = [os.path.join(os.path.dirname(_FOLDER), each) for each in ("", "tf1", "keras")]
+
+import tensorflow as tf
+
+tf1 = tf.compat.v1
+GRAPH = sys.argv[1] == "graph"
+if GRAPH:
+    tf1.disable_eager_execution()
+
+import numpy as np
+import watched
+from watched import INF, SHAPES
+
+import tf_lossscale as tfls
+
+_logical = getattr(tf.config, "set_logical_device_configuration", None)
+_cpu = tf.config.experimental.list_physical_devices("CPU")[0]
+if _logical is None:
+    _make = tf.config.experimental.VirtualDeviceConfiguration
+    tf.config.experimental.set_virtual_device_configuration(_cpu, [_make(), _make()])
+else:
+    _logical(_cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+# For each step, for each replica, for each variable.
+STEPS = [
+    ([1.0, 1.0, 1.0], [1.0, 2.0, 1.0]),
+    ([1.0, INF, 1.0], [1.0, 1.0, 1.0]),
+    ([1.0, 1.0, 1.0], [INF, 1.0, INF]),
+    ([1.0, 1.0, 3e38], [1.0, 1.0, 3e38]),
+    ([2.0, 1.0, 1.0], [1.0, 1.0, 1.0]),
+]
+INNER = {
+    "sgd": lambda: tf1.train.GradientDescentOptimizer(0.5),
+    "momentum": lambda: tf1.train.MomentumOptimizer(0.5, 0.5),
+}
+
+
+def optimizers():
+    namespace, contrib = tfls.compat.v1.mixed_precision, tfls.contrib.mixed_precision
+    for name, inner in INNER.items():
+        yield (
+            "v1 " + name,
+            lambda inner=inner: namespace.MixedPrecisionLossScaleOptimizer(
+                inner(), namespace.DynamicLossScale(1024.0, 9)
+            ),
+        )
+        yield (
+            "contrib " + name,
+            lambda inner=inner: contrib.LossScaleOptimizer(
+                inner(), contrib.ExponentialUpdateLossScaleManager(1024.0, 9, 1)
+            ),
+        )
+    if not GRAPH:
+        for kind in watched.KERAS_KINDS.values():
+            yield "keras " + kind.name, lambda kind=kind: watched.keras(kind)
+
+
+run_replicas = getattr(strategy, "run", None) or strategy.experimental_run_v2
+
+
+def variables_of(name):
+    if name != "keras keras3":
+        return [tf.Variable(tf.ones(shape), name=each) for each, shape in SHAPES]
+    keras = watched.KERAS_KINDS["keras3"].keras
+    return [keras.Variable(np.ones(shape, "float32"), name=each) for each, shape in SHAPES]
+
+
+def step_of(optimizer, variables, factors):
+    def replica():
+        context = tf.distribute.get_replica_context()
+        own = tf.gather(factors, context.replica_id_in_sync_group)
+        if hasattr(optimizer, "get_unscaled_gradients"):
+            optimizer.get_unscaled_gradients([])
+        return optimizer.apply_gradients(watched.gradients(variables, own))
+
+    return run_replicas(replica)
+
+
+def in_session(name, make, monitored):
+    readings, weights = [], []
+    with tf.Graph().as_default() as graph, strategy.scope():
+        variables = variables_of(name)
+        optimizer = make()
+        monitor = tfls.monitoring.Monitor(optimizer, warn_at_minimum=False) if monitored else None
+        fed = tf1.placeholder(tf.float32, [2, 3])
+        steps = strategy.experimental_local_results(step_of(optimizer, variables, fed))
+        step = tf.group(*steps)
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            for factors in STEPS:
+                session.run(step, {fed: factors})
+                weights.append([each.tolist() for each in session.run(variables)])
+                readings.append(watched.reading(monitor) if monitored else None)
+        names = {each.name for each in graph.get_operations() if watched.own(each.name)}
+    return readings, weights, names
+
+
+def eagerly(name, make, monitored, compiled):
+    readings, weights = [], []
+    with strategy.scope():
+        variables = variables_of(name)
+        optimizer = make()
+        if hasattr(optimizer, "build"):
+            optimizer.build(variables)
+    monitor = tfls.monitoring.Monitor(optimizer, warn_at_minimum=False) if monitored else None
+
+    def step(factors):
+        step_of(optimizer, variables, factors)
+
+    step = tf.function(step) if compiled else step
+    for factors in STEPS:
+        step(tf.constant(factors))
+        weights.append([each.numpy().tolist() for each in variables])
+        readings.append(watched.reading(monitor) if monitored else None)
+    return readings, weights, set()
+
+
+def main():
+    found = {}
+    ways = {"session": in_session}
+    if not GRAPH:
+        ways = {
+            "eager": lambda *args: eagerly(*args, compiled=False),
+            "function": lambda *args: eagerly(*args, compiled=True),
+        }
+    for way, run in ways.items():
+        for name, make in optimizers():
+            readings, weights, names = run(name, make, True)
+            _, bare, bare_names = run(name, make, False)
+            begin = [np.ones(shape).tolist() for _, shape in SHAPES]
+            skips = [a == b for a, b in zip(weights, [begin, *weights])]
+            found[f"{way} {name}"] = [
+                readings,
+                skips,
+                weights == bare,
+                sorted(bare_names - names),
+                sorted(names - bare_names),
+            ]
+    print(json.dumps(found))
+
+
+main()

@@ -1,0 +1,467 @@
+"""The host's side of a monitor: readings, warnings, the callback, the hook, event files, errors."""
+
+import doctest
+import glob
+import inspect
+import json
+import os
+import warnings
+
+import pytest
+import recorded
+import support
+import tensorflow as tf
+import watched
+from processes import run_program, run_python
+
+import tf_lossscale as tfls
+
+tf1 = tf.compat.v1
+INF = float("inf")
+KIND = watched.KIND
+
+
+def scalars(folder):
+    """(tag, step) to value, of the only event file."""
+    (path,) = glob.glob(os.path.join(str(folder), "events*"))
+    found = {}
+    for event in tf1.train.summary_iterator(path):
+        for value in event.summary.value:
+            found[value.tag, event.step] = value.simple_value
+    return found
+
+
+class Steps:
+    """Eager steps of one weight, which are skipped on demand."""
+
+    def __init__(self, scale=8.0, **arguments):
+        namespace = tfls.compat.v1.mixed_precision
+        self.weight = tf.Variable(1.0, name="weight")
+        self.optimizer = namespace.MixedPrecisionLossScaleOptimizer(
+            tf1.train.GradientDescentOptimizer(0.5), namespace.DynamicLossScale(scale, 1)
+        )
+        self.monitor = tfls.monitoring.Monitor(self.optimizer, **arguments)
+
+    def run(self, skips):
+        for skip in skips:
+            gradient = tf.constant(INF if skip else 0.0)
+            self.optimizer.apply_gradients([(gradient, self.weight)])
+
+    def warnings(self):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.monitor.counts()
+        return [str(each.message) for each in caught if each.category is RuntimeWarning]
+
+
+def test_a_series_of_skipped_steps_is_warned_of_once():
+    with support.eager():
+        steps = Steps(2.0**30, warn_after_skips=3)
+        steps.run([1, 1])
+        assert steps.warnings() == []
+        steps.run([1])
+        (message,) = steps.warnings()
+        assert "last 3 steps were skipped (3 of 3" in message
+        assert "weight" in message
+        steps.run([1])
+        assert steps.warnings() == []
+        steps.run([0])
+        assert steps.warnings() == []
+        steps.run([1, 1, 1])
+        assert "last 3 steps" in steps.warnings()[0]
+
+
+def test_a_series_between_two_readings_is_warned_of():
+    with support.eager():
+        steps = Steps(2.0**30, warn_after_skips=3)
+        steps.run([0, 1, 1, 1, 1, 0])
+        (message,) = steps.warnings()
+        assert "4 steps in a row" in message
+        assert "weight" in message
+        assert steps.warnings() == []
+
+
+def test_a_scale_at_its_minimum_is_warned_of_each_time_it_gets_there():
+    with support.eager():
+        steps = Steps(2.0)
+        steps.run([1])
+        (message,) = steps.warnings()
+        assert "at its minimum, 1, after 1 of 1" in message
+        assert "weight" in message
+        assert steps.warnings() == []
+        steps.run([0])
+        assert steps.warnings() == []
+        steps.run([1])
+        assert len(steps.warnings()) == 1
+
+
+def test_warnings_can_be_turned_off():
+    with support.eager():
+        steps = Steps(2.0, warn_after_skips=None, warn_at_minimum=False)
+        steps.run([1] * 20)
+        assert steps.warnings() == []
+
+
+def test_a_scale_that_begins_at_its_minimum_is_fine():
+    with support.eager():
+        cls = tfls.contrib.mixed_precision
+        optimizer = cls.LossScaleOptimizer(
+            tf1.train.GradientDescentOptimizer(0.5), cls.ExponentialUpdateLossScaleManager(1.0, 9)
+        )
+        monitor = tfls.monitoring.Monitor(optimizer)
+        optimizer.apply_gradients([(tf.constant(1.0), tf.Variable(1.0))])
+        assert monitor.loss_scale == 1.0  # a warning would be an error
+
+
+def test_after_step_reads_now_and_then():
+    with support.eager():
+        steps = Steps(2.0**30, every=3)
+        read = []
+        for skip in (0, 1, 1, 0, 0, 0):
+            steps.run([skip])
+            read.append(steps.monitor.after_step())
+        assert [each and tuple(each) for each in read] == [
+            None,
+            None,
+            (3, 2, 2),
+            None,
+            None,
+            (6, 2, 0),
+        ]
+        assert not steps.monitor.last_step_skipped
+        assert steps.monitor.first_bad == "weight"
+
+
+def test_two_monitors_of_one_optimizer_agree():
+    with support.eager():
+        steps = Steps()
+        again = tfls.monitoring.Monitor(steps.optimizer)
+        steps.run([1, 0])
+        assert again.counts() == steps.monitor.counts() == (2, 1, 0)
+
+
+def test_a_function_that_is_traced_again_with_other_variables():
+    with support.eager():
+        steps = Steps(2.0**10)
+        other = tf.Variable([1.0, 2.0], name="other")
+
+        @tf.function
+        def step(both, gradient):
+            pairs = [(gradient, steps.weight)]
+            if both:
+                pairs = [(gradient[0] * [1.0, 1.0], other), (tf.constant(1.0), steps.weight)]
+            steps.optimizer.apply_gradients(pairs)
+
+        step(False, tf.constant(INF))
+        assert steps.monitor.first_bad == "weight"
+        step(True, tf.constant([INF]))
+        assert steps.monitor.first_bad == "other"
+        step(False, tf.constant(INF))
+        assert steps.monitor.first_bad == "weight"
+        assert steps.monitor.counts() == (3, 3, 3)
+
+
+def monitored_session(make, folder, every):
+    """Trains, and returns what the program itself saw: its skips and its scales."""
+    with tf.Graph().as_default():
+        weight = tf1.get_variable("w", initializer=[1.0, 1.0], use_resource=True)
+        fed = tf1.placeholder(tf.float32, [2])
+        optimizer = make()
+        monitor = tfls.monitoring.Monitor(optimizer, every=every)
+        global_step = tf1.train.get_or_create_global_step()
+        step = optimizer.apply_gradients([(fed, weight)], global_step)
+        scale = tf.identity(optimizer._current_loss_scale())
+        hook, scales, skips, before = monitor.session_hook(folder), [], [], 0
+        with tf1.train.MonitoredSession(hooks=[hook]) as session:
+            for factor in (1.0, INF, INF, 1.0, 1.0):
+                session.run(step, {fed: [1.0, factor]})
+                after = session.run(global_step)
+                skips.append(after == before)
+                before = after
+                scales.append(session.run(scale))
+    return monitor, skips, scales
+
+
+@pytest.mark.parametrize("family", watched.TF1_FAMILIES)
+def test_the_session_hook(family, tmp_path):
+    make = watched.TF1_FAMILIES[family]
+    monitor, skips, scales = monitored_session(make, str(tmp_path), 3)  # of three runs for a step
+    assert skips == [False, True, True, False, False]
+    assert monitor.counts() == (5, 2, 0)  # as of the end: there is no Session any more
+    assert monitor.first_bad == "w"
+    written = scalars(tmp_path)
+    # By global step, which a skipped step does not increment; the last value of each.
+    at = {1: 2, 2: 3, 3: 4}
+    assert {step for _, step in written} == set(at)
+    for step, index in at.items():
+        assert written["loss_scale", step] == scales[index], (step, written, scales)
+        assert written["skipped_steps", step] == sum(skips[: index + 1])
+
+
+def test_an_estimator(tmp_path):
+    if support.TF_VERSION >= (2, 16):
+        pytest.skip("TensorFlow has no Estimators from 2.16 on")
+    monitors = []
+
+    def model_fn(features, labels, mode):
+        weight = tf1.get_variable("w", initializer=[0.0])
+        optimizer = watched.v1()
+        monitors.append(tfls.monitoring.Monitor(optimizer, every=2))
+        global_step = tf1.train.get_global_step()
+        step = optimizer.apply_gradients([(features, weight)], global_step)
+        return tf.estimator.EstimatorSpec(
+            mode,
+            loss=tf.reduce_sum(weight),
+            train_op=step,
+            training_hooks=[monitors[-1].session_hook(str(tmp_path / "scalars"))],
+        )
+
+    def input_fn():
+        data = tf1.data.Dataset.from_tensor_slices(([[1.0], [INF], [1.0]], [0.0, 0.0, 0.0]))
+        return data
+
+    tf.estimator.Estimator(model_fn, model_dir=str(tmp_path / "model")).train(input_fn)
+    assert monitors[0].counts() == (3, 1, 0)
+    assert monitors[0].first_bad == "w"
+    # After two steps, of which one was applied, and at the end.
+    assert scalars(tmp_path / "scalars") == {
+        ("loss_scale", 1): 8.0,
+        ("loss_scale", 2): 8.0,
+        ("skipped_steps", 1): 1.0,
+        ("skipped_steps", 2): 1.0,
+    }
+    saved = tf.train.list_variables(str(tmp_path / "model"))
+    assert {name for name, _ in saved} == {
+        *("w", "w/Momentum", "global_step", "current_loss_scale", "good_steps")
+    }
+
+
+def test_the_keras_callback(tmp_path):
+    monitors, seen = [], []
+
+    class Scales(KIND.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            seen.append((float(self.model.optimizer.loss_scale), dict(logs)))
+
+    def callbacks(optimizer):
+        monitors.append(tfls.monitoring.Monitor(optimizer, every=2))
+        return [monitors[0].keras_callback(str(tmp_path)), Scales()]
+
+    with support.eager():
+        history, weights, _ = watched.fit(callbacks)
+        bare_history, bare, _ = watched.fit(lambda optimizer: [])
+        assert [each.tobytes() for each in weights] == [each.tobytes() for each in bare]
+        assert set(history) - set(bare_history) == {"loss_scale", "skipped_steps"}
+        assert history["skipped_steps"] == [1, 2]
+        assert history["loss_scale"] == [scale for scale, _ in seen]
+        assert [logs["skipped_steps"] for _, logs in seen] == [1, 2]
+        assert monitors[0].counts() == (8, 2, 0)
+        assert "kernel" in monitors[0].first_bad
+        written = scalars(tmp_path)
+    assert {key: value for key, value in written.items() if key[0] == "skipped_steps"} == {
+        ("skipped_steps", 2): 1.0,
+        ("skipped_steps", 4): 1.0,
+        ("skipped_steps", 6): 2.0,
+        ("skipped_steps", 8): 2.0,
+    }
+    assert written["loss_scale", 8] == seen[-1][0]
+
+
+def test_a_fit_that_is_not_counted_is_noticed():
+    def callbacks(optimizer):
+        return [tfls.monitoring.Monitor(watched.keras(KIND)).keras_callback()]
+
+    with support.eager(), pytest.warns(RuntimeWarning, match="counted no step"):
+        watched.fit(callbacks, epochs=1)
+
+
+def test_graph_mode_keras():
+    """In a process of its own, because Keras keeps its graph and its Session."""
+    if KIND.name == "keras3":
+        pytest.skip("Keras 3 has no graph mode")
+    folder = os.path.dirname(os.path.abspath(__file__))
+    done = run_python(os.path.join(folder, "programs", "graph_keras.py"), path=[folder])
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [8, 2, 0, [1, 2]]
+
+
+@pytest.mark.parametrize("mode", ["eager", "function", "graph"])
+def test_find_nonfinite(mode):
+    def find(variables):
+        gradients = [
+            tf.constant([1.0, INF]),
+            None,
+            tf.constant([1.0, 1.0]),
+            tf.IndexedSlices(tf.constant([[float("nan")]]), tf.constant([0]), tf.constant([2, 1])),
+        ]
+        return tfls.monitoring.find_nonfinite(zip(gradients, variables))
+
+    def make():
+        return [tf1.Variable([1.0, 1.0], name=name, use_resource=True) for name in "abcd"]
+
+    if mode == "graph":
+        with support.graph() as session:
+            assert list(session.run(find(make()))) == [b"a", b"d"]
+            assert session.run(tfls.monitoring.find_nonfinite([])).shape == (0,)
+        return
+    with support.eager():
+        variables = make()
+        if mode == "eager":
+            assert find(variables) == ["a", "d"]
+            assert tfls.monitoring.find_nonfinite([]) == []
+        else:
+            assert list(tf.function(lambda: find(variables))().numpy()) == [b"a", b"d"]
+
+
+def originals():
+    inner = tf1.train.GradientDescentOptimizer(0.1)
+    yield support.v1_namespaces()["original"].MixedPrecisionLossScaleOptimizer(inner, "dynamic")
+    for subject in recorded.originals():
+        yield subject.dynamic(subject.inner("SGD", learning_rate=0.1))
+
+
+def test_originals_are_refused():
+    with support.eager():
+        found = list(originals())
+        assert len(found) >= 2
+        for original in found:
+            with pytest.raises(TypeError, match=r"own class.*--replace"):
+                tfls.monitoring.Monitor(original)
+
+
+def test_what_is_no_loss_scale_optimizer_is_refused():
+    with support.eager():
+        for other in (tf1.train.GradientDescentOptimizer(0.1), KIND.optimizers.SGD(), None):
+            with pytest.raises(TypeError, match="takes a loss-scale optimizer"):
+                tfls.monitoring.Monitor(other)
+
+
+def test_fixed_scales_that_skip_no_step_are_refused():
+    namespace = tfls.compat.v1.mixed_precision
+    inner = tf1.train.GradientDescentOptimizer(0.1)
+    cls = tfls.keras.mixed_precision.LossScaleOptimizer
+    with support.eager():
+        for fixed in (
+            namespace.MixedPrecisionLossScaleOptimizer(inner, 8),
+            cls(KIND.optimizers.SGD(), dynamic=False, initial_scale=8),
+        ):
+            with pytest.raises(ValueError, match="find_nonfinite"):
+                tfls.monitoring.Monitor(fixed)
+
+
+def test_the_fixed_scale_of_contrib_skips_steps():
+    namespace = tfls.contrib.mixed_precision
+    with support.eager():
+        weight = tf.Variable(1.0, name="weight")
+        optimizer = namespace.LossScaleOptimizer(
+            tf1.train.GradientDescentOptimizer(0.1), namespace.FixedLossScaleManager(1)
+        )
+        monitor = tfls.monitoring.Monitor(optimizer)
+        optimizer.apply_gradients([(tf.constant(INF), weight)])
+        assert monitor.counts() == (1, 1, 1)  # and there is no warning: 1 is not a minimum
+        assert monitor.loss_scale == 1.0
+
+
+def test_numbers_are_checked():
+    with support.eager():
+        for arguments in ({"every": 0}, {"warn_after_skips": 0}):
+            with pytest.raises(ValueError, match="must be at least 1"):
+                Steps(**arguments)
+
+
+def test_readings_that_are_not_possible():
+    with support.graph() as session:
+        weight = tf1.get_variable("w", initializer=1.0)
+        optimizer = watched.v1()
+        monitor = tfls.monitoring.Monitor(optimizer)
+        with pytest.raises(RuntimeError, match="no step was built"):
+            monitor.counts()
+        with pytest.raises(TypeError, match="session_hook"):
+            monitor.keras_callback()
+        step = optimizer.apply_gradients([(tf.constant(1.0), weight)])
+        session.run(tf1.global_variables_initializer())
+        assert monitor.counts() == (0, 0, 0)
+        session.run(step)
+        assert monitor.counts() == (1, 0, 0)
+    fresh = tfls.monitoring.Monitor(optimizer)
+    with tf.Graph().as_default(), pytest.raises(RuntimeError, match=r"counts\(session\)"):
+        fresh.counts()
+
+
+def test_steps_that_xla_compiles_in_a_session_are_refused():
+    with support.graph(True):
+        weight = tf1.get_variable("w", initializer=1.0, use_resource=True)
+        optimizer = watched.v1()
+        tfls.monitoring.Monitor(optimizer)
+        with pytest.raises(NotImplementedError, match="XLA"):
+            tf.xla.experimental.compile(
+                lambda: optimizer.apply_gradients([(tf.constant(1.0), weight)])
+            )
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with support.eager(), pytest.raises(ValueError, match="log_dir"):
+        Steps().monitor.session_hook(str(tmp_path / "file" / "below"))
+
+
+def test_a_custom_loss_scale_that_skips():
+    class Halving(tfls.compat.v1.mixed_precision.LossScale):
+        def __call__(self):
+            return tf.constant(2.0)
+
+        def update(self, grads):
+            return None, tf.math.reduce_all(tf.math.is_finite(grads[0]))
+
+        def get_config(self):
+            return {}
+
+    with support.eager():
+        weight = tf.Variable(1.0, name="weight")
+        cls = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer
+        optimizer = cls(tf1.train.GradientDescentOptimizer(0.1), Halving())
+        monitor = tfls.monitoring.Monitor(optimizer)
+        for gradient in (INF, 1.0):
+            optimizer.apply_gradients([(tf.constant(gradient), weight)])
+        assert (*monitor.counts(), monitor.first_bad) == (2, 1, 0, "weight")
+        assert monitor.loss_scale == 2.0
+
+
+@pytest.mark.parametrize("name", tfls.monitoring.__all__)
+def test_the_examples_of_the_docstrings(name):
+    documentation = inspect.getdoc(getattr(tfls.monitoring, name))
+    test = doctest.DocTestParser().get_doctest(documentation, {}, name, None, None)
+    said = []
+    with support.eager():
+        doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    assert test.examples
+    assert not said, "".join(said)
+
+
+def test_the_namespace_holds_these_names_only():
+    assert tfls.monitoring.__all__ == ["Monitor", "StepCounts", "find_nonfinite"]
+    assert dir(tfls.monitoring) == tfls.monitoring.__all__
+    with pytest.raises(AttributeError, match="Monitor"):
+        tfls.monitoring.Monitors
+
+
+MIRRORED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "mirrored.py")
+
+
+@pytest.mark.parametrize("mode", ["graph"] + ([] if support.IS_TF1 else ["eager"]))
+def test_mirrored_replicas(mode):
+    """Any replica's gradient, and a sum that overflows, can be the bad one."""
+    found = run_program(MIRRORED, mode)
+    assert len(found) >= (4 if mode == "graph" else 8)
+    for case, (readings, skips, weights_equal, missing, more) in found.items():
+        assert [tuple(each) for each in readings] == [
+            (1, 0, 0, None),
+            (2, 1, 1, "second"),
+            (3, 2, 2, "first"),
+            (4, 3, 3, "third"),
+            (5, 3, 0, "third"),
+        ], case
+        assert skips == [False, True, True, True, False], case
+        assert weights_equal, case
+        assert missing == [], case
+        assert more == [], case

@@ -1,0 +1,1 @@
+"""Counts the skipped steps of loss-scale optimizers, and names the variables to blame."""

@@ -1,0 +1,173 @@
+"""The class `Monitor`."""
+
+from typing import Any, NamedTuple, Optional
+
+from tf_lossscale._core.step_watchers import set_watcher, watcher_of
+from tf_lossscale._monitoring.keras_callback import make_callback
+from tf_lossscale._monitoring.optimizers import check, has_minimum
+from tf_lossscale._monitoring.reader import Reader
+from tf_lossscale._monitoring.session_hook import MonitorHook
+from tf_lossscale._monitoring.warner import Warner
+from tf_lossscale._monitoring.watcher import Watcher
+
+__all__ = ["Monitor", "StepCounts"]
+
+
+class StepCounts(NamedTuple):
+    """The counts of a `Monitor`.
+
+    Attributes:
+      steps: number of steps since the monitor was created, skipped ones included.
+      skipped: number of skipped steps.
+      in_a_row: number of skipped steps in a row up to the last step; 0 if that was applied.
+
+    >>> from tf_lossscale.monitoring import StepCounts
+    >>> StepCounts(steps=100, skipped=3, in_a_row=1).skipped
+    3
+    """
+
+    steps: int
+    skipped: int
+    in_a_row: int
+
+
+class Monitor:
+    """Counts the steps that a loss-scale optimizer skips, and names the variable to blame.
+
+    A finite step only increments a counter on the device. A skipped step also writes, in a branch
+    that finite steps do not run, which variable had the first gradient that was not finite. Nothing
+    is copied to the host until the counts are read: by `counts`, the properties, `after_step`, the
+    Keras callback or the hook.
+
+    Create it before the first step is built: before `minimize` in a graph, before the first call of
+    a `tf.function`. Steps that were built earlier are not counted. A second monitor of the same
+    optimizer shows the same counts. Weights, random numbers, names and checkpoints do not change;
+    the counts are not saved, and begin at 0 in a new process.
+
+    >>> import tensorflow as tf
+    >>> import tf_lossscale as tfls
+    >>> weight = tf.Variable(1.0, name="weight")
+    >>> optimizer = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(
+    ...     tf.compat.v1.train.GradientDescentOptimizer(0.5), "dynamic")
+    >>> monitor = tfls.monitoring.Monitor(optimizer)
+    >>> for gradient in (1.0, float("inf")):
+    ...     step = optimizer.apply_gradients([(tf.constant(gradient), weight)])
+    >>> monitor.counts()
+    StepCounts(steps=2, skipped=1, in_a_row=1)
+    >>> monitor.first_bad, monitor.loss_scale
+    ('weight', 16384.0)
+
+    Args:
+      optimizer: a loss-scale optimizer of this package whose loss scale can skip steps.
+      every: number of steps after which `after_step`, the callback and the hook read the counts.
+      warn_after_skips: number of skipped steps in a row from which a reading warns; None for never.
+      warn_at_minimum: whether a reading warns when the loss scale is at its minimum, 1, after
+        skipped steps.
+
+    Raises:
+      TypeError: `optimizer` is of TensorFlow's or Keras's own class, or does not scale the loss.
+      ValueError: its loss scale is fixed and skips no step; or a number is not positive.
+    """
+
+    def __init__(
+        self,
+        optimizer: Any,
+        every: int = 100,
+        warn_after_skips: Optional[int] = 10,
+        warn_at_minimum: bool = True,
+    ) -> None:
+        check(optimizer)
+        if every < 1:
+            raise ValueError(f"every must be at least 1, but got: {every}")
+        if warn_after_skips is not None and warn_after_skips < 1:
+            raise ValueError(
+                f"warn_after_skips must be at least 1, or None, but got: {warn_after_skips}"
+            )
+        watcher = watcher_of(optimizer)
+        if not isinstance(watcher, Watcher):
+            watcher = Watcher(optimizer)
+            set_watcher(optimizer, watcher)
+        warner = Warner(warn_after_skips, warn_at_minimum and has_minimum(optimizer))
+        self._reader = Reader(optimizer, watcher, warner, every)
+        self._calls = 0
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer."""
+        return self._reader.optimizer
+
+    def counts(self, session: Optional[Any] = None) -> StepCounts:
+        """Reads the counts, and warns if there is a reason to.
+
+        Args:
+          session: the Session of the graph in which the steps run; the default one if None. Not
+            used in eager mode.
+
+        Returns:
+          A tuple of the number of steps, of skipped steps, and of skipped steps in a row.
+
+        Raises:
+          RuntimeError: the steps run in a graph, and there is no Session to read from; or no step
+            was built since the monitor was created.
+        """
+        values = self._reader.read(session).values
+        return StepCounts(values.steps, values.skipped, values.in_a_row)
+
+    @property
+    def first_bad(self) -> Optional[str]:
+        """The name of the first variable with a non-finite gradient in the last skipped step.
+
+        "First" in the order in which the variables were passed to the optimizer. None if no step
+        was skipped, or if all gradients were finite before the inner optimizer transformed them.
+        """
+        return self._reader.read().bad
+
+    @property
+    def loss_scale(self) -> float:
+        """The loss scale of the next step."""
+        return self._reader.read().scale
+
+    @property
+    def last_step_skipped(self) -> bool:
+        """Whether the last step was skipped."""
+        return self._reader.read().values.in_a_row > 0
+
+    def after_step(self, session: Optional[Any] = None) -> Optional[StepCounts]:
+        """Reads the counts in every `every`-th call, for training loops of your own.
+
+        Args:
+          session: as in `counts`.
+
+        Returns:
+          The counts, or None if it did not read them.
+        """
+        self._calls += 1
+        return self.counts(session) if self._calls % self._reader.every == 0 else None
+
+    def keras_callback(self, log_dir: Optional[str] = None) -> Any:
+        """Returns a callback for `fit` of the Keras that the optimizer belongs to.
+
+        It reads the counts every `every` batches and after each epoch, and adds `loss_scale` and
+        `skipped_steps` to the logs of the epoch, which `History` and other callbacks see.
+
+        Args:
+          log_dir: a folder for TensorBoard scalars with the same names, or None.
+
+        Raises:
+          TypeError: the optimizer is not a Keras optimizer.
+          ValueError: the folder cannot be written to.
+        """
+        return make_callback(self._reader, log_dir)
+
+    def session_hook(self, log_dir: Optional[str] = None) -> Any:
+        """Returns a `SessionRunHook` for `MonitoredTrainingSession` and Estimators.
+
+        It reads the counts every `every` calls of `run`, and at the end.
+
+        Args:
+          log_dir: a folder for the TensorBoard scalars `loss_scale` and `skipped_steps`, or None.
+
+        Raises:
+          ValueError: the folder cannot be written to.
+        """
+        return MonitorHook(self._reader, log_dir)

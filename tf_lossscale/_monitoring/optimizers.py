@@ -1,0 +1,73 @@
+"""What the monitor has to know of each of our loss-scale optimizers."""
+
+from typing import Any
+
+from tf_lossscale._contrib.managers import ExponentialUpdateLossScaleManager
+from tf_lossscale._contrib.optimizer import LossScaleOptimizer
+from tf_lossscale._core.loss_scale_classes import loss_scale_class
+from tf_lossscale._keras.constructor import Constructor
+from tf_lossscale._v1.identifiers import is_fixed
+from tf_lossscale._v1.loss_scales import DynamicLossScale
+from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
+from tf_lossscale._versions.base import tf
+
+__all__ = ["check", "current_scale", "has_minimum"]
+
+
+def check(optimizer: Any) -> None:
+    """Checks that an optimizer is one of ours, which can skip a step.
+
+    Raises:
+      TypeError: it is not one of our loss-scale optimizers.
+      ValueError: its loss scale never skips a step.
+    """
+    ours = (LossScaleOptimizer, MixedPrecisionLossScaleOptimizer, Constructor)
+    if not isinstance(optimizer, ours):
+        raise TypeError(_refusal(optimizer))
+    if isinstance(optimizer, LossScaleOptimizer):
+        return
+    if isinstance(optimizer, Constructor):
+        fixed = not optimizer.dynamic  # type: ignore[attr-defined]
+    else:
+        fixed = is_fixed(optimizer._loss_scale)
+    if fixed:
+        raise ValueError(
+            f"A {type(optimizer).__name__} with a fixed loss scale applies every step, so there "
+            "are no skipped steps to count. Use a dynamic loss scale, or test the gradients of a "
+            "step with tf_lossscale.monitoring.find_nonfinite(grads_and_vars)."
+        )
+
+
+def _refusal(optimizer: Any) -> str:
+    cls = type(optimizer)
+    name = f"{cls.__module__}.{cls.__name__}"
+    if loss_scale_class(optimizer):
+        return (
+            f"Monitor counts the steps of tf_lossscale's optimizers, but {name} is TensorFlow's or "
+            "Keras's own class. Create the optimizer under the same path of tf_lossscale (such as "
+            "tfls.keras.mixed_precision.LossScaleOptimizer), or run the program with "
+            "`tf-lossscale run --replace`."
+        )
+    return (
+        f"Monitor takes a loss-scale optimizer of tf_lossscale, but got: {name}. Pass the "
+        "optimizer that scales the loss: for a Keras model that was compiled under mixed_float16, "
+        "model.optimizer; for a wrapper around a loss-scale optimizer, the latter."
+    )
+
+
+def current_scale(optimizer: Any) -> Any:
+    """Returns the loss scale: a float32 tensor of shape `[]`."""
+    if isinstance(optimizer, Constructor):
+        scale = optimizer.loss_scale  # type: ignore[attr-defined]
+    else:
+        scale = optimizer._current_loss_scale()
+    return tf.convert_to_tensor(scale)
+
+
+def has_minimum(optimizer: Any) -> bool:
+    """Returns whether the loss scale shrinks down to 1 and not below."""
+    if isinstance(optimizer, Constructor):
+        return bool(optimizer.dynamic)  # type: ignore[attr-defined]
+    if isinstance(optimizer, LossScaleOptimizer):
+        return isinstance(optimizer._loss_scale_manager, ExponentialUpdateLossScaleManager)
+    return isinstance(optimizer._loss_scale, DynamicLossScale)

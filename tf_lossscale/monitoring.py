@@ -1,0 +1,24 @@
+"""Watching the loss scale of a training run: skipped steps, and the variable that caused them.
+
+Not a namespace of TensorFlow's: these names are this package's own.
+"""
+
+from typing import TYPE_CHECKING
+
+from tf_lossscale import _namespace
+
+if TYPE_CHECKING:
+    from tf_lossscale._monitoring.monitor import (
+        Monitor as Monitor,
+        StepCounts as StepCounts,
+    )
+    from tf_lossscale._monitoring.nonfinite import (
+        find_nonfinite as find_nonfinite,
+    )
+else:  # unseen, or each name would be known to a type checker
+    __all__, __getattr__, __dir__ = _namespace.attach_own(
+        __name__,
+        Monitor="_monitoring.monitor:Monitor",
+        StepCounts="_monitoring.monitor:StepCounts",
+        find_nonfinite="_monitoring.nonfinite:find_nonfinite",
+    )
