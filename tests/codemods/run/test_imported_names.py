@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from programs import migrate
+from several_files import migrate
 from tf_lossscale_codemods.run.module_facts import LOCAL, UNKNOWN, facts_of
 from tf_lossscale_codemods.run.modules import Modules
 

@@ -1,0 +1,33 @@
+"""Modules of different test folders have different names.
+
+pytest puts each folder that is not a package on the import path. A run of several folders would
+import the first module of a name in place of all others.
+"""
+
+import collections
+import pathlib
+from typing import DefaultDict, Iterable, List
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+
+
+def importable_names(folder: pathlib.Path) -> Iterable[str]:
+    """The names that can be imported while `folder` is on the import path."""
+    for each in folder.iterdir():
+        if each.suffix == ".py" and each.name != "conftest.py":
+            yield each.stem
+        elif (each / "__init__.py").exists():
+            yield each.name
+
+
+def test_no_module_hides_another() -> None:
+    with_tests = {each.parent for each in TESTS.rglob("test_*.py")}
+    on_path = {
+        folder if not (folder / "__init__.py").exists() else folder.parent for folder in with_tests
+    }
+    assert len(on_path) > 10
+    folders: DefaultDict[str, List[str]] = collections.defaultdict(list)
+    for folder in sorted(on_path):
+        for name in importable_names(folder):
+            folders[name].append(str(folder.relative_to(TESTS)))
+    assert {name: each for name, each in folders.items() if len(each) > 1} == {}
