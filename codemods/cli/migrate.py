@@ -169,10 +169,10 @@ def _survey(steps: Sequence[_Step], files: Sequence[str], request: Request) -> _
     """What each file to process can know from the other files of the run."""
     candidates = [step.real for step in steps if isinstance(step, Candidate)]
     # Imported late, because it imports LibCST, and nearly no file is a candidate.
-    from ..workers.survey import survey
+    from ..workers.survey import Survey
 
     plan = _plan(request, write=False)
-    return survey(candidates, files, shown, plan, request.jobs, request.limits).of
+    return Survey(candidates, files, shown, plan, request.jobs, request.limits)
 
 
 def _search(

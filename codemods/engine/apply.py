@@ -38,6 +38,7 @@ def applied(
         if text is not None:
             where.update(text.places)
     suppressions = Suppressions(texts)
+    proposals = [_held(one, program) for one in proposals]
     silenced = {id(one) for one in proposals if suppressions.silence(one.code, where[one.node])}
     decided = _resolve_groups(proposals, silenced, program.options.unsafe, where)
     edits = _edits(program, [one for one, is_done in decided if is_done])
@@ -59,6 +60,17 @@ def applied(
         nothing = _SILENCED if silenced else why_nothing(program, sources)
         results.append(_result(source, edited, text, mine, path, nothing))
     return results
+
+
+def _held(one: Proposal, program: Program) -> Proposal:
+    """The proposal, left to a person if the same class must stay in another file of the run."""
+    file = program.neighbors.holds.get(one.code)
+    if file is None or one.group is None or one.outcome is Safety.MANUAL:
+        return one
+    message = _WAITS.format(file, one.message)
+    return one._replace(
+        outcome=Safety.MANUAL, message=message, comment="", blocks=True, moves=(), edits=()
+    )
 
 
 def _result(

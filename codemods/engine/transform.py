@@ -44,6 +44,7 @@ def transform_sources(
     options: Options,
     only: Optional[Iterable[Rule]] = None,
     path: str = _UNNAMED,
+    neighbors: Neighbors = NOBODY,
 ) -> list[FileResult]:
     """Transforms sources that share their global names, in order, such as notebook cells.
 
@@ -52,10 +53,12 @@ def transform_sources(
       options: how to rewrite them.
       only: the rules to run; by default all.
       path: the file that they are from, as reports show it.
+      neighbors: what the other files of the run tell about them.
     """
     if not any(may_concern(source) for source in sources):
         return [FileResult(source, note=_NO_NAME) for source in sources]
-    return _transformed(sources, options, tuple(rules() if only is None else only), path)
+    active = tuple(rules() if only is None else only)
+    return _transformed(sources, options, active, path, neighbors)
 
 
 def _transformed(

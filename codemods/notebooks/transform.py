@@ -10,11 +10,14 @@ from typing import NamedTuple, Optional, Union
 from ..engine.render import LONGEST_LINE
 from ..engine.transform import transform_sources
 from ..model import FileError, FileResult, Finding, Options, Safety
+from ..resolve.neighbors import Neighbors
 from .json_spans import Array, NestingError, Object, Scalar, Value, spans
 from .magics import MaskedCell, mask
 
 __all__ = ["transform"]
 
+_ALONE = Neighbors(is_closed=True)
+"""No other file can import a notebook."""
 _NOT_PYTHON = "LS910"
 _LEGACY = re.compile(
     r"(?<!\w)\w*LossScale(?:Optimizer|Manager)?\b|CrossShardOptimizer|cross_replica_sum|"
@@ -80,7 +83,7 @@ def _transform_cells(
 ) -> FileResult:
     masked = [mask(cell.source) for cell in cells]
     sources = [(one.source or "").encode("utf-8", "surrogatepass") for one in masked]
-    results = transform_sources(sources, options, path=path)
+    results = transform_sources(sources, options, path=path, neighbors=_ALONE)
     findings: list[Finding] = []
     edits: list[tuple[int, int, str]] = []
     for cell, one, before, result in zip(cells, masked, sources, results):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["NOBODY", "Neighbors", "is_in_run"]
+__all__ = ["NOBODY", "Flow", "Neighbors", "is_in_run"]
 
 _EMPTY: Mapping[str, str] = {}
 
@@ -18,6 +18,27 @@ _EMPTY: Mapping[str, str] = {}
 def is_in_run(path: str) -> bool:
     """Whether a path is that of a module of the run, or of a name that such a module defines."""
     return path.startswith("./")
+
+
+class Flow(NamedTuple):
+    """A value that crosses from one file of the run to another.
+
+    Attributes:
+      kind: `value` of a name; what calling a name `returns`; `parameter` of a function, as other
+        files call it; or what is `made` by a constructor in a file.
+      path: the path in the run of the name, the function, or the file.
+      parameter: the name of the parameter.
+      positions: for a parameter, the names of the positional parameters that calls give.
+      has_default: whether calls may leave the parameter out.
+      is_called: whether the file of the function calls it.
+    """
+
+    kind: str
+    path: str
+    parameter: str = ""
+    positions: tuple[str, ...] = ()
+    has_default: bool = False
+    is_called: bool = False
 
 
 class Neighbors(NamedTuple):
@@ -28,11 +49,21 @@ class Neighbors(NamedTuple):
         module in the run. Names that cannot be resolved to one meaning are missing.
       written: how the file writes the path of each module of the run that it imports.
       used: the names of this file that others import.
+      path: the path of this file in the run; empty if callers of its functions are not known.
+      flows: for values that come from other files, their kinds (see `rules/keras/`).
+      holds: codes of places that must stay, each with the file that is the reason.
+      is_closed: whether nothing outside this source can call its functions (a notebook).
+      needs_shim: whether a file of the run needs methods that Keras 3's own class lacks.
     """
 
     names: Mapping[str, str] = _EMPTY
     written: Mapping[str, str] = _EMPTY
     used: frozenset[str] = frozenset()
+    path: str = ""
+    flows: Mapping[Flow, frozenset[str]] = {}
+    holds: Mapping[str, str] = _EMPTY
+    is_closed: bool = False
+    needs_shim: bool = False
 
     def meaning(self, path: str) -> str:
         """What `path` means; the path itself if nothing is known about it."""

@@ -58,6 +58,10 @@ class Names:
             if module is not None:
                 self._stored.add((module, name.partition(".")[0]))
 
+    def knows(self, file: str) -> bool:
+        """Whether the facts about a file were read."""
+        return file in self._facts
+
     def is_complete(self, file: str) -> bool:
         """Whether all facts are known that `of(file)` needs; otherwise asks for more of them."""
         self._is_complete = True
@@ -67,8 +71,10 @@ class Names:
     def of(self, file: str) -> Neighbors:
         """What `file` can know; also asks for the facts that are missing for that."""
         facts = self._facts.get(file)
-        if facts is None:
+        if len(self._modules) < 2:
             return NOBODY
+        if facts is None:
+            return Neighbors(path=self.path_of(file))
         names: dict[str, str] = {}
         written: dict[str, str] = {}
         for path in sorted(facts.imports):
@@ -84,9 +90,9 @@ class Names:
             last = path[: len(path) - len(name)] + name.partition(".")[0]
             meaning = self._read(last, file)
             if meaning is not None and _matters(meaning):
-                names[f"{self._path_of(module)}.{name.partition('.')[0]}"] = meaning
+                names[f"{self.path_of(module)}.{name.partition('.')[0]}"] = meaning
         used = frozenset(self._used.get(file, ()))
-        return Neighbors(names, written, used) if names or used else NOBODY
+        return Neighbors(names, written, used, self.path_of(file))
 
     def _read(self, path: str, file: str) -> Optional[str]:
         """What `path` means for `file`; the names on the way count as used."""
@@ -110,7 +116,7 @@ class Names:
             if module is None:
                 return None if step.path.startswith(".") else step.path
             if not name:
-                return self._path_of(module)
+                return self.path_of(module)
             step = self._step(module, name, forks)
         return None
 
@@ -123,7 +129,7 @@ class Names:
         if facts is None or facts.is_dynamic or (file, first) in self._stored:
             return None
         if first in facts.defined:
-            return _Step(f"{self._path_of(file)}.{name}")
+            return _Step(f"{self.path_of(file)}.{name}")
         meanings = [f"{one}.{rest}" if rest else one for one in facts.names.get(first, ())]
         if len(meanings) == 1:
             return _Step(meanings[0], file)
@@ -155,7 +161,13 @@ class Names:
             self._is_complete = False
         return self._facts.get(file)
 
-    def _path_of(self, file: str) -> str:
+    def file_at(self, path: str) -> Optional[str]:
+        """The file of a path of the run: of a module, or of a name in it."""
+        while path not in self._file_at and path:
+            path = path.rpartition(".")[0]
+        return self._file_at.get(path)
+
+    def path_of(self, file: str) -> str:
         """The path of a module of the run, whose facts may be needed for its names."""
         self._requested(file)
         path = "./" + self._shown(file)

@@ -14,11 +14,12 @@ from ..files.discover import words
 from ..model import FileError, FileResult, Options
 from ..notebooks.transform import transform as transform_notebook
 from ..resolve.neighbors import NOBODY, Neighbors
+from ..run.flows import Question, answer
 from ..run.module_facts import facts_of
 from .limits import Limits, memory_bound
 from .results import FileOutcome, Plan
 
-__all__ = ["process", "process_given", "read_facts", "rewritten"]
+__all__ = ["answered", "process", "process_given", "rewritten"]
 
 
 def process(
@@ -86,13 +87,23 @@ def rewritten(path: str, source: bytes, options: Options, tracebacks: bool = Fal
     return _transformed(path, source, options, tracebacks)
 
 
-def read_facts(path: str, real: str, limits: Limits) -> FileOutcome:
-    """What a file says about its names; no facts if it cannot be read or parsed. Never raises."""
+def answered(
+    path: str,
+    real: str,
+    question: Question,
+    neighbors: Neighbors,
+    options: Options,
+    limits: Limits,
+) -> FileOutcome:
+    """What a file says; nothing if it cannot be read or parsed. Never raises."""
     try:
         if os.stat(real).st_size > limits.size:
             return FileOutcome(path)
-        return FileOutcome(path, facts=facts_of(atomic_write.read(real)))
-    except (OSError, MemoryError):
+        source = atomic_write.read(real)
+        if question == Question():
+            return FileOutcome(path, facts=facts_of(source))
+        return FileOutcome(path, answer=answer(source, options, neighbors, question))
+    except Exception:  # what is not known is unknown; a rewrite of the file reports the error
         return FileOutcome(path)
 
 

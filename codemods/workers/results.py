@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Optional
 
 from ..model import FileError, Finding, KerasChoice, Options, Replacement, Safety
+from ..run.flows import Answer
 from ..run.module_facts import ModuleFacts
 
 __all__ = ["FileOutcome", "Plan", "Spool", "Summary"]
@@ -29,6 +30,7 @@ class FileOutcome(NamedTuple):
       source: the bytes after the edits, for input from stdin.
       replacements: the edits, if requested and not written.
       facts: what the file says about its names, if only that was requested.
+      answer: what it says about optimizers, if only that was requested.
       warning: why the file could not be read, if it has no legacy name of TensorFlow.
     """
 
@@ -43,6 +45,7 @@ class FileOutcome(NamedTuple):
     replacements: tuple[Replacement, ...] = ()
     warning: Optional[FileError] = None
     facts: Optional[ModuleFacts] = None
+    answer: Optional[Answer] = None
 
 
 class Plan(NamedTuple):

@@ -1,32 +1,41 @@
-"""Reads the facts about the files of a run before any of them is rewritten."""
+"""Asks the files of a run about each other before any of them is rewritten."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import Callable
+from typing import Callable, Optional
 
+from ..files import atomic_write
+from ..model import Finding, Safety, Target
+from ..resolve.neighbors import Flow, Neighbors
+from ..run.flows import Answer, Atom, Question, reached, solved, word_of
 from ..run.modules import Modules
 from ..run.names import Names
 from .limits import Limits
 from .pool import process_all
-from .results import Plan
+from .results import FileOutcome, Plan
 from .worker import Task
 
-__all__ = ["survey"]
+__all__ = ["Survey"]
 
 _ROUNDS = 40
 """How far names are followed through files, each of which is known only when it is asked for."""
+_FLOW_ROUNDS = 8
+"""How far optimizers are followed from file to file."""
+_MOST_CALLERS = 64
+"""Files that are asked what they pass to a function; if more mention it, that is unknown."""
+
+_TESTS = re.compile(rb"isinstance|issubclass|IsInstance|__class__|\btype\(|\bcase\b")
+_CLASS = re.compile(rb"LossScaleOptimizer")
+_LOOPS = re.compile(rb"LossScaleOptimizer|get_scaled_loss|get_unscaled_gradients")
+_UNKNOWN: frozenset[Atom] = frozenset(["UNKNOWN"])
+_CODES = ("LS301", "LS304", "LS401")
+"""The rules that move the Keras loss-scale optimizers."""
 
 
-def survey(
-    candidates: Sequence[str],
-    files: Iterable[str],
-    shown: Callable[[str], str],
-    plan: Plan,
-    jobs: int,
-    limits: Limits,
-) -> Names:
-    """What the names of the run mean, as far as files that a rule could apply to need them.
+class Survey:
+    """What each file that a rule could apply to can know from the other files of the run.
 
     Args:
       candidates: the absolute paths of these files.
@@ -36,18 +45,188 @@ def survey(
       jobs: the number of worker processes.
       limits: the limits on one file.
     """
-    modules = Modules(files)
-    names = Names(modules, shown)
-    python = [file for file in candidates if not file.endswith(".ipynb")]
-    if not python or len(modules) < 2:
-        return names
-    wanted = python
-    for _ in range(_ROUNDS):
-        tasks = [Task(file, file, is_question=True) for file in wanted]
-        for outcome in process_all(tasks, plan, min(jobs, len(tasks)), limits):
-            names.add(outcome.path, outcome.facts)
-        python = [file for file in python if not names.is_complete(file)]
-        wanted = sorted(names.wanted)
-        if not wanted:
-            break
-    return names
+
+    def __init__(
+        self,
+        candidates: Sequence[str],
+        files: Iterable[str],
+        shown: Callable[[str], str],
+        plan: Plan,
+        jobs: int,
+        limits: Limits,
+    ) -> None:
+        self._files = sorted(set(files))
+        self._shown = shown
+        self._plan = plan._replace(write=False, diff=False, excerpts=False, replacements=False)
+        self._jobs = jobs
+        self._limits = limits
+        modules = Modules(self._files)
+        self._names = Names(modules, shown)
+        self._answers: dict[Flow, frozenset[Atom]] = {}
+        self._tested: dict[str, frozenset[Flow]] = {}
+        self._holds: dict[str, str] = {}
+        self._needs_shim = False
+        python = sorted(file for file in candidates if not file.endswith(".ipynb"))
+        if not python or len(modules) < 2:
+            return
+        self._read_names(python)
+        self._follow_tests(python)
+        self._look_at_loops(python)
+        self._hold_together()
+
+    def __call__(self, file: str) -> Neighbors:
+        """What `file`, an absolute path, can know."""
+        known = self._names.of(file)
+        flows = solved(self._tested.get(file, ()), self._answers)
+        holds = dict.fromkeys(_CODES, self._holds[file]) if file in self._holds else {}
+        return known._replace(flows=flows, holds=holds, needs_shim=self._needs_shim)
+
+    def _run(self, tasks: Sequence[Task]) -> Iterable[FileOutcome]:
+        return process_all(tasks, self._plan, min(self._jobs, len(tasks)), self._limits)
+
+    def _read_names(self, files: Iterable[str]) -> None:
+        """Reads the facts about the files, and about those that they import names from."""
+        left = [file for file in files if not self._names.knows(file)]
+        wanted = left
+        for _ in range(_ROUNDS):
+            tasks = [Task(file, file, question=Question()) for file in wanted]
+            for outcome in self._run(tasks):
+                self._names.add(outcome.path, outcome.facts)
+            left = [file for file in left if not self._names.is_complete(file)]
+            wanted = sorted(self._names.wanted)
+            if not wanted:
+                break
+
+    def _follow_tests(self, candidates: Sequence[str]) -> None:
+        """Finds out where the optimizers come from that class tests look at."""
+        files = [
+            file
+            for file in candidates
+            if _matches(file, _CLASS, self._limits) and _matches(file, _TESTS, self._limits)
+        ]
+        questions = {file: Question(about_tests=True) for file in files}
+        for _ in range(_FLOW_ROUNDS):
+            if not questions:
+                return
+            self._ask(questions)
+            known = [*self._tested.values(), *self._answers.values()]
+            flows = {atom for atoms in known for atom in atoms if isinstance(atom, Flow)}
+            asked = sorted(
+                flow for flow in flows if flow.kind != "made" and flow not in self._answers
+            )
+            questions = self._questions(asked)
+
+    def _ask(self, questions: dict[str, Question]) -> dict[str, Optional[Answer]]:
+        self._read_names(questions)
+        tasks = [Task(file, file, None, self(file), one) for file, one in sorted(questions.items())]
+        answers = {outcome.path: outcome.answer for outcome in self._run(tasks)}
+        for file, question in questions.items():
+            answer = answers.get(file)
+            for flow in (*question.defined, *question.passed):
+                found = answer.found.get(flow, _UNKNOWN) if answer is not None else _UNKNOWN
+                self._answers[flow] = self._answers.get(flow, frozenset()) | found
+            if question.about_tests and answer is not None:
+                self._tested[file] = answer.tested
+        return answers
+
+    def _questions(self, flows: Sequence[Flow]) -> dict[str, Question]:
+        """Which file can answer what."""
+        questions: dict[str, Question] = {}
+        words: dict[str, list[Flow]] = {}
+        for flow in flows:
+            file = self._names.file_at(flow.path)
+            if file is None:
+                self._answers[flow] = _UNKNOWN
+            elif flow.kind == "parameter":
+                self._answers[flow] = frozenset()
+                words.setdefault(word_of(flow), []).append(flow)
+            else:
+                one = questions.get(file, Question())
+                questions[file] = one._replace(defined=(*one.defined, flow))
+        if not words:
+            return questions
+        callers: dict[Flow, list[str]] = {}
+        pattern = re.compile(rb"\b(?:%s)\b" % b"|".join(re.escape(one.encode()) for one in words))
+        for file in self._files:
+            for word in _found(file, pattern, self._limits):
+                for flow in words.get(word, ()):
+                    if self._names.file_at(flow.path) != file:
+                        callers.setdefault(flow, []).append(file)
+        for flow, found in callers.items():
+            if len(found) > _MOST_CALLERS or not all(file.endswith(".py") for file in found):
+                self._answers[flow] = _UNKNOWN
+                continue
+            for file in found:
+                one = questions.get(file, Question())
+                questions[file] = one._replace(passed=(*one.passed, flow))
+        return questions
+
+    def _look_at_loops(self, candidates: Sequence[str]) -> None:
+        """Finds out whether any file needs what Keras 3's own class lacks."""
+        options = self._plan.options
+        if options.for_keras_2 or not options.unsafe or options.target is Target.SHIM:
+            return
+        files = [file for file in candidates if _matches(file, _LOOPS, self._limits)]
+        if len(files) > 1:
+            answers = self._ask({file: Question(about_loops=True) for file in files})
+            self._needs_shim = any(one is None or not one.is_plain for one in answers.values())
+
+    def _hold_together(self) -> None:
+        """Finds files that test the class of optimizers of other files, and must stay with them."""
+        links = set()
+        for file, flows in self._tested.items():
+            for atom in (end for flow in flows for end in self._ends(flow)):
+                maker = self._names.file_at(atom.path)
+                if maker is not None and maker != file:
+                    links.add((file, maker))
+        files = sorted({file for link in links for file in link})
+        if not files:
+            return
+        tasks = [Task(file, file, neighbors=self(file)) for file in files]
+        outcomes = dict(zip(files, self._run(tasks)))
+        stays = {file for file in files if self._stays(file, outcomes[file].findings)}
+        while True:
+            before = len(self._holds)
+            for tester, maker in sorted(links):
+                if maker in stays or maker in self._holds:
+                    self._hold(tester, maker)
+                elif _is_left(outcomes[tester].findings) or tester in self._holds:
+                    self._hold(maker, tester)
+            if len(self._holds) == before:
+                return
+
+    def _ends(self, flow: Flow) -> Iterable[Flow]:
+        found = [flow] if flow.kind == "made" else reached(flow, self._answers)
+        return [atom for atom in found if isinstance(atom, Flow)]
+
+    def _hold(self, file: str, reason: str) -> None:
+        self._holds.setdefault(file, self._shown(reason))
+
+    def _stays(self, file: str, findings: Sequence[Finding]) -> bool:
+        """Whether the optimizers that a file makes do not become those of the target."""
+        moves = [one for one in findings if one.code in _CODES]
+        if any(not one.applied and one.outcome is not Safety.SAFE for one in moves):
+            return True
+        options = self._plan.options
+        to_shim = options.target is Target.SHIM or options.for_keras_3
+        return to_shim and not moves and not _matches(file, re.compile(rb"tf_lossscale"), None)
+
+
+def _is_left(findings: Sequence[Finding]) -> bool:
+    """Whether a test stays on the experimental class, which no other class subclasses."""
+    return any(one.code == "LS301" and one.is_left for one in findings)
+
+
+def _matches(file: str, pattern: re.Pattern[bytes], limits: Optional[Limits]) -> bool:
+    return bool(_found(file, pattern, limits))
+
+
+def _found(file: str, pattern: re.Pattern[bytes], limits: Optional[Limits]) -> list[str]:
+    """The different texts in a file that match; none if it cannot be read or is too large."""
+    try:
+        source = atomic_write.read(file)
+    except OSError:
+        return []
+    if limits is not None and len(source) > limits.size:
+        return []
+    return sorted({match.decode(errors="replace") for match in pattern.findall(source)})

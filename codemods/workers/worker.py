@@ -19,9 +19,10 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
 from ..resolve.neighbors import NOBODY, Neighbors
+from ..run.flows import Question
 from .deep_stack import with_deep_stack
 from .limits import Limits, bound_memory, memory_bound
-from .process_file import process, process_given, read_facts
+from .process_file import answered, process, process_given
 from .results import Plan
 
 if sys.platform == "linux":
@@ -51,14 +52,14 @@ class Task(NamedTuple):
       real: the path of the file.
       source: the bytes from stdin; then no file is read or written.
       neighbors: what the other files of the run tell about it.
-      is_question: whether only the facts about it are wanted.
+      question: what is wanted instead of a rewrite, if that is all.
     """
 
     path: str
     real: str
     source: Optional[bytes] = None
     neighbors: Neighbors = NOBODY
-    is_question: bool = False
+    question: Optional[Question] = None
 
 
 def work(pipe: Any, others: Sequence[Any], parent: int, plan: Plan, limits: Limits) -> None:
@@ -106,8 +107,10 @@ def _serve(pipe: Any, plan: Plan, limits: Limits) -> None:
         while True:
             task = pipe.recv()
             _end_after(limits.seconds + _DIES_LATER)
-            if task.is_question:
-                outcome = read_facts(task.path, task.real, limits)
+            if task.question is not None:
+                outcome = answered(
+                    task.path, task.real, task.question, task.neighbors, plan.options, limits
+                )
             elif task.source is None:
                 outcome = process(
                     task.path, task.real, plan, limits, before_writing, task.neighbors

@@ -70,6 +70,8 @@ def plain_loops(program: Program) -> Optional[Loops]:
     options = program.options
     if options.for_keras_2 or not options.unsafe or options.target is Target.SHIM:
         return None
+    if program.neighbors.needs_shim:
+        return None
     wraps = [*program.cached(plan_constructors).values(), *_repairs(program)]
     if any(wrap.target != FINAL_CLASS or "dynamic" in wrap.arguments for wrap in wraps):
         return None

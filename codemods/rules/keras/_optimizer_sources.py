@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
 from ...model import Safety
+from ...resolve.neighbors import Flow, is_in_run
 from ...resolve.program import Program
 from ...resolve.qualified_names import is_path
 from ...resolve.reaching_values import reaching_definition
@@ -58,11 +59,12 @@ class Risk(NamedTuple):
     message: str
 
 
-_Found = frozenset[Source]
-_WRAPPED = frozenset([Source.WRAPPED])
-_PLAIN = frozenset([Source.PLAIN])
-_COMPILED = frozenset([Source.COMPILED])
-_UNKNOWN_SOURCE = frozenset([Source.UNKNOWN])
+_Atom = Union[Source, Flow]
+_Found = frozenset[_Atom]
+_WRAPPED: _Found = frozenset([Source.WRAPPED])
+_PLAIN: _Found = frozenset([Source.PLAIN])
+_COMPILED: _Found = frozenset([Source.COMPILED])
+_UNKNOWN_SOURCE: _Found = frozenset([Source.UNKNOWN])
 
 
 def risk_of_test(program: Program, node: cst.CSTNode) -> Optional[Risk]:
@@ -71,16 +73,22 @@ def risk_of_test(program: Program, node: cst.CSTNode) -> Optional[Risk]:
     Safe are a place that is no test, and a test of an optimizer for which the source shows every
     value that it can have: the result of a loss-scale class, of another optimizer class, or None.
     """
-    found: set[Source] = set()
-    for place in [node, *_reads_of_table(program, node)]:
-        tested = object_of_test(program, place)
-        if tested is not None:
-            found |= sources(program, tested)
+    found = _known(program, atoms_of_test(program, node))
     if Source.COMPILED in found:
         return Risk(Safety.MANUAL, _WRAPPED_BY_COMPILE)
     if Source.UNKNOWN in found:
         return Risk(Safety.UNSAFE, _UNKNOWN)
     return None
+
+
+def atoms_of_test(program: Program, node: cst.CSTNode) -> _Found:
+    """The sources of what the class test that names `node` looks at, also those in other files."""
+    found: set[_Atom] = set()
+    for place in [node, *_reads_of_table(program, node)]:
+        tested = object_of_test(program, place)
+        if tested is not None:
+            found |= _Search(program).of(tested, _DEPTH)
+    return frozenset(found)
 
 
 def _reads_of_table(program: Program, node: cst.CSTNode) -> list[cst.Name]:
@@ -121,9 +129,37 @@ def object_of_test(program: Program, node: cst.CSTNode) -> Optional[cst.BaseExpr
     return call.args[0].value if is_test else None
 
 
-def sources(program: Program, node: Optional[cst.CSTNode]) -> _Found:
+def sources(program: Program, node: Optional[cst.CSTNode]) -> frozenset[Source]:
     """Everything that the value of `node` can come from."""
+    return _known(program, atoms(program, node))
+
+
+def atoms(program: Program, node: Optional[cst.CSTNode]) -> _Found:
+    """The same, with the values that come from other files of the run as flows."""
     return _Search(program).of(node, _DEPTH)
+
+
+def returned(program: Program, definition: cst.CSTNode) -> _Found:
+    """What a call of a function or class of this file returns."""
+    return _Search(program).defined(definition, _DEPTH)
+
+
+def _known(program: Program, found: _Found) -> frozenset[Source]:
+    """Replaces flows by the sources that the run has found for them."""
+    known: set[Source] = set()
+    for atom in found:
+        if isinstance(atom, Source):
+            known.add(atom)
+        elif atom.kind == "made":
+            known.add(Source.WRAPPED)
+        else:
+            names = program.neighbors.flows.get(atom, frozenset([Source.UNKNOWN.name]))
+            known |= {Source[name] for name in names}
+    return frozenset(known)
+
+
+def _is_wrapped(atom: _Atom) -> bool:
+    return atom is Source.WRAPPED or (isinstance(atom, Flow) and atom.kind == "made")
 
 
 class _Search:
@@ -147,6 +183,10 @@ class _Search:
             self.open.discard(node)
 
     def _of(self, node: cst.CSTNode, depth: int) -> _Found:
+        if isinstance(node, (cst.Name, cst.Attribute)):
+            outside = self._outside("value", node)
+            if outside:
+                return outside
         if isinstance(node, cst.Call):
             return self._called(node, depth)
         if isinstance(node, cst.Name):
@@ -163,6 +203,17 @@ class _Search:
             found = [self.of(each, depth) for each in _elements(self.program, node.value)]
             return frozenset().union(*found) if found else _UNKNOWN_SOURCE
         return _UNKNOWN_SOURCE
+
+    def _outside(self, kind: str, node: cst.CSTNode) -> _Found:
+        """The flows of a name that other files of the run define; empty if it is another name."""
+        paths = _paths(self.program, node)
+        if not paths or not all(map(is_in_run, paths)):
+            return frozenset()
+        return frozenset(Flow(kind, path) for path in paths)
+
+    def _wrapped(self) -> _Found:
+        path = self.program.neighbors.path
+        return frozenset([Flow("made", path)]) if path else _WRAPPED
 
     def _called(self, call: cst.Call, depth: int) -> _Found:
         function = call.func
@@ -182,10 +233,13 @@ class _Search:
         if function is None or depth <= 0:
             return _UNKNOWN_SOURCE
         if is_loss_scale_class(program, function):
-            return _WRAPPED
+            return self._wrapped()
         paths = _paths(program, function)
         if paths == {_FROM_LOSS_SCALE}:
-            return _WRAPPED
+            return self._wrapped()
+        outside = self._outside("returns", function)
+        if outside:
+            return outside
         if paths and all(_makes_plain_optimizer(path) for path in paths):
             return _PLAIN
         if isinstance(function, cst.IfExp):
@@ -198,20 +252,27 @@ class _Search:
         if isinstance(function, cst.Lambda):
             return self.of(function.body, depth)
         definitions = list(_definitions(program, function))
-        found: set[Source] = set()
+        found: set[_Atom] = set()
         for definition in definitions:
-            if isinstance(definition, cst.ClassDef):
-                bases = [base.value for base in definition.bases]
-                is_wrapper = any(is_loss_scale_class(program, base) for base in bases)
-                found |= _WRAPPED if is_wrapper else _UNKNOWN_SOURCE
-            elif isinstance(definition, cst.FunctionDef):
-                for value in _returned(definition):
-                    found |= self.of(value, depth)
+            if isinstance(definition, (cst.ClassDef, cst.FunctionDef)):
+                found |= self.defined(definition, depth)
             elif isinstance(definition, cst.Param):
-                passed = self._passed_to(definition)
-                found |= self._made_by_all(passed, depth)
+                found |= self._made_by_all([*self._passed_to(definition)], depth)
+                found |= _UNKNOWN_SOURCE if self._callers_elsewhere(definition) else frozenset()
             else:
                 found |= self._made_by(definition, depth - 1)
+        return frozenset(found) if found else _UNKNOWN_SOURCE
+
+    def defined(self, definition: cst.CSTNode, depth: int) -> _Found:
+        """What a call of this class or function returns."""
+        if isinstance(definition, cst.ClassDef):
+            bases = [base.value for base in definition.bases]
+            is_wrapper = any(is_loss_scale_class(self.program, base) for base in bases)
+            return self._wrapped() if is_wrapper else _UNKNOWN_SOURCE
+        found: set[_Atom] = set()
+        if isinstance(definition, cst.FunctionDef) and not definition.decorators:
+            for value in _returned(definition):
+                found |= self.of(value, depth)
         return frozenset(found) if found else _UNKNOWN_SOURCE
 
     def _made_by_all(self, functions: Sequence[Optional[cst.CSTNode]], depth: int) -> _Found:
@@ -226,7 +287,7 @@ class _Search:
             return self.of(binding.value, depth)
         scope = self.program.scopes.loads.get(name)
         bindings = scope.bindings_of(name.value) if scope is not None else []
-        found: set[Source] = set() if bindings else {Source.UNKNOWN}
+        found: set[_Atom] = set() if bindings else {Source.UNKNOWN}
         for each in bindings:
             found |= self._bound(each, depth)
         return frozenset(found)
@@ -244,20 +305,45 @@ class _Search:
             return frozenset()
         self.open.add(parameter)
         try:
-            found: set[Source] = set()
+            found: set[_Atom] = set()
             for passed in self._passed_to(parameter):
                 found |= self.of(passed, depth - 1)
-            return frozenset(found)
+            return frozenset(found | self._callers_elsewhere(parameter))
         finally:
             self.open.discard(parameter)
+
+    def _callers_elsewhere(self, parameter: cst.Param) -> _Found:
+        """What other files pass for a parameter; empty if they cannot call its function."""
+        program = self.program
+        function = _function_of(program, parameter)
+        path = qualified_name(program, function) if function is not None else ""
+        if not path or program.neighbors.is_closed:
+            return frozenset()
+        if not program.neighbors.path:  # a file alone: nobody else calls its private functions
+            private = any(
+                part.startswith("_") and not part.startswith("__") for part in path.split(".")
+            )
+            return frozenset() if private else _UNKNOWN_SOURCE
+        assert function is not None
+        positional = [*function.params.posonly_params, *function.params.params]
+        is_method = "." in path and not _is_static(function)
+        names = tuple(each.name.value for each in positional[1 if is_method else 0 :])
+        flow = Flow(
+            "parameter",
+            f"{program.neighbors.path}.{path}",
+            parameter.name.value,
+            names,
+            parameter.default is not None,
+            any(program.call_of(use) is not None for use in _uses(program, function)),
+        )
+        default = self.of(parameter.default, 1) if parameter.default is not None else frozenset()
+        return default | {flow}
 
     def _passed_to(self, parameter: cst.Param) -> list[Optional[cst.BaseExpression]]:
         """The arguments of every call in this program; one None if they are not known."""
         program = self.program
-        functions = (cst.FunctionDef, cst.Lambda)
-        around = (each for each in program.ancestors(parameter) if isinstance(each, functions))
-        function = next(around, None)
-        if not isinstance(function, cst.FunctionDef):
+        function = _function_of(program, parameter)
+        if function is None:
             return [None]
         passed: list[Optional[cst.BaseExpression]] = []
         for use in _uses(program, function):
@@ -266,7 +352,8 @@ class _Search:
                 return [None]
             skipped = 1 if _is_bound(function, use) else 0
             passed.append(_passed(call, function, parameter, skipped))
-        return passed or [None]
+        is_called_elsewhere = bool(program.neighbors.path) and qualified_name(program, function)
+        return passed or ([] if is_called_elsewhere else [None])
 
     def _attribute(self, node: cst.Attribute, depth: int) -> _Found:
         if node.attr.value == "__class__":
@@ -277,7 +364,7 @@ class _Search:
         if owner is not None:
             own = [store for store in stores if _class_around(program, store.place) is owner]
             stores = own or stores
-        found: set[Source] = set()
+        found: set[_Atom] = set()
         for store in stores:
             found |= self.of(store.value, depth)
         if name == _COMPILED_NAME and not (stores and all(map(self._is_plain_class, stores))):
@@ -287,15 +374,39 @@ class _Search:
     def _compiled(self, depth: int) -> _Found:
         """What `compile` leaves in a model: what it was given, if that is always wrapped."""
         given = list(_given_to_compile(self.program))
-        if given and all(self.of(each, depth) == _WRAPPED for each in given):
-            return _WRAPPED
-        return _COMPILED
+        found: set[_Atom] = set()
+        for each in given:
+            found |= self.of(each, depth)
+        return frozenset(found) if found and all(map(_is_wrapped, found)) else _COMPILED
 
     def _is_plain_class(self, store: _Store) -> bool:
         """Returns whether `store` is in a class that cannot be a Keras model: it has no base."""
         owner = _class_around(self.program, store.place)
         bases = [_text(base.value) for base in owner.bases] if owner is not None else [""]
         return all(base == "object" for base in bases)
+
+
+def qualified_name(program: Program, function: cst.FunctionDef) -> str:
+    """The name with which other files can reach a function; empty for a nested one."""
+    parts = [function.name.value]
+    for above in program.ancestors(function):
+        if isinstance(above, (cst.FunctionDef, cst.Lambda)):
+            return ""
+        if isinstance(above, cst.ClassDef):
+            parts.append(above.name.value)
+    return ".".join(reversed(parts))
+
+
+def _function_of(program: Program, parameter: cst.Param) -> Optional[cst.FunctionDef]:
+    """The function that has the parameter; None for a lambda."""
+    functions = (cst.FunctionDef, cst.Lambda)
+    around = (each for each in program.ancestors(parameter) if isinstance(each, functions))
+    function = next(around, None)
+    return function if isinstance(function, cst.FunctionDef) else None
+
+
+def _is_static(function: cst.FunctionDef) -> bool:
+    return any(_text(each.decorator) == "staticmethod" for each in function.decorators)
 
 
 class _Store(NamedTuple):
@@ -415,7 +526,7 @@ def _returned(function: cst.CSTNode) -> list[Optional[cst.BaseExpression]]:
 
 
 def _uses(program: Program, function: cst.FunctionDef) -> Iterator[cst.CSTNode]:
-    """Every place that reads `function`, a method by its name."""
+    """Every place that reads `function`, a method by its name; a base class is not a call."""
     name = function.name.value
     owner = _class_around(program, function)
     if owner is not None and _function_around(program, function) is None:
@@ -425,21 +536,15 @@ def _uses(program: Program, function: cst.FunctionDef) -> Iterator[cst.CSTNode]:
             yield from program.attributes(name)
             return
     for load, scope in program.scopes.loads.items():
-        if load.value == name and not _is_base(program, load):
+        if load.value == name:
             bindings = scope.bindings_of(name)
             if any(binding.node in (function, owner) for binding in bindings):
                 yield load
 
 
-def _is_base(program: Program, name: cst.Name) -> bool:
-    argument = program.parents.get(name)
-    owner = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    return isinstance(owner, cst.ClassDef)
-
-
 def _is_bound(function: cst.FunctionDef, use: cst.CSTNode) -> bool:
     """Whether the call passes the first parameter itself: `trainer.step(x)`, `Trainer(x)`."""
-    if any(_text(each.decorator) == "staticmethod" for each in function.decorators):
+    if _is_static(function):
         return False
     return isinstance(use, cst.Attribute) or function.name.value == "__init__"
 

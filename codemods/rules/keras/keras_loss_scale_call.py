@@ -339,19 +339,19 @@ RULE = Rule(
             import tensorflow as tf
             from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
 
-            def log(opt):
+            def _log(opt):
                 return opt.loss_scale() if isinstance(opt, LossScaleOptimizer) else 1.0
 
-            log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
+            _log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
             """,
             """\
             import tensorflow as tf
             from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
 
-            def log(opt):
+            def _log(opt):
                 return opt.loss_scale if isinstance(opt, LossScaleOptimizer) else 1.0
 
-            log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
+            _log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
             """,
             Safety.SAFE,
             target=Target.SHIM,

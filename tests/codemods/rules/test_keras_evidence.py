@@ -41,7 +41,7 @@ class Scaled(tf.keras.Model):
 {setup}
 """
 IN_FUNCTION = """
-def scaled({parameters}):
+def _scaled({parameters}):
     {body}
     return opt.get_scaled_loss(loss) if isinstance(opt, LossScaleOptimizer) else loss
 
@@ -90,7 +90,12 @@ EVIDENCE = {
         "opt = {wrap}" + LOOP, "opt = model.optimizer" + LOOP, MANUAL
     ),
     "a call in the file, then none": Evidence(
-        in_function("opt, loss", call="scaled({wrap}, loss)"), in_function("opt, loss"), UNSAFE
+        in_function("opt, loss", call="_scaled({wrap}, loss)"), in_function("opt, loss"), UNSAFE
+    ),
+    "a call of a private function, then of one that others can call": Evidence(
+        in_function("opt, loss", call="_scaled({wrap}, loss)"),
+        in_function("opt, loss", call="_scaled({wrap}, loss)").replace("_scaled", "scaled"),
+        UNSAFE,
     ),
     "a constructor in the function, then a parameter": Evidence(
         in_function("loss", body="opt = {wrap}"), in_function("loss, opt"), UNSAFE
@@ -101,13 +106,13 @@ EVIDENCE = {
         UNSAFE,
     ),
     "a call that passes a constructor, then the function is passed on": Evidence(
-        in_function("opt, loss", call="scaled({wrap}, loss)"),
-        in_function("opt, loss", call="strategy.run(scaled, ({wrap}, loss))"),
+        in_function("opt, loss", call="_scaled({wrap}, loss)"),
+        in_function("opt, loss", call="strategy.run(_scaled, ({wrap}, loss))"),
         UNSAFE,
     ),
     "a call that passes a constructor, then another that passes the optimizer of a model": Evidence(
-        in_function("opt, loss", call="scaled({wrap}, loss)"),
-        in_function("opt, loss", call="scaled({wrap}, loss)\nscaled(model.optimizer, loss)"),
+        in_function("opt, loss", call="_scaled({wrap}, loss)"),
+        in_function("opt, loss", call="_scaled({wrap}, loss)\n_scaled(model.optimizer, loss)"),
         MANUAL,
     ),
     "compile is given a constructor, then the optimizer itself": Evidence(

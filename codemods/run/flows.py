@@ -1,0 +1,216 @@
+"""Follows optimizers from one file of a run to another: through calls, parameters and names.
+
+A class test in one file can look at an optimizer that another file makes. Each file is asked only
+for what another one needs: the values of its names, what its functions return, and what it passes
+to functions of other files. What nobody can tell is unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Optional, Union
+
+import libcst as cst
+
+from ..engine.parse import parsed
+from ..model import Options, SourceError
+from ..resolve.legacy_symbols import root_of
+from ..resolve.neighbors import Flow, Neighbors, is_in_run
+from ..resolve.program import Program
+from ..resolve.qualified_names import STAR, is_path
+from ..resolve.version_guards import keep_guards
+from ..rules.keras._keras3_loops import plain_loops
+from ..rules.keras._optimizer_sources import Source, atoms, atoms_of_test, returned
+
+__all__ = ["Answer", "Question", "answer", "reached", "solved", "word_of"]
+
+_UNKNOWN = Source.UNKNOWN.name
+_INIT = ".__init__"
+
+Atom = Union[str, Flow]
+"""The name of a `Source`, or what comes from another file."""
+
+
+class Question(NamedTuple):
+    """What is asked of a file.
+
+    Attributes:
+      about_tests: what its class tests look at.
+      about_loops: whether its training loops can use Keras 3's own class.
+      defined: values of names and results of functions that it defines.
+      passed: parameters of functions of other files, which it may call.
+    """
+
+    about_tests: bool = False
+    about_loops: bool = False
+    defined: tuple[Flow, ...] = ()
+    passed: tuple[Flow, ...] = ()
+
+
+class Answer(NamedTuple):
+    """What the class tests of a file look at, its loops, and where each flow can come from."""
+
+    tested: frozenset[Flow] = frozenset()
+    is_plain: bool = True
+    found: Mapping[Flow, frozenset[Atom]] = {}
+
+
+def answer(
+    source: bytes, options: Options, neighbors: Neighbors, question: Question
+) -> Optional[Answer]:
+    """Answers for one file; None if it cannot be parsed."""
+    module = parsed(source)
+    if isinstance(module, SourceError):
+        return None
+    program = Program([module], options, neighbors)
+    keep_guards(program)
+    tested: set[Flow] = set()
+    if question.about_tests:
+        for reference in program.references:
+            if reference.legacy.is_keras_optimizer:
+                found = atoms_of_test(program, reference.node)
+                tested.update(atom for atom in found if isinstance(atom, Flow))
+    known: dict[Flow, frozenset[Atom]] = {}
+    for flow in question.defined:
+        known[flow] = _named(_defined(program, flow))
+    for flow in question.passed:
+        known[flow] = frozenset().union(*map(_named, _passed(program, flow)))
+    is_plain = not question.about_loops or plain_loops(program) is not None
+    return Answer(frozenset(tested), is_plain, known)
+
+
+def word_of(flow: Flow) -> str:
+    """The word that a file contains if it calls the function of a parameter."""
+    path = flow.path[: -len(_INIT)] if flow.path.endswith(_INIT) else flow.path
+    return path.rpartition(".")[2]
+
+
+def solved(
+    asked: Iterable[Flow], answers: Mapping[Flow, frozenset[Atom]]
+) -> dict[Flow, frozenset[str]]:
+    """The sources of each flow; a flow without an answer is unknown."""
+    return {
+        flow: frozenset(
+            Source.WRAPPED.name if isinstance(atom, Flow) else atom
+            for atom in reached(flow, answers)
+        )
+        for flow in asked
+    }
+
+
+def reached(flow: Flow, answers: Mapping[Flow, frozenset[Atom]]) -> set[Atom]:
+    """Every end that a flow can come from: sources, and constructors by their file."""
+    ends: set[Atom] = set()
+    seen, left = {flow}, [flow]
+    while left:
+        one = left.pop()
+        found = answers.get(one, frozenset([_UNKNOWN]))
+        if not found and not one.is_called:
+            ends.add(_UNKNOWN)  # a function that nothing in the run calls
+        for atom in found:
+            if isinstance(atom, str) or atom.kind == "made":
+                ends.add(atom)
+            elif atom not in seen:
+                seen.add(atom)
+                left.append(atom)
+    return ends
+
+
+def _named(found: Iterable[Union[Source, Flow]]) -> frozenset[Atom]:
+    return frozenset(atom.name if isinstance(atom, Source) else atom for atom in found)
+
+
+def _defined(program: Program, flow: Flow) -> frozenset[Union[Source, Flow]]:
+    """What a name of this file is, or what calling it returns."""
+    unknown = frozenset([Source.UNKNOWN])
+    scope = program.scopes.module_scope
+    name = flow.path[len(program.neighbors.path) + 1 :]
+    owner, _, member = name.partition(".")
+    bindings = scope.bindings.get(owner, [])
+    if member:
+        classes = [
+            inner
+            for inner in program.all_scopes()
+            if any(inner.node is binding.node for binding in bindings) and inner.kind == "class"
+        ]
+        if flow.kind == "value" or len(classes) != 1 or len(bindings) != 1 or "." in member:
+            return unknown
+        bindings = classes[0].bindings.get(member, [])
+    found: set[Union[Source, Flow]] = set()
+    for binding in bindings:
+        if flow.kind == "value":
+            found |= atoms(program, binding.value) if binding.value is not None else unknown
+        elif isinstance(binding.node, (cst.FunctionDef, cst.ClassDef)):
+            found |= returned(program, binding.node)
+        else:
+            found |= unknown
+    return frozenset(found) or unknown
+
+
+def _passed(program: Program, flow: Flow) -> Iterator[Iterable[Union[Source, Flow]]]:
+    """What each call in this file passes for a parameter of another file's function."""
+    unknown = [Source.UNKNOWN]
+    for use in _uses(program, flow):
+        call = program.call_of(use) if use is not None else None
+        if call is None or any(argument.star for argument in call.args):
+            yield unknown
+            continue
+        given = [argument.value for argument in call.args if argument.keyword is None]
+        named = {
+            argument.keyword.value: argument.value
+            for argument in call.args
+            if argument.keyword is not None
+        }
+        index = flow.positions.index(flow.parameter) if flow.parameter in flow.positions else -1
+        if flow.parameter in named:
+            yield atoms(program, named[flow.parameter])
+        elif 0 <= index < len(given):
+            yield atoms(program, given[index])
+        elif flow.has_default:
+            continue  # the default is known where the function is defined
+        else:
+            yield unknown
+
+
+def _uses(program: Program, flow: Flow) -> Iterator[Optional[cst.CSTNode]]:
+    """Every place that reads the function; None where that is not certain."""
+    is_init = flow.path.endswith(_INIT)
+    target = flow.path[: -len(_INIT)] if is_init else flow.path
+    name = target.rpartition(".")[2]
+    module = re.match(r"\./.*?\.py(?=\.)", target)
+    is_method = not is_init and module is not None and "." in target[module.end() + 1 :]
+    for binding in program.imports():
+        if binding.path == target and binding.name != name:
+            yield None  # under another name, others may import it from here
+    for string in program.scopes.strings:
+        argument = program.parents.get(string)
+        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        is_read = isinstance(call, cst.Call) and program.code(call.func) == "getattr"
+        if is_read and string.raw_value == name:
+            yield None
+    places: list[cst.CSTNode] = [node for node in program.scopes.loads if node.value == name]
+    places += program.attributes(name)
+    for node in places:
+        meanings = _meanings(program, node)
+        if target in meanings:
+            yield node if meanings == {target} and not is_method else None
+        elif is_method and isinstance(node, cst.Attribute):
+            if not meanings or any(one.startswith(("<", "./")) for one in meanings):
+                yield node
+        elif any(one == STAR or _may_be(one, name) for one in meanings):
+            yield None  # imported from a module that cannot be resolved
+
+
+def _may_be(path: str, name: str) -> bool:
+    """Whether the path of an import that was not resolved can be that of a function `name`."""
+    is_elsewhere = is_in_run(path) or root_of(path) is not None
+    return is_path(path) and path.rpartition(".")[2] == name and not is_elsewhere
+
+
+def _meanings(program: Program, node: cst.CSTNode) -> frozenset[str]:
+    root = node
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    scope = program.scopes.loads.get(root) if isinstance(root, cst.Name) else None
+    return program.origins.of_expression(node, scope) if scope is not None else frozenset()

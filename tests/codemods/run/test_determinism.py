@@ -1,0 +1,134 @@
+"""The output depends on the files alone: not on `--jobs`, their order, or the hash seed."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from command_line import PROGRAM
+
+FILES = {
+    "compat.py": """\
+import tensorflow as tf
+
+tpu = tf.tpu
+mp = tf.keras.mixed_precision.experimental
+""",
+    "amp.py": """\
+try:
+    from tensorflow.contrib.mixed_precision import FixedLossScaleManager
+    from tensorflow.keras.mixed_precision.experimental import Policy
+except ImportError:
+    from npu_bridge.npu_init import FixedLossScaleManager
+    from tensorflow.keras.mixed_precision import Policy
+""",
+    "cycle.py": "from other import *\nfrom compat import tpu\nimport use\n",
+    "other.py": "from cycle import *\nfrom compat import mp\n",
+    "use.py": """\
+from amp import FixedLossScaleManager, Policy
+from compat import mp, tpu
+import cycle
+import tensorflow as tf
+
+manager = FixedLossScaleManager(8)
+opt = tpu.CrossShardOptimizer(opt)
+opt = cycle.tpu.CrossShardOptimizer(opt)
+policy = Policy("mixed_float16", loss_scale=None)
+it = manager or opt or policy
+print(it.loss_scale())
+scale = tf.train.experimental.DynamicLossScale(multiplier=3.0) if it else it
+opt = mp.LossScaleOptimizer(tf.keras.optimizers.SGD(), scale)
+opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(it)
+print(opt.loss_scale(), "loss_scale:0", tf.contrib.mixed_precision)
+""",
+    "optim.py": """\
+import tensorflow as tf
+
+
+def build(kind):
+    if kind:
+        return tf.keras.mixed_precision.experimental.LossScaleOptimizer(kind(), "dynamic")
+    return tf.keras.mixed_precision.experimental.LossScaleOptimizer(kind(), None)
+""",
+    "trainer.py": """\
+import tensorflow as tf
+
+
+def scaled(opt, loss):
+    if isinstance(opt, tf.keras.mixed_precision.experimental.LossScaleOptimizer):
+        loss = opt.get_scaled_loss(loss)
+    return loss
+""",
+    "main.py": "import trainer\nfrom optim import build\n\ntrainer.scaled(build(1), 1)\n",
+    "final.py": """\
+import tensorflow as tf
+from unknown import *
+
+opt = tf.keras.mixed_precision.LossScaleOptimizer(build())
+if isinstance(model.optimizer, tf.keras.mixed_precision.LossScaleOptimizer):
+    print(CrossShardOptimizer, model.optimizer.loss_scale)
+""",
+}
+OPTIONS = ("--report", "json:{}.json", "--report", "sarif:{}.sarif", "-v", "--allow-dirty")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    directory = tmp_path / "tree"
+    directory.mkdir()
+    for name, text in FILES.items():
+        (directory / name).write_text(text)
+    return directory
+
+
+def outputs(tree, *options: str, seed: str = "0") -> dict:
+    """Everything that a run writes."""
+    reports = tree.parent / "report"
+    argv = [one.format(reports) for one in OPTIONS]
+    if not any(one.endswith(".py") for one in options):
+        options = (*options, ".")
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "migrate", *argv, *options],
+        cwd=tree,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONHASHSEED": seed, "SOURCE_DATE_EPOCH": "0", "NO_COLOR": "1"},
+    )
+    assert ran.returncode == 1, ran.stderr.decode()
+    written = {path.name: path.read_bytes() for path in sorted(tree.parent.glob("report.*"))}
+    return {"out": ran.stdout, "err": ran.stderr, **written}
+
+
+def test_hash_seed(tree):
+    first = outputs(tree, "--keras", "2")
+    assert b"resolve optim.py first" in first["report.json"]
+    for seed in range(1, 20):
+        assert outputs(tree, "--keras", "2", seed=str(seed)) == first, seed
+
+
+def test_jobs(tree):
+    first = outputs(tree, "--jobs", "1", "--keras", "3")
+    for jobs in ("2", "4"):
+        again = outputs(tree, "--jobs", jobs, "--keras", "3")
+        assert again == first
+
+
+def test_order_of_the_files(tree):
+    """The findings of each file; the order of the report is the order of the files."""
+    names = sorted(FILES)
+    first = outputs(tree, "--keras", "2", *names)
+    again = outputs(tree, "--keras", "2", *reversed(names))
+    assert sorted(first["out"].splitlines()) == sorted(again["out"].splitlines())
+    assert sorted(first["err"].splitlines()) == sorted(again["err"].splitlines())
+
+
+def test_the_edits_do_not_depend_on_the_order(tree):
+    names = sorted(FILES)
+    results = []
+    for order in (names, names[::-1]):
+        for name, text in FILES.items():
+            (tree / name).write_text(text)
+        outputs(tree, "--write", "--keras", "2", *order)
+        results.append({name: (tree / name).read_text() for name in names})
+    assert results[0] == results[1]
+    assert results[0] != FILES
