@@ -111,10 +111,10 @@ def test_a_failing_rule_is_reported_and_fails_one_file_only(command_line, monkey
 
     real = process_file.transform
 
-    def transform(source, options, path):
+    def transform(source, options, path, *more):
         if b"# bad" in source:
             raise ZeroDivisionError("by zero")
-        return real(source, options, path)
+        return real(source, options, path, *more)
 
     monkeypatch.setattr(process_file, "transform", transform)
     command_line.write(a=LEGACY + b"# bad\n", b=LEGACY)
@@ -129,10 +129,10 @@ def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
 
     real = process_file.transform
 
-    def transform(source, options, path):
+    def transform(source, options, path, *more):
         if b"# bad" in source:
             os.kill(os.getpid(), 11)
-        return real(source, options, path)
+        return real(source, options, path, *more)
 
     monkeypatch.setattr(process_file, "transform", transform)
     command_line.write(a=LEGACY + b"# bad\n", b=LEGACY, c=LEGACY)

@@ -22,12 +22,12 @@ ACTS = """
 import os, sys, time
 from tf_lossscale_codemods.workers import process_file
 real = process_file.transform
-def transform(source, options, path):
+def transform(source, options, path, *more):
     if b"# bad" in source:
         with open(f"worker-{{os.getpid()}}", "w") as file:
             file.write("busy")
         {act}
-    return real(source, options, path)
+    return real(source, options, path, *more)
 process_file.transform = transform
 sys.exit(main())
 """
