@@ -7,12 +7,13 @@ file that it cannot parse has no facts: whatever is imported from it is unknown.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple, Optional
 
 from ..resolve.legacy_symbols import root_of
 
-__all__ = ["LOCAL", "UNKNOWN", "ModuleFacts", "facts_of"]
+__all__ = ["LOCAL", "UNKNOWN", "ModuleFacts", "facts_of", "words_of"]
 
 LOCAL = "<local>"
 """A value that the module itself makes: a class, a function, something computed."""
@@ -25,6 +26,11 @@ _CHAIN = 6
 _PATTERNS = ("MatchAs", "MatchStar", "MatchMapping")
 _BINDERS = ("exec", "globals", "setattr", "vars", "__import__")
 """Functions with which a module can bind names of its own at run time."""
+_WORDS = re.compile(
+    rb"LossScaleOptimizer|get_scaled_loss|get_unscaled_gradients|tf_lossscale"
+    rb"|isinstance|issubclass|IsInstance|__class__|\btype\(|\bcase\b"
+)
+"""The words that decide what else a file is asked; see `words_of`."""
 
 
 class ModuleFacts(NamedTuple):
@@ -39,6 +45,7 @@ class ModuleFacts(NamedTuple):
       is_dynamic: whether the module can have names that are not written in it.
       reads: the paths of attributes that are read of what is not a library, such as `.amp.wrap`.
       stores: the paths of attributes of imported modules to which the file assigns.
+      words: see `words_of`.
     """
 
     imports: frozenset[str] = frozenset()
@@ -49,6 +56,7 @@ class ModuleFacts(NamedTuple):
     is_dynamic: bool = False
     reads: frozenset[str] = frozenset()
     stores: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
 
 
 class _Bound(NamedTuple):
@@ -64,7 +72,12 @@ def facts_of(source: bytes) -> Optional[ModuleFacts]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return _Reader(tree).facts()
+    return _Reader(tree).facts()._replace(words=words_of(source))
+
+
+def words_of(source: bytes) -> frozenset[str]:
+    """The words in a source that tell whether it tests classes or trains with an optimizer."""
+    return frozenset(word.decode() for word in set(_WORDS.findall(source)))
 
 
 class _Reader:

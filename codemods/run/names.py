@@ -62,6 +62,11 @@ class Names:
         """Whether the facts about a file were read."""
         return file in self._facts
 
+    def words_of(self, file: str) -> Optional[frozenset[str]]:
+        """The words of a file (see `module_facts`); None if it has no facts."""
+        facts = self._facts.get(file)
+        return facts.words if facts is not None else None
+
     def is_complete(self, file: str) -> bool:
         """Whether all facts are known that `of(file)` needs; otherwise asks for more of them."""
         self._is_complete = True

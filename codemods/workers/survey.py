@@ -10,6 +10,7 @@ from ..files import atomic_write
 from ..model import Finding, Safety, Target
 from ..resolve.neighbors import Flow, Neighbors
 from ..run.flows import Answer, Atom, Question, reached, solved, word_of
+from ..run.module_facts import words_of
 from ..run.modules import Modules
 from ..run.names import Names
 from .limits import Limits
@@ -26,9 +27,10 @@ _FLOW_ROUNDS = 8
 _MOST_CALLERS = 64
 """Files that are asked what they pass to a function; if more mention it, that is unknown."""
 
-_TESTS = re.compile(rb"isinstance|issubclass|IsInstance|__class__|\btype\(|\bcase\b")
-_CLASS = re.compile(rb"LossScaleOptimizer")
-_LOOPS = re.compile(rb"LossScaleOptimizer|get_scaled_loss|get_unscaled_gradients")
+_CLASS = "LossScaleOptimizer"
+_LOOPS = frozenset([_CLASS, "get_scaled_loss", "get_unscaled_gradients"])
+_SHIM = "tf_lossscale"
+_TESTS = frozenset(["isinstance", "issubclass", "IsInstance", "__class__", "type(", "case"])
 _UNKNOWN: frozenset[Atom] = frozenset(["UNKNOWN"])
 _CODES = ("LS301", "LS304", "LS401")
 """The rules that move the Keras loss-scale optimizers."""
@@ -84,6 +86,11 @@ class Survey:
     def _run(self, tasks: Sequence[Task]) -> Iterable[FileOutcome]:
         return process_all(tasks, self._plan, min(self._jobs, len(tasks)), self._limits)
 
+    def _words(self, file: str) -> frozenset[str]:
+        """The words of a file, read again only if Python's parser rejects it."""
+        known = self._names.words_of(file)
+        return words_of(_read(file, self._limits)) if known is None else known
+
     def _read_names(self, files: Iterable[str]) -> None:
         """Reads the facts about the files, and about those that they import names from."""
         left = [file for file in files if not self._names.knows(file)]
@@ -99,11 +106,8 @@ class Survey:
 
     def _follow_tests(self, candidates: Sequence[str]) -> None:
         """Finds out where the optimizers come from that class tests look at."""
-        files = [
-            file
-            for file in candidates
-            if _matches(file, _CLASS, self._limits) and _matches(file, _TESTS, self._limits)
-        ]
+        words = {file: self._words(file) for file in candidates}
+        files = [file for file, found in words.items() if _CLASS in found and found & _TESTS]
         questions = {file: Question(about_tests=True) for file in files}
         for _ in range(_FLOW_ROUNDS):
             if not questions:
@@ -166,7 +170,7 @@ class Survey:
         options = self._plan.options
         if options.for_keras_2 or not options.unsafe or options.target is Target.SHIM:
             return
-        files = [file for file in candidates if _matches(file, _LOOPS, self._limits)]
+        files = [file for file in candidates if self._words(file) & _LOOPS]
         if len(files) > 1:
             answers = self._ask({file: Question(about_loops=True) for file in files})
             self._needs_shim = any(one is None or not one.is_plain for one in answers.values())
@@ -209,7 +213,7 @@ class Survey:
             return True
         options = self._plan.options
         to_shim = options.target is Target.SHIM or options.for_keras_3
-        return to_shim and not moves and not _matches(file, re.compile(rb"tf_lossscale"), None)
+        return to_shim and not moves and _SHIM not in self._words(file)
 
 
 def _is_left(findings: Sequence[Finding]) -> bool:
@@ -217,16 +221,15 @@ def _is_left(findings: Sequence[Finding]) -> bool:
     return any(one.code == "LS301" and one.is_left for one in findings)
 
 
-def _matches(file: str, pattern: re.Pattern[bytes], limits: Optional[Limits]) -> bool:
-    return bool(_found(file, pattern, limits))
-
-
-def _found(file: str, pattern: re.Pattern[bytes], limits: Optional[Limits]) -> list[str]:
+def _found(file: str, pattern: re.Pattern[bytes], limits: Limits) -> list[str]:
     """The different texts in a file that match; none if it cannot be read or is too large."""
+    found = pattern.findall(_read(file, limits))
+    return sorted({match.decode(errors="replace") for match in found})
+
+
+def _read(file: str, limits: Limits) -> bytes:
     try:
         source = atomic_write.read(file)
     except OSError:
-        return []
-    if limits is not None and len(source) > limits.size:
-        return []
-    return sorted({match.decode(errors="replace") for match in pattern.findall(source)})
+        return b""
+    return source if len(source) <= limits.size else b""
