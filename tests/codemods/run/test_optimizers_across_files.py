@@ -4,7 +4,7 @@ Each program is safe by evidence in all three files, and falls when any piece of
 """
 
 import pytest
-from programs import migrate
+from several_files import migrate
 
 FINAL = "tf.keras.mixed_precision.LossScaleOptimizer"
 EXPERIMENTAL = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
