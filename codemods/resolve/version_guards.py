@@ -223,9 +223,11 @@ class _Guards:
                 mine = next((one for one in branches if not inside.isdisjoint(one.arm)), None)
                 if mine is None:
                     continue
-                by_version = not (mine.tests or mine.by) or self._is_by_version(candidate)
                 others = [one.arm for one in branches if one is not mine]
-                if by_version and any(self._is_twin(mine.arm, other, marker) for other in others):
+                # Conditions are looked at last, because that takes longest.
+                if any(self._is_twin(mine.arm, other, marker) for other in others) and (
+                    not (mine.tests or mine.by) or self._is_by_version(candidate)
+                ):
                     return _Verdict(True, guard if candidate is guard else None)
                 is_old = is_old or self._is_old(mine, marker)
         return _Verdict(False) if is_old else None

@@ -64,7 +64,15 @@ def is_version_test(program: Program, test: cst.BaseExpression) -> bool:
     another module, or a variable, attribute or function of this one with such a value. Versions of
     Python, of the platform and of other libraries do not count.
     """
-    return _tests_version(program, test, set())
+    known = program.cached(_known)
+    if test not in known:
+        known[test] = _tests_version(program, test, set())
+    return known[test]
+
+
+def _known(_: Program) -> dict[cst.CSTNode, bool]:
+    """The conditions of a program that were looked at."""
+    return {}
 
 
 def _tests_version(
