@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Union
 
 from ..resolve.legacy_symbols import root_of
 
@@ -87,10 +87,11 @@ class _Reader:
         self.imports: set[str] = set()
         self.is_dynamic = False
         self.known: dict[str, frozenset[str]] = {}
-        self.tree = tree
+        self.imported: dict[str, set[str]] = {}
+        self.attributes: list[ast.Attribute] = []
         for statement in _own_statements(tree):
             self._statement(statement)
-        for node in ast.walk(tree):
+        for node in ast.walk(tree):  # only once, because it takes longer than the parser
             self._anywhere(node)
 
     def facts(self) -> ModuleFacts:
@@ -159,12 +160,8 @@ class _Reader:
 
     def _anywhere(self, node: ast.AST) -> None:
         """Looks at a node of any depth."""
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                parts = alias.name.split(".")
-                self.imports.update(".".join(parts[: end + 1]) for end in range(len(parts)))
-        elif isinstance(node, ast.ImportFrom):
-            self.imports.update(path for _, path in _imported(node))
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            self._import_anywhere(node)
         elif isinstance(node, ast.Global):
             for name in node.names:
                 self._unknown(name)
@@ -173,10 +170,21 @@ class _Reader:
         elif isinstance(node, ast.ExceptHandler) or type(node).__name__ in _PATTERNS:
             self._may_bind(getattr(node, "name", None) or getattr(node, "rest", None))
         elif isinstance(node, ast.Attribute):
+            self.attributes.append(node)
             is_table = isinstance(node.value, ast.Name) and node.value.id == "sys"
             self.is_dynamic |= node.attr == "__dict__" or (node.attr == "modules" and is_table)
         elif isinstance(node, ast.Name):
             self.is_dynamic |= node.id in _BINDERS
+
+    def _import_anywhere(self, node: Union[ast.Import, ast.ImportFrom]) -> None:
+        for name, path in _imported(node):
+            if root_of(path) is None:
+                self.imported.setdefault(name, set()).add(path)
+            if isinstance(node, ast.ImportFrom):
+                self.imports.add(path)
+        for alias in node.names if isinstance(node, ast.Import) else ():
+            parts = alias.name.split(".")
+            self.imports.update(".".join(parts[: end + 1]) for end in range(len(parts)))
 
     def _meanings(self, name: str, depth: int) -> frozenset[str]:
         if name in self.known:
@@ -227,25 +235,20 @@ class _Reader:
 
     def _reads(self) -> Iterator[str]:
         """The paths of chains such as `amp.wrap`, wherever `amp` is imported in the file."""
-        imported: dict[str, set[str]] = {}
-        for node in ast.walk(self.tree):
-            for name, path in _imported(node):
-                if root_of(path) is None:
-                    imported.setdefault(name, set()).add(path)
-        for node in ast.walk(self.tree):
+        for node in self.attributes:
             names: list[str] = []
-            below: ast.AST = node
+            below: ast.expr = node
             while isinstance(below, ast.Attribute) and len(names) < _CHAIN:
                 names.append(below.attr)
                 below = below.value
             if names and isinstance(below, ast.Name):
-                for path in imported.get(below.id, ()):
+                for path in self.imported.get(below.id, ()):
                     yield ".".join([path, *reversed(names)])
 
     def _stores(self) -> Iterator[str]:
         """The paths of attributes that are assigned: `amp.wrap = other`."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+        for node in self.attributes:
+            if not isinstance(node.ctx, ast.Load):
                 for path in self._of(node, _DEPTH):
                     if not path.startswith("<"):
                         yield path
