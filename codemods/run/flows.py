@@ -20,8 +20,9 @@ from ..resolve.neighbors import Flow, Neighbors, is_in_run
 from ..resolve.program import Program
 from ..resolve.qualified_names import STAR, is_path
 from ..resolve.version_guards import keep_guards
+from ..rules.keras._class_tests import atoms_of_test
 from ..rules.keras._keras3_loops import plain_loops
-from ..rules.keras._optimizer_sources import Source, atoms, atoms_of_test, returned
+from ..rules.keras._optimizer_sources import Source, atoms, returned
 
 __all__ = ["Answer", "Question", "answer", "reached", "solved", "word_of"]
 

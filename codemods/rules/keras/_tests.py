@@ -7,8 +7,8 @@ from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
 from ..findings import manual, unsafe
 from ..groups import KERAS_OPTIMIZERS
+from ._class_tests import Risk
 from ._keras3_loops import final_class
-from ._optimizer_sources import Risk
 
 __all__ = ["risky"]
 

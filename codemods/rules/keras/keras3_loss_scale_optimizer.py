@@ -25,10 +25,10 @@ from ...rewrite.rename import references
 from ..findings import manual, safe, unsafe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
+from ._class_tests import risk_of_test
 from ._class_uses import unportable_use
 from ._constructors import has_loss_scale
 from ._keras3_loops import final_class, to_shim_class
-from ._optimizer_sources import risk_of_test
 from ._optimizer_type import calls_scale_loss
 from ._subclasses import overridden_by
 from ._tests import risky

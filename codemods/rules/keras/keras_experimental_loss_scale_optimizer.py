@@ -22,11 +22,11 @@ from ...rewrite.rename import references, shim_path
 from ..findings import manual, report, safe, unsafe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
+from ._class_tests import risk_of_test
 from ._class_uses import unportable_use
 from ._constructors import FINAL_CLASS, ConstructorPlan, loss_scale_of, plan_constructors
 from ._keras3_loops import INSTALLED, final_class, final_outcome, to_shim_class
 from ._loss_scale_argument import NOT_CALLED, has_other_multiplier
-from ._optimizer_sources import risk_of_test
 from ._own_loss_scales import own_loss_scale
 from ._subclasses import overridden_by
 from ._tests import risky
