@@ -38,7 +38,7 @@ def applied(
         if text is not None:
             where.update(text.places)
     suppressions = Suppressions(texts)
-    proposals = [_held(one, program) for one in proposals]
+    proposals = [_blocked(one, program) for one in proposals]
     silenced = {id(one) for one in proposals if suppressions.silence(one.code, where[one.node])}
     decided = _resolve_groups(proposals, silenced, program.options.unsafe, where)
     edits = _edits(program, [one for one, is_done in decided if is_done])
@@ -62,9 +62,9 @@ def applied(
     return results
 
 
-def _held(one: Proposal, program: Program) -> Proposal:
+def _blocked(one: Proposal, program: Program) -> Proposal:
     """The proposal, left to a person if the same class must stay in another file of the run."""
-    file = program.neighbors.holds.get(one.code)
+    file = program.neighbors.blocked_by.get(one.code)
     if file is None or one.group is None or one.outcome is Safety.MANUAL:
         return one
     message = _WAITS.format(file, one.message)

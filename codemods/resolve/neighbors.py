@@ -25,7 +25,7 @@ class Flow(NamedTuple):
 
     Attributes:
       kind: `value` of a name; what calling a name `returns`; `parameter` of a function, as other
-        files call it; or what is `made` by a constructor in a file.
+        files call it; or an optimizer `constructed` in a file.
       path: the path in the run of the name, the function, or the file.
       parameter: the name of the parameter.
       positions: for a parameter, the names of the positional parameters that calls give.
@@ -51,7 +51,8 @@ class Neighbors(NamedTuple):
       used: the names of this file that others import.
       path: the path of this file in the run; empty if callers of its functions are not known.
       flows: for values that come from other files, their kinds (see `rules/keras/`).
-      holds: codes of places that must stay, each with the file that is the reason.
+      blocked_by: codes of rules that must not apply to this file, each with the file that is the
+        reason: one that tests or constructs the same optimizers, and keeps the old class.
       is_closed: whether nothing outside this source can call its functions (a notebook).
       needs_shim: whether a file of the run needs methods that Keras 3's own class lacks.
     """
@@ -61,7 +62,7 @@ class Neighbors(NamedTuple):
     used: frozenset[str] = frozenset()
     path: str = ""
     flows: Mapping[Flow, frozenset[str]] = {}
-    holds: Mapping[str, str] = _EMPTY
+    blocked_by: Mapping[str, str] = _EMPTY
     is_closed: bool = False
     needs_shim: bool = False
 

@@ -1,8 +1,9 @@
 """Follows optimizers from one file of a run to another: through calls, parameters and names.
 
-A class test in one file can look at an optimizer that another file makes. Each file is asked only
-for what another one needs: the values of its names, what its functions return, and what it passes
-to functions of other files. What nobody can tell is unknown.
+A class test in one file can look at an optimizer that another file constructs. Each file is parsed
+only for what another file needs from it: the values of its names, the results of its functions, or
+the arguments with which it calls functions of other files. A value that no file determines is
+unknown.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ _UNKNOWN = Source.UNKNOWN.name
 _INIT = ".__init__"
 
 Atom = Union[str, Flow]
-"""The name of a `Source`, or what comes from another file."""
+"""The name of a `Source`, or a value from another file."""
 
 
 class Question(NamedTuple):
-    """What is asked of a file.
+    """What to find out in a file.
 
     Attributes:
-      about_tests: what its class tests look at.
-      about_loops: whether its training loops can use Keras 3's own class.
-      defined: values of names and results of functions that it defines.
-      passed: parameters of functions of other files, which it may call.
+      about_tests: whether to find the values that its class tests look at.
+      about_loops: whether to find out if its training loops can use Keras 3's own class.
+      defined: the names and functions of this file whose values and results are needed.
+      passed: the parameters of functions of other files, for which this file may pass arguments.
     """
 
     about_tests: bool = False
@@ -50,7 +51,13 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the class tests of a file look at, its loops, and where each flow can come from."""
+    """What was found in a file.
+
+    Attributes:
+      tested: the values from other files that its class tests look at.
+      is_plain: whether its training loops can use Keras 3's own class; true if not asked.
+      found: what each flow of the question can come from.
+    """
 
     tested: frozenset[Flow] = frozenset()
     is_plain: bool = True
@@ -60,7 +67,7 @@ class Answer(NamedTuple):
 def answer(
     source: bytes, options: Options, neighbors: Neighbors, question: Question
 ) -> Optional[Answer]:
-    """Answers for one file; None if it cannot be parsed."""
+    """Answers a question about one file; None if the file cannot be parsed."""
     module = parsed(source)
     if isinstance(module, SourceError):
         return None
@@ -82,7 +89,7 @@ def answer(
 
 
 def word_of(flow: Flow) -> str:
-    """The word that a file contains if it calls the function of a parameter."""
+    """The name of a parameter's function, which every file that calls it contains."""
     path = flow.path[: -len(_INIT)] if flow.path.endswith(_INIT) else flow.path
     return path.rpartition(".")[2]
 
@@ -101,20 +108,20 @@ def solved(
 
 
 def reached(flow: Flow, answers: Mapping[Flow, frozenset[Atom]]) -> set[Atom]:
-    """Every end that a flow can come from: sources, and constructors by their file."""
+    """Everything that a flow comes from in the end: sources, and files that construct it."""
     ends: set[Atom] = set()
-    seen, left = {flow}, [flow]
-    while left:
-        one = left.pop()
+    seen, pending = {flow}, [flow]
+    while pending:
+        one = pending.pop()
         found = answers.get(one, frozenset([_UNKNOWN]))
         if not found and not one.is_called:
             ends.add(_UNKNOWN)  # a function that nothing in the run calls
         for atom in found:
-            if isinstance(atom, str) or atom.kind == "made":
+            if isinstance(atom, str) or atom.kind == "constructed":
                 ends.add(atom)
             elif atom not in seen:
                 seen.add(atom)
-                left.append(atom)
+                pending.append(atom)
     return ends
 
 
@@ -123,7 +130,7 @@ def _named(found: Iterable[Union[Source, Flow]]) -> frozenset[Atom]:
 
 
 def _defined(program: Program, flow: Flow) -> frozenset[Union[Source, Flow]]:
-    """What a name of this file is, or what calling it returns."""
+    """What the value of a name of this file, or the result of calling it, can come from."""
     unknown = frozenset([Source.UNKNOWN])
     scope = program.scopes.module_scope
     name = flow.path[len(program.neighbors.path) + 1 :]
@@ -175,7 +182,7 @@ def _passed(program: Program, flow: Flow) -> Iterator[Iterable[Union[Source, Flo
 
 
 def _uses(program: Program, flow: Flow) -> Iterator[Optional[cst.CSTNode]]:
-    """Every place that reads the function; None where that is not certain."""
+    """Every place that reads a flow's function; None for a place that may read it."""
     is_init = flow.path.endswith(_INIT)
     target = flow.path[: -len(_INIT)] if is_init else flow.path
     name = target.rpartition(".")[2]
@@ -183,7 +190,7 @@ def _uses(program: Program, flow: Flow) -> Iterator[Optional[cst.CSTNode]]:
     is_method = not is_init and module is not None and "." in target[module.end() + 1 :]
     for binding in program.imports():
         if binding.path == target and binding.name != name:
-            yield None  # under another name, others may import it from here
+            yield None  # other files may import it from here, under another name
     for string in program.scopes.strings:
         argument = program.parents.get(string)
         call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None

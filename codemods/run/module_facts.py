@@ -1,7 +1,7 @@
-"""What one file says about its own top-level names, read with the parser of Python itself.
+"""Extracts the facts about the top-level names of one file, with Python's own parser.
 
-That parser takes a twentieth of the time that LibCST takes, and the facts need no formatting. A
-file that it cannot parse has no facts: whatever is imported from it is unknown.
+That parser takes a twentieth of the time of LibCST, and the facts need no formatting. A file that
+it cannot parse has no facts: every name that is imported from it is unknown.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ..resolve.legacy_symbols import root_of
 __all__ = ["LOCAL", "UNKNOWN", "ModuleFacts", "facts_of", "words_of"]
 
 LOCAL = "<local>"
-"""A value that the module itself makes: a class, a function, something computed."""
+"""A value that the module defines or computes itself, such as a class or a function."""
 UNKNOWN = "<unknown>"
 """A value that cannot be determined."""
 
 _DEPTH = 20
 _CHAIN = 6
-"""How many attributes of a chain count."""
+"""How many attributes of a chain such as `a.b.c` are read."""
 _PATTERNS = ("MatchAs", "MatchStar", "MatchMapping")
 _BINDERS = ("exec", "globals", "setattr", "vars", "__import__")
 """Functions with which a module can bind names of its own at run time."""
@@ -30,11 +30,11 @@ _WORDS = re.compile(
     rb"LossScaleOptimizer|get_scaled_loss|get_unscaled_gradients|tf_lossscale"
     rb"|isinstance|issubclass|IsInstance|__class__|\btype\(|\bcase\b"
 )
-"""The words that decide what else a file is asked; see `words_of`."""
+"""Without these words, a file has no class test and no training loop to examine; see `words_of`."""
 
 
 class ModuleFacts(NamedTuple):
-    """The facts about one module: small, and without trees.
+    """The facts about one module, in a form that is cheap to send between processes.
 
     Attributes:
       imports: every path that the file imports, as it is written (`.amp.wrap`, `pkg.amp`).
@@ -42,8 +42,9 @@ class ModuleFacts(NamedTuple):
       defined: the other top-level names.
       stars: the modules of top-level star imports.
       exported: `__all__`, if it is a plain list.
-      is_dynamic: whether the module can have names that are not written in it.
-      reads: the paths of attributes that are read of what is not a library, such as `.amp.wrap`.
+      is_dynamic: whether the module may bind names at run time that its source does not show.
+      reads: the paths of attributes of imported modules that the file reads, such as `.amp.wrap`;
+        TensorFlow and Keras are left out.
       stores: the paths of attributes of imported modules to which the file assigns.
       words: see `words_of`.
     """
@@ -60,7 +61,7 @@ class ModuleFacts(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """What one statement binds a name to: a path, or an expression of the module."""
+    """What one statement binds a name to: an imported path, or an expression."""
 
     path: str = ""
     value: Optional[ast.expr] = None
@@ -76,7 +77,7 @@ def facts_of(source: bytes) -> Optional[ModuleFacts]:
 
 
 def words_of(source: bytes) -> frozenset[str]:
-    """The words in a source that tell whether it tests classes or trains with an optimizer."""
+    """The words in a source that show whether it may test classes or train with an optimizer."""
     return frozenset(word.decode() for word in set(_WORDS.findall(source)))
 
 
@@ -159,7 +160,7 @@ class _Reader:
             self._unknown(name)
 
     def _anywhere(self, node: ast.AST) -> None:
-        """Looks at a node of any depth."""
+        """Records the facts about a node at any depth."""
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             self._import_anywhere(node)
         elif isinstance(node, ast.Global):
@@ -171,8 +172,8 @@ class _Reader:
             self._may_bind(getattr(node, "name", None) or getattr(node, "rest", None))
         elif isinstance(node, ast.Attribute):
             self.attributes.append(node)
-            is_table = isinstance(node.value, ast.Name) and node.value.id == "sys"
-            self.is_dynamic |= node.attr == "__dict__" or (node.attr == "modules" and is_table)
+            is_of_sys = isinstance(node.value, ast.Name) and node.value.id == "sys"
+            self.is_dynamic |= node.attr == "__dict__" or (node.attr == "modules" and is_of_sys)
         elif isinstance(node, ast.Name):
             self.is_dynamic |= node.id in _BINDERS
 
@@ -191,7 +192,7 @@ class _Reader:
             return self.known[name]
         if depth == 0:
             return frozenset([UNKNOWN])
-        self.known[name] = frozenset([UNKNOWN])  # what a name that depends on itself means
+        self.known[name] = frozenset([UNKNOWN])  # until the end, in case the name depends on itself
         found: set[str] = set()
         for one in self.bound[name]:
             if one.path:

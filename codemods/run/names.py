@@ -1,8 +1,8 @@
-"""Merges the facts about the modules of a run: what each import of each file means.
+"""Resolves the imports of each file of a run, from the facts about its modules.
 
-Re-exports are followed to their end. A name counts as unknown, and keeps the path with which it is
-imported, if it can mean more than one thing, if its module cannot be resolved uniquely or parsed,
-or if a file of the run assigns to it from outside.
+Re-exports are followed to the definition. A name is unknown, and keeps the path with which it is
+imported, if it can mean more than one thing, if its module cannot be found uniquely or parsed, or
+if another file of the run assigns to it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,16 @@ __all__ = ["Names"]
 _STEPS = 40
 """How many modules a name may pass through."""
 _FORKS = 2
-"""How many times a name on its way may have several meanings, which must end at the same."""
+"""How many times a name may have several meanings on the way, all of which must end at one path."""
 
 
 class _Step(NamedTuple):
-    """Where a name leads: to its end, or on to what a path means in another file."""
+    """The next step of resolving a name.
+
+    Attributes:
+      path: what the name is bound to.
+      file: the file in which `path` must be resolved next; empty if `path` is the result.
+    """
 
     path: str
     file: str = ""
@@ -34,7 +39,7 @@ class Names:
     """What the top-level names of the modules of a run mean.
 
     Attributes:
-      wanted: modules whose facts are needed, and not known yet.
+      wanted: modules whose facts are needed, but not known yet.
     """
 
     def __init__(self, modules: Modules, shown: Callable[[str], str]) -> None:
@@ -50,7 +55,7 @@ class Names:
         self._is_marking = False
 
     def add(self, file: str, facts: Optional[ModuleFacts]) -> None:
-        """Adds the facts about a file; None if it has none, and all of its names are unknown."""
+        """Adds the facts about a file; None if it has none: its names are unknown."""
         self._facts[file] = facts
         self.wanted.pop(file, None)
         for path in facts.stores if facts is not None else ():
@@ -68,13 +73,13 @@ class Names:
         return facts.words if facts is not None else None
 
     def is_complete(self, file: str) -> bool:
-        """Whether all facts are known that `of(file)` needs; otherwise asks for more of them."""
+        """Whether all facts are known that `of(file)` needs; otherwise adds to `wanted`."""
         self._is_complete = True
         self.of(file)
         return self._is_complete
 
     def of(self, file: str) -> Neighbors:
-        """What `file` can know; also asks for the facts that are missing for that."""
+        """What the imports of `file` mean; adds the files whose facts are missing to `wanted`."""
         facts = self._facts.get(file)
         if len(self._modules) < 2:
             return NOBODY
@@ -100,7 +105,7 @@ class Names:
         return Neighbors(names, written, used, self.path_of(file))
 
     def _read(self, path: str, file: str) -> Optional[str]:
-        """What `path` means for `file`; the names on the way count as used."""
+        """What `path` means in `file`; marks the names that it leads through as used."""
         self._is_marking = True
         try:
             return self._end(_Step(path, file), _FORKS)
@@ -126,7 +131,7 @@ class Names:
         return None
 
     def _step(self, file: str, name: str, forks: int) -> Optional[_Step]:
-        """Where the name `name` of a module, which may have attributes, leads."""
+        """Where `name`, such as `wrap` or `amp.wrap`, of the module `file` leads."""
         first, _, rest = name.partition(".")
         if self._is_marking:
             self._used.setdefault(file, set()).add(first)
@@ -150,7 +155,7 @@ class Names:
     def _through_star(
         self, file: str, facts: ModuleFacts, first: str, name: str
     ) -> Optional[_Step]:
-        """Where a name that a star import binds leads: certain only if there is one."""
+        """Where a name that a star import binds leads; None if that is not certain."""
         path = facts.stars[0]
         module = self._module(path, file) if len(facts.stars) == 1 else None
         below = self._requested(module) if module is not None else None
@@ -201,6 +206,6 @@ class Names:
 
 
 def _matters(path: str) -> bool:
-    """Whether a rule can ask for `path`: it leads to TensorFlow, a look-alike, or into the run."""
+    """Whether a rule may need `path`: it is in TensorFlow, a look-alike of it, or the run."""
     is_library = root_of(path) is not None or path.partition(".")[0] in LOOK_ALIKES
     return is_library or is_in_run(path)

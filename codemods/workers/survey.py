@@ -1,4 +1,4 @@
-"""Asks the files of a run about each other before any of them is rewritten."""
+"""Finds out what each file of a run must know about the others, before any is rewritten."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .worker import Task
 __all__ = ["Survey"]
 
 _ROUNDS = 40
-"""How far names are followed through files, each of which is known only when it is asked for."""
+"""How many times more files are read: reading a file can show that names lead to further files."""
 _FLOW_ROUNDS = 8
-"""How far optimizers are followed from file to file."""
+"""How many times optimizers are followed one file further."""
 _MOST_CALLERS = 64
-"""Files that are asked what they pass to a function; if more mention it, that is unknown."""
+"""How many files with calls of a function are examined; with more, its arguments are unknown."""
 
 _CLASS = "LossScaleOptimizer"
 _LOOPS = frozenset([_CLASS, "get_scaled_loss", "get_unscaled_gradients"])
@@ -37,7 +37,7 @@ _CODES = ("LS301", "LS304", "LS401")
 
 
 class Survey:
-    """What each file that a rule could apply to can know from the other files of the run.
+    """What is known from the other files of a run about each file that a rule could apply to.
 
     Args:
       candidates: the absolute paths of these files.
@@ -66,7 +66,7 @@ class Survey:
         self._names = Names(modules, shown)
         self._answers: dict[Flow, frozenset[Atom]] = {}
         self._tested: dict[str, frozenset[Flow]] = {}
-        self._holds: dict[str, str] = {}
+        self._blocked_by: dict[str, str] = {}
         self._needs_shim = False
         python = sorted(file for file in candidates if not file.endswith(".ipynb"))
         if not python or len(modules) < 2:
@@ -74,14 +74,16 @@ class Survey:
         self._read_names(python)
         self._follow_tests(python)
         self._look_at_loops(python)
-        self._hold_together()
+        self._block_linked_files()
 
     def __call__(self, file: str) -> Neighbors:
-        """What `file`, an absolute path, can know."""
+        """What is known about the names and optimizers of `file`, an absolute path."""
         known = self._names.of(file)
         flows = solved(self._tested.get(file, ()), self._answers)
-        holds = dict.fromkeys(_CODES, self._holds[file]) if file in self._holds else {}
-        return known._replace(flows=flows, holds=holds, needs_shim=self._needs_shim)
+        blocked_by = (
+            dict.fromkeys(_CODES, self._blocked_by[file]) if file in self._blocked_by else {}
+        )
+        return known._replace(flows=flows, blocked_by=blocked_by, needs_shim=self._needs_shim)
 
     def _run(self, tasks: Sequence[Task]) -> Iterable[FileOutcome]:
         return process_all(tasks, self._plan, min(self._jobs, len(tasks)), self._limits)
@@ -93,19 +95,19 @@ class Survey:
 
     def _read_names(self, files: Iterable[str]) -> None:
         """Reads the facts about the files, and about those that they import names from."""
-        left = [file for file in files if not self._names.knows(file)]
-        wanted = left
+        incomplete = [file for file in files if not self._names.knows(file)]
+        wanted = incomplete
         for _ in range(_ROUNDS):
             tasks = [Task(file, file, question=Question()) for file in wanted]
             for outcome in self._run(tasks):
                 self._names.add(outcome.path, outcome.facts)
-            left = [file for file in left if not self._names.is_complete(file)]
+            incomplete = [file for file in incomplete if not self._names.is_complete(file)]
             wanted = sorted(self._names.wanted)
             if not wanted:
                 break
 
     def _follow_tests(self, candidates: Sequence[str]) -> None:
-        """Finds out where the optimizers come from that class tests look at."""
+        """Finds out where the optimizers that class tests look at come from."""
         words = {file: self._words(file) for file in candidates}
         files = [file for file, found in words.items() if _CLASS in found and found & _TESTS]
         questions = {file: Question(about_tests=True) for file in files}
@@ -116,7 +118,7 @@ class Survey:
             known = [*self._tested.values(), *self._answers.values()]
             flows = {atom for atoms in known for atom in atoms if isinstance(atom, Flow)}
             asked = sorted(
-                flow for flow in flows if flow.kind != "made" and flow not in self._answers
+                flow for flow in flows if flow.kind != "constructed" and flow not in self._answers
             )
             questions = self._questions(asked)
 
@@ -134,7 +136,7 @@ class Survey:
         return answers
 
     def _questions(self, flows: Sequence[Flow]) -> dict[str, Question]:
-        """Which file can answer what."""
+        """Assigns each flow to the files that can show where it comes from."""
         questions: dict[str, Question] = {}
         words: dict[str, list[Flow]] = {}
         for flow in flows:
@@ -175,39 +177,43 @@ class Survey:
             answers = self._ask({file: Question(about_loops=True) for file in files})
             self._needs_shim = any(one is None or not one.is_plain for one in answers.values())
 
-    def _hold_together(self) -> None:
-        """Finds files that test the class of optimizers of other files, and must stay with them."""
+    def _block_linked_files(self) -> None:
+        """Finds the tests and constructors in different files that must keep the same class.
+
+        If the constructor of an optimizer stays on the old class, so must the tests of it, and the
+        other way around.
+        """
         links = set()
         for file, flows in self._tested.items():
             for atom in (end for flow in flows for end in self._ends(flow)):
-                maker = self._names.file_at(atom.path)
-                if maker is not None and maker != file:
-                    links.add((file, maker))
+                constructor = self._names.file_at(atom.path)
+                if constructor is not None and constructor != file:
+                    links.add((file, constructor))
         files = sorted({file for link in links for file in link})
         if not files:
             return
         tasks = [Task(file, file, neighbors=self(file)) for file in files]
         outcomes = dict(zip(files, self._run(tasks)))
-        stays = {file for file in files if self._stays(file, outcomes[file].findings)}
+        unmoved = {file for file in files if self._keeps_class(file, outcomes[file].findings)}
         while True:
-            before = len(self._holds)
-            for tester, maker in sorted(links):
-                if maker in stays or maker in self._holds:
-                    self._hold(tester, maker)
-                elif _is_left(outcomes[tester].findings) or tester in self._holds:
-                    self._hold(maker, tester)
-            if len(self._holds) == before:
+            before = len(self._blocked_by)
+            for tester, constructor in sorted(links):
+                if constructor in unmoved or constructor in self._blocked_by:
+                    self._block(tester, constructor)
+                elif _is_left(outcomes[tester].findings) or tester in self._blocked_by:
+                    self._block(constructor, tester)
+            if len(self._blocked_by) == before:
                 return
 
     def _ends(self, flow: Flow) -> Iterable[Flow]:
-        found = [flow] if flow.kind == "made" else reached(flow, self._answers)
+        found = [flow] if flow.kind == "constructed" else reached(flow, self._answers)
         return [atom for atom in found if isinstance(atom, Flow)]
 
-    def _hold(self, file: str, reason: str) -> None:
-        self._holds.setdefault(file, self._shown(reason))
+    def _block(self, file: str, reason: str) -> None:
+        self._blocked_by.setdefault(file, self._shown(reason))
 
-    def _stays(self, file: str, findings: Sequence[Finding]) -> bool:
-        """Whether the optimizers that a file makes do not become those of the target."""
+    def _keeps_class(self, file: str, findings: Sequence[Finding]) -> bool:
+        """Whether the constructors in a file do not move to the class of the target."""
         moves = [one for one in findings if one.code in _CODES]
         if any(not one.applied and one.outcome is not Safety.SAFE for one in moves):
             return True

@@ -81,7 +81,7 @@ def with_flows_resolved(program: Program, found: Found) -> frozenset[Source]:
     for atom in found:
         if isinstance(atom, Source):
             known.add(atom)
-        elif atom.kind == "made":
+        elif atom.kind == "constructed":
             known.add(Source.WRAPPED)
         else:
             names = program.neighbors.flows.get(atom, frozenset([Source.UNKNOWN.name]))
@@ -90,7 +90,7 @@ def with_flows_resolved(program: Program, found: Found) -> frozenset[Source]:
 
 
 def _is_wrapped(atom: Atom) -> bool:
-    return atom is Source.WRAPPED or (isinstance(atom, Flow) and atom.kind == "made")
+    return atom is Source.WRAPPED or (isinstance(atom, Flow) and atom.kind == "constructed")
 
 
 class _Search:
@@ -144,7 +144,7 @@ class _Search:
 
     def _wrapped(self) -> Found:
         path = self.program.neighbors.path
-        return frozenset([Flow("made", path)]) if path else _WRAPPED
+        return frozenset([Flow("constructed", path)]) if path else _WRAPPED
 
     def _called(self, call: cst.Call, depth: int) -> Found:
         function = call.func
