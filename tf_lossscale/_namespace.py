@@ -48,25 +48,15 @@ def attach(module_name: str, submodules: Iterable[str] = ()) -> Attached:
     """
     namespace = module_name[len(ROOT) + 1 :]
     symbols = _paths.NAMESPACES.get(namespace, {})
-    children = tuple(submodules)
-    names = sorted([*symbols, *children])
+    children = {name: module_name + "." + name for name in submodules}
 
-    def module_getattr(name: str) -> Any:
+    def value_of(name: str) -> Any:
         if name in children:
-            return importlib.import_module(module_name + "." + name)
-        symbol = symbols.get(name)
-        if symbol is None:
-            raise AttributeError(
-                "module {!r} has no attribute {!r}; it holds {}".format(
-                    module_name, name, ", ".join(names)
-                )
-            )
-        _warn_once(symbol, namespace)
-        value = load(symbol)
-        setattr(sys.modules[module_name], name, value)  # from now on a plain attribute
-        return value
+            return importlib.import_module(children[name])
+        _warn_once(symbols[name], namespace)
+        return _kept(module_name, name, load(symbols[name]))
 
-    return names, module_getattr, lambda: list(names)
+    return _attached(module_name, [*symbols, *children], value_of)
 
 
 def attach_own(module_name: str, **implementations: str) -> Attached:
@@ -79,20 +69,12 @@ def attach_own(module_name: str, **implementations: str) -> Attached:
     Returns:
       `(__all__, __getattr__, __dir__)`.
     """
-    names = sorted(implementations)
 
-    def module_getattr(name: str) -> Any:
-        if name not in implementations:
-            raise AttributeError(
-                "module {!r} has no attribute {!r}; it holds {}".format(
-                    module_name, name, ", ".join(names)
-                )
-            )
-        value = load(_paths.Symbol(name, implementations[name], "", (), legacy=False))
-        setattr(sys.modules[module_name], name, value)
-        return value
+    def value_of(name: str) -> Any:
+        symbol = _paths.Symbol(name, implementations[name], "", (), legacy=False)
+        return _kept(module_name, name, load(symbol))
 
-    return names, module_getattr, lambda: list(names)
+    return _attached(module_name, implementations, value_of)
 
 
 def attach_parent(module_name: str, **children: str) -> Attached:
@@ -105,18 +87,28 @@ def attach_parent(module_name: str, **children: str) -> Attached:
     Returns:
       `(__all__, __getattr__, __dir__)`.
     """
-    names = sorted(children)
+    return _attached(module_name, children, lambda name: importlib.import_module(children[name]))
+
+
+def _attached(module_name: str, known: Iterable[str], value_of: Callable[[str], Any]) -> Attached:
+    names = sorted(known)
 
     def module_getattr(name: str) -> Any:
-        if name not in children:
+        if name not in names:
             raise AttributeError(
                 "module {!r} has no attribute {!r}; it holds {}".format(
                     module_name, name, ", ".join(names)
                 )
             )
-        return importlib.import_module(children[name])
+        return value_of(name)
 
     return names, module_getattr, lambda: list(names)
+
+
+def _kept(module_name: str, name: str, value: Any) -> Any:
+    """Makes a value a plain attribute of its namespace, which later reads find directly."""
+    setattr(sys.modules[module_name], name, value)
+    return value
 
 
 def _warn_once(symbol: _paths.Symbol, namespace: str) -> None:
@@ -130,5 +122,5 @@ def _warn_once(symbol: _paths.Symbol, namespace: str) -> None:
         f"{path} stands in for a class that TensorFlow removed; `tf-lossscale migrate` moves code "
         f"off it (rule {symbol.rule}; see `tf-lossscale explain {symbol.rule}`).",
         DeprecationWarning,
-        stacklevel=3,
+        stacklevel=4,  # the line that reads the attribute
     )

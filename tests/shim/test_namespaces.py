@@ -99,10 +99,13 @@ def test_warnings_are_off_by_default_and_come_once_a_symbol_when_asked_for():
         "  tfls.compat.v1.mixed_precision.DynamicLossScale\n"
         "  tfls.train.experimental.DynamicLossScale\n"
         "  tfls.keras.mixed_precision.from_loss_scale\n"
-        "print([str(w.message) for w in caught if 'tf_lossscale' in str(w.message)])"
+        "ours = [w for w in caught if 'tf_lossscale' in str(w.message)]\n"
+        "print([(w.lineno, str(w.message)) for w in ours])"
     )
     assert python(code, TF_LOSSSCALE_WARN="").stdout.splitlines()[-1] == "[]"
     loud = python(code, TF_LOSSSCALE_WARN="1").stdout.splitlines()[-1]
     assert loud.count("tf-lossscale migrate") == 2, loud
+    assert "(5, 'tf_lossscale.contrib" in loud, loud  # the line that uses the symbol
+    assert "(6, 'tf_lossscale.compat" in loud, loud
     assert "LS101" in loud
     assert "LS203" in loud

@@ -81,7 +81,8 @@ def _by_elements(values: Sequence[Any]) -> Any:
 
 
 def _by_sums(values: Sequence[Any]) -> Any:
-    axes, sums = _Axes(), {}  # type: ignore[var-annotated]
+    axes = _Axes()
+    sums: Dict[Any, List[Any]] = {}
     for each in _added_up(values):
         total = tf1.reduce_sum(each, axis=axes.of(each))
         sums.setdefault(total.dtype, []).append(total)
