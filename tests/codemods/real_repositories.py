@@ -20,7 +20,7 @@ from typing import Iterator, List, Set, Tuple
 
 from command_line import PROGRAM
 
-TARGETS = (["--to", "shim"], ["--keras", "2"], ["--keras", "3"])
+TARGETS = (["--to", "shim"], ["--keras", "2"], ["--keras", "3"], ["--keras", "auto"])
 LEGACY = {
     "CrossShardOptimizer",
     "cross_replica_sum",
@@ -48,7 +48,9 @@ def main() -> int:
                 shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
                 report, seconds = migrate(copy, target)
                 counts = " | ".join(str(report["summary"][each]) for each in COUNTS)
-                print(f"| {name} | {head} | `{' '.join(target)}` | {counts} | {seconds:.1f} |")
+                chosen = f": {report['keras']['target']}" if "auto" in target else ""
+                shown = f"`{' '.join(target)}`{chosen}"
+                print(f"| {name} | {head} | {shown} | {counts} | {seconds:.1f} |")
                 for problem in problems(copy, target, report):
                     wrong = 1
                     print(f"{name} {target}: {problem}", file=sys.stderr)
