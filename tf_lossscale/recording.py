@@ -31,7 +31,7 @@ def start(path: "Union[str, os.PathLike[str]]", norm: bool = True) -> None:
         takes one more pass over all gradients.
 
     Raises:
-      RecordingError: this process is already recording.
+      RecordingError: this process is already recording, or another one records to the file.
       OSError: the file cannot be written.
     """
     session.start(os.fspath(path), norm)

@@ -10,7 +10,8 @@ import sys
 from typing import List, Optional, Sequence
 
 from tf_lossscale._cli import child
-from tf_lossscale._recorder import child as recording_child
+from tf_lossscale._recorder import child as recording_child, file_lock
+from tf_lossscale._recorder.errors import RecordingError
 
 __all__ = ["run_python"]
 
@@ -56,13 +57,15 @@ def run_python(
         return 2
     if record is not None:
         try:
-            with open(record, "w", encoding="utf-8"):
-                pass
+            held = file_lock.hold(record)
         except OSError as error:
             reason = error.strerror or error
             print(f"tf-lossscale: {record} cannot be written: {reason}.", file=sys.stderr)
             return 2
-        recording_child.announce(os.environ, record, norm)
+        except RecordingError as error:
+            print(f"tf-lossscale: {error}", file=sys.stderr)
+            return 2
+        recording_child.announce(os.environ, record, norm, file_lock.hand_over(held))
     child.announce(os.environ, replace)
     command = [sys.executable, *_interpreter_options(), *arguments]
     sys.stdout.flush()

@@ -6,9 +6,9 @@ asked for; each other process that makes steps writes one of its own, with its n
 
 import json
 import os
-from typing import MutableMapping
+from typing import MutableMapping, Optional
 
-from tf_lossscale._recorder import session
+from tf_lossscale._recorder import file_lock, session
 from tf_lossscale._recorder.record_file import path_for_child
 
 __all__ = ["REQUEST", "announce", "start_if_asked"]
@@ -16,15 +16,23 @@ __all__ = ["REQUEST", "announce", "start_if_asked"]
 REQUEST = "TF_LOSSSCALE_RECORD"
 
 
-def announce(environment: MutableMapping[str, str], path: str, norm: bool) -> None:
+def announce(
+    environment: MutableMapping[str, str], path: str, norm: bool, held: Optional[int] = None
+) -> None:
     """Asks Python processes with this environment to record.
 
     Args:
       environment: the environment variables, which are changed in place.
       path: the record of the script.
       norm: whether to record the norm of the gradients.
+      held: the descriptor of the record, which the process locked and will still have.
     """
-    request = {"path": os.path.abspath(path), "norm": norm, "process": os.getpid()}
+    request = {
+        "path": os.path.abspath(path),
+        "norm": norm,
+        "process": os.getpid(),
+        "held": held,
+    }
     environment[REQUEST] = json.dumps(request)
 
 
@@ -36,6 +44,9 @@ def start_if_asked() -> None:
     # On Windows the script runs in a child of the process that announced it.
     parent = os.getppid() if os.name == "nt" else None
     if request["process"] in (os.getpid(), parent):
-        session.start(request["path"], request["norm"])
+        held = request["held"]
+        if held is not None:
+            file_lock.keep(held)
+        session.start(request["path"], request["norm"], held=held)
     else:
         session.start(path_for_child(request["path"]), request["norm"], lazy=True)

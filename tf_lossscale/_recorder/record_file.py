@@ -5,6 +5,7 @@ import sys
 import threading
 from typing import Any, List, Optional, Sequence
 
+from tf_lossscale._recorder.file_lock import hold, release
 from tf_lossscale._recording.record import RunHeader, ScaleParameters
 from tf_lossscale._recording.writing import RecordWriter
 
@@ -29,12 +30,14 @@ class RecordFile:
     Args:
       path: the file, which is replaced.
       lazy: whether the file is created only with the first line.
+      held: the descriptor of the file, if this process has locked it already.
 
     Raises:
       OSError: the file cannot be written.
+      RecordingError: another process records to it.
     """
 
-    def __init__(self, path: str, lazy: bool = False) -> None:
+    def __init__(self, path: str, lazy: bool = False, held: Optional[int] = None) -> None:
         self.path = path
         self.steps = 0
         self.is_closed = False
@@ -45,7 +48,10 @@ class RecordFile:
         self._exists = not lazy
         self._failed = False
         self._lock = threading.RLock()
+        self._held = held
         if not lazy:
+            if held is None:
+                self._held = hold(path)
             with open(path, "w", encoding="utf-8"):
                 pass
 
@@ -92,6 +98,8 @@ class RecordFile:
         """Writes the last lines; later steps are ignored."""
         self.flush()
         self.is_closed = True
+        if self._held is not None:
+            release(self._held)
 
     def flush(self) -> None:
         """Appends the lines so far to the file; a full disk does not stop the training."""

@@ -69,13 +69,18 @@ _recording: Optional[_Recording] = None
 _lock = threading.RLock()
 
 
-def start(path: str, norm: bool = True, lazy: bool = False) -> None:
+def start(path: str, norm: bool = True, lazy: bool = False, held: Optional[int] = None) -> None:
     """Starts to record the steps of this process.
 
     Args:
       path: the file, which is replaced.
       norm: whether to record the norm of the gradients.
       lazy: whether the file is created only with the first step.
+      held: the descriptor of the file, if this process has locked it already.
+
+    Raises:
+      OSError: the file cannot be written.
+      RecordingError: this process records already, or another one records to the file.
     """
     global _recording
     with _lock:
@@ -83,7 +88,7 @@ def start(path: str, norm: bool = True, lazy: bool = False) -> None:
             raise RecordingError(
                 f"This process is already recording to {_recording.file.path}: call stop() first."
             )
-        recording = _Recording(RecordFile(path, lazy), norm)
+        recording = _Recording(RecordFile(path, lazy, held), norm)
         recording.begin()
         _recording = recording
         atexit.register(_stop_at_exit)

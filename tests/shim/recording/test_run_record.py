@@ -2,10 +2,12 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 import tensorflow as tf
-from processes import run_python
+from processes import REPOSITORY, run_python
 
 from tf_lossscale._recording.reading import read_record
 
@@ -44,6 +46,16 @@ def run(*arguments):
     return run_python("-m", "tf_lossscale._cli.main", "run", *arguments)
 
 
+def start(*arguments, stdin=subprocess.PIPE):
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        universal_newlines=True,
+        env=dict(os.environ, PYTHONPATH=REPOSITORY),
+    )
+
+
 def test_the_script_and_the_process_that_it_starts_have_records(script, tmp_path):
     path = str(tmp_path / "record.jsonl")
     done = run("--record", path, script)
@@ -77,3 +89,65 @@ def test_a_program_without_steps_says_so(tmp_path):
     assert done.stdout == "no training\n"
     assert done.returncode == 0
     assert f"no step was recorded in {path}" in done.stderr
+
+
+WAITING = """
+import sys
+import tf_lossscale as tfls
+
+tfls.recording.start(sys.argv[1])
+print("recording", flush=True)
+sys.stdin.readline()
+tfls.recording.stop()
+tfls.recording.start(sys.argv[1])  # a process may replace its own record
+tfls.recording.stop()
+"""
+
+
+def test_a_file_that_another_process_records_to_is_refused_and_left_alone(script, tmp_path):
+    path = str(tmp_path / "record.jsonl")
+    with start("-c", WAITING, path) as first:
+        assert first.stdout.readline() == "recording\n"
+        (tmp_path / "record.jsonl").write_text("the lines of the first process\n")
+        second = run("--record", path, script)
+        assert second.returncode == 2
+        assert f"Another process is recording to {path}" in second.stderr
+        assert "Traceback" not in second.stderr
+        assert (tmp_path / "record.jsonl").read_text() == "the lines of the first process\n"
+        inside = run_python("-c", WAITING, path)
+        assert inside.returncode == 1
+        assert "RecordingError: Another process" in inside.stderr
+        first.communicate("\n")
+    assert first.returncode == 0
+    assert run("--record", path, script).returncode == 0
+    assert len(read_record(path).optimizers) == 1
+
+
+def test_the_script_holds_the_lock_but_not_the_processes_that_it_leaves(tmp_path):
+    path = str(tmp_path / "record.jsonl")
+    code = """
+import os, subprocess, sys
+import tensorflow  # the recording begins here
+if os.fork() == 0:
+    sys.stdin.readline()
+    os._exit(0)
+subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"])
+try:
+    with open(sys.argv[1], "a") as file:
+        import fcntl
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    print("locked", flush=True)
+"""
+    reads, writes = os.pipe()
+    try:
+        with start(
+            "-m", "tf_lossscale._cli.main", "run", "--record", path, "-c", code, path, stdin=reads
+        ) as first:
+            assert first.stdout.readline() == "locked\n"
+            first.wait(60)
+        again = run("--record", path, "-c", "pass")  # while the two processes still wait
+        assert again.returncode == 0, again.stderr
+    finally:
+        os.close(writes)
+        os.close(reads)
