@@ -11,6 +11,7 @@ from typing import Optional
 
 import libcst as cst
 
+from .hidden_stores import classes_related_to, may_be_stored_unseen
 from .program import Program
 from .scopes import Binding, Scope
 from .tree import children, walk
@@ -175,10 +176,10 @@ def reaching_values_of_attribute(
     assign to the attribute, in a method or in the body of the class.
     """
     owner = _class_of(program, node)
-    if owner is None or program.cached(_sets_computed_attributes):
-        return None
     name = node.attr.value
-    related = _related(program, owner)
+    if owner is None or may_be_stored_unseen(program, name, owner):
+        return None
+    related = classes_related_to(program, owner)
     values = []
     for scope in program.all_scopes():
         for binding in scope.bindings.get(name, ()) if scope.node in related else ():
@@ -198,57 +199,6 @@ def reaching_values_of_attribute(
         if where in related:
             values.append(value)
     return values
-
-
-def _sets_computed_attributes(program: Program) -> bool:
-    """Whether attributes are set whose names are computed: `setattr(self, key, value)`."""
-    for name in program.scopes.loads:
-        call = program.call_of(name)
-        if call is None or name.value not in ("setattr", "vars"):
-            continue
-        if name.value == "vars" or len(call.args) < 2:
-            if isinstance(program.parents.get(call), cst.Attribute):
-                return True  # `vars(self).update(settings)`
-        elif not isinstance(call.args[1].value, cst.SimpleString):
-            return True
-    return any(
-        isinstance(program.parents.get(attribute), (cst.Attribute, cst.Subscript))
-        or is_stored(program, attribute)
-        for attribute in program.attributes("__dict__")
-    )
-
-
-def _related(program: Program, owner: cst.ClassDef) -> set[cst.CSTNode]:
-    """The class, its bases in the program, and all classes that inherit from one of those."""
-    bases = program.cached(_bases)
-    related: set[cst.CSTNode] = {owner}
-    grown = True
-    while grown:
-        before = len(related)
-        for one, above in bases.items():
-            if one in related:
-                related.update(above)
-            elif not related.isdisjoint(above):
-                related.add(one)
-        grown = len(related) > before
-    return related
-
-
-def _bases(program: Program) -> dict[cst.ClassDef, list[cst.CSTNode]]:
-    """Each class of the program, with those of its bases that the program defines."""
-    found: dict[cst.ClassDef, list[cst.CSTNode]] = {}
-    for scope in program.all_scopes():
-        for name in scope.bindings.values():
-            for binding in name:
-                if isinstance(binding.node, cst.ClassDef):
-                    found[binding.node] = [
-                        each.node
-                        for base in binding.node.bases
-                        if isinstance(base.value, cst.Name) and base.value in program.scopes.loads
-                        for each in program.scopes.loads[base.value].bindings_of(base.value.value)
-                        if isinstance(each.node, cst.ClassDef)
-                    ]
-    return found
 
 
 def _class_of(program: Program, node: cst.Attribute) -> Optional[cst.ClassDef]:

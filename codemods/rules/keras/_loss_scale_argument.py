@@ -10,12 +10,14 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
+from ...resolve.possible_values import paths_of
 from ...resolve.program import Program, Reference
 from ...resolve.reaching_values import body_of, loads_of, reaching_values_of_attribute, statement_of
 from ...resolve.scopes import Binding
 from ...resolve.tree import Edit, walk
 from ...rewrite.arguments import constant, matched
 from ...rewrite.remove_statement import without_statement
+from ...rewrite.rename import SHIM
 from ._own_loss_scales import own_loss_scale
 
 __all__ = [
@@ -100,12 +102,17 @@ def manual_reason(program: Program, scale: cst.BaseExpression) -> str:
 def has_other_multiplier(program: Program, scale: cst.BaseExpression) -> bool:
     """Whether a dynamic loss scale, made here or bound once, has a factor other than 2."""
     bound = _bindings(program, scale) if isinstance(scale, cst.Name) else []
-    call = _loss_scale_call(program, bound[0].value if len(bound) == 1 else scale)
-    return call is not None and _has_other_multiplier(program, call)
+    made = bound[0].value if len(bound) == 1 else scale
+    if not isinstance(made, cst.Call):
+        return False
+    if _loss_scale_call(program, made) is None and not _is_dynamic_of_shim(program, made):
+        return False
+    return _has_other_multiplier(program, made)
 
 
 def _has_other_multiplier(program: Program, call: cst.Call) -> bool:
-    found = _dynamic_arguments(call) if _is_dynamic(program, call) else None
+    is_dynamic = _is_dynamic_of_shim(program, call) or _is_dynamic(program, call)
+    found = _dynamic_arguments(call) if is_dynamic else None
     multiplier = constant(found["multiplier"].value) if found and "multiplier" in found else None
     return multiplier is not None and multiplier[0] != 2
 
@@ -200,6 +207,14 @@ def _dynamic_arguments(call: cst.Call) -> Optional[dict[str, cst.Arg]]:
 
 def _is_dynamic(program: Program, call: cst.Call) -> bool:
     return program.by_node[call.func].legacy.name == "DynamicLossScale"
+
+
+def _is_dynamic_of_shim(program: Program, call: cst.Call) -> bool:
+    """Whether the call makes a dynamic loss scale of the shim, as after an earlier run."""
+    paths = paths_of(program, call.func)
+    return bool(paths) and all(
+        path.startswith(f"{SHIM}.") and path.endswith(".DynamicLossScale") for path in paths
+    )
 
 
 def _loss_scale_call(program: Program, node: Optional[cst.CSTNode]) -> Optional[cst.Call]:

@@ -129,7 +129,13 @@ def _makes_optimizers(program: Program) -> bool:
         one.legacy.is_keras_optimizer or one.legacy.name == _REWRITE for one in program.references
     ):
         return True
-    return any(name in ("LossScaleOptimizer", _REWRITE) for _, name in program.migrated)
+    names = ("LossScaleOptimizer", _REWRITE)
+    if any(name in names for _, name in program.migrated):
+        return True
+    return any(
+        binding.path.startswith(f"{SHIM}.") and binding.path.rpartition(".")[2] in names
+        for binding in program.imports()
+    )
 
 
 def _uses_mixed_precision(program: Program) -> bool:

@@ -13,6 +13,12 @@ from typing import Optional, Union
 
 import libcst as cst
 
+from ...resolve.hidden_stores import (
+    classes_related_to,
+    decorators_are_known,
+    may_be_stored_unseen,
+    values_in_body,
+)
 from ...resolve.neighbors import Flow, is_in_run
 from ...resolve.program import Program
 from ...resolve.qualified_names import is_path
@@ -195,12 +201,13 @@ class _Search:
 
     def defined(self, definition: cst.CSTNode, depth: int) -> Found:
         """What a call of this class or function returns."""
+        is_plain = decorators_are_known(self.program, definition)
         if isinstance(definition, cst.ClassDef):
             bases = [base.value for base in definition.bases]
             is_wrapper = any(is_loss_scale_class(self.program, base) for base in bases)
-            return self._wrapped() if is_wrapper else _UNKNOWN_SOURCE
+            return self._wrapped() if is_wrapper and is_plain else _UNKNOWN_SOURCE
         found: set[Atom] = set()
-        if isinstance(definition, cst.FunctionDef) and not definition.decorators:
+        if isinstance(definition, cst.FunctionDef) and is_plain:
             for value in returned_values(definition):
                 found |= self.of(value, depth)
         return frozenset(found) if found else _UNKNOWN_SOURCE
@@ -269,11 +276,17 @@ class _Search:
         default = self.of(parameter.default, 1) if parameter.default is not None else frozenset()
         return default | {flow}
 
+    def _is_called_as_written(self, function: cst.FunctionDef) -> bool:
+        """Whether no decorator, of the function or its class, can pass other arguments."""
+        owner = class_around(self.program, function)
+        is_known = owner is None or decorators_are_known(self.program, owner)
+        return is_known and decorators_are_known(self.program, function)
+
     def _passed_to(self, parameter: cst.Param) -> list[Optional[cst.BaseExpression]]:
         """The arguments of every call in this program; one None if they are not known."""
         program = self.program
         function = function_of(program, parameter)
-        if function is None:
+        if function is None or not self._is_called_as_written(function):
             return [None]
         passed: list[Optional[cst.BaseExpression]] = []
         for use in uses_of(program, function):
@@ -291,15 +304,32 @@ class _Search:
         program, name = self.program, node.attr.value
         stores = list(stores_of(program, name))
         owner = class_around(program, node) if _text(node.value) == "self" else None
-        if owner is not None:
-            own = [store for store in stores if class_around(program, store.place) is owner]
-            stores = own or stores
         found: set[Atom] = set()
-        for store in stores:
-            found |= self.of(store.value, depth)
+        if owner is not None:
+            stores = self._stores_in(owner, stores) or stores
+        owners = {owner} if owner is not None else {self._class_storing(one) for one in stores}
+        if any(may_be_stored_unseen(program, name, each) for each in owners or {None}):
+            found.add(Source.UNKNOWN)
+        for value in [store.value for store in stores] + values_in_body(program, name, owner):
+            found |= self.of(value, depth)
         if name == COMPILED_NAME and not (stores and all(map(self._is_plain_class, stores))):
             found |= self._compiled(depth)
         return frozenset(found) if found else _UNKNOWN_SOURCE
+
+    def _stores_in(self, owner: cst.ClassDef, stores: Sequence[Store]) -> list[Store]:
+        """The stores that instances of a class can see: not those of `self` in other classes."""
+        related = classes_related_to(self.program, owner)
+        return [
+            store
+            for store in stores
+            if _text(store.place.value) != "self"
+            or class_around(self.program, store.place) in related
+        ]
+
+    def _class_storing(self, store: Store) -> Optional[cst.ClassDef]:
+        """The class whose method stores an attribute of `self`; None for other objects."""
+        is_own = _text(store.place.value) == "self"
+        return class_around(self.program, store.place) if is_own else None
 
     def _compiled(self, depth: int) -> Found:
         """What `compile` leaves in a model: what it was given, if that is always wrapped."""

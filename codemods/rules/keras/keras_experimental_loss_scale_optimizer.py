@@ -16,9 +16,10 @@ import libcst as cst
 
 from ...model import Safety, Target
 from ...resolve.escapes import escapes
+from ...resolve.possible_values import paths_of
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import references, shim_path
+from ...rewrite.rename import SHIM, references, shim_path
 from ..findings import manual, report, safe, unsafe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
@@ -81,7 +82,7 @@ def check(program: Program) -> Iterator[Proposal]:
             else:
                 path = shim_path(reference)
                 yield safe(reference, _SHIM, path=path, group=KERAS_OPTIMIZERS)
-            yield from _refused_at_run_time(program, reference)
+            yield from _refused_at_run_time(program, reference.node)
         elif call is not None:
             yield _constructed(program, reference, program.cached(plan_constructors)[call])
         else:
@@ -90,6 +91,16 @@ def check(program: Program) -> Iterator[Proposal]:
                 yield manual(reference, guidance, group=KERAS_OPTIMIZERS)
             else:
                 yield _moved(program, reference, final_class(program), _TOGETHER)
+    for node, name in program.migrated:
+        if name == "LossScaleOptimizer" and _is_experimental_of_shim(program, node):
+            yield from _refused_at_run_time(program, node)
+
+
+def _is_experimental_of_shim(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` means the shim's experimental class, as after an earlier run."""
+    return paths_of(program, node) == {
+        f"{SHIM}.keras.mixed_precision.experimental.LossScaleOptimizer"
+    }
 
 
 def _moved(program: Program, reference: Reference, path: str, message: str) -> Proposal:
@@ -122,17 +133,17 @@ def _must_stay(program: Program, reference: Reference) -> str:
     return ""
 
 
-def _refused_at_run_time(program: Program, reference: Reference) -> Iterator[Proposal]:
+def _refused_at_run_time(program: Program, node: cst.CSTNode) -> Iterator[Proposal]:
     """Reports a loss scale that the class has refused since TensorFlow 2.4, as the shim's does."""
-    call = program.call_of(reference.node)
+    call = program.call_of(node)
     scale = loss_scale_of(call) if call is not None else None
     if scale is None:
         return
     if has_other_multiplier(program, scale):
-        yield report(scale, "LS301", reference.legacy.name, _MULTIPLIER)
+        yield report(scale, "LS301", "LossScaleOptimizer", _MULTIPLIER)
     own = own_loss_scale(program, scale)
     if own:
-        yield report(scale, "LS301", reference.legacy.name, f"{own}: {NOT_CALLED}")
+        yield report(scale, "LS301", "LossScaleOptimizer", f"{own}: {NOT_CALLED}")
 
 
 def _is_called_elsewhere(program: Program, reference: Reference) -> bool:

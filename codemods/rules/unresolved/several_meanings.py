@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from ...model import Safety, Target
+from ...resolve.legacy_symbols import Family, legacy_of
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -20,7 +23,33 @@ _MESSAGE = "this name can mean {through}: use different names, then migrate agai
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each such place."""
-    yield from proposals(program, "several", "LS904", _MESSAGE)
+    for proposal in proposals(program, "several", "LS904", _MESSAGE):
+        if not _calls_what_was_chosen(program, proposal.node):
+            yield proposal
+
+
+def _calls_what_was_chosen(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` calls a variable that keeps its parameters wherever its values move.
+
+    In `wrap = CrossShardOptimizer if use_tpu else keep`, the class is rewritten where it is chosen;
+    `wrap(opt)` needs no edit. A class that moves with other parameters is not of this kind.
+    """
+    scope = program.scopes.loads.get(node) if isinstance(node, cst.Name) else None
+    if scope is None or program.call_of(node) is None:
+        return False
+    assert isinstance(node, cst.Name)
+    bindings = scope.bindings_of(node.value)
+    if not bindings or any(binding.value is None for binding in bindings):
+        return False
+    found = [
+        legacy
+        for binding in bindings
+        for path in program.origins.of_binding(binding)
+        for legacy in [legacy_of(path)]
+        if legacy is not None
+    ]
+    to_shim = program.options.target is Target.SHIM
+    return all(legacy.family is Family.CROSS_SHARD or to_shim for legacy in found)
 
 
 RULE = Rule(

@@ -6,7 +6,6 @@ change.
 
 import ast
 import codecs
-import difflib
 import os
 import random
 import re
@@ -121,17 +120,34 @@ def lines_of_guards(source: bytes, findings) -> set:
     return lines
 
 
+def in_common(old: list, new: list) -> set:
+    """The numbers of the lines of `old` in the longest common subsequence with `new`.
+
+    `difflib` starts from the longest block, which can be a line that occurs twice.
+    """
+    lengths = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for i in reversed(range(len(old))):
+        for j in reversed(range(len(new))):
+            longer = max(lengths[i + 1][j], lengths[i][j + 1])
+            lengths[i][j] = lengths[i + 1][j + 1] + 1 if old[i] == new[j] else longer
+    kept, i, j = set(), 0, 0
+    while i < len(old) and j < len(new):
+        if old[i] == new[j]:
+            kept.add(i)
+            i, j = i + 1, j + 1
+        elif lengths[i + 1][j] >= lengths[i][j + 1]:
+            i += 1
+        else:
+            j += 1
+    return kept
+
+
 def changed_lines(before: bytes, after: bytes) -> set:
     """The numbers of lines of `before` missing in `after`, except blank lines and comments."""
     mark = codecs.BOM_UTF8
     old, new = before.replace(mark, b"").splitlines(), after.replace(mark, b"").splitlines()
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    changed = {
-        number + 1
-        for tag, start, end, _, _ in matcher.get_opcodes()
-        if tag != "equal"
-        for number in range(start, end)
-    }
+    kept = in_common(old, new)
+    changed = {number + 1 for number in range(len(old)) if number not in kept}
     return {n for n in changed if old[n - 1].strip() and not old[n - 1].lstrip().startswith(b"#")}
 
 
