@@ -148,6 +148,9 @@ _PRIVATE = {
         "keras.mixed_precision.experimental"
     ),
     "python.keras.mixed_precision.experimental.policy": "keras.mixed_precision.experimental",
+    "python.keras.mixed_precision.experimental.get_layer_policy": (
+        "keras.mixed_precision.experimental"
+    ),
     "python.keras.mixed_precision.experimental": "keras.mixed_precision.experimental",
     "python.keras.mixed_precision.loss_scale_optimizer": "keras.mixed_precision",
     "python.keras.mixed_precision.policy": "keras.mixed_precision",
@@ -234,6 +237,8 @@ def legacy_of(path: str) -> Optional[Legacy]:
     rest = root.rest
     if root.name in ("keras", "tf_keras"):
         rest = "keras." + rest
+    if rest in _PRIVATE:
+        return None  # a module, though a symbol has the same name
     namespace, _, name = rest.rpartition(".")
     namespace = _PRIVATE.get(namespace, namespace)
     rest = _PRIVATE_NAMES.get(f"{namespace}.{name}", f"{namespace}.{name}")

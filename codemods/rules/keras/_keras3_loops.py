@@ -15,7 +15,7 @@ from ...model import Safety, Target
 from ...resolve.program import Program
 from ...resolve.reaching_values import body_of, loads_of
 from ...resolve.scopes import Scope
-from ...resolve.tree import REMOVED, Edit
+from ...resolve.tree import REMOVED, Edit, string_of
 from ...rewrite.rename import FINAL, SHIM, references
 from ._constructors import FINAL_CLASS, ConstructorPlan, has_loss_scale, plan, plan_constructors
 
@@ -79,7 +79,7 @@ def plain_loops(program: Program) -> Optional[Loops]:
         return None
     if not any(one.legacy.is_keras_optimizer for one in program.references):
         return None
-    if any(string.evaluated_value in _LOOP_METHODS for string in program.scopes.strings):
+    if any(string_of(string) in _LOOP_METHODS for string in program.scopes.strings):
         return None  # `hasattr(opt, "get_scaled_loss")`
     edits: dict[cst.Attribute, tuple[tuple[cst.CSTNode, Edit], ...]] = {}
     for attribute in program.attributes("get_scaled_loss"):

@@ -13,6 +13,7 @@ import libcst as cst
 
 from ...model import Safety, Target
 from ...resolve.program import Program
+from ...resolve.tree import string_of
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
@@ -38,10 +39,10 @@ def check(program: Program) -> Iterator[Proposal]:
         call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
         if not isinstance(call, cst.Call) or program.code(call.func) not in _TESTS:
             continue
-        if string.evaluated_value in _METHODS and argument in call.args[1:2]:
+        if string_of(string) in _METHODS and argument in call.args[1:2]:
             if sources(program, call.args[0].value) <= _OWN:
                 continue  # made here, where the loss-scale optimizers become the shim's
-            symbol = f"LossScaleOptimizer.{string.evaluated_value}"
+            symbol = f"LossScaleOptimizer.{string_of(string)}"
             yield report(call, "LS404", symbol, _MESSAGE)
 
 

@@ -61,6 +61,10 @@ _FROM_CONFIG = (
     "the final class has no from_config from TensorFlow 2.9 on: use "
     "tf.keras.optimizers.deserialize, or --to shim"
 )
+_CUSTOM_OBJECT = (
+    "from TensorFlow 2.9 on, the final class has no from_config, so loading an optimizer of this "
+    "name fails: leave it out of custom_objects, as Keras knows the class itself"
+)
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -89,6 +93,9 @@ def check(program: Program) -> Iterator[Proposal]:
             guidance = _must_stay(program, reference)
             if guidance:
                 yield manual(reference, guidance, group=KERAS_OPTIMIZERS)
+            elif _is_custom_object(program, reference) and not program.options.for_keras_3:
+                path = final_class(program)
+                yield unsafe(reference, _CUSTOM_OBJECT, path=path, group=KERAS_OPTIMIZERS)
             else:
                 yield _moved(program, reference, final_class(program), _TOGETHER)
     for node, name in program.migrated:
@@ -164,6 +171,16 @@ def _is_called_elsewhere(program: Program, reference: Reference) -> bool:
         if any(program.call_of(node) for node in program.attributes(stored)):
             return True
     return False
+
+
+def _is_custom_object(program: Program, reference: Reference) -> bool:
+    """Whether the class is in `custom_objects={...}`, with which Keras constructs it."""
+    element = program.parents.get(reference.node)
+    display = program.parents.get(element) if isinstance(element, cst.DictElement) else None
+    argument = program.parents.get(display) if display is not None else None
+    if not isinstance(argument, cst.Arg) or argument.keyword is None:
+        return False
+    return argument.keyword.value == "custom_objects"
 
 
 def _reads_from_config(program: Program, reference: Reference) -> bool:
@@ -428,22 +445,40 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "in an isinstance check with other classes, and in custom_objects",
+            "in an isinstance check with other classes",
             """\
             import tensorflow as tf
 
             LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
             if isinstance(opt, (LSO, tf.keras.optimizers.SGD)):
-                model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
+                print(opt)
             """,
             """\
             import tensorflow as tf
 
             LSO = tf.keras.mixed_precision.LossScaleOptimizer
             if isinstance(opt, (LSO, tf.keras.optimizers.SGD)):
-                model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
+                print(opt)
             """,
             Safety.SAFE,
+        ),
+        Example(
+            "in custom_objects, with which Keras constructs it",
+            """\
+            import tensorflow as tf
+
+            LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+            model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
+            """,
+            """\
+            import tensorflow as tf
+
+            LSO = tf.keras.mixed_precision.LossScaleOptimizer
+            model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
+            """,
+            Safety.UNSAFE,
+            unsafe=True,
+            message_contains="leave it out",
         ),
         Example(
             "a number, which is a fixed loss scale",

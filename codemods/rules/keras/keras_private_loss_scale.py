@@ -14,6 +14,7 @@ import libcst as cst
 
 from ...model import Safety, Target
 from ...resolve.program import Program
+from ...resolve.tree import string_of
 from ...rewrite.proposal import Proposal
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
@@ -52,7 +53,7 @@ def _uses(program: Program) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
     for string in program.scopes.strings:
         argument = program.parents.get(string)
         call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-        if not isinstance(call, cst.Call) or string.evaluated_value != _NAME:
+        if not isinstance(call, cst.Call) or string_of(string) != _NAME:
             continue
         if program.code(call.func) in _ACCESS and argument in call.args[1:2]:
             yield call, call.args[0].value

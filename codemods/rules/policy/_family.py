@@ -10,6 +10,7 @@ import libcst as cst
 from ...model import Target
 from ...resolve.program import Program, Reference
 from ...resolve.reaching_values import reaching_definition
+from ...resolve.tree import string_of
 from ...rewrite.arguments import constant
 from ...rewrite.proposal import Group, Proposal
 from ...rewrite.rename import FINAL
@@ -78,7 +79,7 @@ def may_read_loss_scale(program: Program) -> dict[cst.CSTNode, Reference]:
     for string in program.scopes.strings:
         argument = program.parents.get(string)
         call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-        if not isinstance(call, cst.Call) or string.evaluated_value != "loss_scale":
+        if not isinstance(call, cst.Call) or string_of(string) != "loss_scale":
             continue
         is_access = program.code(call.func) in _ACCESS and argument in call.args[1:2]
         if is_access and _is_named_policy(call.args[0].value):

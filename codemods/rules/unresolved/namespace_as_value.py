@@ -11,15 +11,21 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Safety
-from ...resolve.legacy_symbols import root_of
+from ...resolve.legacy_symbols import is_namespace, legacy_of, root_of
 from ...resolve.program import NamespaceUse, Program
+from ...resolve.scopes import dotted
+from ...resolve.version_guards import guarded_places
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
 
-_WHOLE = ("contrib.mixed_precision", "keras.mixed_precision.experimental")
+_WHOLE = (
+    "contrib.mixed_precision",
+    "keras.mixed_precision.experimental",
+    "mixed_precision.experimental",
+)
 _PASSED = "the module {path} is passed on: its attributes cannot be tracked from here"
 _ABSENT = "{path} has no such name, in any TensorFlow"
 
@@ -27,14 +33,33 @@ _ABSENT = "{path} has no such name, in any TensorFlow"
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each module of which everything is legacy, where it is a value."""
     for use in program.namespaces:
-        root = root_of(use.path)
-        if root is None or root.rest not in _WHOLE:
+        if not _is_whole(use.path):
             continue
         parent = program.parents.get(use.node)
-        if isinstance(parent, cst.Attribute):
+        is_special = isinstance(parent, cst.Attribute) and parent.attr.value.startswith("__")
+        if isinstance(parent, cst.Attribute) and not is_special:
             yield report(parent, "LS909", parent.attr.value, _ABSENT.format(path=use.path))
         elif not _is_alias(program, use):
             yield report(use.node, "LS909", use.path, _PASSED.format(path=use.path))
+    guarded = {place.node for place in program.cached(guarded_places)}
+    for binding in program.imports():
+        alias = binding.node
+        path = binding.path
+        if isinstance(alias, cst.ImportAlias) and isinstance(program.parents[alias], cst.Import):
+            path = dotted(alias.name)
+        module, _, name = path.rpartition(".")
+        if not _is_whole(module) or alias in guarded or alias in program.scopes.followed:
+            continue
+        if legacy_of(path) is None and not is_namespace(path) and name != "python":
+            yield report(alias, "LS909", name, _ABSENT.format(path=module))
+
+
+def _is_whole(path: str) -> bool:
+    """Whether `path` is a module of which everything is legacy."""
+    root = root_of(path)
+    if root is None or (root.name == "v1" and root.rest == "mixed_precision.experimental"):
+        return False  # TensorFlow still has this one
+    return root.rest in _WHOLE
 
 
 def _is_alias(program: Program, use: NamespaceUse) -> bool:
@@ -75,6 +100,15 @@ RULE = Rule(
             None,
             Safety.MANUAL,
             message_contains="passed on",
+        ),
+        Example(
+            "an import of a name that the module never had",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import DynamicLossScale
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="no such name",
         ),
         Example(
             "a name that contrib never had",

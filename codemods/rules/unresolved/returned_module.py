@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Safety
-from ...resolve.legacy_symbols import is_final
 from ...resolve.program import Program
 from ...resolve.version_guards import guarded_places
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
 from ._family import proposals
+from ._paths_in_strings import is_left_behind
 
 __all__ = ["RULE"]
 
@@ -32,7 +32,7 @@ def check(program: Program) -> Iterator[Proposal]:
     yield from proposals(program, "call", "LS902", _MESSAGE)
     known = {place.node for place in program.cached(guarded_places)}
     for read in program.dynamic:
-        if read.node not in known and not is_final(read.path):
+        if read.node not in known and is_left_behind(program, read.path):
             yield report(read.node, "LS902", read.path.rpartition(".")[2], _NAMED)
 
 

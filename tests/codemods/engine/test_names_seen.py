@@ -24,7 +24,7 @@ CASES = {
         "`LossScaleOptimizer` is defined in this file",
     ),
     "a string": (
-        "x = 'tf.contrib.mixed_precision.LossScaleOptimizer'",
+        "x = 'of tf.contrib.mixed_precision.LossScaleOptimizer'",
         "`LossScaleOptimizer` is only in a string, a comment or an argument",
     ),
     "a method": (

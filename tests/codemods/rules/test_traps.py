@@ -23,7 +23,7 @@ NO_OPS = [
         """Uses tf.contrib.tpu.CrossShardOptimizer."""
         import tensorflow as tf
 
-        NAMES = ["tf.contrib.tpu.CrossShardOptimizer", 'LossScaleOptimizer']  # LossScaleManager
+        NAMES = ["use tf.contrib.tpu.CrossShardOptimizer", "LossScale"]  # LossScaleManager
         ''',
     ),
     Example(

@@ -1,0 +1,112 @@
+"""Reports legacy paths in strings that are used as paths or run as code.
+
+`mock.patch("tensorflow.keras.mixed_precision.experimental.Policy")`, `operator.attrgetter`,
+`pydoc.locate`, `eval`, defaults of flags: strings are never rewritten, and such a string fails once
+the module is gone. A string counts if it is such a path, possibly with more after it, or if a
+function runs it. Documentation, messages and help texts do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Safety
+from ...resolve.program import Program
+from ...resolve.version_guards import guarded_places
+from ...rewrite.proposal import Proposal
+from ..findings import report
+from ..rule import Example, Rule
+from ._paths_in_strings import paths_in_strings
+
+__all__ = ["RULE"]
+
+_MESSAGE = (
+    "this string names {path}, and strings are never rewritten: write the new path in it, or "
+    "import the name with a statement"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports each string once, unless another rule reports it."""
+    known = {place.node for place in program.cached(guarded_places)}
+    known |= {read.node for read in program.dynamic}
+    for found in paths_in_strings(program):
+        if found.node not in known:
+            known.add(found.node)
+            yield report(found.node, "LS912", found.name, _MESSAGE.format(path=found.path))
+
+
+RULE = Rule(
+    codes={"LS912": "a legacy path in a string"},
+    summary="legacy paths in strings, reported",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
+    check=check,
+    examples=(
+        Example(
+            "not documentation, messages and help texts",
+            '''\
+            """tf.keras.mixed_precision.experimental.Policy is deprecated."""
+            import logging
+            import tensorflow as tf
+
+            logging.warning("tf.keras.mixed_precision.experimental.Policy")
+            parser.add_argument("--policy", help="tf.keras.mixed_precision.experimental.Policy")
+            raise ValueError("tf.keras.mixed_precision.experimental is not there")
+            ''',
+        ),
+        Example(
+            "not the final path",
+            """\
+            from unittest import mock
+
+            with mock.patch("tensorflow.keras.mixed_precision.Policy"):
+                pass
+            """,
+        ),
+        Example(
+            "a path to patch",
+            """\
+            from unittest import mock
+
+            with mock.patch("tensorflow.keras.mixed_precision.experimental.Policy"):
+                pass
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="strings are never rewritten",
+        ),
+        Example(
+            "code in a string",
+            """\
+            import tensorflow as tf
+
+            policy = eval("tf.keras.mixed_precision.experimental.Policy('float32')")
+            """,
+            None,
+            Safety.MANUAL,
+        ),
+        Example(
+            "attributes of TensorFlow by their path",
+            """\
+            import operator
+            import tensorflow as tf
+
+            wrap = operator.attrgetter("contrib.tpu.CrossShardOptimizer")(tf)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="contrib.tpu.CrossShardOptimizer",
+        ),
+        Example(
+            "a path of which only the first part is a string",
+            """\
+            import tensorflow as tf
+
+            getattr(tf, "keras").mixed_precision.experimental.set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="experimental.set_policy",
+        ),
+    ),
+)

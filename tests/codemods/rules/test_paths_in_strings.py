@@ -1,0 +1,103 @@
+"""A legacy path in a string is reported if the string is used as a path or run as code."""
+
+import pytest
+from tf_lossscale_codemods.model import Options, Safety, Target
+from verbs import transformed
+
+HEAD = """\
+import argparse, importlib, logging, operator, pydoc, subprocess, sys, warnings
+import gin
+import tensorflow as tf
+from absl import flags
+from unittest import mock
+
+parser = argparse.ArgumentParser()
+K = "x"
+"""
+EXPERIMENTAL = "tensorflow.keras.mixed_precision.experimental"
+REPORTED = {
+    "mock.patch": f"mock.patch('{EXPERIMENTAL}.Policy')",
+    "mock.patch of a method": f"mock.patch('{EXPERIMENTAL}.LossScaleOptimizer.get_scaled_loss')",
+    "a decorator": f"@mock.patch('{EXPERIMENTAL}.Policy', autospec=True)\ndef f(): pass",
+    "a private module": (
+        "mock.patch('tensorflow.python.keras.mixed_precision.experimental.policy.Policy')"
+    ),
+    "import_module": f"importlib.import_module('{EXPERIMENTAL}')",
+    "import_module of a constant": f"NAME = '{EXPERIMENTAL}'\nmp = importlib.import_module(NAME)",
+    "import_module with more": "importlib.import_module('tensorflow').contrib.mixed_precision",
+    "imported under a name": (
+        "mp = importlib.import_module('tensorflow.keras')\n"
+        "mp.mixed_precision.experimental.set_policy('float32')"
+    ),
+    "__import__": "__import__('tensorflow').keras.mixed_precision.experimental.set_policy(K)",
+    "attrgetter": "operator.attrgetter('keras.mixed_precision.experimental.Policy')(tf)",
+    "attrgetter from keras": "operator.attrgetter('mixed_precision.experimental.Policy')(tf.keras)",
+    "attrgetter of contrib": "operator.attrgetter('contrib.tpu.CrossShardOptimizer')(tf)",
+    "eval": "eval('tf.keras.mixed_precision.experimental.Policy(K)')",
+    "exec": f'exec("""\nfrom {EXPERIMENTAL} import Policy\nPolicy(K)\n""")',
+    "locate": f"pydoc.locate('{EXPERIMENTAL}.Policy')",
+    "an entry point": f"load('{EXPERIMENTAL}:Policy')",
+    "getattr": "getattr(tf.keras.mixed_precision, 'experimental').set_policy('float32')",
+    "getattr twice": "getattr(getattr(tf, 'contrib'), 'mixed_precision').LossScaleOptimizer",
+    "getattr at the start": "getattr(tf, 'keras').mixed_precision.experimental.set_policy(K)",
+    "getattr of v1": (
+        "getattr(tf.compat, 'v1').keras.mixed_precision.experimental.LossScaleOptimizer"
+    ),
+    "a flag": f"flags.DEFINE_string('policy', '{EXPERIMENTAL}.Policy', 'The policy.')",
+    "a default": f"parser.add_argument('--policy', default='{EXPERIMENTAL}.Policy')",
+    "gin": "gin.parse_config('train.policy = @tf.keras.mixed_precision.experimental.Policy')",
+    "a table": f"TABLE = {{'policy': '{EXPERIMENTAL}.Policy'}}",
+    "a default parameter": f"def f(policy='{EXPERIMENTAL}.Policy'): pass",
+    "sys.modules": f"sys.modules['{EXPERIMENTAL}']",
+    "a subprocess": f"subprocess.run([sys.executable, '-c', 'import {EXPERIMENTAL}'])",
+}
+NOT_REPORTED = {
+    "a docstring": f'def f():\n    """{EXPERIMENTAL}.Policy"""',
+    "a comment in a string": "'''tf.keras.mixed_precision.experimental.Policy'''",
+    "a message": f"logging.info('{EXPERIMENTAL}.Policy')",
+    "a warning": "warnings.warn('tf.keras.mixed_precision.experimental is deprecated')",
+    "an error": "raise ValueError('tf.contrib.mixed_precision was removed')",
+    "an error with a path inside": "raise ValueError('use tf.contrib.tpu.CrossShardOptimizer')",
+    "a help text": "parser.add_argument('--p', help='tf.contrib.tpu.CrossShardOptimizer')",
+    "the final module": "importlib.import_module('tensorflow.keras.mixed_precision')",
+    "the final policy": "mock.patch('tensorflow.keras.mixed_precision.Policy')",
+    "compat.v1": "mock.patch('tensorflow.compat.v1.mixed_precision.DynamicLossScale')",
+    "another library": "mock.patch('mine.keras.mixed_precision.experimental.Policy')",
+    "a file": "open('tf/contrib/mixed_precision.py')",
+    "bytes": f"open(b'{EXPERIMENTAL}')",
+    "another attribute": "operator.attrgetter('keras.mixed_precision.Policy')(tf)",
+}
+
+
+def left(source, options):
+    result = transformed(HEAD + source + "\n", options)
+    again = transformed(result.source.decode(), options)
+    found = {(one.line, one.code) for one in result.findings if one.outcome is Safety.MANUAL}
+    assert found == {(one.line, one.code) for one in again.findings}
+    return found
+
+
+@pytest.mark.parametrize("source", REPORTED.values(), ids=REPORTED)
+def test_reported(source):
+    for options in (Options(), Options(keras=3), Options(target=Target.SHIM)):
+        assert {code for _, code in left(source, options)} & {"LS902", "LS912", "LS909"}
+
+
+@pytest.mark.parametrize("source", NOT_REPORTED.values(), ids=NOT_REPORTED)
+def test_not_reported(source):
+    for options in (Options(), Options(keras=3), Options(target=Target.SHIM)):
+        assert not left(source, options)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "mock.patch('tensorflow.keras.mixed_precision.LossScaleOptimizer')",
+        "getattr(tf.keras.mixed_precision, 'LossScaleOptimizer')",
+    ],
+)
+def test_final_class_in_a_string_is_reported_where_the_class_moves_to_the_shim(source):
+    assert not left(source, Options())
+    assert left(source, Options(keras=3))
+    assert left(source, Options(keras=None))
+    assert left(source, Options(target=Target.SHIM))
