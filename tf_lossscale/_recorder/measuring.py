@@ -72,7 +72,7 @@ def measured(
         )
         first_bad = tf.reduce_min(numbers)
         values[6] = _float64(where(tf.equal(first_bad, end), -1 - end, first_bad))
-        halves = [tf.nn.l2_loss(tf.cast(each, tf.float32)) for _, each in numbered]
+        halves = [tf.nn.l2_loss(_summed(each)) for each in gradients if each is not None]
         norm = tf.sqrt(2.0 * _float64(tf.reduce_sum(tf.stack(halves))))
         values[5] = norm / scale if gradients_are_scaled else norm
     return tf.stack(values)
@@ -82,6 +82,18 @@ def _values(gradient: Any) -> Any:
     if isinstance(gradient, tf.IndexedSlices):
         gradient = gradient.values
     return tf.convert_to_tensor(gradient)
+
+
+def _summed(gradient: Any) -> Any:
+    """Returns the values of a gradient in float32; those of one row of a sparse one are added.
+
+    Otherwise the norm would depend on how often a row is listed, which versions differ in.
+    """
+    values = tf.cast(_values(gradient), tf.float32)
+    if not isinstance(gradient, tf.IndexedSlices):
+        return values
+    rows, places = tf.unique(gradient.indices)
+    return tf.math.unsorted_segment_sum(values, places, tf.size(rows))
 
 
 def _float64(value: Any) -> Any:

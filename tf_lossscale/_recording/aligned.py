@@ -18,13 +18,15 @@ class Aligned:
       new: the second run.
       pairs: for each common step, its position in the columns of each run.
       part: where the runs diverge: the position in `pairs` of the first step that only one run
-        skips; the length of `pairs` if there is none.
+        skips, or where rounding errors have grown large; the length of `pairs` if there is none.
+      drifts: whether the latter is the case.
     """
 
     old: OptimizerRecord
     new: OptimizerRecord
     pairs: List[Tuple[int, int]]
     part: int
+    drifts: bool = False
 
     def step(self, index: int) -> int:
         """Returns the number of a common step."""

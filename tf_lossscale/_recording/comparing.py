@@ -1,11 +1,11 @@
 """Decides whether two recorded runs agree."""
 
 import dataclasses
-import enum
-import math
-from typing import List, Optional, Tuple
+from typing import List, Optional
 
-from tf_lossscale._recording.aligned import Aligned, align, largest, relative_error, smoothed
+from tf_lossscale._recording.after_parting import judge_after, mean_loss_error
+from tf_lossscale._recording.aligned import Aligned, align, largest, relative_error
+from tf_lossscale._recording.causes import cause_of_loss, cause_of_norm
 from tf_lossscale._recording.record import OptimizerRecord
 from tf_lossscale._recording.scale_rules import (
     parameters_that_differ,
@@ -13,58 +13,12 @@ from tf_lossscale._recording.scale_rules import (
     replayed_steps,
     same_scale,
 )
+from tf_lossscale._recording.verdicts import EARLY, Finding, Tolerances, Verdict
 
 __all__ = ["Comparison", "Tolerances", "Verdict", "compare", "measured"]
 
-
-class Verdict(enum.Enum):
-    """The result of a comparison; the value is the exit status."""
-
-    IDENTICAL = ("identical", 0)
-    SAME = ("same", 0)
-    ALIKE = ("alike", 0)
-    DIFFERENT = ("different", 1)
-    TOO_SHORT = ("too short to judge", 1)
-    NOT_COMPARABLE = ("cannot be compared", 2)
-
-    @property
-    def status(self) -> int:
-        """The exit status."""
-        return self.value[1]
-
-
-@dataclasses.dataclass
-class Tolerances:
-    """Relative errors up to which numbers count as equal.
-
-    Attributes:
-      first_loss: of the loss of the first step.
-      early_loss: of losses in the first `EARLY` steps.
-      loss: of later losses, up to the first step that only one run skips.
-      norm: of gradient norms, up to that step.
-      mean_loss: of the mean difference of the smoothed losses after that step.
-    """
-
-    first_loss: float = 1e-3
-    early_loss: float = 1e-3
-    loss: float = 2e-2
-    norm: float = 5e-2
-    mean_loss: float = 3e-2
-
-    def widened(self, other: "Tolerances") -> "Tolerances":
-        """Returns the larger of both values of each tolerance."""
-        names = [field.name for field in dataclasses.fields(self)]
-        return Tolerances(
-            **{name: max(getattr(self, name), getattr(other, name)) for name in names}
-        )
-
-
-EARLY = 20
-WINDOW = 50
-ENOUGH = 200
-"""The number of steps after the first differing skip that a comparison of means needs."""
-_STANDARD_ERRORS = 3.0
-_SCALE_OCTAVES = 0.5
+_GRADUALLY = 10
+"""Errors that rounding brings about grow to a limit; before, they are near to a part of it."""
 
 
 @dataclasses.dataclass
@@ -105,15 +59,12 @@ def compare(
         sentence = "The runs cannot be compared: they have no step in common."
         return Comparison(Verdict.NOT_COMPARABLE, sentence, [])
     evidence: List[str] = _notes(aligned)
-    for judge in (_judge_scales, _judge_before, _judge_after):
+    for judge in (_judge_scales, _judge_before, judge_after):
         found = judge(aligned, limits, evidence)
         if found:
             verdict, sentence, step = found
             return Comparison(verdict, sentence, evidence, step, aligned)
     raise AssertionError("the last judge decides")
-
-
-_Finding = Optional[Tuple[Verdict, str, Optional[int]]]
 
 
 def _why_not_comparable(old: OptimizerRecord, new: OptimizerRecord) -> str:
@@ -144,7 +95,7 @@ def _notes(aligned: Aligned) -> List[str]:
     return notes
 
 
-def _judge_scales(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> _Finding:
+def _judge_scales(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> Finding:
     for name, run in (("old", aligned.old), ("new", aligned.new)):
         mismatch = replay(run)
         if mismatch:
@@ -180,24 +131,36 @@ def _judge_scales(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> 
     return None
 
 
-def _judge_before(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> _Finding:
+def _judge_before(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> Finding:
     """Compares the steps up to the first differing skip, where the numbers must agree."""
-    end = aligned.part
-    losses = aligned.column("loss", 0, end)
-    norms = aligned.column("norm", 0, end)
-    for index, ((old_loss, new_loss), (old_norm, new_norm)) in enumerate(zip(losses, norms)):
+    losses = aligned.column("loss", 0, aligned.part)
+    norms = aligned.column("norm", 0, aligned.part)
+    loss_errors = [relative_error(*pair) for pair in losses]
+    norm_errors = [relative_error(*pair) for pair in norms]
+    for index in range(aligned.part):
         step = aligned.step(index)
         limit = limits.first_loss if index == 0 else limits.early_loss
         limit = limit if index < EARLY else limits.loss
-        if relative_error(old_loss, new_loss) > limit:
-            cause = _cause_of_loss(aligned, index)
+        if loss_errors[index] > limit:
+            if _grows(loss_errors, index, limit):
+                aligned.part, aligned.drifts = index, True
+                break
+            old_loss, new_loss = losses[index]
+            cause = cause_of_loss(aligned, index)
             evidence.append(f"losses of step {step}: {old_loss:.6g} and {new_loss:.6g}")
             return Verdict.DIFFERENT, f"Different: the losses differ at step {step}; {cause}.", step
-        if relative_error(old_norm, new_norm) > limits.norm:
-            cause = _cause_of_norm(aligned, index, old_norm, new_norm)
+        if norm_errors[index] > limits.norm:
+            if _grows(norm_errors, index, limits.norm):
+                aligned.part, aligned.drifts = index, True
+                break
+            old_norm, new_norm = norms[index]
+            scale = aligned.column("scales", index, index + 1)[0][1]
+            cause = cause_of_norm(old_norm, new_norm, scale)
             evidence.append(f"gradient norms of step {step}: {old_norm:.6g} and {new_norm:.6g}")
             sentence = f"Different: the gradient norms differ at step {step}; {cause}."
             return Verdict.DIFFERENT, sentence, step
+    end = aligned.part
+    losses, norms = losses[:end], norms[:end]
     for name, pairs in (("loss", losses), ("gradient norm", norms)):
         known = sum(mine is not None and theirs is not None for mine, theirs in pairs)
         if known:
@@ -225,117 +188,13 @@ def _judge_before(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> 
     return Verdict.SAME, f"Same: {count} steps, the same steps skipped.", None
 
 
-def _cause_of_loss(aligned: Aligned, index: int) -> str:
-    if index == 0 and aligned.step(0) == 0:
-        old, new = aligned.old.initial_weights, aligned.new.initial_weights
-        mine, theirs = aligned.column("loss", 0, 1)[0]
-        scale = aligned.column("scales", 0, 1)[0][0]
-        factors = (scale, 1 / scale) if scale and scale != 1 else ()
-        if theirs and any(relative_error(mine * factor, theirs) < 1e-3 for factor in factors):
-            return "they differ by the loss scale, so one run recorded its scaled loss"
-        if old and new:
-            if old != new:
-                return "likely cause: other initial weights"
-            return (
-                "likely cause: another first batch or forward pass (the initial weights are equal)"
-            )
-        return "likely cause: other initial weights, another first batch or forward pass"
-    norms = aligned.column("norm", 0, index)
-    if index and all(mine is not None and theirs is not None for mine, theirs in norms):
-        return (
-            "likely cause: the update (learning rate, the optimizer's settings, clipping, missing "
-            "unscaling) or the next batch, as the gradients before it agree"
-        )
-    return "likely cause: the update (learning rate, clipping, unscaling) or the order of the data"
+def _grows(errors: List[float], index: int, limit: float) -> bool:
+    """Returns whether the errors have grown to the limit: rounding does that, a mistake does not.
 
-
-def _cause_of_norm(aligned: Aligned, index: int, old: float, new: float) -> str:
-    if old and new and math.isfinite(old) and math.isfinite(new):
-        ratio = new / old
-        scale = aligned.column("scales", index, index + 1)[0][0]
-        if scale and scale != 1 and relative_error(ratio, scale) < 5e-2:
-            return "the new one is larger by the loss scale: its gradients are not unscaled"
-        if scale and scale != 1 and relative_error(ratio, 1 / scale) < 5e-2:
-            return "the new one is smaller by the loss scale: its gradients are unscaled twice"
-        for count in range(2, 65):
-            for factor, word in ((count, "larger"), (1 / count, "smaller")):
-                if relative_error(ratio, factor) < 1e-3:
-                    return (
-                        f"the new one is {count} times {word}: a sum over {count} replicas or "
-                        "batches in place of a mean, or the other way round"
-                    )
-        if new < old:
-            return "likely cause: clipping, a replica whose gradients are missing, or another batch"
-    return "likely cause: another batch, clipping, or a replica whose gradients are missing"
-
-
-def _judge_after(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> _Finding:
-    """Compares means, because correct runs diverge after a step that only one of them skips."""
-    first = aligned.part
-    step, count = aligned.step(first), len(aligned.pairs) - first
-    evidence.append(f"first step that only one run skips: {step}")
-    if count < ENOUGH:
-        sentence = (
-            f"Too short to judge: same until step {step}, which only one run skips, and {count} "
-            f"steps after it are fewer than {ENOUGH}. Record longer runs."
-        )
-        return Verdict.TOO_SHORT, sentence, step
-    problems = []
-    error = _mean_loss_error(aligned)
-    if error is not None:
-        evidence.append(f"mean difference of the smoothed losses after it: {error:.2g}")
-        if error > limits.mean_loss:
-            problems.append(f"the losses differ by {error:.0%} on average")
-    old_skips, new_skips, allowed = _skip_rates(aligned)
-    evidence.append(f"skipped after it: {old_skips:.1%} and {new_skips:.1%} of the steps")
-    if abs(old_skips - new_skips) > allowed:
-        problems.append(f"{old_skips:.1%} and {new_skips:.1%} of the steps are skipped")
-    octaves = _octaves(aligned)
-    if octaves is not None:
-        evidence.append(f"mean of log2 of the scale after it differs by {octaves:.2g}")
-        if octaves > _SCALE_OCTAVES:
-            problems.append(f"the scales differ by a factor of {2**octaves:.2g} on average")
-    if problems:
-        sentence = f"Different: same until step {step}, and after it {' and '.join(problems)}."
-        return Verdict.DIFFERENT, sentence, step
-    sentence = (
-        f"Alike: same until step {step}, which only one run skips; after it, losses, skips and "
-        "scales agree on average."
-    )
-    return Verdict.ALIKE, sentence, step
-
-
-def _mean_loss_error(aligned: Aligned) -> Optional[float]:
-    losses = aligned.column("loss", aligned.part)
-    old = smoothed([mine for mine, _ in losses], WINDOW)
-    new = smoothed([theirs for _, theirs in losses], WINDOW)
-    errors = [
-        relative_error(a, b) for a, b in zip(old, new) if not (math.isnan(a) and math.isnan(b))
-    ]
-    return sum(errors) / len(errors) if errors else None
-
-
-def _skip_rates(aligned: Aligned) -> Tuple[float, float, float]:
-    pairs = [
-        (mine, theirs)
-        for mine, theirs in aligned.column("finite", aligned.part)
-        if mine is not None and theirs is not None
-    ]
-    count = len(pairs)
-    old = sum(not mine for mine, _ in pairs) / count
-    new = sum(not theirs for _, theirs in pairs) / count
-    mean = (old + new) / 2
-    error = math.sqrt(2 * mean * (1 - mean) / count)
-    return old, new, _STANDARD_ERRORS * error
-
-
-def _octaves(aligned: Aligned) -> Optional[float]:
-    differences = [
-        math.log2(mine) - math.log2(theirs)
-        for mine, theirs in aligned.column("scales", aligned.part)
-        if mine and theirs and math.isfinite(mine) and math.isfinite(theirs)
-    ]
-    return abs(sum(differences) / len(differences)) if differences else None
+    A mistake makes runs differ in the first steps already, or all at once.
+    """
+    before = errors[max(index - EARLY, 0) : index]
+    return index >= 2 * EARLY and max(before) > limit / _GRADUALLY
 
 
 def measured(old: OptimizerRecord, baseline: OptimizerRecord) -> Tolerances:
@@ -347,5 +206,5 @@ def measured(old: OptimizerRecord, baseline: OptimizerRecord) -> Tolerances:
         early_loss=largest(losses[:EARLY])[0],
         loss=largest(losses)[0],
         norm=largest(aligned.column("norm", 0, aligned.part))[0],
-        mean_loss=_mean_loss_error(aligned) or 0.0 if aligned.part < len(aligned.pairs) else 0.0,
+        mean_loss=mean_loss_error(aligned) or 0.0 if aligned.part < len(aligned.pairs) else 0.0,
     )

@@ -1,8 +1,11 @@
 """Reads a record."""
 
 import dataclasses
+import gzip
+import io
 import json
-from typing import Any, Dict, List
+import zlib
+from typing import Any, Dict, Iterator, List
 
 from tf_lossscale._recording.record import (
     FORMAT,
@@ -37,6 +40,7 @@ class Record:
     notes: List[str]
 
 
+_GZIP = b"\x1f\x8b"
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _RULES = ("dynamic", "exponential", "keras3", "fixed", "unknown")
 _LAST_STEP = 2**53
@@ -44,7 +48,7 @@ _LAST_STEP = 2**53
 
 
 def read_record(path: str) -> Record:
-    """Reads the record at `path`.
+    """Reads the record at `path`, which may be compressed with gzip.
 
     An incomplete last line, for example after a crash, is ignored and noted.
 
@@ -53,22 +57,32 @@ def read_record(path: str) -> Record:
         a line that cannot be read.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            return _read(path, file)
-    except OSError as error:
-        raise RecordError(f"{path} cannot be read: {error.strerror or error}.") from None
+        with open(path, "rb") as file:
+            is_compressed = file.read(2) == _GZIP
+            file.seek(0)
+            content: Any = gzip.GzipFile(fileobj=file) if is_compressed else file
+            # Programs on Windows put a byte order mark first.
+            return _read(path, io.TextIOWrapper(content, encoding="utf-8-sig"))
+    except (OSError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RecordError(f"{path} cannot be read: {reason}.") from None
     except UnicodeDecodeError:
         raise RecordError(f"{path} is not a record: it is not UTF-8 text.") from None
 
 
 def _read(path: str, file: Any) -> Record:
-    first = file.readline()
+    notes: List[str] = []
+    lines = _lines(path, file, notes)
+    first = next(lines, "")
     if not first.strip():
-        raise RecordError(f"{path} is empty. A record begins with the line that describes the run.")
+        raise RecordError(
+            f"{path} is empty. A record begins with the line that describes the run, which is "
+            "written when a loss-scale optimizer makes its first step."
+        )
     header = _header(path, first)
-    record = Record(path, header, [], [])
+    record = Record(path, header, [], notes)
     places: Dict[Any, OptimizerRecord] = {}
-    for count, line in enumerate(file, 2):
+    for count, line in enumerate(lines, 2):
         try:
             values = json.loads(line)
             # The test for a step is first: nearly all lines are steps.
@@ -92,6 +106,13 @@ def _read(path: str, file: Any) -> Record:
         raise RecordError(f"{path} has no step.")
     record.optimizers = [each for each in record.optimizers if each.steps]
     return record
+
+
+def _lines(path: str, file: Any, notes: List[str]) -> Iterator[str]:
+    try:
+        yield from file
+    except EOFError:
+        notes.append(f"{path} ends early: the end of the compressed file is missing.")
 
 
 def _reason(error: Exception) -> str:

@@ -153,10 +153,15 @@ def _float32(value: float) -> float:
 def parameters_that_differ(one: ScaleParameters, other: ScaleParameters) -> List[str]:
     """Returns a phrase for each parameter that two runs declare differently."""
     found = []
+    if (one.rule == "fixed") != (other.rule == "fixed"):
+        found.append(f"rule {one.rule} and {other.rule}")
+    known = not {one.rule, other.rule} & {"fixed", "unknown"}
     for field in dataclasses.fields(ScaleParameters):
         name = field.name
         mine, theirs = getattr(one, name), getattr(other, name)
-        if mine != theirs and name != "rule":
+        if None in (mine, theirs) or name == "rule" or not (known or name == "initial_scale"):
+            continue
+        if mine != theirs:
             found.append(f"{name} {_shown(mine)} and {_shown(theirs)}")
     return found
 

@@ -248,3 +248,19 @@ def test_an_optimizer_that_may_skip_by_itself_has_unknown_steps(tmp_path):
     (record,) = read_record(str(path)).optimizers
     assert record.applied == [None, None]
     assert record.finite == [None, False]
+
+
+def test_the_norm_of_a_sparse_gradient_adds_what_belongs_to_one_row(tmp_path):
+    path = tmp_path / "record.jsonl"
+    tfls.recording.start(path)
+    try:
+        weight = tf.Variable([[3.0], [2.0]])
+        optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+        rows = tf.constant([1, 0, 1])
+        gradient = tf.IndexedSlices(tf.constant([[1.0], [3.0], [3.0]]), rows, tf.constant([2, 1]))
+        optimizer.get_unscaled_gradients([gradient])
+        optimizer.apply_gradients([(gradient, weight)])
+    finally:
+        tfls.recording.stop()
+    (record,) = read_record(str(path)).optimizers
+    assert record.norm == [5.0]

@@ -1,0 +1,105 @@
+"""Records as they come from disks, pipes and other systems: read, or refused with a sentence."""
+
+import gzip
+
+import pytest
+from simulated import Run, record
+from test_compare import OPTIMIZER, write
+
+from tf_lossscale._recording.command import main
+from tf_lossscale._recording.reading import read_record
+
+RIGHT = Run(steps=40, growth_steps=10)
+SECOND = OPTIMIZER.replace('"optimizer": 0', '"optimizer": 1')
+HEADER = '{"tf_lossscale_record": 1}\n'
+
+
+@pytest.fixture
+def right(tmp_path):
+    return write(tmp_path / "right", record(RIGHT))
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+CHANGES = [
+    lambda text: gzip.compress(text),
+    lambda text: b"\xef\xbb\xbf" + text,
+    lambda text: text.replace(b"\n", b"\r\n"),
+    lambda text: text.rstrip(b"\n"),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=["gzip", "mark", "CRLF", "no line end"])
+def test_the_same_lines_in_another_form_are_read(right, tmp_path, capsys, change):
+    other = tmp_path / "other"
+    other.write_bytes(change(content(right)))
+    assert main([right, str(other)]) == 0
+    assert capsys.readouterr().out.startswith("Same: 40 steps, bit-identical.")
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bytes], ids=["gzip", "plain"])
+def test_the_end_of_a_truncated_file_is_noted(right, tmp_path, capsys, compress):
+    other = tmp_path / "other"
+    other.write_bytes(compress(content(right))[:-60])
+    assert main([right, str(other)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("note: ")
+    assert "ends" in out
+
+
+def test_a_damaged_gzip_file_is_refused(right, tmp_path, capsys):
+    other = tmp_path / "other"
+    packed = bytearray(gzip.compress(content(right)))
+    packed[40:60] = b"\xff" * 20
+    other.write_bytes(packed)
+    assert main([right, str(other)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("tf-lossscale compare: ")
+    assert error.count("\n") == 1
+
+
+def steps(optimizer, numbers):
+    line = '{{"optimizer": {}, "step": {}, "loss": 1.0, "scale": 8, "finite": true}}\n'
+    return [line.format(optimizer, step) for step in numbers]
+
+
+def test_interleaved_optimizers_are_told_apart(tmp_path, capsys):
+    path = tmp_path / "record"
+    lines = [line for pair in zip(steps(0, range(5)), steps(1, range(5))) for line in pair]
+    path.write_text(HEADER + OPTIMIZER + SECOND + "".join(lines))
+    assert [each.steps for each in read_record(str(path)).optimizers] == [[*range(5)]] * 2
+    assert main([str(path), str(path)]) == 0
+    capsys.readouterr()
+
+
+def test_interleaved_runs_are_refused(tmp_path, capsys):
+    path = tmp_path / "record"
+    lines = [line for pair in zip(steps(0, range(5)), steps(0, range(5))) for line in pair]
+    path.write_text(HEADER + OPTIMIZER + "".join(lines))
+    assert main([str(path), str(path)]) == 2
+    assert "step 0 follows step 0: two runs in one file?" in capsys.readouterr().err
+
+
+def test_steps_that_are_missing_are_gaps(tmp_path, capsys):
+    path, whole = tmp_path / "record", tmp_path / "whole"
+    gap = '{"optimizer": 0, "gap": [4, 7]}\n'
+    rest = [*steps(0, range(7, 10)), *steps(0, range(12, 14))]
+    path.write_text(HEADER + OPTIMIZER + "".join([*steps(0, range(4)), gap, *rest]))
+    whole.write_text(HEADER + OPTIMIZER + "".join(steps(0, range(14))))
+    (found,) = read_record(str(path)).optimizers
+    assert [(each.first, each.end) for each in found.gaps] == [(4, 7), (10, 12)]
+    assert main([str(path), str(whole)]) == 0
+    assert "gaps in the record: 2 old, 0 new" in capsys.readouterr().out
+
+
+def test_literals_that_are_no_json_are_read(tmp_path):
+    path = tmp_path / "record"
+    line = '{"optimizer": 0, "step": 0, "loss": NaN, "scale": Infinity, "norm": -Infinity}\n'
+    path.write_text(HEADER + OPTIMIZER + line)
+    (found,) = read_record(str(path)).optimizers
+    assert found.loss[0] != found.loss[0]
+    assert found.scales == [float("inf")]
+    assert found.norm == [-float("inf")]
