@@ -3,6 +3,7 @@
 #   make demo       migrate two legacy training scripts and check that they train like the originals
 #   make test       lint, types, tests, doctests, documentation, wheel and sdist
 #   make test-long  the property tests at full size, with thousands of programs
+#   make guides     follow the guides of the documentation from start to end, in new environments
 #   make clients    train with real packages, with TensorFlow's classes and with the shim
 #   make gpu        the checks that need a GPU, as one table; says so if there is no GPU
 #   make bench      compare the shim with the originals; results in out/benchmarks
@@ -27,7 +28,7 @@ DEMO = .venv-demo
 TEST = .venv-test
 GPU = .venv-gpu
 
-.PHONY: programs rules demo test test-long lint types unit doctest docs package clients gpu bench clean
+.PHONY: programs rules demo test test-long lint types unit doctest docs package guides clients gpu bench clean
 
 demo: $(DEMO)/.ready
 	$(DEMO)/bin/pip install --quiet --no-deps --force-reinstall .
@@ -74,6 +75,12 @@ programs: $(TEST)/.ready
 	PYTHONPATH=tests/codemods $(TEST)/bin/python -m execution $(PROGRAMS)
 	for each in tf1.15-py37 tf2.3-py38 tf2.4-py38; do \
 	  tox exec -e $$each -- python tests/shim/programs/record.py || exit 1; done
+
+# Needs Python 3.7, 3.9 and 3.12, and downloads three versions of TensorFlow.
+guides: $(TEST)/.ready
+	rm -rf out/guides
+	$(TEST)/bin/python -m build --wheel --outdir out/guides .
+	$(TEST)/bin/python tests/guides out/guides
 
 # Needs Python 3.7 and 3.11, cmake and a C++ compiler: building Horovod takes a few minutes.
 clients:

@@ -60,6 +60,8 @@ def wrong_paths(texts: Iterable[Text]) -> List[str]:
     for text in texts:
         for match in _PATH.finditer(text.text):
             path = match[0].rstrip(".")
+            if text.text[: match.start()].endswith(("\n--- ", "\n+++ ")):  # in a diff
+                path = path[2:]
             first = path.partition("/")[0]
             # Below a folder at the top it is a path from there; else the end of one.
             from_top = "/" in path.rstrip("/") and first in top

@@ -199,7 +199,7 @@ def test_every_block_has_its_place_here():
 CHECKED_BY = {
     "": "test_commands.py: every line is a command, or what one prints",
     "python": "this file",
-    "diff": "test_readme.py",
+    "diff": "test_readme.py, and test_guides.py",
     "pycon": "make doctest",
     "json": "test_commands.py",
     "text": "test_troubleshooting.py",

@@ -1,0 +1,149 @@
+"""The guides of the documentation: each step for the TensorFlow that is installed.
+
+Here that is the new one. The commands of the other environment are not run: what they change in the
+program is on the page, and what the old program writes, its checkpoints and records, was recorded
+(`tests/guides/record.py`). `make guides` follows both guides from start to end, in environments
+that it makes.
+"""
+
+import importlib.util
+import os
+import pathlib
+import shutil
+import sys
+import tarfile
+from typing import Dict, List, NamedTuple
+
+import pytest
+import tensorflow as tf
+from follow_guide import ROOT, Follower, Step, fits, steps_of
+
+SKIPPED = (
+    () if os.environ.get("TFLS_TEST_SIZE") == "long" else ("pytest", "v1.jsonl", "final.jsonl")
+)
+"""Commands that only `make test-long` and `make guides` run: they start TensorFlow once more."""
+
+RECORDED = ROOT / "tests" / "data" / "guides"
+
+
+class Guide(NamedTuple):
+    """A guide, and the versions of TensorFlow that it and its program are for.
+
+    Attributes:
+      recorded: the files that the old program writes.
+      old: the TensorFlow at its beginning; at its end it is 2.21, with Keras 3.
+      bridge: the step after which the program runs on each TensorFlow between them.
+      between: those of our matrix.
+      commands: trains the program of that step, and compares it with the old one.
+    """
+
+    recorded: str
+    old: str
+    bridge: int
+    between: List[str]
+    commands: List[str]
+
+
+GUIDES = {
+    "guide-tf1": Guide(
+        "tf1.tar.gz",
+        "1.15",
+        7,
+        ["2.3", "2.4", "2.8", "2.11", "2.15", "2.21 with Keras 2"],
+        [
+            "cp -r start run-new",
+            "tf-lossscale run --record now.jsonl train.py --model-dir run-new",
+            "tf-lossscale compare 1.15.jsonl now.jsonl",
+        ],
+    ),
+    "guide-keras": Guide(
+        "keras.tar.gz",
+        "2.8",
+        6,
+        ["2.4", "2.11", "2.15", "2.21 with Keras 2"],
+        [
+            "cp start.h5 model.h5",
+            "tf-lossscale run --record now.jsonl train.py",
+            "tf-lossscale compare 2.8.jsonl now.jsonl",
+        ],
+    ),
+}
+
+
+def version() -> str:
+    """Of the TensorFlow of this process, as `GUIDES` writes it."""
+    number = ".".join(tf.__version__.split(".")[:2])
+    return number + (" with Keras 2" if os.environ.get("TF_USE_LEGACY_KERAS") else "")
+
+
+def environment_of(name: str) -> str:
+    """The environment of the guide that this one stands for; empty if none."""
+    return {GUIDES[name].old: "old", "2.21": "new"}.get(version(), "")
+
+
+HERE = [name for name, guide in GUIDES.items() if version() in (guide.old, "2.21", *guide.between)]
+
+
+def steps(name: str) -> List[Step]:
+    return steps_of((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+
+
+def follower(name: str, folder: pathlib.Path) -> Follower:
+    """Follows a guide with this interpreter, in a copy of its example."""
+    shutil.copytree(str(ROOT / "examples" / name), str(folder / "example"))
+    with tarfile.open(str(RECORDED / GUIDES[name].recorded)) as archive:
+        if environment_of(name) != "old":
+            safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+            archive.extractall(str(folder / "example"), **safe)
+    programs = os.path.dirname(sys.executable)
+    folders = [programs] if _has_command(programs) else [_command(folder / "bin"), programs]
+    here = {environment_of(name) or "here": folders}
+    return Follower(folder / "example", here, _path(folder), skipped=SKIPPED)
+
+
+def _has_command(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, "tf-lossscale"))
+
+
+def _command(folder: pathlib.Path) -> str:
+    """Our command, where the package is imported from its source without being installed."""
+    folder.mkdir()
+    script = folder / "tf-lossscale"
+    main = "import sys; from tf_lossscale._cli.main import main; sys.exit(main())"
+    script.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{main}' \"$@\"\n", encoding="utf-8")
+    script.chmod(0o755)
+    return str(folder)
+
+
+def _path(folder: pathlib.Path) -> Dict[str, str]:
+    """`PYTHONPATH` with the codemods under their installed name, where they are not installed."""
+    if importlib.util.find_spec("tf_lossscale_codemods") is not None:
+        return {}
+    packages = folder / "packages"
+    packages.mkdir()
+    (packages / "tf_lossscale_codemods").symlink_to(ROOT / "codemods")
+    return {"PYTHONPATH": os.pathsep.join([str(packages), os.environ.get("PYTHONPATH", "")])}
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_each_step_works(name, tmp_path):
+    following = follower(name, tmp_path)
+    environment = environment_of(name)
+    if environment:
+        for step in steps(name):
+            following.follow(step)
+        assert len(following.ran) > 8
+        return
+    for step in steps(name)[: GUIDES[name].bridge]:
+        following.follow(step)
+    assert following.ran == []
+    printed = [following.output(each, "here") for each in GUIDES[name].commands]
+    assert fits(["Same: …", "…"], printed[-1]), printed
+
+
+def test_what_a_page_must_show():
+    assert fits(["a", "…", "c"], "a\nb\nc\n")
+    assert fits(["a…", "…"], "a b\nc")
+    assert fits([], "anything")
+    assert not fits(["a"], "a\nb\n")
+    assert not fits(["a", "…"], "b\na\n")

@@ -1,0 +1,39 @@
+"""Follows the guides from start to end, in new environments, with a wheel of this package.
+
+    python tests/guides FOLDER_OF_THE_WHEEL [GUIDE ...]
+
+Needs the interpreters that the guides name, and downloads several versions of TensorFlow.
+"""
+
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "claims"))
+
+from follow_guide import ROOT, Follower, steps_of
+
+GUIDES = ("guide-tf1", "guide-keras")
+
+
+def follow(name: str, wheels: pathlib.Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        example = pathlib.Path(folder, "example")
+        shutil.copytree(str(ROOT / "examples" / name), str(example))
+        following = Follower(
+            example,
+            {each: [str(pathlib.Path(folder, each, "bin"))] for each in ("old", "new")},
+            {"PIP_FIND_LINKS": str(wheels.resolve()), "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+            sets_up=True,
+        )
+        for step in steps_of((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")):
+            start = time.monotonic()
+            following.follow(step)
+            print(f"{name}: step {step.number} ({time.monotonic() - start:.0f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    for each in sys.argv[2:] or GUIDES:
+        follow(each, pathlib.Path(sys.argv[1]))

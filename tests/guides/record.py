@@ -1,0 +1,50 @@
+"""Records what the program of a guide writes on the old TensorFlow, from which `new` continues.
+
+    python tests/guides/record.py guide-tf1      (in its environment `old`)
+
+The result is in `tests/data/guides`.
+"""
+
+import gzip
+import pathlib
+import shutil
+import sys
+import tarfile
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "claims"))
+
+from follow_guide import ROOT, Follower, steps_of
+
+WRITTEN = {
+    "guide-tf1": ["1.15.jsonl", "start", "run"],
+    "guide-keras": ["2.8.jsonl", "2.8-fit.jsonl", "start.h5", "trained.h5"],
+}
+"""The files that the later steps read."""
+
+
+def record(name: str) -> None:
+    target = ROOT / "tests" / "data" / "guides" / (name.partition("-")[2] + ".tar.gz")
+    with tempfile.TemporaryDirectory() as folder:
+        example = pathlib.Path(folder, "example")
+        shutil.copytree(str(ROOT / "examples" / name), str(example))
+        following = Follower(example, {"old": [str(pathlib.Path(sys.executable).parent)]})
+        for step in steps_of((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")):
+            following.follow(step)
+        with gzip.GzipFile(str(target), "wb", mtime=0) as file, tarfile.open(
+            fileobj=file, mode="w"
+        ) as archive:
+            for each in WRITTEN[name]:
+                archive.add(str(example / each), each, filter=_without_owner)
+
+
+def _without_owner(member: tarfile.TarInfo) -> "tarfile.TarInfo | None":
+    if member.name.endswith(".meta"):  # the graph, which no step reads
+        return None
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    return member
+
+
+if __name__ == "__main__":
+    record(sys.argv[1])
