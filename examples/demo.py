@@ -1,32 +1,23 @@
 """The whole process: migrates legacy training code, trains it, and compares it with the original.
 
-Copies the examples, rewrites the copies with `tf-lossscale migrate`, trains them on the installed
-TensorFlow, and compares each run with the record of the original classes on TensorFlow 1.15 and
-2.3, with `tf-lossscale compare`. The exit status is 1 if they diverge. Run it with `make demo`.
+Copies the examples, rewrites the copies with `tf-lossscale migrate`, trains and records them on the
+installed TensorFlow, and compares each run with the record of the original classes on TensorFlow
+1.15 and 2.3, with `tf-lossscale compare`. The exit status is 1 if they diverge. Run it with
+`make demo`.
 """
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Dict, List, Optional
+from typing import List
 
-from loss_scale_chart import chart, run_of
+from loss_scale_chart import chart, read_record, run_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# The arguments that each script passes to its loss scale.
-EXAMPLES: Dict[str, Dict[str, Any]] = {
-    "digits_graph": {
-        "rule": "exponential",
-        "initial_scale": 2.0**26,
-        "growth_steps": 20,
-        "shrink_steps": 2,
-    },
-    "digits_keras": {"rule": "dynamic", "initial_scale": 2.0**22, "growth_steps": 20},
-}
+EXAMPLES = ("digits_graph", "digits_keras")
 LOSS_TOLERANCE = "0.01"
 """Relative. Float16 kernels sum in a different order in each version, which changes the third digit
 of the loss; the loss scale and the skipped steps must be equal."""
@@ -49,15 +40,14 @@ def main() -> int:
 
     diverged = False
     charts: List[str] = []
-    for number, (name, scale) in enumerate(EXAMPLES.items(), 4):
-        with open(os.path.join(HERE, "traces", name + ".json")) as recorded:
-            trace = json.load(recorded)
-        version = trace["tensorflow"]
-        heading(f"{number}. Train {name} and compare with the trace of TensorFlow {version}")
-        steps = train(folder, name, len(trace["steps"]))
-        then = write_record(folder, f"{name}-then.jsonl", version, scale, trace["steps"])
-        now = write_record(folder, f"{name}-now.jsonl", None, scale, steps)
-        runs = [run_of(f"then, TensorFlow {version}", trace["steps"]), run_of("now", steps)]
+    for number, name in enumerate(EXAMPLES, 4):
+        then, now = f"{name}-then.jsonl", f"{name}-now.jsonl"
+        shutil.copy(os.path.join(HERE, "traces", name + ".jsonl"), os.path.join(folder, then))
+        version, steps = read_record(os.path.join(folder, then))
+        heading(f"{number}. Train {name}, record it, and compare with TensorFlow {version}")
+        train(folder, name, len(steps), now)
+        _, steps_now = read_record(os.path.join(folder, now))
+        runs = [run_of(f"then, TensorFlow {version}", steps), run_of("now", steps_now)]
         charts.append(chart(f"The loss scale of {name}", runs))
         page = f"{name}.html"
         status = command(
@@ -117,28 +107,35 @@ def installed_keras() -> int:
     )
 
 
-def train(folder: str, name: str, steps: int) -> List[Dict[str, object]]:
-    """Runs the migrated script and returns its steps, with a progress line while it trains."""
+RECORDED = """
+import runpy, sys, tf_lossscale
+tf_lossscale.recording.start(sys.argv.pop(1))
+runpy.run_path({script!r}, run_name="__main__")
+"""
+"""Unlike `tf-lossscale run --record`, this gives the script no legacy names: the migrated one must
+run without them."""
+
+
+def train(folder: str, name: str, steps: int, record: str) -> None:
+    """Runs the migrated script and records it, with a progress line while it trains."""
     started = time.time()
+    code = RECORDED.format(script=name + ".py")
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [sys.executable, name + ".py", "--steps", str(steps)],
+            [sys.executable, "-c", code, record, "--steps", str(steps)],
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=errors,
             universal_newlines=True,
-            env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3"),
+            env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", PYTHONPATH=folder),
         )
-        rows: List[Dict[str, object]] = []
         assert process.stdout is not None
-        for line in process.stdout:
-            rows.append(json.loads(line))
-            progress(len(rows), steps, time.time() - started)
+        for done, _ in enumerate(process.stdout, 1):
+            progress(done, steps, time.time() - started)
         if process.wait():
             errors.seek(0)
             sys.exit(f"\n{name}.py failed:\n{errors.read()[-4000:]}")
     print()
-    return rows
 
 
 def progress(done: int, steps: int, seconds: float) -> None:
@@ -149,39 +146,6 @@ def progress(done: int, steps: int, seconds: float) -> None:
         sys.stdout.flush()
     elif done % 40 == 0 or done == steps:
         print(f"step {done:4d}/{steps} {seconds:5.1f} s", flush=True)
-
-
-def write_record(
-    folder: str,
-    name: str,
-    tensorflow: Optional[str],
-    scale: Dict[str, Any],
-    steps: List[Dict[str, Any]],
-) -> str:
-    """Writes what a script printed as a record for `compare`, and returns the file's name.
-
-    The scripts print the loss scale after each step; a record has the one that the step used.
-    """
-    before = [scale["initial_scale"]] + [row["loss_scale"] for row in steps]
-    with open(os.path.join(folder, name), "w") as file:
-        lines: List[Dict[str, Any]] = [
-            {"tf_lossscale_record": 1, "tensorflow": tensorflow},
-            {"optimizer": 0, "class": "LossScaleOptimizer", "scale": scale, "variables": []},
-        ]
-        for used, row in zip(before, steps):
-            finite = not row["skipped"]
-            lines.append(
-                {
-                    "optimizer": 0,
-                    "step": row["step"],
-                    "loss": row["loss"],
-                    "scale": used,
-                    "finite": finite,
-                    "applied": finite,
-                }
-            )
-        file.writelines(json.dumps(line) + "\n" for line in lines)
-    return name
 
 
 if __name__ == "__main__":

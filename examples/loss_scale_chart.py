@@ -13,7 +13,7 @@ import os
 from typing import Any, Dict, List, NamedTuple, Sequence
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RECORDED = os.path.join(HERE, "traces", "digits_keras.json")
+RECORDED = os.path.join(HERE, "traces", "digits_keras.jsonl")
 PICTURE = os.path.join(os.path.dirname(HERE), "docs", "loss-scale.svg")
 
 WIDTH, LEFT, RIGHT, TOP, HEIGHT, ROW = 720, 44, 16, 62, 190, 18
@@ -27,7 +27,7 @@ class Run(NamedTuple):
 
     Attributes:
       name: what the legend calls it.
-      scales: the loss scale after each step.
+      scales: the loss scale of each step.
       skipped: the numbers of the skipped steps.
     """
 
@@ -36,10 +36,17 @@ class Run(NamedTuple):
     skipped: List[int]
 
 
+def read_record(path: str) -> "tuple[str, List[Dict[str, Any]]]":
+    """Returns the TensorFlow version and the steps of a record with one optimizer."""
+    with open(path) as file:
+        header, _, *steps = [json.loads(line) for line in file]
+    return header["tensorflow"], steps
+
+
 def run_of(name: str, steps: Sequence[Dict[str, Any]]) -> Run:
-    """The run of which a training script printed the steps."""
-    skipped = [number for number, step in enumerate(steps) if step["skipped"]]
-    return Run(name, [step["loss_scale"] for step in steps], skipped)
+    """The run whose record has these steps."""
+    skipped = [number for number, step in enumerate(steps) if not step["applied"]]
+    return Run(name, [step["scale"] for step in steps], skipped)
 
 
 def chart(title: str, runs: Sequence[Run]) -> str:
@@ -117,10 +124,9 @@ def line(
 
 def of_a_recorded_run() -> str:
     """The picture of the documentation: a run of the original class, begun with a high scale."""
-    with open(RECORDED) as file:
-        trace = json.load(file)
-    title = f"The loss scale of a run with TensorFlow {trace['tensorflow']}"
-    return chart(title, [run_of("this run", trace["steps"])])
+    version, steps = read_record(RECORDED)
+    title = f"The loss scale of a run with TensorFlow {version}"
+    return chart(title, [run_of("this run", steps)])
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ EXAMPLES = {
     "codemods/rules/v1/v1_step_loss_scale.py": "the file that CONTRIBUTING.md adds",
     "docs/**/keep.log": "a pattern of an ignore file",
     "docs/a/b/keep.log": "what it matches",
-    "examples/traces/NAME.json": "NAME stands for several",
+    "examples/traces/NAME.jsonl": "NAME stands for several",
     ".venv-test/bin/python": "made by make",
     "pyvenv.cfg": "every virtual environment has one",
     ".git/info/exclude": "a file of git's",

@@ -28,7 +28,7 @@ def test_the_picture_of_the_documentation_is_the_recorded_run(chart):
 
 
 def test_a_chart_has_a_line_for_each_run_and_a_dot_for_each_skipped_step(chart):
-    steps = [{"loss_scale": 8.0, "skipped": True}, {"loss_scale": 4.0, "skipped": False}]
+    steps = [{"scale": 8.0, "applied": False}, {"scale": 4.0, "applied": True}]
     then, now = chart.run_of("then <1.15>", steps), chart.run_of("now", steps[1:] * 2)
     assert (then.scales, then.skipped) == ([8.0, 4.0], [0])
     one, both = chart.chart("title", [now]), chart.chart("title", [then, now])
