@@ -12,7 +12,7 @@ from ..files.printable import visible
 from .process import guarded
 from .settings import Settings, SettingsError, load
 
-__all__ = ["main"]
+__all__ = ["main", "parsers"]
 
 
 def main(argv: Optional[Sequence[str]] = None, prog: str = "tf-lossscale") -> int:
@@ -116,6 +116,11 @@ def _nearest(word: str, known: Sequence[str]) -> str:
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
+    return parsers(prog)[0]
+
+
+def parsers(prog: str) -> tuple[argparse.ArgumentParser, Any]:
+    """The parser of the command, and its action that holds the parsers of the subcommands."""
     parser = _Parser(
         prog=prog, description="Migrate code away from TensorFlow's loss-scale classes."
     )
@@ -128,7 +133,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         description="Show what a rule does and why, with code before and after.",
     )
     explain.add_argument("code", metavar="CODE", help="rule code, such as LS301")
-    return parser
+    return parser, commands
 
 
 def _add_migrate(commands: Any) -> None:

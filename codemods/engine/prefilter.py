@@ -22,11 +22,18 @@ WORDS: tuple[bytes, ...] = (
     b"get_unscaled_gradients",
     b"loss_scale:0",
     b".loss_scale()",
+    b"set_policy",
+    b"global_policy",
+    b"layer_policy",
+    b".Policy(",
+    b"mixed_float16",
+    b"mixed_bfloat16",
     b"lossscale:",
 )
 """A file in which a rule can find something contains one of these words (checked by a test).
 
-The last one is for suppression comments, which are reported if they silence nothing.
+Those of policies are for names that another file of the run re-exports (`compat.set_policy`). The
+last one is for suppression comments, which are reported if they silence nothing.
 """
 
 

@@ -55,6 +55,7 @@ class Neighbors(NamedTuple):
         reason: one that tests or constructs the same optimizers, and keeps the old class.
       is_closed: whether nothing outside this source can call its functions (a notebook).
       needs_shim: whether a file of the run needs methods that Keras 3's own class lacks.
+      has_optimizers: whether a file of the run makes Keras loss-scale optimizers.
     """
 
     names: Mapping[str, str] = _EMPTY
@@ -65,6 +66,7 @@ class Neighbors(NamedTuple):
     blocked_by: Mapping[str, str] = _EMPTY
     is_closed: bool = False
     needs_shim: bool = False
+    has_optimizers: bool = False
 
     def meaning(self, path: str) -> str:
         """What `path` means; the path itself if nothing is known about it."""

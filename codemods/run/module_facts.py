@@ -27,7 +27,8 @@ _PATTERNS = ("MatchAs", "MatchStar", "MatchMapping")
 _BINDERS = ("exec", "globals", "setattr", "vars", "__import__")
 """Functions with which a module can bind names of its own at run time."""
 _WORDS = re.compile(
-    rb"LossScaleOptimizer|get_scaled_loss|get_unscaled_gradients|tf_lossscale"
+    rb"LossScaleOptimizer|get_scaled_loss|get_unscaled_gradients|tf_lossscale|tensorflow|tf_keras"
+    rb"|enable_mixed_precision_graph_rewrite|from_loss_scale"
     rb"|isinstance|issubclass|IsInstance|__class__|\btype\(|\bcase\b"
 )
 """Without these words, a file has no class test and no training loop to examine; see `words_of`."""

@@ -30,6 +30,8 @@ _MOST_CALLERS = 64
 _CLASS = "LossScaleOptimizer"
 _LOOPS = frozenset([_CLASS, "get_scaled_loss", "get_unscaled_gradients"])
 _SHIM = "tf_lossscale"
+_MAKES = frozenset([_CLASS, "enable_mixed_precision_graph_rewrite", "from_loss_scale"])
+_LIBRARIES = frozenset(["tensorflow", "tf_keras", _SHIM])
 _TESTS = frozenset(["isinstance", "issubclass", "IsInstance", "__class__", "type(", "case"])
 _UNKNOWN: frozenset[Atom] = frozenset(["UNKNOWN"])
 _CODES = ("LS301", "LS304", "LS401")
@@ -68,10 +70,14 @@ class Survey:
         self._tested: dict[str, frozenset[Flow]] = {}
         self._blocked_by: dict[str, str] = {}
         self._needs_shim = False
+        self._has_optimizers = False
         python = sorted(file for file in candidates if not file.endswith(".ipynb"))
         if not python or len(modules) < 2:
             return
         self._read_names(python)
+        self._has_optimizers = any(
+            found & _MAKES and found & _LIBRARIES for found in map(self._words, python)
+        )
         self._follow_tests(python)
         self._look_at_loops(python)
         self._block_linked_files()
@@ -83,7 +89,12 @@ class Survey:
         blocked_by = (
             dict.fromkeys(_CODES, self._blocked_by[file]) if file in self._blocked_by else {}
         )
-        return known._replace(flows=flows, blocked_by=blocked_by, needs_shim=self._needs_shim)
+        return known._replace(
+            flows=flows,
+            blocked_by=blocked_by,
+            needs_shim=self._needs_shim,
+            has_optimizers=self._has_optimizers,
+        )
 
     def _run(self, tasks: Sequence[Task]) -> Iterable[FileOutcome]:
         return process_all(tasks, self._plan, min(self._jobs, len(tasks)), self._limits)

@@ -140,6 +140,8 @@ def _wrong_use(words: List[str], whole: bool) -> str:
     if words and words[0] == "COMMAND":
         return ""
     for each in itertools.product(*[word.split("|") for word in words]):
+        if each[:1] == ("--print-completion",) and each[1] in ("bash", "zsh", "tcsh"):
+            continue
         error = "" if each[-1:] in (("--help",), ("--version",)) else parse(list(each))[0]
         # In a sentence a command may be named without all its arguments.
         if error and not ((usage or not whole) and "required" in error):
@@ -153,7 +155,12 @@ def of_benchmarks() -> Set[str]:
 
 
 def wrong_options(texts: Iterable[Text]) -> List[str]:
-    known = set.union(*options().values()) | {"--version"} | set(NOT_OURS) | of_benchmarks()
+    known = (
+        set.union(*options().values())
+        | {"--version", "--print-completion"}
+        | set(NOT_OURS)
+        | of_benchmarks()
+    )
     return [
         f"{place(text, match.start())}: {match[0]}"
         for text in texts

@@ -53,6 +53,11 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tf-lossscale {VERSION}")
+    parser.add_argument(
+        "--print-completion",
+        metavar="SHELL",
+        help="print a completion script for bash, zsh or tcsh (needs the extra [completion])",
+    )
     parser.add_argument("command", choices=[*CODEMODS, *OTHERS], help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     try:
@@ -63,10 +68,24 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
             near = difflib.get_close_matches(arguments[0], [*CODEMODS, *OTHERS], 1)
             hint = f"did you mean {near[0]}?" if near else f"see `{prog} --help`"
             parser.error(f"unknown command {arguments[0]!a}; {hint}")
+        if arguments[0].partition("=")[0] == "--print-completion":
+            return _completion(parser, arguments, prog)
         parsed = parser.parse_args(arguments[:1])
     except SystemExit as exit_:
         return _status(exit_)
     return OTHERS[parsed.command](arguments[1:], prog)
+
+
+def _completion(parser: argparse.ArgumentParser, arguments: List[str], prog: str) -> int:
+    shells = ("bash", "zsh", "tcsh")
+    given = parser.parse_known_args([*arguments, "doctor"])[0].print_completion
+    if given not in shells:
+        parser.error(f"--print-completion: choose from {', '.join(shells)}")
+    if sys.version_info < CODEMODS_PYTHON:
+        return _codemods(["--print-completion"], prog)
+    from tf_lossscale_codemods.cli.completion import completion
+
+    return completion(given, prog)
 
 
 def _codemods(arguments: List[str], prog: str) -> int:

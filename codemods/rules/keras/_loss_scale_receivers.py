@@ -124,12 +124,14 @@ def _is_builtin(program: Program, function: cst.CSTNode) -> bool:
 
 
 def _makes_optimizers(program: Program) -> bool:
-    """Whether loss-scale optimizers, or the graph rewrite, occur in the program."""
+    """Whether loss-scale optimizers, or the graph rewrite, occur in a file of the run."""
+    if program.neighbors.has_optimizers:
+        return True
     if any(
         one.legacy.is_keras_optimizer or one.legacy.name == _REWRITE for one in program.references
     ):
         return True
-    names = ("LossScaleOptimizer", _REWRITE)
+    names = ("LossScaleOptimizer", "from_loss_scale", _REWRITE)
     if any(name in names for _, name in program.migrated):
         return True
     return any(

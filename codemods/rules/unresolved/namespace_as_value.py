@@ -13,7 +13,8 @@ import libcst as cst
 from ...model import Safety
 from ...resolve.legacy_symbols import is_namespace, legacy_of, root_of
 from ...resolve.program import NamespaceUse, Program
-from ...resolve.scopes import dotted
+from ...resolve.reaching_values import loads_of
+from ...resolve.scopes import Scope, dotted
 from ...resolve.version_guards import guarded_places
 from ...rewrite.proposal import Proposal
 from ..findings import report
@@ -32,6 +33,7 @@ _ABSENT = "{path} has no such name, in any TensorFlow"
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each module of which everything is legacy, where it is a value."""
+    guarded = {place.node for place in program.cached(guarded_places)}
     for use in program.namespaces:
         if not _is_whole(use.path):
             continue
@@ -39,9 +41,8 @@ def check(program: Program) -> Iterator[Proposal]:
         is_special = isinstance(parent, cst.Attribute) and parent.attr.value.startswith("__")
         if isinstance(parent, cst.Attribute) and not is_special:
             yield report(parent, "LS909", parent.attr.value, _ABSENT.format(path=use.path))
-        elif not _is_alias(program, use):
+        elif use.node not in guarded and not _is_alias(program, use):
             yield report(use.node, "LS909", use.path, _PASSED.format(path=use.path))
-    guarded = {place.node for place in program.cached(guarded_places)}
     for binding in program.imports():
         alias = binding.node
         path = binding.path
@@ -63,9 +64,28 @@ def _is_whole(path: str) -> bool:
 
 
 def _is_alias(program: Program, use: NamespaceUse) -> bool:
-    """Whether the module is assigned to a name, whose own uses are followed."""
-    parent = program.parents.get(use.node)
-    return isinstance(parent, (cst.Assign, cst.AnnAssign, cst.IfExp))
+    """Whether the module is assigned to a name, whose own uses are followed.
+
+    The uses of `self.mp` are not, and a name that nothing here reads has none: it is there for
+    other files, or left over.
+    """
+    value, parent = use.node, program.parents.get(use.node)
+    while isinstance(parent, cst.IfExp) and parent.test is not value:
+        value, parent = parent, program.parents.get(parent)
+    if isinstance(parent, cst.AnnAssign):
+        targets: list[cst.BaseExpression] = [parent.target]
+    elif isinstance(parent, cst.Assign):
+        targets = [one.target for one in parent.targets]
+    else:
+        return isinstance(parent, cst.NamedExpr)
+    return all(_is_read(program, use.scope, target) for target in targets)
+
+
+def _is_read(program: Program, scope: Scope, target: cst.BaseExpression) -> bool:
+    if not isinstance(target, cst.Name):
+        return False
+    owner = scope.owner(target.value)
+    return owner is not None and bool(loads_of(program, owner, target.value))
 
 
 RULE = Rule(
@@ -96,6 +116,17 @@ RULE = Rule(
             import tensorflow as tf
 
             setup(tf.keras.mixed_precision.experimental)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="passed on",
+        ),
+        Example(
+            "a module under a name that only other files read",
+            """\
+            import tensorflow as tf
+
+            mp = tf.keras.mixed_precision.experimental
             """,
             None,
             Safety.MANUAL,
