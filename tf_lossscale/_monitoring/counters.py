@@ -48,7 +48,7 @@ class Counters:
     """
 
     def __init__(self, scale: Any) -> None:
-        self._variable = RawVariable(_SIZE)
+        self._variable = RawVariable([_SIZE])
         self.scale: Any = None
         self._read: Any = None
         if not self._variable.eager:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Optional, Sequence
 import numpy as np
 
 from tf_lossscale._recorder.optimizers import LossScale
+from tf_lossscale._recorder.replicas import Gradients
 from tf_lossscale._versions.base import tf, where
 
 __all__ = ["COLUMNS", "Row", "measured", "unpacked"]
@@ -40,7 +41,7 @@ _UNKNOWN = -1.0
 def measured(
     loss: Optional[Any],
     loss_scale: LossScale,
-    gradients: Optional[Sequence[Any]],
+    gradients: Optional[Gradients],
     gradients_are_scaled: bool,
 ) -> Any:
     """Returns a float64 tensor of shape `[COLUMNS]`.
@@ -48,7 +49,7 @@ def measured(
     Args:
       loss: scalar tensor, or None.
       loss_scale: the loss scale before the step.
-      gradients: gradients and None; None instead of the list if they are not known.
+      gradients: what is known of the gradients; None if nothing is to be recorded.
       gradients_are_scaled: whether they are those of the scaled loss.
     """
     scale = _float64(loss_scale.value)
@@ -62,26 +63,34 @@ def measured(
         tf.constant(_UNKNOWN, tf.float64),
     ]
     if gradients is not None:
-        numbered = [(i, _values(each)) for i, each in enumerate(gradients) if each is not None]
-        flags = tf.stack([tf.reduce_all(tf.math.is_finite(each)) for _, each in numbered])
-        end = len(gradients)
-        numbers = where(
-            flags,
-            tf.fill(tf.shape(flags), tf.constant(end, tf.int32)),
-            tf.constant([i for i, _ in numbered], tf.int32),
-        )
-        first_bad = tf.reduce_min(numbers)
-        values[6] = _float64(where(tf.equal(first_bad, end), -1 - end, first_bad))
-        halves = [tf.nn.l2_loss(_summed(each)) for each in gradients if each is not None]
-        norm = tf.sqrt(2.0 * _float64(tf.reduce_sum(tf.stack(halves))))
-        values[5] = norm / scale if gradients_are_scaled else norm
+        values[6] = _first_bad(gradients.tested)
+        norms = [_norm(each) for each in gradients.applied]
+        if norms:
+            norm = norms[0]
+            if len(norms) > 1:
+                agree = tf.reduce_all(tf.equal(tf.stack(norms), norm))
+                norm = where(agree, norm, tf.constant(_UNKNOWN, tf.float64))
+            values[5] = norm / scale if gradients_are_scaled else norm
     return tf.stack(values)
 
 
-def _values(gradient: Any) -> Any:
-    if isinstance(gradient, tf.IndexedSlices):
-        gradient = gradient.values
-    return tf.convert_to_tensor(gradient)
+def _first_bad(gradients: Sequence[Sequence[Any]]) -> Any:
+    """Returns the number of the first gradient that is not finite; below `_UNKNOWN` if none is."""
+    numbered = [(i, tensor) for i, tensors in enumerate(gradients) for tensor in tensors]
+    flags = tf.stack([tf.reduce_all(tf.math.is_finite(each)) for _, each in numbered])
+    end = len(gradients)
+    numbers = where(
+        flags,
+        tf.fill(tf.shape(flags), tf.constant(end, tf.int32)),
+        tf.constant([i for i, _ in numbered], tf.int32),
+    )
+    first = tf.reduce_min(numbers)
+    return _float64(where(tf.equal(first, end), -1 - end, first))
+
+
+def _norm(gradients: Sequence[Any]) -> Any:
+    halves = [tf.nn.l2_loss(_summed(each)) for each in gradients]
+    return tf.sqrt(2.0 * _float64(tf.reduce_sum(tf.stack(halves))))
 
 
 def _summed(gradient: Any) -> Any:
@@ -89,9 +98,9 @@ def _summed(gradient: Any) -> Any:
 
     Otherwise the norm would depend on how often a row is listed, which versions differ in.
     """
-    values = tf.cast(_values(gradient), tf.float32)
     if not isinstance(gradient, tf.IndexedSlices):
-        return values
+        return tf.cast(gradient, tf.float32)
+    values = tf.cast(gradient.values, tf.float32)
     rows, places = tf.unique(gradient.indices)
     return tf.math.unsorted_segment_sum(values, places, tf.size(rows))
 

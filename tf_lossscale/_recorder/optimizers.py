@@ -145,7 +145,7 @@ class Variables:
 
     def __init__(self, variables: Sequence[Any]) -> None:
         self._variables = [_plain(each) for each in variables]
-        self.names = [str(getattr(each, "path", each.name)).split(":")[0] for each in variables]
+        self.names = [_name(each) for each in variables]
         self.shapes = [_shape(each) for each in variables]
 
     def values(self) -> Optional[List[np.ndarray]]:
@@ -154,8 +154,8 @@ class Variables:
             if not tf.executing_eagerly():
                 return None
             try:
-                return [np.asarray(each.numpy()) for each in self._variables]
-            except Exception:  # not initialized, or of replicas that have no `numpy`
+                return [np.asarray(_first_copy(each).numpy()) for each in self._variables]
+            except Exception:  # not initialized, or without `numpy`
                 return None
 
 
@@ -169,8 +169,24 @@ def hash_of(values: Optional[Sequence[np.ndarray]]) -> Optional[str]:
     return digest.hexdigest()[:16]
 
 
+def _name(variable: Any) -> str:
+    # Other attributes of a distributed variable are looked up in a copy, which creates operations.
+    name = variable.path if _is_of_keras_3(variable) else variable.name
+    return str(name).split(":")[0]
+
+
 def _plain(variable: Any) -> Any:
-    return variable if isinstance(variable, tf.Variable) else getattr(variable, "value", variable)
+    return variable.value if _is_of_keras_3(variable) else variable
+
+
+def _is_of_keras_3(variable: Any) -> bool:
+    return hasattr(type(variable), "path")
+
+
+def _first_copy(variable: Any) -> Any:
+    """Returns the copy of the first replica; the variable itself without copies."""
+    copies = getattr(variable, "values", None)
+    return copies[0] if isinstance(copies, tuple) else variable
 
 
 def _shape(variable: Any) -> List[int]:

@@ -6,16 +6,22 @@ a class. Only the outermost call of an optimizer records.
 
 import contextlib
 import functools
+import inspect
 import threading
 import types
+import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._recorder.optimizers import inner_optimizer
 from tf_lossscale._recorder.record_file import RecordFile
+from tf_lossscale._recorder.refusals import refuse_remote_session
+from tf_lossscale._recorder.rings import Rings
 from tf_lossscale._recorder.taps import Tap, applying
 from tf_lossscale._versions.base import do_not_convert
+from tf_lossscale._versions.keras_2 import called_from_minimize_of_fit
 from tf_lossscale._versions.keras_3_build import build_as_apply_does
 from tf_lossscale._versions.recorded_classes import RECORDED_CLASSES, Recorded
+from tf_lossscale._versions.sessions import before_each_run
 
 __all__ = ["Patches"]
 
@@ -36,6 +42,11 @@ class Patches:
         self._taps: Dict[int, Tap] = {}
         self._ended: List[Tap] = []
         self._calls = _OutermostCalls()
+        self._rings = Rings()
+        self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._allow_remote_sessions = before_each_run(
+            lambda session: refuse_remote_session(session, self._graphs)
+        )
         self._lock = threading.RLock()
 
     def patch_module(self, name: str, module: Any) -> None:
@@ -54,6 +65,8 @@ class Patches:
         for cls, name, original, ours in reversed(self._replaced):
             _exchange(cls, name, ours, original)
         self._replaced.clear()
+        self._rings.close()
+        self._allow_remote_sessions()
         self.close_steps()
 
     def close_steps(self) -> None:
@@ -89,7 +102,7 @@ class Patches:
                 return known
             if known is not None:
                 self._ended.append(known)
-            tap = Tap(self._file, kind, optimizer, self._with_norm)
+            tap = Tap(self._file, kind, optimizer, self._with_norm, self._rings, self._graphs)
             self._taps[id(optimizer)] = tap
             return tap
 
@@ -115,13 +128,19 @@ class Patches:
                 kind = self._kind(optimizer)
                 if not is_outermost or kind is None:
                     return original(optimizer, *args, **kwargs)
-                given = _Arguments(kind, optimizer, args, kwargs)
+                given = _Arguments(kind, original, optimizer, args, kwargs)
                 if given.gradients is None or given.variables is None:
                     return original(optimizer, *given.args, **given.kwargs)
                 inner = inner_optimizer(kind, optimizer)
                 tapped = self._tap_inner(inner, kind.inner_method)
                 tap = self._tap(kind, optimizer)
-                with tap.step(tapped, given.gradients, given.variables):
+                with tap.step(
+                    tapped,
+                    given.gradients,
+                    given.variables,
+                    given.are_sums,
+                    given.sums_are_known,
+                ):
                     return original(optimizer, *given.args, **given.kwargs)
 
         return step
@@ -161,17 +180,33 @@ class _Arguments:
     Attributes:
       gradients: the gradients; None if the arguments are not as expected.
       variables: their variables; likewise.
+      are_sums: whether the caller has already combined the gradients of all replicas.
+      sums_are_known: whether it is Keras, which adds them up.
       args: the arguments to pass on.
       kwargs: likewise.
     """
 
     def __init__(
-        self, kind: Recorded, optimizer: Any, args: Sequence[Any], kwargs: Dict[str, Any]
+        self,
+        kind: Recorded,
+        method: Any,
+        optimizer: Any,
+        args: Sequence[Any],
+        kwargs: Dict[str, Any],
     ) -> None:
         self.args, self.kwargs = list(args), dict(kwargs)
         self.gradients: Optional[List[Any]] = None
         self.variables: Optional[List[Any]] = None
+        self.are_sums = False
+        self.sums_are_known = called_from_minimize_of_fit()
         try:
+            given = inspect.signature(method).bind(optimizer, *args, **kwargs).arguments
+            options = {**given, **given.get("kwargs", {})}
+            self.are_sums = bool(
+                not options.get("experimental_aggregate_gradients", True)
+                or options.get("skip_gradients_aggregation", False)
+                or options.get("summed_by_caller", False)
+            )
             if kind.takes_pairs:
                 self._read_pairs()
             else:

@@ -1,7 +1,7 @@
 """The steps of one optimizer, from the numbers that its operations send to the record."""
 
 import threading
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from tf_lossscale._recorder.environment import run_header
 from tf_lossscale._recorder.measuring import Row, unpacked
 from tf_lossscale._recorder.optimizers import LossScale, Variables, hash_of
 from tf_lossscale._recorder.record_file import RecordFile
+from tf_lossscale._recorder.rings import Ring
 
 __all__ = ["Steps"]
 
@@ -50,6 +51,15 @@ class Steps:
         self.may_skip_later = False
         self.xla: Optional[bool] = None
         self.replicas = 1
+        self._ring: Optional[Ring] = None
+
+    def ring(self) -> Tuple[Ring, bool]:
+        """Returns the ring for the steps that XLA compiles, and whether it is new."""
+        is_new = self._ring is None
+        if self._ring is None:
+            self.xla = True
+            self._ring = Ring(self._add, self._skip)
+        return self._ring, is_new
 
     def begin(self, values: np.ndarray) -> np.int64:
         """Adds a step from its numbers; returns its number."""
@@ -57,13 +67,28 @@ class Steps:
         if self._file.is_closed:
             return np.int64(0)
         with self._lock:
-            step = self._count
-            self._count += 1
-            self._describe(row)
-            self._open[step] = _OpenStep(row)
-            if len(self._open) > _OPEN:
-                self._close(min(self._open))
-        return np.int64(step)
+            if self._ring is not None:
+                self._ring.flush()  # its steps come before this one
+            return np.int64(self._begin(row))
+
+    def _begin(self, row: Row) -> int:
+        step = self._count
+        self._count += 1
+        self._describe(row, step)
+        self._open[step] = _OpenStep(row)
+        if len(self._open) > _OPEN:
+            self._close(min(self._open))
+        return step
+
+    def _add(self, row: Row, applied: bool) -> None:
+        """Adds a step of which everything is known."""
+        with self._lock:
+            self._open[self._begin(row)].applied = applied
+
+    def _skip(self, count: int) -> None:
+        """Leaves out some steps; the next one shows that they are missing."""
+        with self._lock:
+            self._count += count
 
     def mark_applied(self, step: Any) -> np.int64:
         """Notes that the inner optimizer applies a step."""
@@ -76,16 +101,19 @@ class Steps:
     def close(self) -> None:
         """Adds the steps that are still open to the record."""
         with self._lock:
+            if self._ring is not None:
+                self._ring.flush()
             for step in sorted(self._open):
                 self._close(step)
 
-    def _describe(self, first: Row) -> None:
+    def _describe(self, first: Row, step: int) -> None:
         if self._number is not None:
             return
         scale = self._loss_scale.parameters
-        scale.initial_scale = first.scale
-        scale.good_steps = first.good_steps or 0
-        scale.bad_steps = first.bad_steps or 0
+        if step == 0:
+            scale.initial_scale = first.scale
+            scale.good_steps = first.good_steps or 0
+            scale.bad_steps = first.bad_steps or 0
         self._number = self._file.add_optimizer(
             run_header(self.replicas, self.xla),
             self._cls,

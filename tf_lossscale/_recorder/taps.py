@@ -2,13 +2,26 @@
 
 `Tap.loss` and `Tap.step` run in place of the optimizer's methods, and call them. A step consists of
 two calls to Python: one before it, with its numbers, and one that only runs when the inner
-optimizer applies the gradients. In eager mode they are ordinary calls, in graphs operations.
+optimizer applies the gradients. In eager mode they are ordinary calls, in graphs operations. What
+XLA compiles cannot call Python, and writes into a ring of variables instead.
 """
 
 import contextlib
 import weakref
-from typing import Any, Dict, Iterator, List, MutableMapping, Optional, Sequence
+from typing import (
+    Any,
+    Dict,
+    Iterator,
+    List,
+    MutableMapping,
+    MutableSet,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
 
+from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._recorder.measuring import measured
 from tf_lossscale._recorder.optimizers import (
     Variables,
@@ -17,18 +30,38 @@ from tf_lossscale._recorder.optimizers import (
     skips_after_all,
 )
 from tf_lossscale._recorder.record_file import RecordFile
-from tf_lossscale._recorder.refusals import refuse_unsupported
+from tf_lossscale._recorder.refusals import (
+    is_outside_replicas,
+    refuse_outside_replicas,
+    refuse_unsupported,
+)
+from tf_lossscale._recorder.replicas import (
+    Contribution,
+    Gradients,
+    here,
+    loss_factor,
+    sums_replicas,
+    together,
+)
+from tf_lossscale._recorder.rings import Rings
 from tf_lossscale._recorder.steps import Steps
 from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.host_calls import (
     add_control_input,
     host_call,
     runs_stateful_operations,
-    uncounted,
 )
+from tf_lossscale._versions.random_seeds import without_changing_seeds
 from tf_lossscale._versions.recorded_classes import Recorded
 
 __all__ = ["Tap", "applying"]
+
+_Loss = Tuple[Any, float]
+"""The loss of a replica, and what the sum over all replicas is multiplied with."""
+
+_Value = TypeVar("_Value")
+_Weak = MutableMapping[Any, _Value]
 
 _SCOPE = "tf_lossscale_recording/"
 """The slash makes it an absolute name, which does not change the names of other operations."""
@@ -37,9 +70,10 @@ _SCOPE = "tf_lossscale_recording/"
 class _Step:
     """A step that is being built or made: its number, and what it belongs to."""
 
-    def __init__(self, steps: Steps, number: Any) -> None:
+    def __init__(self, steps: Steps, number: Any, is_compiled: bool) -> None:
         self.steps = steps
         self.number = number
+        self.is_compiled = is_compiled
 
     def mark(self, result: Any) -> None:
         """Notes that the inner optimizer applies the step, when `result` is run."""
@@ -47,10 +81,15 @@ class _Step:
             self.steps.mark_applied(self.number)
             return
 
+        if self.is_compiled:
+            with tf1.name_scope(_SCOPE):
+                self.steps.ring()[0].mark_applied(self.number)
+            return
+
         def mark(number: Any) -> Any:
             return self.steps.mark_applied(number)
 
-        with uncounted(), tf1.name_scope(_SCOPE):
+        with without_changing_seeds(), tf1.name_scope(_SCOPE):
             marked = host_call(mark, [self.number], "applied")
         operation = None if result is None else getattr(result, "op", result)
         if isinstance(operation, tf.Operation) and operation.graph is marked.graph:
@@ -77,15 +116,27 @@ class Tap:
       kind: the class of the optimizer.
       optimizer: the optimizer.
       with_norm: whether to look at the gradients, for their norm and the first bad variable.
+      rings: reads the steps that XLA compiles.
+      graphs: the graphs with recorded steps, to which those of this optimizer are added.
     """
 
-    def __init__(self, file: RecordFile, kind: Recorded, optimizer: Any, with_norm: bool) -> None:
+    def __init__(
+        self,
+        file: RecordFile,
+        kind: Recorded,
+        optimizer: Any,
+        with_norm: bool,
+        rings: Rings,
+        graphs: MutableSet[Any],
+    ) -> None:
         self._file = file
+        self._rings = rings
+        self._graphs = graphs
         self._kind = kind
         self._optimizer = weakref.ref(optimizer)
         self._with_norm = with_norm
-        self._eager_losses: List[Any] = []
-        self._graph_losses: MutableMapping[Any, List[Any]] = weakref.WeakKeyDictionary()
+        self._losses: _Weak[_Weak[List[_Loss]]] = weakref.WeakKeyDictionary()
+        """By graph, then by replica; this object stands for eager mode, and for one replica."""
         self._steps: Optional[Steps] = None
 
     def belongs_to(self, optimizer: Any) -> bool:
@@ -95,17 +146,22 @@ class Tap:
     def note_loss(self, loss: Any) -> None:
         """Remembers the loss of the next step that is made, or built in the same graph."""
         losses = self._losses_here()
-        losses.append(loss)
+        losses.append((loss, loss_factor(self._kind)))
         del losses[2:]  # with two it is not certain which one belongs to the step
 
-    def _losses_here(self) -> List[Any]:
-        if tf.executing_eagerly():
-            return self._eager_losses
-        return self._graph_losses.setdefault(tf1.get_default_graph(), [])
+    def _losses_here(self) -> List[_Loss]:
+        graph, replica = here()
+        losses = self._losses.setdefault(graph or self, weakref.WeakKeyDictionary())
+        return losses.setdefault(replica or self, [])
 
     @contextlib.contextmanager
     def step(
-        self, inner_is_tapped: bool, gradients: Sequence[Any], variables: Sequence[Any]
+        self,
+        inner_is_tapped: bool,
+        gradients: Sequence[Any],
+        variables: Sequence[Any],
+        are_sums: bool,
+        sums_are_known: bool,
     ) -> Iterator[None]:
         """Records the step that is built or made within the block.
 
@@ -113,21 +169,39 @@ class Tap:
           inner_is_tapped: whether the inner optimizer calls `applying`.
           gradients: the gradients of the step, and None.
           variables: their variables.
+          are_sums: whether the caller has already combined the gradients of all replicas.
+          sums_are_known: whether it is known that they were added up.
         """
         optimizer = self._optimizer()
         if all(each is None for each in gradients):
             yield  # the optimizer raises an error, or does nothing
             return
         refuse_unsupported(self._kind)
+        if is_outside_replicas():
+            yield  # the optimizer raises an error
+            refuse_outside_replicas()
+            return
         inner = inner_optimizer(self._kind, optimizer)
-        with uncounted(), tf1.name_scope(_SCOPE):
-            number = self._begin(optimizer, gradients, variables)
+        loss, factor = self._take_loss()
+        is_sum = sums_replicas(self._kind, inner)
+        loss_is_sum = replica_count() == 1 or (sums_are_known if are_sums else is_sum)
+        sums = Gradients if self._with_norm else None
+
+        def begin(replicas: Sequence[Contribution]) -> Any:
+            # Here, because the replicas take turns: between two operations of this one, those of
+            # others may be created.
+            with without_changing_seeds(), tf1.name_scope(_SCOPE):
+                known = None if sums is None else sums.of(replicas, are_sums, is_sum)
+                known_loss = _sum(replicas, factor) if loss_is_sum else None
+                return self._begin(optimizer, known_loss, known, variables)
+
+        number = together(begin, Contribution(loss, gradients))
         assert self._steps is not None
         if not inner_is_tapped:
             self._steps.application_is_known = False
         if skips_after_all(optimizer, inner):
             self._steps.may_skip_later = True
-        _applying.setdefault(id(inner), []).append(_Step(self._steps, number))
+        _applying.setdefault(id(inner), []).append(_Step(self._steps, number, in_xla_context()))
         waits = [] if tf.executing_eagerly() else [number]
         try:
             with tf1.control_dependencies(waits):
@@ -135,45 +209,69 @@ class Tap:
         finally:
             _applying[id(inner)].pop()
 
-    def _begin(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+    def _begin(
+        self,
+        optimizer: Any,
+        loss: Optional[Any],
+        gradients: Optional[Gradients],
+        variables: Sequence[Any],
+    ) -> Any:
         loss_scale = loss_scale_of(self._kind, optimizer)
         if self._steps is None:
             name = type(optimizer).__name__
             self._steps = Steps(self._file, name, loss_scale, Variables(variables))
+            self._steps.replicas = replica_count()
         steps = self._steps
-        values = measured(
-            self._take_loss(),
-            loss_scale,
-            gradients if self._with_norm else None,
-            self._kind.gradients_are_scaled,
-        )
+        values = measured(loss, loss_scale, gradients, self._kind.gradients_are_scaled)
         if tf.executing_eagerly():
             return steps.begin(values.numpy())
+        if in_xla_context():
+            ring, is_new = steps.ring()
+            if is_new:
+                self._rings.add(ring)
+            return ring.begin(values)
+
+        with tf.init_scope():
+            if not tf.executing_eagerly():
+                self._graphs.add(tf1.get_default_graph())
 
         def begin(numbers: Any) -> Any:
             return steps.begin(numbers)
 
         return host_call(begin, [values], "step")
 
-    def _take_loss(self) -> Optional[Any]:
+    def _take_loss(self) -> _Loss:
         """Returns the loss of this step, or None if it is not certain which one that is."""
         here = self._losses_here()
         losses, here[:] = list(here), []
         if len(losses) != 1:
-            return None
-        loss = losses[0]
-        if not isinstance(loss, (tf.Tensor, tf.Variable)):
-            return None
-        if loss.shape.rank != 0 or not loss.dtype.is_floating:
-            return None
-        if tf.executing_eagerly():
-            return loss if hasattr(loss, "numpy") else None
-        is_eager = hasattr(loss, "_numpy") or not hasattr(loss, "graph")
-        if is_eager or loss.graph is not tf1.get_default_graph():
-            return None
-        return loss
+            return None, 1.0
+        loss, factor = losses[0]
+        return (loss, factor) if _is_usable(loss) else (None, 1.0)
 
     def close(self) -> None:
         """Adds the steps that are still open to the record."""
         if self._steps is not None:
             self._steps.close()
+
+
+def _is_usable(loss: Any) -> bool:
+    """Returns whether a loss is a scalar of the current graph, or of eager mode there."""
+    if not isinstance(loss, (tf.Tensor, tf.Variable)):
+        return False
+    if loss.shape.rank != 0 or not loss.dtype.is_floating:
+        return False
+    if tf.executing_eagerly():
+        return hasattr(loss, "numpy")
+    is_eager = hasattr(loss, "_numpy") or not hasattr(loss, "graph")
+    return not is_eager and loss.graph is tf1.get_default_graph()
+
+
+def _sum(replicas: Sequence[Contribution], factor: float) -> Optional[Any]:
+    """Returns the loss of a step, of which the gradients of all replicas are parts."""
+    losses = [each.loss for each in replicas]
+    if any(each is None for each in losses):
+        return None
+    if len(losses) == 1:
+        return losses[0]
+    return factor * tf.add_n([tf.cast(each, tf.float64) for each in losses])

@@ -14,6 +14,7 @@ __all__ = [
     "LEGACY_COMPUTES_WITH_TAPE",
     "aggregate_gradients",
     "called_from_compile",
+    "called_from_minimize_of_fit",
     "has_own_aggregation",
     "has_own_transformation",
     "overrides",
@@ -106,6 +107,24 @@ def called_from_compile() -> bool:
         return False
     frame: Any = sys._getframe(2)
     return bool(frame.f_globals.get("__name__", "").endswith("keras.engine.training"))
+
+
+def called_from_minimize_of_fit() -> bool:
+    """Returns whether `fit` of TensorFlow 2.2 or 2.3 applies gradients that it has summed itself.
+
+    Later versions leave the sum over the replicas to the optimizer.
+    """
+    if not (2, 2) <= TF_VERSION < (2, 4):
+        return False
+    frame: Any = sys._getframe(1)
+    for _ in range(8):  # with the wrappers of AutoGraph
+        if frame is None:
+            return False
+        module = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name == "_minimize" and module.endswith("keras.engine.training"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None:

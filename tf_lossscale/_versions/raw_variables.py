@@ -12,7 +12,7 @@ _made = 0
 
 
 class RawVariable:
-    """A vector of int64 numbers, initially 0, in the outermost graph or in eager mode.
+    """A variable, initially 0, in the outermost graph or in eager mode.
 
     It is not a `tf.Variable`, which would join collections, and be copied for each replica of a
     strategy.
@@ -23,19 +23,21 @@ class RawVariable:
       is_initialized: bool tensor; None in eager mode.
 
     Args:
-      size: its length.
+      shape: its shape.
+      dtype: its dtype, a `tf.DType`.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, shape: Sequence[int], dtype: Any = tf.int64) -> None:
         global _made
         with _lock:
             _made += 1
             name = f"tf_lossscale_variable_{_made}"
-        self.size = size
+        self._shape = list(shape)
+        self._dtype = dtype
         with tf.init_scope():
             self.eager = bool(tf.executing_eagerly())
             self.handle = tf.raw_ops.VarHandleOp(
-                dtype=tf.int64, shape=[size], container="", shared_name=name
+                dtype=dtype, shape=self._shape, container="", shared_name=name
             )
             self.is_initialized: Any = None
             if self.eager:
@@ -44,24 +46,37 @@ class RawVariable:
                 self.is_initialized = tf.raw_ops.VarIsInitializedOp(resource=self.handle)
 
     def initialize(self) -> Any:
-        """Sets all numbers to 0; returns the operation, None in eager mode."""
-        return self.assign(tf.zeros([self.size], tf.int64))
+        """Sets it to 0; returns the operation, None in eager mode."""
+        return self.assign(tf.zeros(self._shape, self._dtype))
 
     def read(self) -> Any:
-        """Returns the numbers, an int64 tensor of shape `[size]`."""
-        value = tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=tf.int64)
+        """Returns its value."""
+        value = tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._dtype)
         if not tf.executing_eagerly():
-            value.set_shape([self.size])
+            value.set_shape(self._shape)
         return value
 
     def assign(self, value: Any) -> Any:
-        """Sets the numbers; returns the operation, None in eager mode."""
+        """Sets it; returns the operation, None in eager mode."""
         return tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
 
-    def assign_add(self, numbers: Sequence[int]) -> Any:
-        """Adds to the numbers; returns the operation, None in eager mode."""
-        value = tf.constant(list(numbers), tf.int64)
+    def assign_add(self, numbers: Any) -> Any:
+        """Adds to it; returns the operation, None in eager mode.
+
+        Args:
+          numbers: a number or a list, of its shape.
+        """
+        value = tf.constant(numbers, self._dtype)
         return tf.raw_ops.AssignAddVariableOp(resource=self.handle, value=value)
+
+    def update(self, index: Any, value: Any) -> Any:
+        """Sets `[index]` of it; returns the operation, None in eager mode.
+
+        Args:
+          index: int64 tensor of shape `[]`.
+          value: the new value of that element or row.
+        """
+        return tf.raw_ops.ResourceScatterUpdate(resource=self.handle, indices=index, updates=value)
 
     def capture(self) -> None:
         """Creates the input of the current function for this variable now, not on first use."""
