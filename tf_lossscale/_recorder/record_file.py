@@ -38,7 +38,7 @@ class RecordFile:
     """
 
     def __init__(self, path: str, lazy: bool = False, held: Optional[int] = None) -> None:
-        self.path = path
+        self.path = os.path.abspath(path)  # the program can change the working directory
         self.steps = 0
         self.is_closed = False
         self._lines: List[str] = []

@@ -123,6 +123,26 @@ def test_a_file_that_another_process_records_to_is_refused_and_left_alone(script
     assert len(read_record(path).optimizers) == 1
 
 
+def test_a_relative_path_means_the_folder_at_the_start(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    code = f"""
+import os, sys
+import tf_lossscale as tfls
+
+tfls.recording.start("record.jsonl")
+os.chdir("other")
+sys.argv = ["script.py", "child"]
+tfls.install()
+exec(open({script!r}).read())
+tfls.recording.stop()
+"""
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert os.listdir(str(tmp_path / "other")) == []
+    assert len(read_record(str(tmp_path / "record.jsonl")).optimizers) == 1
+
+
 def test_the_script_holds_the_lock_but_not_the_processes_that_it_leaves(tmp_path):
     path = str(tmp_path / "record.jsonl")
     code = """
