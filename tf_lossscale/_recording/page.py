@@ -32,6 +32,8 @@ h3 { font-size: 14px; margin: 20px 0 0; }
        vertical-align: middle; margin-right: 6px; }
 svg { width: 100%; height: auto; display: block; }
 svg text { fill: var(--faint); font: 11px system-ui, sans-serif; }
+svg { overflow: visible; }
+@media (max-width: 640px) { svg text { font-size: 17px; } }
 .grid { stroke: var(--line); } .old { stroke: var(--old); } .new { stroke: var(--new); }
 .part { stroke: var(--part); stroke-dasharray: 4 3; }
 path { fill: none; stroke-width: 1.4; } .new { stroke-dasharray: 5 3; }
