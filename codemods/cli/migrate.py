@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Callable, Optional, TextIO, Union
 
 from tf_lossscale._about import VERSION
@@ -32,6 +32,7 @@ from ..model import FileError, KerasChoice, Target
 from ..project.choice import choose
 from ..project.search import ProjectSearch, is_project_file
 from ..reports import files, text
+from ..run.import_words import ImportWords
 from ..workers.limits import Limits
 from ..workers.results import FileOutcome, Plan, Spool, Summary
 from . import keras_target
@@ -41,6 +42,7 @@ from .terminal import Progress, put, style_of
 
 if TYPE_CHECKING:
     from ..resolve.neighbors import Neighbors
+    from ..workers.survey import Survey
 
 __all__ = ["run"]
 
@@ -61,12 +63,14 @@ def run(request: Request) -> int:
     summary = Summary(wrote=request.write)
     with contextlib.closing(Spool()) as spool, contextlib.closing(Progress()) as progress:
         project = None if request.keras is not None else ProjectSearch()
-        sources: list[str] = []
-        steps = _search(request, summary, progress, project, sources)
+        sources: list[Candidate] = []
+        imports = ImportWords()
+        steps = _search(request, summary, progress, project, sources, imports)
         progress.clear()
         request, summary.keras = _with_keras(request, project)
         plan = _plan(request, write=request.write)
-        known = _survey(steps, sources, request)
+        known = _survey(steps, sources, imports, request)
+        steps = _with_more(steps, sources, known.more)
         if request.write and not request.allow_dirty:
             why = _why_not_written(request, steps, known, progress)
             if why is not None:
@@ -165,14 +169,44 @@ def _with_keras(
     return request._replace(options=options, keras=choice), choice
 
 
-def _survey(steps: Sequence[_Step], files: Sequence[str], request: Request) -> _Known:
+def _survey(
+    steps: Sequence[_Step], files: Sequence[Candidate], imports: ImportWords, request: Request
+) -> Survey:
     """What each file to process can know from the other files of the run."""
     candidates = [step.real for step in steps if isinstance(step, Candidate)]
     # Imported late, because it imports LibCST, and nearly no file is a candidate.
     from ..workers.survey import Survey
 
-    plan = _plan(request, write=False)
-    return Survey(candidates, files, shown, plan, request.jobs, request.limits)
+    by_path = {file.real: file for file in files}
+    return Survey(
+        candidates,
+        by_path,
+        imports,
+        lambda real: not by_path[real].is_ignored,
+        shown,
+        _plan(request, write=False),
+        request.jobs,
+        request.limits,
+    )
+
+
+def _with_more(
+    steps: Sequence[_Step], files: Sequence[Candidate], more: Collection[str]
+) -> list[_Step]:
+    """The steps, with further files to process at their places among all files."""
+    if not more:
+        return list(steps)
+    places = {file.path: place for place, file in enumerate(files)}
+    added = {file.path: file for file in files if file.real in more}
+    left = [step for step in steps if step.path not in added]
+    new = [file._replace(ignores=None) for file in added.values()]
+    merged: list[_Step] = []
+    for step in left:
+        place = places.get(step.path)
+        while new and place is not None and places[new[0].path] < place:
+            merged.append(new.pop(0))
+        merged.append(step)
+    return [*merged, *new]
 
 
 def _search(
@@ -180,13 +214,14 @@ def _search(
     summary: Summary,
     progress: Progress,
     project: Optional[ProjectSearch],
-    files: list[str],
+    files: list[Candidate],
+    imports: ImportWords,
 ) -> list[_Step]:
     """The files to process and, in order between them, the outcomes that are already known.
 
     Files without a legacy name, which are nearly all files, are counted but not kept. What they
-    say about the Keras version is added to `project`, if it is not None; `files` gets the absolute
-    path of every file.
+    say about the Keras version is added to `project`, if it is not None; `files` gets every file,
+    and `imports` the words of its imports.
     """
     steps: list[_Step] = []
     describes = no_file if project is None else is_project_file
@@ -207,8 +242,8 @@ def _search(
                 steps.append(FileOutcome(shown(found.path), note=found.why))
         else:
             candidate = found._replace(path=shown(found.path))
-            files.append(candidate.real)
-            step = _searched(candidate, summary, request.limits, project)
+            files.append(candidate)
+            step = _searched(candidate, summary, request.limits, project, imports)
             if step is not None and (request.verbose or not _is_silent(step)):
                 steps.append(step)
             progress.at("Searching", summary.files)
@@ -216,7 +251,11 @@ def _search(
 
 
 def _searched(
-    candidate: Candidate, summary: Summary, limits: Limits, project: Optional[ProjectSearch]
+    candidate: Candidate,
+    summary: Summary,
+    limits: Limits,
+    project: Optional[ProjectSearch],
+    imports: ImportWords,
 ) -> Optional[_Step]:
     """The candidate if a rule could apply to it, otherwise its outcome, if any."""
     error = None
@@ -225,6 +264,7 @@ def _searched(
         if size <= limits.size:
             data = atomic_write.read(candidate.real)
             concerns = may_concern(data)
+            imports.add(candidate.real, data)
             evidence = project.source(candidate.path, candidate.real, data) if project else []
             if project is not None and evidence and not candidate.is_ignored:
                 project.evidence += evidence

@@ -22,6 +22,7 @@ __all__ = [
     "Root",
     "is_final",
     "is_namespace",
+    "leads_to_legacy",
     "legacy_of",
     "namespace_of",
     "root_of",
@@ -293,3 +294,16 @@ def is_final(path: str) -> Optional[bool]:
         return found.is_final_path
     namespace = namespace_of(path)
     return None if namespace is None else namespace.is_final
+
+
+@functools.lru_cache(maxsize=4096)
+def leads_to_legacy(path: str) -> bool:
+    """Whether `path` is a symbol that a rule migrates, or a module of which everything may be.
+
+    What is read from other modules with such symbols shows that by its own name.
+    """
+    found = legacy_of(path)
+    if found is not None:
+        return bool(found.rule)
+    module = namespace_of(path)
+    return module is not None and "mixed_precision" in module.name

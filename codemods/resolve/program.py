@@ -19,7 +19,7 @@ from .legacy_symbols import (
     legacy_of,
     root_of,
 )
-from .neighbors import NOBODY, Neighbors, is_in_run
+from .neighbors import NOBODY, Kept, Neighbors, is_in_run
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
 from .tree import ancestors, string_of
@@ -147,6 +147,8 @@ class Program:
                 self.scopes.add(module)
         if neighbors.names:
             self.scopes.resolve_imports(neighbors.meaning)
+        if neighbors.starred:
+            self.scopes.bind_starred(neighbors.starred)
         self.cut = cut
         self.unread = take_out(self.scopes, cut)
         self.parents = self.scopes.parents
@@ -206,8 +208,21 @@ class Program:
         return ancestors(node, self.parents)
 
     def is_used_elsewhere(self, scope: Scope, name: str) -> bool:
-        """Whether other files of the run import the variable `name` of `scope`."""
-        return scope is self.scopes.module_scope and name in self.neighbors.used
+        """Whether other files of the run import the variable `name` of `scope`, or may do so."""
+        is_used = scope is self.scopes.module_scope and name in self.neighbors.used
+        return is_used or self.kept(scope, name) is not None
+
+    def kept(self, scope: Scope, name: str) -> Optional[Kept]:
+        """Why the variable `name` of `scope` must keep its meaning; None if it need not.
+
+        What other files only may read is not kept with `--unsafe`.
+        """
+        kept = self.kept_name(scope, name)
+        return None if kept is None or (self.options.unsafe and not kept.is_certain) else kept
+
+    def kept_name(self, scope: Scope, name: str) -> Optional[Kept]:
+        """The same, whatever the options are."""
+        return self.neighbors.kept.get(name) if scope is self.scopes.module_scope else None
 
     def call_of(self, node: cst.CSTNode) -> Optional[cst.Call]:
         """The call of `node`; None if it is not called."""

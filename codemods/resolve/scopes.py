@@ -6,7 +6,7 @@ rules need: the bindings of each name in a scope, and the scope of each load of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Callable, NamedTuple, Optional
 
 import libcst as cst
@@ -124,6 +124,16 @@ class ScopeBuilder:
                     if path != one.path:
                         bindings[index] = one._replace(path=path)
                         self.followed.add(one.node)
+
+    def bind_starred(self, meanings: Mapping[str, str]) -> None:
+        """Binds the names that the only star import gets from another file of the run."""
+        scope = self.module_scope
+        for statement, _ in scope.stars[:1]:
+            assert isinstance(statement.names, cst.ImportStar)
+            for name, path in meanings.items():
+                if name not in scope.bindings:
+                    self._bind(scope, name, "import", statement.names, path)
+            self.followed.add(statement.names)
 
     def _push(self, nodes: list[cst.CSTNode], scope: Scope) -> None:
         self._stack.extend([(node, scope) for node in reversed(nodes)])

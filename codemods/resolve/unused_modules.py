@@ -1,6 +1,7 @@
-"""Finds imports of legacy modules that nothing in the program reads.
+"""Finds imports and names of legacy modules that nothing in the program reads.
 
-Nobody notices them until TensorFlow no longer has the module, and the import fails.
+Nobody notices them until TensorFlow no longer has the module, and the import fails. A name that
+other files of the run read, so that it stays, counts as well.
 """
 
 from __future__ import annotations
@@ -20,31 +21,35 @@ __all__ = ["UnusedModule", "unused_modules"]
 
 
 class UnusedModule(NamedTuple):
-    """One import.
+    """One import, or one assignment such as `mp = tf.keras.mixed_precision.experimental`.
 
     Attributes:
-      reference: the import alias; its symbol stands for the module.
+      reference: the import alias or the value; its symbol stands for the module.
       module: what is imported.
+      name: the name that is bound.
       is_dotted: whether it is `import a.b.c`, which binds `a`.
       is_exported: whether it is marked as a re-export (`import x as x`, `__all__`).
       is_test: whether it is in a `try` that tests whether the module exists.
       is_shared: whether the name is also bound to something else, or is of another Keras.
+      is_read: whether the program reads the name; then other files read it, too.
     """
 
     reference: Reference
     module: Namespace
+    name: str
     is_dotted: bool
     is_exported: bool
     is_test: bool
     is_shared: bool
+    is_read: bool
 
 
 def unused_modules(program: Program) -> list[UnusedModule]:
-    """Every import of a module of legacy symbols whose name nothing reads."""
-    return list(_found(program))
+    """Every such place."""
+    return [*_imports(program), *_assignments(program)]
 
 
-def _found(program: Program) -> Iterator[UnusedModule]:
+def _imports(program: Program) -> Iterator[UnusedModule]:
     guarded = {place.node for place in program.cached(guarded_places)}
     strings = {string.raw_value for string in program.scopes.strings}
     for binding in program.imports():
@@ -60,18 +65,60 @@ def _found(program: Program) -> Iterator[UnusedModule]:
             continue  # another file of the run imports the module
         path = dotted(alias.name) if is_dotted else binding.path
         root, module = root_of(path), namespace_of(path)
-        if root is None or module is None or module.is_final or _is_read(program, binding, path):
+        if root is None or module is None or module.is_final:
             continue
-        legacy = Legacy(module.name.rpartition(".")[2], "LS911", module.family, module.name, "tf")
+        is_read = _is_read(program, binding, path)
+        if is_read and (is_dotted or program.kept_name(binding.scope, binding.name) is None):
+            continue
         others = [one for one in binding.scope.bindings[binding.name] if one is not binding]
         yield UnusedModule(
-            Reference(alias, binding.scope, legacy),
+            Reference(alias, binding.scope, _legacy(module)),
             module,
+            binding.name,
             is_dotted,
             is_exported=not is_dotted and (_is_same(alias) or binding.name in strings),
             is_test=any(isinstance(one, cst.Try) for one in program.ancestors(alias)),
             is_shared=(bool(others) and not is_dotted) or root.name == "tf_keras",
+            is_read=is_read,
         )
+
+
+def _assignments(program: Program) -> Iterator[UnusedModule]:
+    guarded = {place.node for place in program.cached(guarded_places)}
+    strings = {string.raw_value for string in program.scopes.strings}
+    for use in program.namespaces:
+        statement, module = program.parents.get(use.node), namespace_of(use.path)
+        if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+            continue
+        target = statement.targets[0].target
+        if module is None or module.is_final or use.node in guarded or use.scope.kind == "class":
+            continue
+        if not use.path.endswith(f".{module.name}"):
+            continue  # a private module, whose name can be that of a function as well
+        if not isinstance(target, cst.Name):
+            continue
+        owner = use.scope.owner(target.value)
+        if owner is None or (owner, target.value) in program.guarded_names:
+            continue
+        if program.kept_name(owner, target.value) is None:
+            continue
+        if not loads_of(program, owner, target.value):
+            continue  # LS909 reports a name that nothing reads
+        yield UnusedModule(
+            Reference(use.node, use.scope, _legacy(module), use.root),
+            module,
+            target.value,
+            is_dotted=False,
+            is_exported=target.value in strings,
+            is_test=any(isinstance(one, cst.Try) for one in program.ancestors(use.node)),
+            is_shared=len(owner.bindings[target.value]) > 1 or use.path.startswith("tf_keras."),
+            is_read=True,
+        )
+
+
+def _legacy(module: Namespace) -> Legacy:
+    """A symbol that stands for the module."""
+    return Legacy(module.name.rpartition(".")[2], "LS911", module.family, module.name, "tf")
 
 
 def _is_same(alias: cst.ImportAlias) -> bool:

@@ -236,16 +236,27 @@ class ImportEdits:
         return f"{name}.{way}"
 
     def _anchor(self, variable: Variable) -> _Anchor:
+        """Where to add an import: at the one that a variable comes from in the end."""
+        anchor = self._anchor_of(variable, set())
+        assert anchor is not None, "a path without an import"
+        return anchor
+
+    def _anchor_of(self, variable: Variable, seen: set[Variable]) -> Optional[_Anchor]:
         owner, name = variable
-        bindings = owner.bindings[name]
-        imports = [binding for binding in bindings if binding.kind == "import"]
+        if variable in seen:
+            return None
+        seen.add(variable)
+        imports = [binding for binding in owner.bindings[name] if binding.kind == "import"]
         if not imports:
             # In `A if a else B`, find the name that is imported.
-            for node in walk(bindings[0].value) if bindings[0].value is not None else ():
-                below = isinstance(node, cst.Name) and bindings[0].scope.owner(node.value)
-                if isinstance(node, cst.Name) and below and below.bindings.get(node.value):
-                    return self._anchor((below, node.value))
-            raise AssertionError("a path without an import")
+            for binding in owner.bindings[name]:
+                for node in walk(binding.value) if binding.value is not None else ():
+                    below = binding.scope.owner(node.value) if isinstance(node, cst.Name) else None
+                    if isinstance(node, cst.Name) and below and below.bindings.get(node.value):
+                        found = self._anchor_of((below, node.value), seen)
+                        if found is not None:
+                            return found
+            return None
         statement = self.program.parents[imports[0].node]
         if len(imports) > 1:
             for above in self.program.ancestors(statement):

@@ -60,6 +60,9 @@ class _Speller:
                 self.place_at[reference.root] = reference
         for space in program.namespaces:
             self.place_at[space.root] = space
+        for reference in moves:  # an assignment of a module that nothing reads
+            if reference.root is not None:
+                self.place_at[reference.root] = reference
         for name, scope in program.scopes.loads.items():
             owner = scope.owner(name.value)
             if owner is not None:
@@ -163,7 +166,8 @@ class _Speller:
             for binding in owner.bindings[name]
             if binding.value is not None
         ]
-        if spaces and all(isinstance(space, NamespaceUse) for space in spaces):
+        is_kept = self.program.kept(owner, name) is not None
+        if spaces and all(isinstance(space, NamespaceUse) for space in spaces) and not is_kept:
             path = self._new_module(uses)
             if path is not None:
                 for space in spaces:
@@ -216,7 +220,8 @@ class _Speller:
                 if binding.node in self.imported
             }
             path = targets.pop() if len(targets) == 1 else None
-        if path is not None and self._may_retarget(bindings, uses, path):
+        is_kept = self.program.kept(owner, name) is not None
+        if path is not None and not is_kept and self._may_retarget(bindings, uses, path):
             local = self.imports.retarget(variable, path, [use.name for use in uses])
             for use in uses:
                 if _base_of(use) == path:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from typing import NamedTuple, Optional, Union
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Callable, NamedTuple, Optional, Union
 
-from ..resolve.legacy_symbols import root_of
+from ..resolve.legacy_symbols import legacy_of, root_of
 
-__all__ = ["LOCAL", "UNKNOWN", "ModuleFacts", "facts_of", "words_of"]
+__all__ = ["LOCAL", "UNKNOWN", "ModuleFacts", "facts_of", "joined", "words_of"]
 
 LOCAL = "<local>"
 """A value that the module defines or computes itself, such as a class or a function."""
@@ -21,11 +21,16 @@ UNKNOWN = "<unknown>"
 """A value that cannot be determined."""
 
 _DEPTH = 20
-_CHAIN = 6
-"""How many attributes of a chain such as `a.b.c` are read."""
-_PATTERNS = ("MatchAs", "MatchStar", "MatchMapping")
-_BINDERS = ("exec", "globals", "setattr", "vars", "__import__")
+_BINDERS = frozenset(["exec", "globals", "setattr", "vars", "__import__"])
 """Functions with which a module can bind names of its own at run time."""
+_IMPORTERS = re.compile(r"import|patch|lazy|load|locate|resolve|find_spec", re.IGNORECASE)
+"""Functions that may import the module that a string names."""
+_PATH = re.compile(r"\.*[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
+_NOT_SYNTAX = frozenset(
+    {"arg", "asname", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level"}
+    | {"module", "name", "names", "op", "ops", "rest", "simple", "type_comment", "type_ignores"}
+)
+"""The fields of syntax trees that hold no expression and no statement."""
 _WORDS = re.compile(
     rb"LossScaleOptimizer|get_scaled_loss|get_unscaled_gradients|tf_lossscale|tensorflow|tf_keras"
     rb"|enable_mixed_precision_graph_rewrite|from_loss_scale"
@@ -44,10 +49,14 @@ class ModuleFacts(NamedTuple):
       stars: the modules of top-level star imports.
       exported: `__all__`, if it is a plain list.
       is_dynamic: whether the module may bind names at run time that its source does not show.
-      reads: the paths of attributes of imported modules that the file reads, such as `.amp.wrap`;
-        TensorFlow and Keras are left out.
+      reads: what the file reads of imported modules, such as `.amp.wrap`, or `.amp` if it uses the
+        module as a value; TensorFlow and Keras are left out.
       stores: the paths of attributes of imported modules to which the file assigns.
       words: see `words_of`.
+      movable: the names from TensorFlow that this file reads for legacy symbols only, so that its
+        rewrite may remove their imports or give them other modules.
+      free: the names that only a star import can bind, if there is one.
+      strings: the paths of modules that the file may import by their text.
     """
 
     imports: frozenset[str] = frozenset()
@@ -59,6 +68,9 @@ class ModuleFacts(NamedTuple):
     reads: frozenset[str] = frozenset()
     stores: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
+    movable: frozenset[str] = frozenset()
+    free: frozenset[str] = frozenset()
+    strings: frozenset[str] = frozenset()
 
 
 class _Bound(NamedTuple):
@@ -90,11 +102,12 @@ class _Reader:
         self.is_dynamic = False
         self.known: dict[str, frozenset[str]] = {}
         self.imported: dict[str, set[str]] = {}
-        self.attributes: list[ast.Attribute] = []
+        self.chains: dict[str, set[str]] = {}
+        self.stored: list[ast.Attribute] = []
+        self.strings: set[str] = set()
         for statement in _own_statements(tree):
             self._statement(statement)
-        for node in ast.walk(tree):  # only once, because it takes longer than the parser
-            self._anywhere(node)
+        _walk(tree, self)
 
     def facts(self) -> ModuleFacts:
         names, defined = {}, set()
@@ -104,6 +117,8 @@ class _Reader:
                 defined.add(name)
             else:
                 names[name] = meanings
+        known = self.bound.keys() | self.imported.keys()
+        free = self.chains.keys() - known if self.stars else ()
         return ModuleFacts(
             imports=frozenset(self.imports),
             names=names,
@@ -111,8 +126,11 @@ class _Reader:
             stars=tuple(self.stars),
             exported=self._exported(),
             is_dynamic=self.is_dynamic or "__getattr__" in self.bound,
-            reads=frozenset(self._reads()),
+            reads=frozenset(self._reads(free)),
             stores=frozenset(self._stores()),
+            movable=frozenset(name for name in names if self._is_movable(name)),
+            free=frozenset(free),
+            strings=frozenset(self.strings),
         )
 
     def _bind(self, name: str, path: str = "", value: Optional[ast.expr] = None) -> None:
@@ -160,25 +178,7 @@ class _Reader:
         if name in self.bound:
             self._unknown(name)
 
-    def _anywhere(self, node: ast.AST) -> None:
-        """Records the facts about a node at any depth."""
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            self._import_anywhere(node)
-        elif isinstance(node, ast.Global):
-            for name in node.names:
-                self._unknown(name)
-        elif isinstance(node, ast.NamedExpr):
-            self._may_bind(node.target.id)
-        elif isinstance(node, ast.ExceptHandler) or type(node).__name__ in _PATTERNS:
-            self._may_bind(getattr(node, "name", None) or getattr(node, "rest", None))
-        elif isinstance(node, ast.Attribute):
-            self.attributes.append(node)
-            is_of_sys = isinstance(node.value, ast.Name) and node.value.id == "sys"
-            self.is_dynamic |= node.attr == "__dict__" or (node.attr == "modules" and is_of_sys)
-        elif isinstance(node, ast.Name):
-            self.is_dynamic |= node.id in _BINDERS
-
-    def _import_anywhere(self, node: Union[ast.Import, ast.ImportFrom]) -> None:
+    def import_anywhere(self, node: Union[ast.Import, ast.ImportFrom]) -> None:
         for name, path in _imported(node):
             if root_of(path) is None:
                 self.imported.setdefault(name, set()).add(path)
@@ -187,6 +187,57 @@ class _Reader:
         for alias in node.names if isinstance(node, ast.Import) else ():
             parts = alias.name.split(".")
             self.imports.update(".".join(parts[: end + 1]) for end in range(len(parts)))
+
+    def global_names(self, node: ast.Global) -> None:
+        for name in node.names:
+            self._unknown(name)
+
+    def walrus(self, node: ast.NamedExpr) -> None:
+        self._may_bind(node.target.id)
+
+    def capture(self, node: ast.AST) -> None:
+        self._may_bind(getattr(node, "name", None) or getattr(node, "rest", None))
+
+    def name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self.chains.setdefault(node.id, set()).add("")
+        if node.id in _BINDERS:
+            self.is_dynamic = True
+
+    def attribute(self, node: ast.Attribute) -> Optional[ast.expr]:
+        """Records a chain such as `amp.mp.Policy`; returns the expression that it begins with."""
+        if not isinstance(node.ctx, ast.Load):
+            self.stored.append(node)
+        names: list[str] = []
+        below: ast.expr = node
+        while isinstance(below, ast.Attribute):
+            names.append(below.attr)
+            below = below.value
+        if "__dict__" in names:
+            self.is_dynamic = True
+        if not isinstance(below, ast.Name):
+            return below
+        if below.id in _BINDERS or (below.id == "sys" and names[-1] == "modules"):
+            self.is_dynamic = True
+        names.reverse()
+        read = names if isinstance(node.ctx, ast.Load) else names[:-1]
+        if read:
+            self.chains.setdefault(below.id, set()).add(".".join(read))
+        return None
+
+    def call(self, node: ast.Call) -> None:
+        """Records the strings that a call such as `import_module("amp")` is given."""
+        function = node.func
+        if isinstance(function, ast.Attribute):
+            name = ast.unparse(function) if function.attr in ("object", "dict") else function.attr
+        else:
+            name = function.id if isinstance(function, ast.Name) else ""
+        if not _IMPORTERS.search(name):
+            return
+        for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            text = value.value if isinstance(value, ast.Constant) else None
+            if isinstance(text, str) and _PATH.match(text):
+                self.strings.add(text)
 
     def _meanings(self, name: str, depth: int) -> frozenset[str]:
         if name in self.known:
@@ -235,25 +286,101 @@ class _Reader:
             self.is_dynamic = True
         return None
 
-    def _reads(self) -> Iterator[str]:
+    def _reads(self, free: Collection[str]) -> Iterator[str]:
         """The paths of chains such as `amp.wrap`, wherever `amp` is imported in the file."""
-        for node in self.attributes:
-            names: list[str] = []
-            below: ast.expr = node
-            while isinstance(below, ast.Attribute) and len(names) < _CHAIN:
-                names.append(below.attr)
-                below = below.value
-            if names and isinstance(below, ast.Name):
-                for path in self.imported.get(below.id, ()):
-                    yield ".".join([path, *reversed(names)])
+        for name, chains in self.chains.items():
+            paths: Iterable[str] = self.imported.get(name, ())
+            if not paths and name in self.bound:
+                paths = [path for path in self._meanings(name, _DEPTH) if _is_of_project(path)]
+            if name in free and len(self.stars) == 1:
+                paths = [joined(self.stars[0], name)]
+            for path in paths:
+                for chain in chains:
+                    yield f"{path}.{chain}" if chain else path
 
     def _stores(self) -> Iterator[str]:
         """The paths of attributes that are assigned: `amp.wrap = other`."""
-        for node in self.attributes:
-            if not isinstance(node.ctx, ast.Load):
-                for path in self._of(node, _DEPTH):
-                    if not path.startswith("<"):
-                        yield path
+        for node in self.stored:
+            for path in self._of(node, _DEPTH):
+                if not path.startswith("<"):
+                    yield path
+
+    def _is_movable(self, name: str) -> bool:
+        chains = self.chains.get(name, ())
+        return bool(chains) and all(
+            root_of(path) is not None and all(_is_legacy(path, chain) for chain in chains)
+            for path in self.known[name]
+        )
+
+
+def _walk(tree: ast.AST, reader: _Reader) -> None:
+    """Visits each node once; this takes as long as the parser, so it avoids calls where it can."""
+    fields = _fields
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        kind = node.__class__
+        if kind is ast.Name:
+            reader.name(node)  # type: ignore[arg-type]
+            continue
+        if kind is ast.Constant:
+            continue
+        if kind is ast.Attribute:
+            root = reader.attribute(node)  # type: ignore[arg-type]
+            if root is not None:
+                stack.append(root)
+            continue
+        visit = _VISITORS.get(kind)
+        if visit is not None:
+            visit(reader, node)
+        for field in fields[kind]:
+            value = getattr(node, field, None)
+            if value.__class__ is list:
+                stack.extend(value)
+            elif isinstance(value, ast.AST):
+                stack.append(value)
+
+
+class _Fields(dict[type, tuple[str, ...]]):
+    """The fields of each class of nodes that can hold other nodes."""
+
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        names: tuple[str, ...] = getattr(kind, "_fields", ())
+        self[kind] = tuple(name for name in names if name not in _NOT_SYNTAX)
+        return self[kind]
+
+
+_fields = _Fields()
+_VISITORS: dict[type, Callable[[_Reader, Any], None]] = {
+    ast.Import: _Reader.import_anywhere,
+    ast.ImportFrom: _Reader.import_anywhere,
+    ast.Global: _Reader.global_names,
+    ast.NamedExpr: _Reader.walrus,
+    ast.ExceptHandler: _Reader.capture,
+    ast.Call: _Reader.call,
+}
+for _name in ("MatchAs", "MatchStar", "MatchMapping"):
+    if hasattr(ast, _name):
+        _VISITORS[getattr(ast, _name)] = _Reader.capture
+
+
+def _is_of_project(path: str) -> bool:
+    return not path.startswith("<") and root_of(path) is None
+
+
+def _is_legacy(path: str, chain: str) -> bool:
+    """Whether a rule migrates the attribute `chain` of `path`, or what it leads through."""
+    names = chain.split(".") if chain else []
+    for end in range(len(names) + 1):
+        found = legacy_of(".".join([path, *names[:end]]))
+        if found is not None and found.rule:
+            return True
+    return False
+
+
+def joined(module: str, name: str) -> str:
+    """The path of a name that is imported from `module`, as it is written."""
+    return f"{module}{'' if module.endswith('.') else '.'}{name}"
 
 
 def _own_statements(tree: ast.Module) -> Iterator[ast.stmt]:
@@ -285,5 +412,4 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
             if alias.name == "*":
                 yield "*", module
             else:
-                joint = "" if module.endswith(".") else "."
-                yield alias.asname or alias.name, f"{module}{joint}{alias.name}"
+                yield alias.asname or alias.name, joined(module, alias.name)

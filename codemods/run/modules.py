@@ -44,6 +44,11 @@ class Modules:
           path: an import path as it is written, such as `..amp` or `pkg.amp`.
           importer: the absolute path of the file with the import.
         """
+        found = self.fitting(path, importer)
+        return found[0] if len(found) == 1 and found[0] != importer else None
+
+    def fitting(self, path: str, importer: str) -> list[str]:
+        """Every file that `path` can name as a module; the arguments are those of `find`."""
         name = path.lstrip(".")
         level = len(path) - len(name)
         here = os.path.dirname(importer)
@@ -52,11 +57,15 @@ class Modules:
                 here = os.path.dirname(here)
             tops = [here]
         elif not name or root_of(name) is not None:
-            return None
+            return []
         else:
             tops = self._tops_with(name.partition(".")[0], here)
-        found = [file for top in tops for file in self._at(top, name)]
-        return found[0] if len(found) == 1 and found[0] != importer else None
+        return [file for top in tops for file in self._at(top, name)]
+
+    def may_find(self, path: str, importer: str) -> bool:
+        """Whether a part of `path` can be a module of the run; quick for other libraries."""
+        first = path.partition(".")[0]
+        return not first or bool(self._tops_with(first, os.path.dirname(importer)))
 
     def _at(self, directory: str, name: str) -> Iterator[str]:
         below = os.path.join(directory, *name.split(".")) if name else directory

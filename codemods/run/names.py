@@ -7,15 +7,20 @@ if another file of the run assigns to it.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from typing import Callable, NamedTuple, Optional
 
-from ..resolve.legacy_symbols import root_of
-from ..resolve.neighbors import NOBODY, Neighbors, is_in_run
+from ..resolve.legacy_symbols import leads_to_legacy, root_of
+from ..resolve.neighbors import ALONE, Neighbors, is_in_run
 from ..resolve.program import LOOK_ALIKES
-from .module_facts import ModuleFacts
+from .import_words import stem_of
+from .module_facts import UNKNOWN, ModuleFacts, joined
 from .modules import Modules
 
-__all__ = ["Names"]
+__all__ = ["WHOLE", "Export", "Names"]
+
+WHOLE = "*"
+"""In place of a name: the file may read any name of the module."""
 
 _STEPS = 40
 """How many modules a name may pass through."""
@@ -33,6 +38,13 @@ class _Step(NamedTuple):
 
     path: str
     file: str = ""
+
+
+class Export(NamedTuple):
+    """A top-level name of a module that other files can read; see `WHOLE`."""
+
+    file: str
+    name: str
 
 
 class Names:
@@ -53,11 +65,19 @@ class Names:
         self.wanted: dict[str, None] = {}
         self._is_complete = True
         self._is_marking = False
+        self._trail: set[Export] = set()
+        self._exports: dict[str, set[str]] = {}
+        self._links: dict[str, list[tuple[str, Export]]] = {}
+        self._modules_in: dict[str, set[str]] = {}
+        self._exporting: tuple[int, dict[str, set[str]]] = (-1, {})
+        self._version = 0
+        self._known: dict[str, tuple[int, Neighbors]] = {}
 
     def add(self, file: str, facts: Optional[ModuleFacts]) -> None:
         """Adds the facts about a file; None if it has none: its names are unknown."""
         self._facts[file] = facts
         self.wanted.pop(file, None)
+        self._version += 1
         for path in facts.stores if facts is not None else ():
             module, name = self._split(path, file)
             if module is not None:
@@ -66,6 +86,10 @@ class Names:
     def knows(self, file: str) -> bool:
         """Whether the facts about a file were read."""
         return file in self._facts
+
+    def has_facts(self, file: str) -> bool:
+        """Whether a file could be parsed."""
+        return self._facts.get(file) is not None
 
     def words_of(self, file: str) -> Optional[frozenset[str]]:
         """The words of a file (see `module_facts`); None if it has no facts."""
@@ -82,27 +106,214 @@ class Names:
         """What the imports of `file` mean; adds the files whose facts are missing to `wanted`."""
         facts = self._facts.get(file)
         if len(self._modules) < 2:
-            return NOBODY
+            return ALONE
         if facts is None:
             return Neighbors(path=self.path_of(file))
+        known = self._known.get(file)
+        if known is None or known[0] != self._version:
+            known = self._version, self._resolved(file, facts)
+            if self._is_complete:
+                self._known[file] = known
+        return known[1]._replace(used=frozenset(self._used.get(file, ())))
+
+    def _resolved(self, file: str, facts: ModuleFacts) -> Neighbors:
         names: dict[str, str] = {}
         written: dict[str, str] = {}
+        values: dict[str, str] = {}
         for path in sorted(facts.imports):
             meaning = self._read(path, file)
-            if meaning is not None and meaning != path and _matters(meaning):
+            if meaning is None:
+                values.update(self._computed(path, file))
+            elif meaning != path and _matters(meaning):
                 names[path] = meaning
                 if meaning in self._file_at:
                     written.setdefault(meaning, path)
+        starred: dict[str, str] = {}
         for path in sorted(facts.reads):
-            module, name = self._split(path, file)
-            if module is None or not name:
+            for export, last, meaning in self._along(path, file):
+                if meaning is None:
+                    values.update(self._computed(last, file))
+                elif _matters(meaning):
+                    names[f"{self.path_of(export.file)}.{export.name}"] = meaning
+                    name = export.name
+                    if name in facts.free and last == joined(facts.stars[0], name):
+                        starred[name] = meaning
+        path = self.path_of(file)
+        return Neighbors(names, written, values=values, starred=starred, path=path)
+
+    def _along(self, path: str, file: str) -> Iterator[tuple[Export, str, Optional[str]]]:
+        """The names of modules of the run along a path that is read, such as `mid.amp.wrap`.
+
+        Each comes with its path, as it is written, and with its meaning. If the path ends at a
+        module, that comes as a whole.
+        """
+        module, name = self._split(path, file)
+        last = path[: len(path) - len(name)]
+        while module is not None and name:
+            first, _, name = name.partition(".")
+            meaning = self._read(last + first, file)
+            yield Export(module, first), last + first, meaning
+            module = self._file_at.get(meaning) if meaning is not None else None
+            last += first + "."
+        if module is not None:
+            yield Export(module, WHOLE), path, None
+
+    def _computed(self, path: str, file: str) -> Iterator[tuple[str, str]]:
+        """The path with its path in the run, if it is a name of a module with a computed value."""
+        module, name = self._split(path, file)
+        facts = self._facts.get(module) if module is not None else None
+        if module is None or facts is None or facts.is_dynamic or (module, name) in self._stored:
+            return
+        if facts.names.get(name) == frozenset([UNKNOWN]):
+            yield path, f"{self.path_of(module)}.{name}"
+
+    def exports(self) -> dict[str, set[str]]:
+        """By file, the names that lead to legacy symbols, or whose imports a rewrite may change."""
+        if self._exporting[0] == self._version:
+            return self._exporting[1]
+        for file, facts in self._facts.items():
+            if facts is not None and file not in self._exports:
+                self._exports[file] = set(facts.movable)
+                self._links[file] = list(self._links_of(file, facts))
+        is_new = True
+        while is_new:
+            is_new = bool([file for file in self._links if self._pass_on(file)])
+        exporting = {file: names for file, names in self._exports.items() if names}
+        self._exporting = self._version, exporting
+        return exporting
+
+    def only_modules(self, file: str) -> frozenset[str]:
+        """The exports of a file if all of them are other modules of the run; otherwise none."""
+        modules = self._modules_in.get(file, set())
+        return frozenset(modules if self._exports[file] <= modules else ())
+
+    def _links_of(self, file: str, facts: ModuleFacts) -> Iterator[tuple[str, Export]]:
+        """The names of a module that come from other modules, each with what it comes from."""
+        for name, paths in facts.names.items():
+            for path in paths:
+                if root_of(path) is not None:
+                    if leads_to_legacy(path):
+                        self._exports[file].add(name)
+                else:
+                    module, below = self._split(path, file)
+                    if module is not None and module != file:
+                        yield name, Export(module, below.partition(".")[0])
+        for star in facts.stars:
+            module = self._module(star, file)
+            if module is not None:
+                yield WHOLE, Export(module, WHOLE)
+
+    def _pass_on(self, file: str) -> bool:
+        """Adds the names that lead to the exports of other modules; whether there are any."""
+        exports = self._exports[file]
+        before = len(exports)
+        for name, link in self._links[file]:
+            found = self._exports.get(link.file, ())
+            if name == WHOLE:
+                exports.update(one for one in found if not one.startswith("_"))
+            elif link.name in found:
+                exports.add(name)
+            elif found and not link.name and name not in exports:
+                exports.add(name)
+                self._modules_in.setdefault(file, set()).add(name)
+        return len(exports) > before
+
+    def reads_legacy(self, file: str, of: Collection[str]) -> bool:
+        """Whether a file reads a legacy symbol or module through the modules in the files `of`."""
+        facts = self._facts.get(file)
+        for path in sorted(facts.reads) if facts is not None else ():
+            if self._split(path, file)[0] not in of:
                 continue
-            last = path[: len(path) - len(name)] + name.partition(".")[0]
-            meaning = self._read(last, file)
-            if meaning is not None and _matters(meaning):
-                names[f"{self.path_of(module)}.{name.partition('.')[0]}"] = meaning
-        used = frozenset(self._used.get(file, ()))
-        return Neighbors(names, written, used, self.path_of(file))
+            for _, last, meaning in self._along(path, file):
+                if meaning is not None and root_of(meaning) is not None:
+                    rest = path[len(last) + 1 :]
+                    parts = rest.split(".") if rest else []
+                    ends = (".".join([meaning, *parts[:end]]) for end in range(len(parts) + 1))
+                    if any(map(leads_to_legacy, ends)):
+                        return True
+        return False
+
+    def mark_imports(self, file: str, of: Collection[str]) -> None:
+        """Marks the names as used that a file imports from the modules in the files `of`."""
+        facts = self._facts.get(file)
+        for path in sorted(facts.imports) if facts is not None else ():
+            if self._split(path, file)[0] in of:
+                self._read(path, file)
+
+    def is_of_tensorflow(self, export: Export) -> bool:
+        """Whether a name can mean something of TensorFlow that its own file imports."""
+        facts = self._facts.get(export.file)
+        paths = facts.names.get(export.name, ()) if facts is not None else ()
+        return any(root_of(path) is not None for path in paths)
+
+    def reads(self, file: str, of: Mapping[str, Collection[str]]) -> frozenset[Export]:
+        """The exports `of` modules that a file reads."""
+        facts = self._facts.get(file)
+        return self.reads_of(file, facts, of) if facts is not None else frozenset()
+
+    def reads_of(
+        self, file: str, facts: ModuleFacts, of: Mapping[str, Collection[str]]
+    ) -> frozenset[Export]:
+        """The same, if `facts` were the facts of the file."""
+        self._trail = set()
+        for path in sorted(facts.reads):
+            if self._split(path, file)[0] in of:
+                self._trail.update([export for export, _, _ in self._along(path, file)])
+        return frozenset(
+            one for one in self._trail if one.name == WHOLE or one.name in of.get(one.file, ())
+        )
+
+    def passed_on(self, export: Export) -> Iterator[Export]:
+        """The names of other modules that a name of a module is bound to."""
+        facts = self._facts.get(export.file)
+        if facts is None:
+            return
+        whole = export.name == WHOLE
+        for name in facts.names if whole else [export.name]:
+            for path in facts.names.get(name, ()):
+                module, below = self._split(path, export.file)
+                if module is not None and module != export.file:
+                    yield Export(module, below.partition(".")[0] or WHOLE)
+        if whole or export.name not in (*facts.names, *facts.defined):
+            for star in facts.stars:
+                module = self._module(star, export.file)
+                if module is not None and module != export.file:
+                    yield Export(module, export.name)
+
+    def uncertain(self, file: str, of: Collection[str]) -> Iterator[Export]:
+        """The names of the modules in the files `of` that a file may read in unknown ways."""
+        facts = self._facts.get(file)
+        if facts is None:
+            return
+        stems: dict[str, list[str]] = {}
+        for one in of:
+            stems.setdefault(stem_of(one), []).append(one)
+        for path in facts.stores:
+            module, name = self._split(path, file)
+            if module in of and module is not None:
+                yield Export(module, name.partition(".")[0])
+        for path in facts.strings:
+            yield from self._may_be(path, file, stems, of)
+        for path in (*facts.reads, *facts.imports):
+            if root_of(path) is None and self._split(path, file)[0] is None:
+                may_be = self._may_be(path, file, stems, of)
+                yield from (one for one in may_be if path in facts.reads or one.name != WHOLE)
+        for path in facts.stars:
+            module = self._module(path, file)
+            if module is None or len(facts.stars) > 1:
+                for found in self._may_be(path, file, stems, of):
+                    yield from (Export(found.file, name) for name in facts.free)
+
+    def _may_be(
+        self, path: str, file: str, stems: dict[str, list[str]], of: Collection[str]
+    ) -> Iterator[Export]:
+        """The exports that a path may name, by the part of it that names a module."""
+        parts = path.split(".")
+        for end in range(1, len(parts) + 1):
+            name = parts[end] if end < len(parts) else WHOLE
+            fitting = self._modules.fitting(".".join(parts[:end]), file)
+            yield from (Export(one, name) for one in fitting if one in of)
+            yield from (Export(one, name) for one in stems.get(parts[end - 1], ()))
 
     def _read(self, path: str, file: str) -> Optional[str]:
         """What `path` means in `file`; marks the names that it leads through as used."""
@@ -135,6 +346,7 @@ class Names:
         first, _, rest = name.partition(".")
         if self._is_marking:
             self._used.setdefault(file, set()).add(first)
+            self._trail.add(Export(file, first))
         facts = self._requested(file)
         if facts is None or facts.is_dynamic or (file, first) in self._stored:
             return None
@@ -163,7 +375,7 @@ class Names:
             return None
         if below.exported is not None and first not in below.exported:
             return None
-        return _Step(f"{path}{'' if path.endswith('.') else '.'}{name}", file)
+        return _Step(joined(path, name), file)
 
     def _requested(self, file: str) -> Optional[ModuleFacts]:
         if file not in self._facts:
@@ -193,6 +405,8 @@ class Names:
     def _split(self, path: str, file: str) -> tuple[Optional[str], str]:
         """The longest part of `path` that is a module of the run, and the rest."""
         name = ""
+        if not self._modules.may_find(path, file):
+            return None, path
         while path.strip("."):
             module = self._module(path, file)
             if module is not None:

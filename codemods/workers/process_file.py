@@ -13,7 +13,7 @@ from ..files.diffs import excerpt, replacements, unified
 from ..files.discover import words
 from ..model import FileError, FileResult, Options
 from ..notebooks.transform import transform as transform_notebook
-from ..resolve.neighbors import NOBODY, Neighbors
+from ..resolve.neighbors import ALONE, NOBODY, Neighbors
 from ..run.flows import Question, answer
 from ..run.module_facts import facts_of
 from .limits import Limits, memory_bound
@@ -69,11 +69,17 @@ def process(
 
 def process_given(path: str, source: bytes, plan: Plan) -> FileOutcome:
     """Processes bytes from stdin; the outcome holds the new bytes. Never raises."""
-    result = rewritten(path, source, plan.options, plan.tracebacks)
+    result = rewritten(path, source, plan.options, plan.tracebacks, ALONE)
     return _to_outcome(path, source, result, plan)._replace(source=result.source)
 
 
-def rewritten(path: str, source: bytes, options: Options, tracebacks: bool = False) -> FileResult:
+def rewritten(
+    path: str,
+    source: bytes,
+    options: Options,
+    tracebacks: bool = False,
+    neighbors: Neighbors = NOBODY,
+) -> FileResult:
     """Rewrites the bytes of a file. Never raises: an error is part of the result.
 
     Args:
@@ -81,10 +87,11 @@ def rewritten(path: str, source: bytes, options: Options, tracebacks: bool = Fal
       source: the bytes of the file.
       options: how to rewrite them.
       tracebacks: whether to print tracebacks of internal errors to stderr.
+      neighbors: what the other files of the run tell about it.
     """
     if not may_concern(source):
         return FileResult(source, note="no legacy name in it")
-    return _transformed(path, source, options, tracebacks)
+    return _transformed(path, source, options, tracebacks, neighbors)
 
 
 def answered(
@@ -102,6 +109,10 @@ def answered(
         source = atomic_write.read(real)
         if question == Question():
             return FileOutcome(path, facts=facts_of(source))
+        if question.about_result:
+            result = _transformed(path, source, options, False, neighbors)
+            facts = None if result.error is not None else facts_of(result.source)
+            return FileOutcome(path, findings=result.findings, error=result.error, facts=facts)
         return FileOutcome(path, answer=answer(source, options, neighbors, question))
     except Exception:  # what is not known is unknown; a rewrite of the file reports the error
         return FileOutcome(path)

@@ -1,18 +1,24 @@
-"""Finds out what each file of a run must know about the others, before any is rewritten."""
+"""Finds out what each file of a run must know about the others, before any is rewritten.
+
+A file without a legacy name can use one that another file imports: `amp.mp.set_policy(...)`. Such
+files are found here and rewritten as well. A name that other files may still read after that keeps
+its meaning.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Callable, Optional
 
 from ..files import atomic_write
 from ..model import Finding, Safety, Target
-from ..resolve.neighbors import Flow, Neighbors
+from ..resolve.neighbors import Flow, Kept, Neighbors
 from ..run.flows import Answer, Atom, Question, reached, solved, word_of
+from ..run.import_words import ImportWords
 from ..run.module_facts import words_of
 from ..run.modules import Modules
-from ..run.names import Names
+from ..run.names import WHOLE, Export, Names
 from .limits import Limits
 from .pool import process_all
 from .results import FileOutcome, Plan
@@ -27,12 +33,20 @@ _FLOW_ROUNDS = 8
 _MOST_CALLERS = 64
 """How many files with calls of a function are examined; with more, its arguments are unknown."""
 
+_MOST_CHANGES = 40
+"""How many times files are rewritten on trial because of what became of others."""
+
 _CLASS = "LossScaleOptimizer"
 _LOOPS = frozenset([_CLASS, "get_scaled_loss", "get_unscaled_gradients"])
 _SHIM = "tf_lossscale"
 _MAKES = frozenset([_CLASS, "enable_mixed_precision_graph_rewrite", "from_loss_scale"])
 _LIBRARIES = frozenset(["tensorflow", "tf_keras", _SHIM])
+_NOTEBOOK = ".ipynb"
 _TESTS = frozenset(["isinstance", "issubclass", "IsInstance", "__class__", "type(", "case"])
+_STORE = re.compile(rb"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
+_STORE_ELSEWHERE = re.compile(rb"(?<!\bself)\.(\w+)\s*=(?!=)|setattr\([^()]*?,\s*[\"'](\w+)[\"']")
+_COMPILES = re.compile(rb"(?<!\bre)(?<!\bregex)\.compile\s*\(")
+_COMPILE = b"compile"
 _UNKNOWN: frozenset[Atom] = frozenset(["UNKNOWN"])
 _CODES = ("LS301", "LS304", "LS401")
 """The rules that move the Keras loss-scale optimizers."""
@@ -41,9 +55,14 @@ _CODES = ("LS301", "LS304", "LS401")
 class Survey:
     """What is known from the other files of a run about each file that a rule could apply to.
 
+    Attributes:
+      more: files that are not among the candidates, but use legacy names through them.
+
     Args:
       candidates: the absolute paths of these files.
       files: the absolute paths of all files of the run.
+      imports: the words of the import statements of these files.
+      may_rewrite: whether a file may be rewritten, given by its absolute path.
       shown: converts an absolute path to the one in reports.
       plan: what will be done with each file; nothing is written here.
       jobs: the number of worker processes.
@@ -54,6 +73,8 @@ class Survey:
         self,
         candidates: Sequence[str],
         files: Iterable[str],
+        imports: ImportWords,
+        may_rewrite: Callable[[str], bool],
         shown: Callable[[str], str],
         plan: Plan,
         jobs: int,
@@ -64,23 +85,33 @@ class Survey:
         self._plan = plan._replace(write=False, diff=False, excerpts=False, replacements=False)
         self._jobs = jobs
         self._limits = limits
+        self._imports = imports
+        self._may_rewrite = may_rewrite
         modules = Modules(self._files)
         self._names = Names(modules, shown)
         self._answers: dict[Flow, frozenset[Atom]] = {}
         self._tested: dict[str, frozenset[Flow]] = {}
         self._blocked_by: dict[str, str] = {}
+        self._kept: dict[str, dict[str, Kept]] = {}
+        self._changed: dict[str, frozenset[str]] = {}
         self._needs_shim = False
         self._has_optimizers = False
-        python = sorted(file for file in candidates if not file.endswith(".ipynb"))
+        self.more: list[str] = []
+        python = sorted(file for file in candidates if not file.endswith(_NOTEBOOK))
         if not python or len(modules) < 2:
             return
         self._read_names(python)
+        importers = self._importers(python)
+        self._read_names(self.more)
+        python = sorted([*python, *self.more])
         self._has_optimizers = any(
             found & _MAKES and found & _LIBRARIES for found in map(self._words, python)
         )
         self._follow_tests(python)
+        self._look_at_changes()
         self._look_at_loops(python)
-        self._block_linked_files()
+        self._keep_what_may_be_read(importers)
+        self._settle(self._readers(importers), self._links())
 
     def __call__(self, file: str) -> Neighbors:
         """What is known about the names and optimizers of `file`, an absolute path."""
@@ -94,9 +125,13 @@ class Survey:
             blocked_by=blocked_by,
             needs_shim=self._needs_shim,
             has_optimizers=self._has_optimizers,
+            kept=dict(self._kept.get(file, {})),
+            changed_elsewhere=self._changed.get(file, frozenset()),
         )
 
     def _run(self, tasks: Sequence[Task]) -> Iterable[FileOutcome]:
+        if not tasks:
+            return ()
         return process_all(tasks, self._plan, min(self._jobs, len(tasks)), self._limits)
 
     def _words(self, file: str) -> frozenset[str]:
@@ -104,14 +139,17 @@ class Survey:
         known = self._names.words_of(file)
         return words_of(_read(file, self._limits)) if known is None else known
 
+    def _read_facts(self, files: Iterable[str]) -> None:
+        tasks = [Task(file, file, question=Question()) for file in files]
+        for outcome in self._run(tasks):
+            self._names.add(outcome.path, outcome.facts)
+
     def _read_names(self, files: Iterable[str]) -> None:
         """Reads the facts about the files, and about those that they import names from."""
-        incomplete = [file for file in files if not self._names.knows(file)]
-        wanted = incomplete
+        incomplete = list(files)
+        wanted = [file for file in incomplete if not self._names.knows(file)]
         for _ in range(_ROUNDS):
-            tasks = [Task(file, file, question=Question()) for file in wanted]
-            for outcome in self._run(tasks):
-                self._names.add(outcome.path, outcome.facts)
+            self._read_facts(wanted)
             incomplete = [file for file in incomplete if not self._names.is_complete(file)]
             wanted = sorted(self._names.wanted)
             if not wanted:
@@ -120,7 +158,11 @@ class Survey:
     def _follow_tests(self, candidates: Sequence[str]) -> None:
         """Finds out where the optimizers that class tests look at come from."""
         words = {file: self._words(file) for file in candidates}
-        files = [file for file, found in words.items() if _CLASS in found and found & _TESTS]
+        files = [
+            file
+            for file, found in words.items()
+            if found & _TESTS and (_CLASS in found or self._names.of(file).means(_CLASS))
+        ]
         questions = {file: Question(about_tests=True) for file in files}
         for _ in range(_FLOW_ROUNDS):
             if not questions:
@@ -178,37 +220,189 @@ class Survey:
                 questions[file] = one._replace(passed=(*one.passed, flow))
         return questions
 
+    def _look_at_changes(self) -> None:
+        """Finds the attributes of objects with class tests that importing files may assign to."""
+        options = self._plan.options
+        if options.for_keras_2 and options.target is not Target.SHIM:
+            return  # no class test depends on it
+        known: dict[str, frozenset[bytes]] = {}
+        for file in self._tested:
+            own = {*_STORE.findall(_read(file, self._limits)), _COMPILE}
+            found: set[bytes] = set()
+            seen, pending = {file}, [file]
+            while pending:
+                importers = sorted(set(self._imports.importers(pending.pop())) - seen)
+                seen.update(importers)
+                pending += importers
+                for one in importers:
+                    if one not in known:
+                        known[one] = _changes_in(_read(one, self._limits))
+                    found |= known[one] & own
+            self._changed[file] = frozenset(name.decode() for name in found)
+
     def _look_at_loops(self, candidates: Sequence[str]) -> None:
         """Finds out whether any file needs what Keras 3's own class lacks."""
         options = self._plan.options
         if options.for_keras_2 or not options.unsafe or options.target is Target.SHIM:
             return
-        files = [file for file in candidates if self._words(file) & _LOOPS]
+        files = [
+            file
+            for file in candidates
+            if self._words(file) & _LOOPS or self._names.of(file).means(_CLASS)
+        ]
         if len(files) > 1:
             answers = self._ask({file: Question(about_loops=True) for file in files})
             self._needs_shim = any(one is None or not one.is_plain for one in answers.values())
 
-    def _block_linked_files(self) -> None:
-        """Finds the tests and constructors in different files that must keep the same class.
+    def _importers(self, candidates: Sequence[str]) -> list[str]:
+        """The files that may import legacy names from others; adds to `more`."""
+        looked: set[str] = set()
+        found: set[str] = set()
+        while True:
+            exports = self._names.exports()
+            new = sorted(exports.keys() - looked)
+            if not new:
+                break
+            looked.update(new)
+            importers = {file for module in new for file in self._importers_of(module)}
+            found |= importers
+            self._read_facts(
+                sorted(
+                    file
+                    for file in importers
+                    if not file.endswith(_NOTEBOOK) and not self._names.knows(file)
+                )
+            )
+        known = frozenset(candidates)
+        self.more = [
+            file
+            for file in sorted(found - known)
+            if self._names.reads_legacy(file, exports) and self._may_rewrite(file)
+        ]
+        return sorted(found)
 
-        If the constructor of an optimizer stays on the old class, so must the tests of it, and the
-        other way around.
-        """
+    def _importers_of(self, module: str) -> list[str]:
+        """The files that may import legacy names from a module."""
+        importers = self._imports.importers(module)
+        names = self._names.only_modules(module)
+        if not names:
+            return importers
+        pattern = re.compile(
+            rb"\b(?:%s)\b" % b"|".join(re.escape(name.encode()) for name in sorted(names))
+        )
+        return [file for file in importers if _found(file, pattern, self._limits)]
+
+    def _keep_what_may_be_read(self, importers: Sequence[str]) -> None:
+        """Finds the names that a file reads in ways that cannot be resolved or rewritten."""
+        exports = self._names.exports()
+        for file in importers:
+            self._names.mark_imports(file, exports)
+            if self._names.has_facts(file):
+                found = list(self._names.reads(file, exports))
+                if self._may_rewrite(file):
+                    found = [one for one in found if one.name == WHOLE]
+                    found += self._names.uncertain(file, exports)
+            else:
+                found = list(self._mentioned(file, exports))
+            self._keep(file, found, is_certain=False)
+
+    def _mentioned(self, file: str, exports: Mapping[str, set[str]]) -> Iterable[Export]:
+        """The exports that a notebook, or a file that cannot be parsed, mentions by name."""
+        source = _read(file, self._limits)
+        for module in sorted(exports):
+            if file in self._imports.importers(module):
+                for name in sorted(exports[module]):
+                    if re.search(rb"\b%s\b" % re.escape(name.encode()), source):
+                        yield Export(module, name)
+
+    def _keep(self, reader: str, found: Iterable[Export], is_certain: bool) -> None:
+        """Keeps the meaning of names that `reader` reads, also through other modules."""
+        exports = self._names.exports()
+        pending = sorted(found)
+        seen = set(pending)
+        while pending:
+            one = pending.pop()
+            names = exports.get(one.file, ()) if one.name == WHOLE else [one.name]
+            for name in names:
+                if one.file != reader and self._names.is_of_tensorflow(Export(one.file, name)):
+                    kept = self._kept.setdefault(one.file, {})
+                    if name not in kept or (is_certain and not kept[name].is_certain):
+                        kept[name] = Kept(self._shown(reader), is_certain)
+            found = self._names.passed_on(one)
+            more = sorted({each for each in found if not is_certain or each.name != WHOLE} - seen)
+            seen.update(more)
+            pending += more
+
+    def _readers(self, importers: Sequence[str]) -> dict[str, frozenset[Export]]:
+        """The files that read such names from others in ways that are resolved, with the names."""
+        exports = self._names.exports()
+        found = {}
+        for file in importers:
+            if self._names.has_facts(file) and self._may_rewrite(file):
+                reads = self._names.reads(file, exports)
+                if reads:
+                    found[file] = reads
+        return found
+
+    def _settle(
+        self, readers: Mapping[str, frozenset[Export]], links: Collection[tuple[str, str]]
+    ) -> None:
+        """Rewrites linked files on trial until what they keep and how they are blocked agree."""
+        files = sorted({*readers, *(file for link in links for file in link)})
+        exports = self._names.exports()
+        outcomes: dict[str, FileOutcome] = {}
+        stale = files
+        for _ in range(_MOST_CHANGES):
+            if not stale:
+                return
+            before = {file: self(file) for file in files}
+            question = Question(about_result=True)
+            tasks = [Task(file, file, None, before[file], question) for file in stale]
+            outcomes.update((outcome.path, outcome) for outcome in self._run(tasks))
+            for file in files:
+                if file in readers:
+                    found = self._still_read(file, outcomes[file], exports)
+                    self._keep(file, [one for one in found if one.name != WHOLE], True)
+            self._block_linked_files(links, outcomes)
+            stale = [file for file in files if self(file) != before[file]]
+        for file, reads in readers.items():
+            self._keep(file, reads, is_certain=True)
+
+    def _still_read(
+        self, file: str, outcome: FileOutcome, exports: Mapping[str, set[str]]
+    ) -> frozenset[Export]:
+        """What a file reads of other modules after its rewrite."""
+        if outcome.facts is None:
+            return self._names.reads(file, exports)
+        return self._names.reads_of(file, outcome.facts, exports)
+
+    def _links(self) -> list[tuple[str, str]]:
+        """The files with class tests, each with a file that constructs what is tested."""
         links = set()
         for file, flows in self._tested.items():
             for atom in (end for flow in flows for end in self._ends(flow)):
                 constructor = self._names.file_at(atom.path)
                 if constructor is not None and constructor != file:
                     links.add((file, constructor))
-        files = sorted({file for link in links for file in link})
-        if not files:
-            return
-        tasks = [Task(file, file, neighbors=self(file)) for file in files]
-        outcomes = dict(zip(files, self._run(tasks)))
-        unmoved = {file for file in files if self._keeps_class(file, outcomes[file].findings)}
+        return sorted(links)
+
+    def _block_linked_files(
+        self, links: Iterable[tuple[str, str]], outcomes: Mapping[str, FileOutcome]
+    ) -> None:
+        """Finds the tests and constructors in different files that must keep the same class.
+
+        If the constructor of an optimizer stays on the old class, so must the tests of it, and the
+        other way around.
+        """
+        unmoved = {
+            file
+            for link in links
+            for file in link
+            if self._keeps_class(file, outcomes[file].findings)
+        }
         while True:
             before = len(self._blocked_by)
-            for tester, constructor in sorted(links):
+            for tester, constructor in links:
                 if constructor in unmoved or constructor in self._blocked_by:
                     self._block(tester, constructor)
                 elif _is_left(outcomes[tester].findings) or tester in self._blocked_by:
@@ -236,6 +430,12 @@ class Survey:
 def _is_left(findings: Sequence[Finding]) -> bool:
     """Whether a test stays on the experimental class, which no other class subclasses."""
     return any(one.code == "LS301" and one.is_left for one in findings)
+
+
+def _changes_in(source: bytes) -> frozenset[bytes]:
+    """The attributes of other objects that a source assigns to, and `compile` if it calls that."""
+    names = {name for pair in _STORE_ELSEWHERE.findall(source) for name in pair}
+    return frozenset(names | {_COMPILE} if _COMPILES.search(source) else names)
 
 
 def _found(file: str, pattern: re.Pattern[bytes], limits: Limits) -> list[str]:

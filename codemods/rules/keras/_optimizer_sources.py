@@ -144,6 +144,9 @@ class _Search:
     def _outside(self, kind: str, node: cst.CSTNode) -> Found:
         """The flows of a name that other files of the run define; empty if it is another name."""
         paths = _paths(self.program, node)
+        if kind == "value":
+            computed = self.program.neighbors.values
+            paths = {computed.get(path, path) for path in paths}
         if not paths or not all(map(is_in_run, paths)):
             return frozenset()
         return frozenset(Flow(kind, path) for path in paths)
@@ -312,6 +315,8 @@ class _Search:
             found.add(Source.UNKNOWN)
         for value in [store.value for store in stores] + values_in_body(program, name, owner):
             found |= self.of(value, depth)
+        if name in program.neighbors.changed_elsewhere:
+            found.add(Source.UNKNOWN)
         if name == COMPILED_NAME and not (stores and all(map(self._is_plain_class, stores))):
             found |= self._compiled(depth)
         return frozenset(found) if found else _UNKNOWN_SOURCE
@@ -333,6 +338,8 @@ class _Search:
 
     def _compiled(self, depth: int) -> Found:
         """What `compile` leaves in a model: what it was given, if that is always wrapped."""
+        if "compile" in self.program.neighbors.changed_elsewhere:
+            return _COMPILED
         given = list(given_to_compile(self.program))
         found: set[Atom] = set()
         for each in given:

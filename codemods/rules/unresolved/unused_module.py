@@ -3,6 +3,11 @@
 `import tensorflow.keras.mixed_precision.experimental as mp` fails on TensorFlow 2.9 and later, even
 if nothing uses `mp`. The import is rewritten like one that is used. In a `try`, it can be a test
 whether the module exists, and is left.
+
+Evidence for safe: no file of the run reads the name from this one any more after its own rewrite,
+or the name is bound in a function, or begins with `_`. If a file still reads it, the line is left
+until that file is resolved. The edit is unsafe if a file may read it (a notebook, `getattr`, a
+module name in a string), or if the command is given this file alone.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from ...resolve.program import Program
 from ...resolve.unused_modules import UnusedModule, unused_modules
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import FINAL, SHIM, V1
+from ..exported_names import reason_to_keep
 from ..findings import manual, safe, unsafe
 from ..rule import Example, Rule
 
@@ -25,7 +31,8 @@ _EXPERIMENTAL = {
     "keras.mixed_precision.experimental": FINAL,
     "mixed_precision.experimental": f"{V1}.mixed_precision",
 }
-_FAILS = "nothing reads this import, and the module is missing in newer TensorFlow"
+_MISSING = "the module is missing in newer TensorFlow"
+_FAILS = f"nothing reads this import, and {_MISSING}"
 _DROPPED = f"{_FAILS}: only `import tensorflow` is left"
 _MANUAL = f"{_FAILS}: remove it"
 _TEST = "this import may test whether TensorFlow has the module: test for what the program uses"
@@ -37,7 +44,16 @@ def check(program: Program) -> Iterator[Proposal]:
     for one in program.cached(unused_modules):
         path = _path(program, one.module)
         if path is not None:
-            yield _proposal(one, path)._replace(group=None)
+            made = _of_shared_name(program, one) if one.is_read else _proposal(one, path)
+            yield made._replace(group=None)
+
+
+def _of_shared_name(program: Program, one: UnusedModule) -> Proposal:
+    """The finding for a name that this file and others read; this file's uses are rewritten."""
+    why = reason_to_keep(program, one.name)
+    made = safe(one.reference, f"{why}; {_MISSING}")
+    is_left = program.neighbors.kept[one.name].is_certain
+    return made._replace(outcome=Safety.MANUAL if is_left else Safety.UNSAFE)
 
 
 def _proposal(one: UnusedModule, path: str) -> Proposal:

@@ -41,6 +41,14 @@ opt = mp.LossScaleOptimizer(tf.keras.optimizers.SGD(), scale)
 opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(it)
 print(opt.loss_scale(), "loss_scale:0", tf.contrib.mixed_precision)
 """,
+    "shared.py": """\
+from tensorflow.keras.mixed_precision import experimental as mp
+from tensorflow.keras.mixed_precision import experimental as left
+from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as Wrap
+""",
+    "first.py": "from shared import *\n\nmp.set_policy('a')\nopt = Wrap(make(), 8)\n",
+    "second.py": "import shared\n\nshared.left.Policy('a', loss_scale=None)\nuse(shared)\n",
+    "third.py": "import shared\n\nshared.left.Policy('a', loss_scale=None)\nuse(shared)\n",
     "optim.py": """\
 import tensorflow as tf
 

@@ -36,32 +36,32 @@ LEFT = {
     "a name that the module does not have": (
         {"amp.py": "import tensorflow as tf\n"},
         USE.format(head="import amp", name="amp.DynamicLossScale"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a module of the same name in two directories": (
         {"compat.py": COMPAT, "src/compat.py": COMPAT},
         USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a module and a package of the same name": (
         {"compat.py": COMPAT, "compat/__init__.py": COMPAT},
         USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a module that cannot be parsed": (
         {"compat.py": COMPAT + "print 'two'\n"},
         USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a name with two meanings": (
         {"compat.py": COMPAT + "if tpu.flag:\n    import other as tpu\n"},
         USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a name that a function binds": (
         {"compat.py": COMPAT + "def swap(other):\n    global tpu\n    tpu = other\n"},
         USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a name that another file binds": (
         {
@@ -69,27 +69,27 @@ LEFT = {
             "patch.py": "import compat\nimport CrossShardOptimizer\n\ncompat.tpu = other\n",
         },
         USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a module with `__getattr__`": (
         {"compat.py": COMPAT + "def __getattr__(name):\n    return getattr(tf, name)\n"},
         USE.format(head="import compat", name="compat.tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a module that replaces itself": (
         {"compat.py": COMPAT + "import sys\nsys.modules[__name__] = tf\n"},
         USE.format(head="import compat", name="compat.tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a module that sets its names by their text": (
         {"compat.py": COMPAT + "globals().update(vars(tf))\n"},
         USE.format(head="import compat", name="compat.tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "what a function returns": (
         {"compat.py": "import tensorflow as tf\n\ntpu = getattr(tf, 'tpu')\n"},
         USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a name that two star imports can bind": (
         {
@@ -98,22 +98,22 @@ LEFT = {
             "second.py": COMPAT,
         },
         USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a name that `__all__` leaves out": (
         {"compat.py": "from first import *\n", "first.py": COMPAT + '__all__ = ["tf"]\n'},
         USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "modules that import each other": (
         {"first.py": "from second import tpu\n", "second.py": "from first import tpu\n"},
         USE.format(head="from first import tpu", name="tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
     "a module that is not in the run": (
         {},
         USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer"),
-        ["use.py:3 LS903 manual"],
+        ["use.py:1 LS903 manual"],
     ),
 }
 
@@ -359,6 +359,6 @@ def test_a_crash_while_reading_facts_makes_them_unknown(command_line, monkeypatc
     monkeypatch.setattr(process_file, "facts_of", ends)
     use = USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer")
     migrated = migrate(command_line, {"compat.py": COMPAT + "# bad\n", "use.py": use})
-    assert migrated.findings == ["use.py:3 LS903 manual"]
+    assert migrated.findings == ["use.py:1 LS903 manual"]
     migrated = migrate(command_line, {"compat.py": COMPAT, "use.py": use})
     assert migrated.findings == ["use.py:3 LS501 safe"]

@@ -155,6 +155,53 @@ def test_one_file_of_the_program_does_not_know_its_callers(command_line):
         assert f"9:33: LS401 {outcome}" in ran.err
 
 
+class TestWhatOtherFilesChange:
+    """A file that imports the one with the test compiles the model, or assigns an attribute."""
+
+    MODEL = f"""\
+import tensorflow as tf
+
+
+class Scaled(tf.keras.Model):
+    def train_step(self, data):
+        if isinstance(self.optimizer, {FINAL}):
+            print("scaled")
+
+
+model = Scaled()
+model.compile({FINAL}(tf.keras.optimizers.SGD()))
+"""
+    OWN = TRAINER.format(name=FINAL).replace("= opt\n", f"= {FINAL}(opt)\n")
+
+    @pytest.mark.parametrize(
+        ("other", "outcome"),
+        [
+            ("import model\nimport re\n\nre.compile('x')\n", "safe"),
+            ("import model\n\nmodel.Scaled().compile('sgd')\n", "manual"),
+            ("import mid\n\nmid.model.Scaled().compile('sgd')\n", "manual"),
+            ("import os\n\nmodel.compile('sgd')\n", "safe"),
+        ],
+        ids=["none", "compiled", "through another file", "not linked"],
+    )
+    def test_compile(self, other, outcome, command_line):
+        files = {"model.py": self.MODEL, "mid.py": "import model\n", "main.py": other}
+        migrated = migrate(command_line, files, "--keras", "3")
+        assert f"model.py:6 LS401 {outcome}" in migrated.findings
+
+    @pytest.mark.parametrize(
+        ("other", "outcome"),
+        [
+            ("t.opt == 1\n", "safe"),
+            ("t.opt = make()\n", "unsafe"),
+            ("setattr(t, 'opt', make())\n", "unsafe"),
+        ],
+    )
+    def test_attribute(self, other, outcome, command_line):
+        files = {"trainer.py": self.OWN, "main.py": "from trainer import Trainer\n\n" + other}
+        migrated = migrate(command_line, files, "--to", "shim")
+        assert f"trainer.py:9 LS401 {outcome}" in migrated.findings
+
+
 class TestTheSameClassOrNone:
     """A test of the experimental class is False for the final one, and the other way around."""
 

@@ -1,0 +1,90 @@
+"""Finds the files that may import a module of the run, by the words of their import statements.
+
+Every file of a run is searched for this, so it must be much quicker than a parse. It finds too
+many files rather than too few: words in comments count, too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+__all__ = ["ImportWords", "stem_of"]
+
+_NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*|\.+(?=[ \t]*import\b)")
+_MARKS = (b"import", b"patch(")
+"""What a line contains that imports a module by a statement or by a string."""
+_INIT = "__init__.py"
+_HERE = b"."
+
+
+class ImportWords:
+    """The words in the import statements of each file, as an index from words to files."""
+
+    def __init__(self) -> None:
+        self._files: list[str] = []
+        self._with: dict[bytes, list[int]] = {}
+
+    def add(self, file: str, source: bytes) -> None:
+        """Adds a Python file or a notebook."""
+        words: set[bytes] = set()
+        for line in _lines(source):
+            words.update(_NAME.findall(line))
+        if not words:
+            return
+        number = len(self._files)
+        self._files.append(file)
+        if any(word.startswith(b".") for word in words):
+            words.add(_HERE)
+        for word in words:
+            self._with.setdefault(word, []).append(number)
+
+    def importers(self, module: str) -> list[str]:
+        """The files that may import the module in the file `module`, in their order."""
+        directory, name = os.path.split(module)
+        numbers: set[int] = set()
+        if name == _INIT:
+            below = directory + os.sep  # `from . import name`
+            numbers.update(
+                number
+                for number in self._with.get(_HERE, ())
+                if self._files[number].startswith(below)
+            )
+        numbers.update(self._with.get(os.fsencode(stem_of(module)), ()))
+        found = [self._files[number] for number in sorted(numbers)]
+        return [file for file in found if file != module]
+
+
+def _lines(source: bytes) -> Iterator[bytes]:
+    """The lines with an import, each with those that it continues or that continue it."""
+    for mark in _MARKS:
+        at = source.find(mark)
+        while at >= 0:
+            start = source.rfind(b"\n", 0, at) + 1
+            while source.endswith((b"\\\n", b"\\\r\n"), 0, start):
+                start = source.rfind(b"\n", 0, start - 1) + 1
+            end = _end(source, at)
+            yield source[start:end]
+            at = source.find(mark, end)
+
+
+def _end(source: bytes, start: int) -> int:
+    """The end of the statement with an import at `start`: of its line, or of its brackets."""
+    is_open = False
+    while True:
+        end = source.find(b"\n", start)
+        if end < 0:
+            return len(source)
+        line = source[start:end]
+        code = line.partition(b"#")[0]
+        is_open = (is_open or b"(" in code) and b")" not in code
+        if not is_open and not line.rstrip(b"\r").endswith(b"\\"):
+            return end
+        start = end + 1
+
+
+def stem_of(file: str) -> str:
+    """The last part of the path of the module in `file`: the name of its file or package."""
+    directory, name = os.path.split(file)
+    return os.path.basename(directory) if name == _INIT else os.path.splitext(name)[0]
