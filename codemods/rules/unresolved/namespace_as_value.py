@@ -35,11 +35,13 @@ def check(program: Program) -> Iterator[Proposal]:
     """Reports each module of which everything is legacy, where it is a value."""
     guarded = {place.node for place in program.cached(guarded_places)}
     for use in program.namespaces:
-        if not _is_whole(use.path):
-            continue
         parent = program.parents.get(use.node)
         is_special = isinstance(parent, cst.Attribute) and parent.attr.value.startswith("__")
+        if not _is_whole(use.path) and not _is_of_contrib(use.path):
+            continue
         if isinstance(parent, cst.Attribute) and not is_special:
+            if not _is_whole(use.path):
+                continue  # a name that is not one of ours
             yield report(parent, "LS909", parent.attr.value, _ABSENT.format(path=use.path))
         elif use.node not in guarded and not _is_alias(program, use):
             yield report(use.node, "LS909", use.path, _PASSED.format(path=use.path))
@@ -53,6 +55,12 @@ def check(program: Program) -> Iterator[Proposal]:
             continue
         if legacy_of(path) is None and not is_namespace(path) and name != "python":
             yield report(alias, "LS909", name, _ABSENT.format(path=module))
+
+
+def _is_of_contrib(path: str) -> bool:
+    """Whether `path` is a module of `contrib`, of which no TensorFlow 2 has anything."""
+    root = root_of(path)
+    return root is not None and root.rest.startswith("contrib.")
 
 
 def _is_whole(path: str) -> bool:

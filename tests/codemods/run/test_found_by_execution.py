@@ -38,3 +38,17 @@ def test_module_that_only_another_file_read(command_line):
         "main.py": "from compat import mp\n\nprint(mp.global_policy())\n",
     }
     assert "compat.py:3 LS909 manual" in migrate(command_line, files).findings
+
+
+def test_class_stays_where_it_is_re_exported_if_a_file_that_uses_it_stays(command_line):
+    files = {
+        "compat.py": f"import tensorflow as tf\n\nLossScaleOptimizer = {MP}.LossScaleOptimizer\n",
+        "amp.py": (
+            "from compat import LossScaleOptimizer\n\n\ndef made(cls, opt):\n"
+            "    return cls(opt, 'dynamic')\n\n\ndef wrap(opt):\n"
+            "    return made(LossScaleOptimizer, opt)\n"
+        ),
+    }
+    result = migrate(command_line, files)
+    assert result.sources["compat.py"] == files["compat.py"]
+    assert any(one.startswith("compat.py:3 LS301") for one in result.findings)
