@@ -272,7 +272,10 @@ class Names:
         for name in facts.names if whole else [export.name]:
             for path in facts.names.get(name, ()):
                 module, below = self._split(path, export.file)
-                if module is not None and module != export.file:
+                if module is None or module == export.file:
+                    continue
+                # Who reads any name of one module seldom reads names of the modules in it.
+                if below or not whole:
                     yield Export(module, below.partition(".")[0] or WHOLE)
         if whole or export.name not in (*facts.names, *facts.defined):
             for star in facts.stars:

@@ -42,10 +42,19 @@ def run(script: str, *arguments: str) -> Any:
 
 
 def recorded_steps() -> List[Dict[str, Any]]:
-    with open(os.path.join(EXAMPLES, "traces", "digits_keras.json")) as file:
-        trace = json.load(file)
-    assert trace["tensorflow"] == "2.3.4"
-    return trace["steps"][:STEPS]
+    """The steps of the record, with what the script prints: the scale after each step."""
+    with open(os.path.join(EXAMPLES, "traces", "digits_keras.jsonl")) as file:
+        header, _, *lines = map(json.loads, file)
+    assert header["tensorflow"] == "2.3.4"
+    return [
+        {
+            "step": line["step"],
+            "loss": line["loss"],
+            "loss_scale": after["scale"],
+            "skipped": not line["applied"],
+        }
+        for line, after in zip(lines[:STEPS], lines[1:])
+    ]
 
 
 def test_the_script_gives_the_recorded_trace(tmp_path: Any) -> None:
