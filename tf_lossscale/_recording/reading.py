@@ -62,7 +62,8 @@ def read_record(path: str) -> Record:
             file.seek(0)
             content: Any = gzip.GzipFile(fileobj=file) if is_compressed else file
             # Programs on Windows put a byte order mark first.
-            return _read(path, io.TextIOWrapper(content, encoding="utf-8-sig"))
+            with io.TextIOWrapper(content, encoding="utf-8-sig") as text:
+                return _read(path, text)
     except (OSError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise RecordError(f"{path} cannot be read: {reason}.") from None
