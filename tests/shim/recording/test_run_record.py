@@ -104,12 +104,12 @@ tfls.recording.stop()
 """
 
 
-def test_a_file_that_another_process_records_to_is_refused_and_left_alone(script, tmp_path):
+def test_a_file_that_another_process_records_to_is_refused_and_left_alone(tmp_path):
     path = str(tmp_path / "record.jsonl")
     with start("-c", WAITING, path) as first:
         assert first.stdout.readline() == "recording\n"
         (tmp_path / "record.jsonl").write_text("the lines of the first process\n")
-        second = run("--record", path, script)
+        second = run("--record", path, "-c", "pass")
         assert second.returncode == 2
         assert f"Another process is recording to {path}" in second.stderr
         assert "Traceback" not in second.stderr
@@ -119,8 +119,7 @@ def test_a_file_that_another_process_records_to_is_refused_and_left_alone(script
         assert "RecordingError: Another process" in inside.stderr
         first.communicate("\n")
     assert first.returncode == 0
-    assert run("--record", path, script).returncode == 0
-    assert len(read_record(path).optimizers) == 1
+    assert run("--record", path, "-c", "pass").returncode == 0
 
 
 def test_a_relative_path_means_the_folder_at_the_start(script, tmp_path, monkeypatch):
