@@ -13,9 +13,10 @@ from typing import Callable, Optional
 
 from ..files import atomic_write
 from ..model import Finding, Safety, Target
-from ..resolve.neighbors import Flow, Kept, Neighbors
+from ..resolve.neighbors import Flow, Neighbors
 from ..run.flows import Answer, Atom, Question, reached, solved, word_of
 from ..run.import_words import ImportWords
+from ..run.kept_names import KeptNames
 from ..run.module_facts import words_of
 from ..run.modules import Modules
 from ..run.names import WHOLE, Export, Names
@@ -32,7 +33,6 @@ _FLOW_ROUNDS = 8
 """How many times optimizers are followed one file further."""
 _MOST_CALLERS = 64
 """How many files with calls of a function are examined; with more, its arguments are unknown."""
-
 _MOST_CHANGES = 40
 """How many times files are rewritten on trial because of what became of others."""
 
@@ -92,7 +92,9 @@ class Survey:
         self._answers: dict[Flow, frozenset[Atom]] = {}
         self._tested: dict[str, frozenset[Flow]] = {}
         self._blocked_by: dict[str, str] = {}
-        self._kept: dict[str, dict[str, Kept]] = {}
+        self._kept = KeptNames(
+            self._names, imports, may_rewrite, shown, lambda file: _read(file, limits)
+        )
         self._changed: dict[str, frozenset[str]] = {}
         self._needs_shim = False
         self._has_optimizers = False
@@ -110,8 +112,8 @@ class Survey:
         self._follow_tests(python)
         self._look_at_changes()
         self._look_at_loops(python)
-        self._keep_what_may_be_read(importers)
-        self._settle(self._readers(importers), self._links())
+        self._kept.keep_what_may_be_read(importers)
+        self._settle(self._kept.readers(importers), self._links())
 
     def __call__(self, file: str) -> Neighbors:
         """What is known about the names and optimizers of `file`, an absolute path."""
@@ -125,7 +127,7 @@ class Survey:
             blocked_by=blocked_by,
             needs_shim=self._needs_shim,
             has_optimizers=self._has_optimizers,
-            kept=dict(self._kept.get(file, {})),
+            kept=self._kept.of(file),
             changed_elsewhere=self._changed.get(file, frozenset()),
         )
 
@@ -292,64 +294,11 @@ class Survey:
         )
         return [file for file in importers if _found(file, pattern, self._limits)]
 
-    def _keep_what_may_be_read(self, importers: Sequence[str]) -> None:
-        """Finds the names that a file reads in ways that cannot be resolved or rewritten."""
-        exports = self._names.exports()
-        for file in importers:
-            self._names.mark_imports(file, exports)
-            if self._names.has_facts(file):
-                found = list(self._names.reads(file, exports))
-                if self._may_rewrite(file):
-                    found = [one for one in found if one.name == WHOLE]
-                    found += self._names.uncertain(file, exports)
-            else:
-                found = list(self._mentioned(file, exports))
-            self._keep(file, found, is_certain=False)
-
-    def _mentioned(self, file: str, exports: Mapping[str, set[str]]) -> Iterable[Export]:
-        """The exports that a notebook, or a file that cannot be parsed, mentions by name."""
-        source = _read(file, self._limits)
-        for module in sorted(exports):
-            if file in self._imports.importers(module):
-                for name in sorted(exports[module]):
-                    if re.search(rb"\b%s\b" % re.escape(name.encode()), source):
-                        yield Export(module, name)
-
-    def _keep(self, reader: str, found: Iterable[Export], is_certain: bool) -> None:
-        """Keeps the meaning of names that `reader` reads, also through other modules."""
-        exports = self._names.exports()
-        pending = sorted(found)
-        seen = set(pending)
-        while pending:
-            one = pending.pop()
-            names = exports.get(one.file, ()) if one.name == WHOLE else [one.name]
-            for name in names:
-                if one.file != reader and self._names.is_of_tensorflow(Export(one.file, name)):
-                    kept = self._kept.setdefault(one.file, {})
-                    if name not in kept or (is_certain and not kept[name].is_certain):
-                        kept[name] = Kept(self._shown(reader), is_certain)
-            found = self._names.passed_on(one)
-            more = sorted({each for each in found if not is_certain or each.name != WHOLE} - seen)
-            seen.update(more)
-            pending += more
-
-    def _readers(self, importers: Sequence[str]) -> dict[str, frozenset[Export]]:
-        """The files that read such names from others in ways that are resolved, with the names."""
-        exports = self._names.exports()
-        found = {}
-        for file in importers:
-            if self._names.has_facts(file) and self._may_rewrite(file):
-                reads = self._names.reads(file, exports)
-                if reads:
-                    found[file] = reads
-        return found
-
     def _settle(
         self, readers: Mapping[str, frozenset[Export]], links: Collection[tuple[str, str]]
     ) -> None:
         """Rewrites linked files on trial until what they keep and how they are blocked agree."""
         files = sorted({*readers, *(file for link in links for file in link)})
-        exports = self._names.exports()
         outcomes: dict[str, FileOutcome] = {}
         stale = files
         for _ in range(_MOST_CHANGES):
@@ -361,20 +310,12 @@ class Survey:
             outcomes.update((outcome.path, outcome) for outcome in self._run(tasks))
             for file in files:
                 if file in readers:
-                    found = self._still_read(file, outcomes[file], exports)
-                    self._keep(file, [one for one in found if one.name != WHOLE], True)
+                    found = self._kept.still_read(file, outcomes[file].facts)
+                    self._kept.keep(file, [one for one in found if one.name != WHOLE], True)
             self._block_linked_files(links, outcomes)
             stale = [file for file in files if self(file) != before[file]]
         for file, reads in readers.items():
-            self._keep(file, reads, is_certain=True)
-
-    def _still_read(
-        self, file: str, outcome: FileOutcome, exports: Mapping[str, set[str]]
-    ) -> frozenset[Export]:
-        """What a file reads of other modules after its rewrite."""
-        if outcome.facts is None:
-            return self._names.reads(file, exports)
-        return self._names.reads_of(file, outcome.facts, exports)
+            self._kept.keep(file, reads, is_certain=True)
 
     def _links(self) -> list[tuple[str, str]]:
         """The files with class tests, each with a file that constructs what is tested."""
