@@ -44,7 +44,8 @@ _LIBRARIES = frozenset(["tensorflow", "tf_keras", _SHIM])
 _NOTEBOOK = ".ipynb"
 _TESTS = frozenset(["isinstance", "issubclass", "IsInstance", "__class__", "type(", "case"])
 _STORE = re.compile(rb"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
-_STORE_ELSEWHERE = re.compile(rb"(?<!\bself)\.(\w+)\s*=(?!=)|setattr\([^()]*?,\s*[\"'](\w+)[\"']")
+_STORE_ELSEWHERE = re.compile(rb"(?<!\bself)\.(\w+)\s*=(?!=)")
+_SETATTR = re.compile(rb"setattr\([^()]*?,\s*[\"'](\w+)[\"']")
 _COMPILES = re.compile(rb"(?<!\bre)(?<!\bregex)\.compile\s*\(")
 _COMPILE = b"compile"
 _UNKNOWN: frozenset[Atom] = frozenset(["UNKNOWN"])
@@ -375,8 +376,12 @@ def _is_left(findings: Sequence[Finding]) -> bool:
 
 def _changes_in(source: bytes) -> frozenset[bytes]:
     """The attributes of other objects that a source assigns to, and `compile` if it calls that."""
-    names = {name for pair in _STORE_ELSEWHERE.findall(source) for name in pair}
-    return frozenset(names | {_COMPILE} if _COMPILES.search(source) else names)
+    names = set(_STORE_ELSEWHERE.findall(source))
+    if b"setattr" in source:
+        names.update(_SETATTR.findall(source))
+    if b".compile" in source and _COMPILES.search(source):
+        names.add(_COMPILE)
+    return frozenset(names)
 
 
 def _found(file: str, pattern: re.Pattern[bytes], limits: Limits) -> list[str]:
