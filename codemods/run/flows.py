@@ -40,7 +40,8 @@ class Question(NamedTuple):
     Attributes:
       about_tests: whether to find the values that its class tests look at.
       about_loops: whether to find out if its training loops can use Keras 3's own class.
-      about_result: whether to find out what the file becomes; then nothing else is asked.
+      about_result: whether to rewrite the file on trial, and report the facts about the result. All
+        other fields are then ignored.
       defined: the names and functions of this file whose values and results are needed.
       passed: the parameters of functions of other files, for which this file may pass arguments.
     """

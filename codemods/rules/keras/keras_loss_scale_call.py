@@ -91,7 +91,7 @@ def _is_used_as_loss_scale(program: Program, attribute: cst.Attribute) -> bool:
 
 
 def _names_of(program: Program, attribute: cst.Attribute) -> list[cst.Name]:
-    """The reads of a name that is bound to the attribute alone."""
+    """The reads of names that may be bound to the attribute."""
     parent = program.parents.get(attribute)
     if not isinstance(parent, cst.Assign):
         return []

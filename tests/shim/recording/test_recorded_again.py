@@ -12,7 +12,7 @@ from tf_lossscale._recording.reading import read_record
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "data", "recorders"))
 
-from trained_runs import Case, record  # noqa: E402
+from trained_runs import Case, record  # noqa: E402 - after the path is set
 
 STYLE = "session" if tf.__version__.startswith("1.") else "loop"
 STEPS = 30
