@@ -10,7 +10,7 @@ is for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple, Optional, Union
 
 import libcst as cst
@@ -246,7 +246,7 @@ class _Guards:
     def _branches_of(self, guard: cst.CSTNode) -> list[_Branch]:
         """The arms of `guard`, which many places can share."""
         if guard not in self._branches:
-            self._branches[guard] = _branches(self.program, guard)
+            self._branches[guard] = _branches(self.program, guard, self._above)
         return self._branches[guard]
 
     def _is_by_version(self, guard: cst.CSTNode) -> bool:
@@ -349,8 +349,11 @@ def _of_namespace(node: cst.CSTNode, namespace: Namespace) -> _Marker:
     return _Marker(node, family, _MODULE, namespace.is_final)
 
 
-def _branches(program: Program, node: cst.CSTNode) -> list[_Branch]:
-    """The arms of `node`, if it is something that a version guard is written with."""
+def _branches(program: Program, node: cst.CSTNode, marked: Container[cst.CSTNode]) -> list[_Branch]:
+    """The arms of `node`, if it is something that a version guard is written with.
+
+    Of the statements beside it, only those around one of the nodes in `marked` count.
+    """
     if isinstance(node, cst.IfExp):
         return [
             _Branch((node.body,), ((node.test, False),)),
@@ -359,7 +362,7 @@ def _branches(program: Program, node: cst.CSTNode) -> list[_Branch]:
     if isinstance(node, cst.If):
         above = program.parents.get(node)
         is_elif = isinstance(above, cst.If) and above.orelse is node
-        return [] if is_elif else _branches_of_if(program, node)
+        return [] if is_elif else _branches_of_if(program, node, marked)
     if isinstance(node, (cst.Try, cst.TryStar)):
         handlers: Sequence[Union[cst.ExceptHandler, cst.ExceptStarHandler]] = node.handlers
         if not any(_catches_absence(program, handler) for handler in handlers):
@@ -377,14 +380,16 @@ def _branches(program: Program, node: cst.CSTNode) -> list[_Branch]:
             return [_Branch((left.right,), tests[0]), _Branch((node.right,), tests[1])]
         return []
     if isinstance(node, cst.With):
-        return _branches_of_siblings(program, node) if _suppresses(program, node) else []
+        return _branches_of_siblings(program, node, marked) if _suppresses(program, node) else []
     if isinstance(node, cst.Call) and len(node.args) == 3:
         is_getattr = any(read.node is node.args[1].value for read in program.dynamic)
         return [_Branch((node.args[i],), ()) for i in (1, 2)] if is_getattr else []
     return []
 
 
-def _branches_of_if(program: Program, node: cst.If) -> list[_Branch]:
+def _branches_of_if(
+    program: Program, node: cst.If, marked: Container[cst.CSTNode]
+) -> list[_Branch]:
     found = []
     negated: tuple[tuple[cst.BaseExpression, bool], ...] = ()
     one: Union[cst.If, cst.Else, None] = node
@@ -410,11 +415,13 @@ def _branches_of_if(program: Program, node: cst.If) -> list[_Branch]:
             if isinstance(one, cst.SimpleStatementLine) and bound & _names_bound(one)
         ]
         found.append(_Branch(tuple(before), negated))
-        found += _branches_of_siblings(program, node)[1:]
+        found += _branches_of_siblings(program, node, marked)[1:]
     return found
 
 
-def _branches_of_siblings(program: Program, node: Union[cst.If, cst.With]) -> list[_Branch]:
+def _branches_of_siblings(
+    program: Program, node: Union[cst.If, cst.With], marked: Container[cst.CSTNode]
+) -> list[_Branch]:
     """The arms of statements of the same kind beside each other, the one of `node` first.
 
     Examples are `if old: ...` and `if not old: ...`, and two `with suppress(AttributeError):`.
@@ -422,7 +429,7 @@ def _branches_of_siblings(program: Program, node: Union[cst.If, cst.With]) -> li
     found = [_Branch((node.body,), ((node.test, False),) if isinstance(node, cst.If) else ())]
     block = program.parents.get(node)
     for one in block.body if isinstance(block, (cst.IndentedBlock, cst.Module)) else ():
-        if one is node:
+        if one is node or one not in marked:
             continue
         if isinstance(node, cst.If) and isinstance(one, cst.If) and one.orelse is None:
             if is_version_test(program, node.test) and is_version_test(program, one.test):

@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from typing import Optional
 
-__all__ = ["ImportWords", "stem_of"]
+__all__ = ["ImportWords", "paths_with", "stem_of"]
 
 _NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*|\.+(?=[ \t]*import\b)")
 _MARKS = (b"import", b"patch(")
 """What a line contains that imports a module by a statement or by a string."""
 _INIT = "__init__.py"
 _HERE = b"."
+_STATEMENT = re.compile(rb"\s*(?:from\s+([\w.]+)\s+)?import\s+\(?\s*([\w.,*\s]+?)\s*\)?\s*\Z")
+"""A plain import statement, alone on its lines and without comments."""
 
 
 class ImportWords:
@@ -54,6 +57,29 @@ class ImportWords:
         numbers.update(self._with.get(os.fsencode(stem_of(module)), ()))
         found = [self._files[number] for number in sorted(numbers)]
         return [file for file in found if file != module]
+
+
+def paths_with(word: str, source: bytes) -> Optional[set[str]]:
+    """The paths that import statements name up to a part `word`; None if not all are certain.
+
+    For `models`, `from pkg.models import layer` gives `pkg.models`, and `import a.models.b` gives
+    `a.models`.
+    """
+    found: set[str] = set()
+    as_bytes = os.fsencode(word)
+    for line in _lines(source):
+        if as_bytes not in line or as_bytes not in _NAME.findall(line):
+            continue
+        statement = _STATEMENT.match(line)
+        if statement is None:
+            return None
+        module = (statement[1] or b"").decode()
+        for alias in statement[2].decode().split(","):
+            name = alias.partition(" as ")[0].strip()
+            path = f"{module}{'' if module.endswith('.') else '.'}{name}" if module else name
+            parts = path.split(".")
+            found.update(".".join(parts[: i + 1]) for i, part in enumerate(parts) if part == word)
+    return found
 
 
 def _lines(source: bytes) -> Iterator[bytes]:

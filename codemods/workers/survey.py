@@ -15,7 +15,7 @@ from ..files import atomic_write
 from ..model import Finding, Safety, Target
 from ..resolve.neighbors import Flow, Neighbors
 from ..run.flows import Answer, Atom, Question, reached, solved, word_of
-from ..run.import_words import ImportWords
+from ..run.import_words import ImportWords, paths_with, stem_of
 from ..run.kept_names import KeptNames
 from ..run.module_facts import words_of
 from ..run.modules import Modules
@@ -44,7 +44,7 @@ _LIBRARIES = frozenset(["tensorflow", "tf_keras", _SHIM])
 _NOTEBOOK = ".ipynb"
 _TESTS = frozenset(["isinstance", "issubclass", "IsInstance", "__class__", "type(", "case"])
 _STORE = re.compile(rb"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
-_STORE_ELSEWHERE = re.compile(rb"(?<!\bself)\.(\w+)\s*=(?!=)")
+_STORE_ELSEWHERE = re.compile(rb"\.(?<!\bself\.)(\w+)\b\s*=(?!=)")
 _SETATTR = re.compile(rb"setattr\([^()]*?,\s*[\"'](\w+)[\"']")
 _COMPILES = re.compile(rb"(?<!\bre)(?<!\bregex)\.compile\s*\(")
 _COMPILE = b"compile"
@@ -88,7 +88,7 @@ class Survey:
         self._limits = limits
         self._imports = imports
         self._may_rewrite = may_rewrite
-        modules = Modules(self._files)
+        self._modules = modules = Modules(self._files)
         self._names = Names(modules, shown)
         self._answers: dict[Flow, frozenset[Atom]] = {}
         self._tested: dict[str, frozenset[Flow]] = {}
@@ -208,9 +208,8 @@ class Survey:
         if not words:
             return questions
         callers: dict[Flow, list[str]] = {}
-        pattern = re.compile(rb"\b(?:%s)\b" % b"|".join(re.escape(one.encode()) for one in words))
         for file in self._files:
-            for word in _found(file, pattern, self._limits):
+            for word in _found(file, words, self._limits):
                 for flow in words.get(word, ()):
                     if self._names.file_at(flow.path) != file:
                         callers.setdefault(flow, []).append(file)
@@ -286,14 +285,21 @@ class Survey:
 
     def _importers_of(self, module: str) -> list[str]:
         """The files that may import legacy names from a module."""
-        importers = self._imports.importers(module)
+        importers = [
+            file for file in self._imports.importers(module) if self._may_import(file, module)
+        ]
         names = self._names.only_modules(module)
         if not names:
             return importers
-        pattern = re.compile(
-            rb"\b(?:%s)\b" % b"|".join(re.escape(name.encode()) for name in sorted(names))
-        )
-        return [file for file in importers if _found(file, pattern, self._limits)]
+        return [file for file in importers if _found(file, names, self._limits)]
+
+    def _may_import(self, file: str, module: str) -> bool:
+        """Whether `file` may import `module`, and not only others with the same last name."""
+        if file.endswith(_NOTEBOOK) or module.endswith("__init__.py"):
+            return True
+        paths = paths_with(stem_of(module), _read(file, self._limits))
+        found = [self._modules.find(path, file) for path in paths or ()]
+        return paths is None or any(one is None or one == module for one in found)
 
     def _settle(
         self, readers: Mapping[str, frozenset[Export]], links: Collection[tuple[str, str]]
@@ -384,10 +390,17 @@ def _changes_in(source: bytes) -> frozenset[bytes]:
     return frozenset(names)
 
 
-def _found(file: str, pattern: re.Pattern[bytes], limits: Limits) -> list[str]:
-    """The different texts in a file that match; none if it cannot be read or is too large."""
-    found = pattern.findall(_read(file, limits))
-    return sorted({match.decode(errors="replace") for match in found})
+def _found(file: str, words: Iterable[str], limits: Limits) -> list[str]:
+    """Those of the words that a file contains; none if it cannot be read or is too large."""
+    source = _read(file, limits)
+    return [word for word in sorted(words) if _contains(source, word.encode())]
+
+
+def _contains(source: bytes, word: bytes) -> bool:
+    """Whether a source contains a word, and not only as a part of a longer one."""
+    # A pattern that begins with plain bytes is searched for many times faster than with `\b`.
+    text = re.escape(word)
+    return word in source and bool(re.search(rb"%s(?!\w)(?<!\w%s)" % (text, text), source))
 
 
 def _read(file: str, limits: Limits) -> bytes:

@@ -6,6 +6,7 @@ import pytest
 from tf_lossscale_codemods.engine.prefilter import may_concern
 from tf_lossscale_codemods.engine.transform import transform, transform_sources
 from tf_lossscale_codemods.model import Options, Safety, Target
+from tf_lossscale_codemods.resolve.legacy_symbols import DISTINCTIVE
 from tf_lossscale_codemods.rules.registry import rules
 
 BEFORE = "import tensorflow as tf\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
@@ -225,3 +226,41 @@ class TestCells:
 )
 def test_the_prefilter_lets_every_finding_through(source):
     assert may_concern(source.encode())
+
+
+@pytest.mark.parametrize("name", sorted(DISTINCTIVE))
+def test_the_prefilter_lets_every_legacy_name_through(name):
+    assert may_concern(f"from compat import {name} as it".encode())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"from tensorflow.keras import mixed_precision as mp",
+        b"tf.keras.mixed_precision.set",
+        b"f(mixed_precision=True)",
+        b"mixed_precision",
+        b'"use_mixed_precision"; name = "mixed_precision"',
+        rb'["import tensorflow as tf\nmixed_precision = tf.keras"]',
+        rb'["mp \u003dmixed_precision"]',
+        b"enable_mixed_precision_graph_rewrite(opt)",
+        b"cross_replica_sums = cross_replica_sum",
+    ],
+)
+def test_the_prefilter_lets_whole_names_through(source):
+    assert may_concern(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"parser.add_argument('--use_mixed_precision', action='store_true')",
+        b"def mixed_precision_is_enabled(dtype):",
+        b"cross_replica_sum_ops = []",
+        b"class MyCrossShardOptimizer:",
+        "mixed_precisionné = 1".encode(),
+        b"mixed_precision2",
+    ],
+)
+def test_a_part_of_a_longer_name_is_no_legacy_name(source):
+    assert not may_concern(source)

@@ -1,0 +1,72 @@
+"""The words and the paths in import statements, found without a parse."""
+
+import os
+
+import pytest
+from several_files import migrate
+from tf_lossscale_codemods.run.import_words import ImportWords, paths_with
+
+IMPORTS = {
+    "import models": {"models"},
+    "import a.models.b, models as m": {"a.models", "models"},
+    "from models import wrap": {"models"},
+    "from a import models": {"a.models"},
+    "from a.models import (\n    one,\n    models,\n)": {"a.models", "a.models.models"},
+    "from . import models": {".models"},
+    "from ..a import b, models as m": {"..a.models"},
+    "from .models import *": {".models"},
+    "def f():\n    from x.models import y": {"x.models"},
+    "import numpy\nimport x.models\nmodels = 3": {"x.models"},
+    "import numpy as models": set(),
+    "import models_of_mine": set(),
+    "models = 3": set(),
+}
+UNCERTAIN = [
+    'importlib.import_module("models")',
+    "import a; import models",
+    "if old: import models",
+    "from a import one, \\\n    models",
+    "from a import (one,  # the first\n    models)",
+    'with mock.patch("models.wrap"):',
+    "# import models",
+]
+
+
+@pytest.mark.parametrize("source", IMPORTS)
+def test_the_paths_of_imports(source):
+    assert paths_with("models", source.encode()) == IMPORTS[source]
+
+
+@pytest.mark.parametrize("source", UNCERTAIN)
+def test_what_is_no_plain_import_makes_the_paths_uncertain(source):
+    assert paths_with("models", source.encode()) is None
+
+
+@pytest.mark.parametrize("source", [one for one in IMPORTS if IMPORTS[one]] + UNCERTAIN)
+def test_the_importers_of_a_module_have_its_name_in_an_import(source):
+    words = ImportWords()
+    importer, module = os.path.join("p", "use.py"), os.path.join("p", "models.py")
+    words.add(importer, source.encode())
+    assert words.importers(module) == [importer]
+
+
+@pytest.mark.parametrize("head", ["from old.models import mp", "from old import models as m"])
+def test_a_module_of_the_same_name_in_another_package(command_line, head):
+    """Only files that can import the module itself are read; the others keep their meaning."""
+    name = head.split()[-1]
+    use = f"{head}\n\npolicy = {'m.mp' if name == 'm' else 'mp'}.Policy('float32')\n"
+    legacy = "from tensorflow.keras.mixed_precision import experimental as mp\n"
+    files = {
+        "old_use.py": use,
+        "new_use.py": use.replace("old", "new"),
+        "old/__init__.py": "",
+        "old/models.py": legacy,
+        "new/__init__.py": "",
+        "new/models.py": "from tensorflow.keras import mixed_precision as mp\n",
+    }
+    for directory in ("old", "new"):
+        command_line.path(directory).mkdir()
+    done = migrate(command_line, files)
+    assert done.sources["new_use.py"] == files["new_use.py"]
+    assert "experimental" not in done.sources["old/models.py"]
+    assert done.status == 0
