@@ -57,6 +57,14 @@ class Options(NamedTuple):
     mark: bool = False
 
     @property
+    def from_shim(self) -> bool:
+        """Whether names of the shim are migrated: they are legacy names on the way to final ones.
+
+        `--to shim` leaves them.
+        """
+        return self.target is Target.FINAL
+
+    @property
     def for_keras_2(self) -> bool:
         """Whether the result must run on Keras 2."""
         return self.keras != 3

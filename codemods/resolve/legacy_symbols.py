@@ -3,6 +3,9 @@
 The public paths come from `tf_lossscale._paths`. This module adds paths through `compat.v1` and
 `compat.v2`, the private modules that programs import from, and paths that occur in programs but
 never existed in TensorFlow.
+
+With `on_shim`, the shim's twin of a symbol counts as the symbol: a program on the shim is migrated
+to the final API like the original. That holds for the symbols that have another final path.
 """
 
 from __future__ import annotations
@@ -16,12 +19,14 @@ from tf_lossscale._paths import SYMBOLS
 
 __all__ = [
     "DISTINCTIVE",
+    "ON_SHIM",
     "Family",
     "Legacy",
     "Namespace",
     "Root",
     "is_final",
     "is_namespace",
+    "is_of_shim",
     "leads_to_legacy",
     "legacy_of",
     "namespace_of",
@@ -52,7 +57,7 @@ class Legacy(NamedTuple):
       rule: the code of the rule that migrates it; empty if there is none.
       family: the API that it belongs to.
       namespace: the public namespace of the path, without `tensorflow.` and `compat.v1.`.
-      root: the TensorFlow namespace that the path starts from, as in `Root`.
+      root: the TensorFlow namespace that the path starts from, as in `Root`; or `ON_SHIM`.
       never_existed: whether the path never existed in TensorFlow.
     """
 
@@ -96,6 +101,11 @@ class Legacy(NamedTuple):
         return self.family is Family.CONTRIB and self.name == "LossScaleOptimizer"
 
     @property
+    def is_on_shim(self) -> bool:
+        """Whether the path leads to the shim's twin."""
+        return self.root == ON_SHIM
+
+    @property
     def is_in_compat_v1(self) -> bool:
         """Whether the path is in `compat.v1`, where current TensorFlow still has the symbol."""
         return self.root == "v1" and self.family in (Family.V1, Family.CROSS_SHARD)
@@ -121,6 +131,16 @@ class Root(NamedTuple):
     name: str
     rest: str
 
+
+ON_SHIM = "shim"
+"""The root of a path in the shim."""
+_SHIM = "tf_lossscale"
+_FAMILIES_ON_SHIM = frozenset([Family.V1, Family.EXPERIMENTAL])
+"""The families whose symbols leave the shim for the final API.
+
+Of the others, the final API has none (contrib), or the shim's is the final one on Keras 3, or
+TensorFlow's needs a TPU.
+"""
 
 _FAMILIES = {
     "contrib.mixed_precision": Family.CONTRIB,
@@ -229,9 +249,24 @@ def root_of(path: str) -> Optional[Root]:
         rest = rest[match.end() :]
 
 
+def is_of_shim(path: str) -> bool:
+    """Whether `path` is the shim, or in it."""
+    return path.partition(".")[0] == _SHIM
+
+
+def _root_on_shim(path: str) -> Optional[Root]:
+    """Splits a path of the shim as `root_of` does; both v1 roots count as one."""
+    first, _, rest = path.partition(".")
+    if first != _SHIM:
+        return None
+    return Root(ON_SHIM, rest[len("compat.v1.") :] if rest.startswith("compat.v1.") else rest)
+
+
 @functools.lru_cache(maxsize=4096)
-def legacy_of(path: str) -> Optional[Legacy]:
+def legacy_of(path: str, on_shim: bool = False) -> Optional[Legacy]:
     """The legacy symbol that `path` refers to; None if there is none."""
+    if on_shim and is_of_shim(path):
+        return _legacy_on_shim(path)
     root = root_of(path)
     if root is None:
         return None
@@ -253,6 +288,18 @@ def legacy_of(path: str) -> Optional[Legacy]:
     return Legacy(name, rule, family, namespace, root.name, never)
 
 
+def _legacy_on_shim(path: str) -> Optional[Legacy]:
+    root = _root_on_shim(path)
+    found = _TABLE.get(root.rest) if root is not None else None
+    if root is None or found is None:
+        return None
+    rule, family, never = found
+    namespace, _, name = root.rest.rpartition(".")
+    if never or family not in _FAMILIES_ON_SHIM:
+        return None
+    return Legacy(name, rule, family, namespace, root.name)
+
+
 class Namespace(NamedTuple):
     """A module that holds legacy symbols.
 
@@ -268,8 +315,13 @@ class Namespace(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def namespace_of(path: str) -> Optional[Namespace]:
+def namespace_of(path: str, on_shim: bool = False) -> Optional[Namespace]:
     """The module of legacy symbols that `path` means; None if there is none."""
+    root = _root_on_shim(path) if on_shim else None
+    if root is not None:
+        found = _FAMILIES.get(root.rest)
+        is_read = found in _FAMILIES_ON_SHIM
+        return Namespace(root.rest, found, False) if found is not None and is_read else None
     root = root_of(path)
     if root is None:
         return None
@@ -282,28 +334,28 @@ def namespace_of(path: str) -> Optional[Namespace]:
     return Namespace(name, family, in_v1 or family is Family.FINAL)
 
 
-def is_namespace(path: str) -> bool:
+def is_namespace(path: str, on_shim: bool = False) -> bool:
     """Whether `path` is a module that holds legacy symbols."""
-    return namespace_of(path) is not None
+    return namespace_of(path, on_shim) is not None
 
 
-def is_final(path: str) -> Optional[bool]:
+def is_final(path: str, on_shim: bool = False) -> Optional[bool]:
     """Whether a module or symbol is of the final API; None if it is neither final nor legacy."""
-    found = legacy_of(path)
+    found = legacy_of(path, on_shim)
     if found is not None:
         return found.is_final_path
-    namespace = namespace_of(path)
+    namespace = namespace_of(path, on_shim)
     return None if namespace is None else namespace.is_final
 
 
 @functools.lru_cache(maxsize=4096)
-def leads_to_legacy(path: str) -> bool:
+def leads_to_legacy(path: str, on_shim: bool = False) -> bool:
     """Whether `path` is a symbol that a rule migrates, or a module of which everything may be.
 
     What is read from other modules with such symbols shows that by its own name.
     """
-    found = legacy_of(path)
+    found = legacy_of(path, on_shim)
     if found is not None:
         return bool(found.rule)
-    module = namespace_of(path)
+    module = namespace_of(path, on_shim)
     return module is not None and "mixed_precision" in module.name

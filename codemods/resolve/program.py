@@ -14,9 +14,12 @@ from .legacy_symbols import (
     DISTINCTIVE,
     Family,
     Legacy,
+    Namespace,
     is_final,
     is_namespace,
+    is_of_shim,
     legacy_of,
+    namespace_of,
     root_of,
 )
 from .neighbors import NOBODY, Kept, Neighbors, is_in_run
@@ -50,7 +53,7 @@ LOOK_ALIKES = frozenset(
 )
 """Libraries that have classes with the same names, which are never migrated.
 
-The shim is one of them, because names from it have already been migrated.
+The shim is one of them. Only a path that leads to one of its legacy symbols is; see `ON_SHIM`.
 """
 
 _T = TypeVar("_T")
@@ -171,7 +174,7 @@ class Program:
             self._resolve_import(binding)
         for scope in self.all_scopes():
             for statement, path in scope.stars:
-                if is_namespace(path):
+                if self.namespace_of(path) is not None:
                     self.unclear.append(Unclear(statement, scope, "*", "star", path))
         self.by_node = {reference.node: reference for reference in self.references}
         self.dynamic = [
@@ -186,6 +189,14 @@ class Program:
         if compute not in self._memo:
             self._memo[compute] = compute(self)
         return self._memo[compute]  # type: ignore[return-value]
+
+    def legacy_of(self, path: str) -> Optional[Legacy]:
+        """The symbol to migrate that `path` refers to, of TensorFlow or of the shim."""
+        return legacy_of(path, self.options.from_shim)
+
+    def namespace_of(self, path: str) -> Optional[Namespace]:
+        """The module of such symbols that `path` means."""
+        return namespace_of(path, self.options.from_shim)
 
     def imports(self) -> Iterator[Binding]:
         """Every binding that an import creates."""
@@ -254,13 +265,13 @@ class Program:
         space: Optional[NamespaceUse] = None
         is_root = all(_is_root(meaning) for meaning in meanings)
         while True:
-            symbols = {meaning: legacy_of(meaning) for meaning in meanings if is_path(meaning)}
+            symbols = {meaning: self.legacy_of(meaning) for meaning in meanings if is_path(meaning)}
             if any(symbols.values()):
                 self._symbol(name, node, scope, symbols, meanings, is_root)
                 return
             if last in DISTINCTIVE and self._maybe_legacy(node, meanings, scope, name, last):
                 return
-            paths = [meaning for meaning in meanings if is_path(meaning) and is_namespace(meaning)]
+            paths = [one for one in meanings if is_path(one) and self.namespace_of(one) is not None]
             if paths:
                 space = NamespaceUse(node, scope, name, min(paths))
             parent = self.parents.get(node)
@@ -270,7 +281,8 @@ class Program:
                 node = parent
                 continue
             break
-        if any(meaning.startswith("tf_lossscale.") for meaning in meanings):
+        is_left = space is None or not is_of_shim(space.path)
+        if is_left and any(meaning.startswith("tf_lossscale.") for meaning in meanings):
             self.migrated.append((node, last))
             return
         if space is not None:
@@ -305,8 +317,9 @@ class Program:
             self.guarded.append(reference)
             self._exclude_imports_of(name, scope, guarded=True)
             return
-        if others and all(other.startswith("tf_lossscale.") for other in others):
-            # a guard binds the name to the legacy symbol or to the shim's, which replaced the final
+        is_mixed = len(set(map(is_of_shim, symbols))) > 1 and all(symbols.values())
+        if is_mixed or (others and all(map(is_of_shim, others))):
+            # a guard binds the name to TensorFlow's symbol or to the shim's
             self.guarded.append(reference)
             self._exclude_imports_of(name, scope, guarded=True)
             return
@@ -374,7 +387,9 @@ class Program:
         for scope in self.all_scopes():
             for name, bindings in scope.bindings.items():
                 paths = [one.path for one in bindings if one.kind == "import"]
-                if len(paths) > 1 and {True, False} <= {is_final(path) for path in paths}:
+                if len(paths) > 1 and {True, False} <= {
+                    is_final(path, self.options.from_shim) for path in paths
+                }:
                     self._excluded.add((scope, name))
                     self.guarded_names[scope, name] = None
 
@@ -413,7 +428,7 @@ class Program:
         return False
 
     def _resolve_import(self, binding: Binding) -> None:
-        legacy = legacy_of(binding.path)
+        legacy = self.legacy_of(binding.path)
         if (binding.scope, binding.name) in self._excluded:
             return
         if binding.node in self.scopes.followed:

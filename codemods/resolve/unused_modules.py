@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
-from .legacy_symbols import Legacy, Namespace, namespace_of, root_of
+from .legacy_symbols import ON_SHIM, Legacy, Namespace, is_of_shim
 from .program import Program, Reference
 from .reaching_values import loads_of
 from .scopes import Binding, dotted
@@ -64,21 +64,21 @@ def _imports(program: Program) -> Iterator[UnusedModule]:
         if alias in program.scopes.followed:
             continue  # another file of the run imports the module
         path = dotted(alias.name) if is_dotted else binding.path
-        root, module = root_of(path), namespace_of(path)
-        if root is None or module is None or module.is_final:
+        module = program.namespace_of(path)
+        if module is None or module.is_final:
             continue
         is_read = _is_read(program, binding, path)
         if is_read and (is_dotted or program.kept_name(binding.scope, binding.name) is None):
             continue
         others = [one for one in binding.scope.bindings[binding.name] if one is not binding]
         yield UnusedModule(
-            Reference(alias, binding.scope, _legacy(module)),
+            Reference(alias, binding.scope, _legacy(module, path)),
             module,
             binding.name,
             is_dotted,
             is_exported=not is_dotted and (_is_same(alias) or binding.name in strings),
             is_test=any(isinstance(one, cst.Try) for one in program.ancestors(alias)),
-            is_shared=(bool(others) and not is_dotted) or root.name == "tf_keras",
+            is_shared=(bool(others) and not is_dotted) or path.startswith("tf_keras."),
             is_read=is_read,
         )
 
@@ -87,7 +87,7 @@ def _assignments(program: Program) -> Iterator[UnusedModule]:
     guarded = {place.node for place in program.cached(guarded_places)}
     strings = {string.raw_value for string in program.scopes.strings}
     for use in program.namespaces:
-        statement, module = program.parents.get(use.node), namespace_of(use.path)
+        statement, module = program.parents.get(use.node), program.namespace_of(use.path)
         if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
             continue
         target = statement.targets[0].target
@@ -105,7 +105,7 @@ def _assignments(program: Program) -> Iterator[UnusedModule]:
         if not loads_of(program, owner, target.value):
             continue  # LS909 reports a name that nothing reads
         yield UnusedModule(
-            Reference(use.node, use.scope, _legacy(module), use.root),
+            Reference(use.node, use.scope, _legacy(module, use.path), use.root),
             module,
             target.value,
             is_dotted=False,
@@ -116,9 +116,10 @@ def _assignments(program: Program) -> Iterator[UnusedModule]:
         )
 
 
-def _legacy(module: Namespace) -> Legacy:
+def _legacy(module: Namespace, path: str) -> Legacy:
     """A symbol that stands for the module."""
-    return Legacy(module.name.rpartition(".")[2], "LS911", module.family, module.name, "tf")
+    root = ON_SHIM if is_of_shim(path) else "tf"
+    return Legacy(module.name.rpartition(".")[2], "LS911", module.family, module.name, root)
 
 
 def _is_same(alias: cst.ImportAlias) -> bool:

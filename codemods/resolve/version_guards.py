@@ -16,7 +16,7 @@ from typing import NamedTuple, Optional, Union
 import libcst as cst
 
 from ..model import Target
-from .legacy_symbols import Family, Legacy, Namespace, is_final, legacy_of, namespace_of
+from .legacy_symbols import Family, Legacy, Namespace, is_final, is_of_shim
 from .program import Program, Reference, Unclear
 from .reaching_values import loads_of
 from .scopes import Binding, Scope
@@ -55,13 +55,18 @@ class Guarded(NamedTuple):
 
 
 class _Marker(NamedTuple):
-    """A place that shows which API an arm uses."""
+    """A place that shows which API an arm uses.
+
+    The shim's legacy symbols run on every TensorFlow. Such a place is final beside TensorFlow's
+    legacy symbols, and legacy beside final ones, so it has two markers.
+    """
 
     node: cst.CSTNode
     family: Family
     name: str
     is_final: bool
     never_existed: bool = False
+    is_on_shim: bool = False
 
 
 class _Branch(NamedTuple):
@@ -95,7 +100,9 @@ def keep_guards(program: Program) -> None:
             meanings = program.origins.of_binding(binding)
             place = _place_of(binding)
             is_known = any(node in kept for node in walk(place))
-            if not is_known and any(is_final(path) is False for path in meanings):
+            if not is_known and any(
+                is_final(path, program.options.from_shim) is False for path in meanings
+            ):
                 words = ", ".join(sorted(program.origins.of_name(name, scope)))
                 program.unclear.append(Unclear(place, scope, name, "several", words))
                 # The uses of the name stay, so what it is bound to stays, too.
@@ -288,7 +295,7 @@ class _Guards:
 
 
 def _same_use(old: _Marker, new: _Marker) -> bool:
-    if old.family is not new.family:
+    if old.family is not new.family or (old.is_on_shim and new.is_on_shim):
         return False
     if old.never_existed and new.never_existed:
         return False
@@ -301,20 +308,21 @@ def _markers(program: Program) -> Iterator[_Marker]:
     for reference in program.references:
         if not isinstance(reference.node, cst.ImportAlias):
             yield _of_symbol(reference.node, reference.legacy)
+            if reference.legacy.is_on_shim:
+                yield from _final_on_shim(reference.node, reference.legacy.name)
     for binding in program.imports():
-        marker = _of_path(binding.node, binding.path)
+        marker = _of_path(program, binding.node, binding.path)
         if marker is not None:
             yield marker
     for use in program.namespaces:
         paths = program.origins.of_expression(use.node, use.scope)
-        namespace = namespace_of(use.path) if len(paths) == 1 else None
+        namespace = program.namespace_of(use.path) if len(paths) == 1 else None
         if namespace is not None and not _is_examined(program, use.node):
-            yield _of_namespace(use.node, namespace)
+            yield _of_namespace(use.node, namespace, is_of_shim(use.path))
     for node, name in program.migrated:
-        for family in (Family.EXPERIMENTAL, Family.V1, Family.CROSS_SHARD, Family.CONTRIB):
-            yield _Marker(node, family, name, True)
+        yield from _final_on_shim(node, name)
     for read in program.dynamic:
-        marker = _of_path(read.node, read.path)
+        marker = _of_path(program, read.node, read.path)
         if marker is not None:
             yield marker
 
@@ -331,22 +339,27 @@ def _is_examined(program: Program, node: cst.CSTNode) -> bool:
     )
 
 
-def _of_path(node: cst.CSTNode, path: str) -> Optional[_Marker]:
-    legacy, namespace = legacy_of(path), namespace_of(path)
+def _final_on_shim(node: cst.CSTNode, name: str) -> Iterator[_Marker]:
+    for family in (Family.EXPERIMENTAL, Family.V1, Family.CROSS_SHARD, Family.CONTRIB):
+        yield _Marker(node, family, name, True, is_on_shim=True)
+
+
+def _of_path(program: Program, node: cst.CSTNode, path: str) -> Optional[_Marker]:
+    legacy, namespace = program.legacy_of(path), program.namespace_of(path)
     if legacy is not None:
         return _of_symbol(node, legacy)
-    return None if namespace is None else _of_namespace(node, namespace)
+    return None if namespace is None else _of_namespace(node, namespace, is_of_shim(path))
 
 
 def _of_symbol(node: cst.CSTNode, legacy: Legacy) -> _Marker:
     family = Family.EXPERIMENTAL if legacy.family is Family.FINAL else legacy.family
     is_final = legacy.family is Family.FINAL or legacy.is_in_compat_v1
-    return _Marker(node, family, legacy.name, is_final, legacy.never_existed)
+    return _Marker(node, family, legacy.name, is_final, legacy.never_existed, legacy.is_on_shim)
 
 
-def _of_namespace(node: cst.CSTNode, namespace: Namespace) -> _Marker:
+def _of_namespace(node: cst.CSTNode, namespace: Namespace, is_on_shim: bool) -> _Marker:
     family = Family.EXPERIMENTAL if namespace.family is Family.FINAL else namespace.family
-    return _Marker(node, family, _MODULE, namespace.is_final)
+    return _Marker(node, family, _MODULE, namespace.is_final, is_on_shim=is_on_shim)
 
 
 def _branches(program: Program, node: cst.CSTNode, marked: Container[cst.CSTNode]) -> list[_Branch]:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Optional, Union
 import libcst as cst
 
 from ..resolve.attribute_path import attribute_path
-from ..resolve.legacy_symbols import root_of
+from ..resolve.legacy_symbols import is_of_shim, root_of
 from ..resolve.program import NamespaceUse, Program, Reference
 from ..resolve.qualified_names import is_path
 from ..resolve.scopes import Binding, Scope
@@ -250,12 +250,18 @@ class _Speller:
         if not all(binding.kind == "import" for binding in bindings):
             return False
         for binding in bindings:
-            root = root_of(binding.path)
-            if root is None or not root.rest or root.rest == "keras" or path == binding.path:
+            if path == binding.path or not self._is_below_root(binding.path):
                 return False
         if uses and all(use.removed or self._through_own_chain(use) is not None for use in uses):
             return False
         return any(not use.removed for use in uses) or not uses
+
+    def _is_below_root(self, path: str) -> bool:
+        """Whether an import of `path` can be changed without taking other symbols away."""
+        if self.program.options.from_shim and is_of_shim(path):
+            return path.count(".") > 1
+        root = root_of(path)
+        return root is not None and root.rest not in ("", "keras")
 
     def _keep_root(self, use: _Use, local: str) -> None:
         """Rewrites a use whose first name will refer to the new module."""

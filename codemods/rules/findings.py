@@ -7,12 +7,16 @@ from typing import Optional
 import libcst as cst
 
 from ..model import Safety
-from ..resolve.program import Reference
+from ..resolve.program import Program, Reference
 from ..resolve.tree import Edit
 from ..rewrite.proposal import Group, Proposal
 from .groups import group_of
 
-__all__ = ["manual", "report", "safe", "unsafe"]
+__all__ = ["OR_TO_SHIM", "manual", "on_shim", "report", "safe", "unsafe"]
+
+OR_TO_SHIM = ", or use --to shim"
+"""The end of a message about a place that works on the shim."""
+_STAYS = "stays on the shim; for the final API: "
 
 Edits = tuple[tuple[cst.CSTNode, Edit], ...]
 
@@ -61,6 +65,14 @@ def manual(reference: Reference, guidance: str, *, group: Optional[Group] = None
     """A place that a person must decide; the rest of its group waits for it."""
     made = _proposal(reference, guidance, group)
     return made._replace(outcome=Safety.MANUAL, blocks=True)
+
+
+def on_shim(program: Program, proposal: Proposal) -> Proposal:
+    """The proposal, worded for a place that is on the shim already and stays there."""
+    reference = program.by_node.get(proposal.node)
+    if reference is None or not reference.legacy.is_on_shim or proposal.outcome is Safety.SAFE:
+        return proposal
+    return proposal._replace(message=_STAYS + proposal.message.replace(OR_TO_SHIM, ""))
 
 
 def report(node: cst.CSTNode, code: str, symbol: str, guidance: str) -> Proposal:

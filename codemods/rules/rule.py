@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
 from ..model import Options, Safety, Target
 from ..resolve.reaching_values import is_stored
 from .exported_names import held_for_others
+from .findings import on_shim
 
 if TYPE_CHECKING:
     from ..resolve.program import Program
@@ -86,7 +87,8 @@ class Rule(NamedTuple):
     def proposals(self, program: Program) -> Iterator[Proposal]:
         """The proposals for one program, from `check` or from the table of the family."""
         for proposal in self._proposals(program):
-            yield held_for_others(program, _stopped_where_replaced(program, proposal))
+            stopped = _stopped_where_replaced(program, proposal)
+            yield held_for_others(program, on_shim(program, stopped))
 
     def _proposals(self, program: Program) -> Iterator[Proposal]:
         to_shim = program.options.target is Target.SHIM

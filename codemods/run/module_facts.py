@@ -80,13 +80,16 @@ class _Bound(NamedTuple):
     value: Optional[ast.expr] = None
 
 
-def facts_of(source: bytes) -> Optional[ModuleFacts]:
-    """The facts about a module; None if it cannot be parsed."""
+def facts_of(source: bytes, from_shim: bool = False) -> Optional[ModuleFacts]:
+    """The facts about a module; None if it cannot be parsed.
+
+    With `from_shim`, names of the shim are migrated, too.
+    """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return _Reader(tree).facts()._replace(words=words_of(source))
+    return _Reader(tree, from_shim).facts()._replace(words=words_of(source))
 
 
 def words_of(source: bytes) -> frozenset[str]:
@@ -95,7 +98,8 @@ def words_of(source: bytes) -> frozenset[str]:
 
 
 class _Reader:
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, from_shim: bool) -> None:
+        self.from_shim = from_shim
         self.bound: dict[str, list[_Bound]] = {}
         self.stars: list[str] = []
         self.imports: set[str] = set()
@@ -308,7 +312,8 @@ class _Reader:
     def _is_movable(self, name: str) -> bool:
         chains = self.chains.get(name, ())
         return bool(chains) and all(
-            root_of(path) is not None and all(_is_legacy(path, chain) for chain in chains)
+            (root_of(path) is not None or self.from_shim)
+            and all(_is_legacy(path, chain, self.from_shim) for chain in chains)
             for path in self.known[name]
         )
 
@@ -371,11 +376,11 @@ def _is_of_project(path: str) -> bool:
     return not path.startswith("<") and root_of(path) is None
 
 
-def _is_legacy(path: str, chain: str) -> bool:
+def _is_legacy(path: str, chain: str, from_shim: bool) -> bool:
     """Whether a rule migrates the attribute `chain` of `path`, or what it leads through."""
     names = chain.split(".") if chain else []
     for end in range(len(names) + 1):
-        found = legacy_of(".".join([path, *names[:end]]))
+        found = legacy_of(".".join([path, *names[:end]]), from_shim)
         if found is not None and found.rule:
             return True
     return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Callable, NamedTuple, Optional
 
-from ..resolve.legacy_symbols import leads_to_legacy, root_of
+from ..resolve.legacy_symbols import is_of_shim, leads_to_legacy, root_of
 from ..resolve.neighbors import ALONE, Neighbors, is_in_run
 from ..resolve.program import LOOK_ALIKES
 from .import_words import stem_of
@@ -54,7 +54,10 @@ class Names:
       wanted: modules whose facts are needed, but not known yet.
     """
 
-    def __init__(self, modules: Modules, shown: Callable[[str], str]) -> None:
+    def __init__(
+        self, modules: Modules, shown: Callable[[str], str], from_shim: bool = False
+    ) -> None:
+        self._from_shim = from_shim
         self._modules = modules
         self._shown = shown
         self._facts: dict[str, Optional[ModuleFacts]] = {}
@@ -191,8 +194,8 @@ class Names:
         """The names of a module that come from other modules, each with what it comes from."""
         for name, paths in facts.names.items():
             for path in paths:
-                if root_of(path) is not None:
-                    if leads_to_legacy(path):
+                if self._is_of_library(path):
+                    if leads_to_legacy(path, self._from_shim):
                         self._exports[file].add(name)
                 else:
                     module, below = self._split(path, file)
@@ -225,11 +228,11 @@ class Names:
             if self._split(path, file)[0] not in of:
                 continue
             for _, last, meaning in self._along(path, file):
-                if meaning is not None and root_of(meaning) is not None:
+                if meaning is not None and self._is_of_library(meaning):
                     rest = path[len(last) + 1 :]
                     parts = rest.split(".") if rest else []
                     ends = (".".join([meaning, *parts[:end]]) for end in range(len(parts) + 1))
-                    if any(map(leads_to_legacy, ends)):
+                    if any(leads_to_legacy(end, self._from_shim) for end in ends):
                         return True
         return False
 
@@ -241,10 +244,14 @@ class Names:
                 self._read(path, file)
 
     def is_of_tensorflow(self, export: Export) -> bool:
-        """Whether a name can mean something of TensorFlow that its own file imports."""
+        """Whether a name can mean something to migrate that its own file imports."""
         facts = self._facts.get(export.file)
         paths = facts.names.get(export.name, ()) if facts is not None else ()
-        return any(root_of(path) is not None for path in paths)
+        return any(map(self._is_of_library, paths))
+
+    def _is_of_library(self, path: str) -> bool:
+        """Whether a path is of TensorFlow, or of the shim if its names are migrated."""
+        return root_of(path) is not None or (self._from_shim and is_of_shim(path))
 
     def reads(self, file: str, of: Mapping[str, Collection[str]]) -> frozenset[Export]:
         """The exports `of` modules that a file reads."""

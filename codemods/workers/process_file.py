@@ -108,10 +108,10 @@ def answered(
             return FileOutcome(path)
         source = atomic_write.read(real)
         if question == Question():
-            return FileOutcome(path, facts=facts_of(source))
+            return FileOutcome(path, facts=facts_of(source, options.from_shim))
         if question.about_result:
             result = _transformed(path, source, options, False, neighbors)
-            facts = None if result.error is not None else facts_of(result.source)
+            facts = None if result.error is not None else facts_of(result.source, options.from_shim)
             return FileOutcome(path, findings=result.findings, error=result.error, facts=facts)
         return FileOutcome(path, answer=answer(source, options, neighbors, question))
     except Exception:  # what is not known is unknown; a rewrite of the file reports the error

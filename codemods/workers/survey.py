@@ -89,7 +89,7 @@ class Survey:
         self._imports = imports
         self._may_rewrite = may_rewrite
         self._modules = modules = Modules(self._files)
-        self._names = Names(modules, shown)
+        self._names = Names(modules, shown, plan.options.from_shim)
         self._answers: dict[Flow, frozenset[Atom]] = {}
         self._tested: dict[str, frozenset[Flow]] = {}
         self._blocked_by: dict[str, str] = {}

@@ -13,6 +13,7 @@ import libcst as cst
 from ...model import Target
 from ...resolve.program import Program
 from ...resolve.reaching_values import is_stored
+from ..findings import OR_TO_SHIM
 
 __all__ = ["unportable_use"]
 
@@ -26,7 +27,7 @@ _EXACT = (
 )
 _MISSING = (
     "from TensorFlow 2.9 on, the public class of Keras 2 lacks most attributes of an optimizer: "
-    "read them from an instance, or use --to shim"
+    f"read them from an instance{OR_TO_SHIM}"
 )
 _OF_EVERY_CLASS = frozenset(["__class__", "__doc__", "__module__", "__name__", "__qualname__"])
 _PATCHES = frozenset(["setattr", "delattr", "patch.object", "mock.patch.object"])

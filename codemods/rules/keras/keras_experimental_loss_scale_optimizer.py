@@ -20,7 +20,7 @@ from ...resolve.possible_values import paths_of
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import SHIM, references, shim_path
-from ..findings import manual, report, safe, unsafe
+from ..findings import OR_TO_SHIM, manual, report, safe, unsafe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
 from ._class_tests import risk_of_test
@@ -38,7 +38,7 @@ _SHIM = "the shim's class behaves as in TensorFlow 2.8"
 _TOGETHER = "rewritten with the constructor so that isinstance checks still match"
 _SUBCLASS = (
     "the constructor and private attributes of the final class differ: port this subclass by "
-    "hand, or use --to shim"
+    f"hand{OR_TO_SHIM}"
 )
 _OVERRIDES = (
     "this subclass overrides {}, but fit on Keras 3 makes a step without get_scaled_loss and "
@@ -59,7 +59,7 @@ _MULTIPLIER = (
 )
 _FROM_CONFIG = (
     "the final class has no from_config from TensorFlow 2.9 on: use "
-    "tf.keras.optimizers.deserialize, or --to shim"
+    f"tf.keras.optimizers.deserialize{OR_TO_SHIM}"
 )
 _CUSTOM_OBJECT = (
     "from TensorFlow 2.9 on, the final class has no from_config, so loading an optimizer of this "

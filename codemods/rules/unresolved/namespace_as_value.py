@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Safety
-from ...resolve.legacy_symbols import is_namespace, legacy_of, root_of
+from ...resolve.legacy_symbols import is_of_shim, root_of
 from ...resolve.program import NamespaceUse, Program
 from ...resolve.reaching_values import loads_of
 from ...resolve.scopes import Scope, dotted
@@ -37,10 +37,10 @@ def check(program: Program) -> Iterator[Proposal]:
     for use in program.namespaces:
         parent = program.parents.get(use.node)
         is_special = isinstance(parent, cst.Attribute) and parent.attr.value.startswith("__")
-        if not _is_whole(use.path) and not _is_of_contrib(use.path):
+        if not _is_whole(program, use.path) and not _is_of_contrib(use.path):
             continue
         if isinstance(parent, cst.Attribute) and not is_special:
-            if not _is_whole(use.path):
+            if not _is_whole(program, use.path):
                 continue  # a name that is not one of ours
             yield report(parent, "LS909", parent.attr.value, _ABSENT.format(path=use.path))
         elif use.node not in guarded and not _is_alias(program, use):
@@ -51,9 +51,10 @@ def check(program: Program) -> Iterator[Proposal]:
         if isinstance(alias, cst.ImportAlias) and isinstance(program.parents[alias], cst.Import):
             path = dotted(alias.name)
         module, _, name = path.rpartition(".")
-        if not _is_whole(module) or alias in guarded or alias in program.scopes.followed:
+        if not _is_whole(program, module) or alias in guarded or alias in program.scopes.followed:
             continue
-        if legacy_of(path) is None and not is_namespace(path) and name != "python":
+        is_known = program.legacy_of(path) is not None or program.namespace_of(path) is not None
+        if not is_known and name != "python":
             yield report(alias, "LS909", name, _ABSENT.format(path=module))
 
 
@@ -63,8 +64,11 @@ def _is_of_contrib(path: str) -> bool:
     return root is not None and root.rest.startswith("contrib.")
 
 
-def _is_whole(path: str) -> bool:
+def _is_whole(program: Program, path: str) -> bool:
     """Whether `path` is a module of which everything is legacy."""
+    if is_of_shim(path):
+        module = program.namespace_of(path)
+        return module is not None and module.name in _WHOLE
     root = root_of(path)
     if root is None or (root.name == "v1" and root.rest == "mixed_precision.experimental"):
         return False  # TensorFlow still has this one

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Safety, Target
-from ...resolve.legacy_symbols import Family, legacy_of
+from ...resolve.legacy_symbols import Family
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -45,7 +45,7 @@ def _calls_what_was_chosen(program: Program, node: cst.CSTNode) -> bool:
         legacy
         for binding in bindings
         for path in program.origins.of_binding(binding)
-        for legacy in [legacy_of(path)]
+        for legacy in [program.legacy_of(path)]
         if legacy is not None
     ]
     to_shim = program.options.target is Target.SHIM

@@ -32,11 +32,10 @@ _EXPERIMENTAL = {
     "mixed_precision.experimental": f"{V1}.mixed_precision",
 }
 _MISSING = "the module is missing in newer TensorFlow"
-_FAILS = f"nothing reads this import, and {_MISSING}"
-_DROPPED = f"{_FAILS}: only `import tensorflow` is left"
-_MANUAL = f"{_FAILS}: remove it"
+_UNREAD = "nothing reads this import"
+_FAILS = f"{_UNREAD}, and {_MISSING}"
 _TEST = "this import may test whether TensorFlow has the module: test for what the program uses"
-_CAVEAT = f"{_FAILS}; other files may read it from here"
+_CAVEAT = "other files may read it from here"
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -51,22 +50,25 @@ def check(program: Program) -> Iterator[Proposal]:
 def _of_shared_name(program: Program, one: UnusedModule) -> Proposal:
     """The finding for a name that this file and others read; this file's uses are rewritten."""
     why = reason_to_keep(program, one.name)
-    made = safe(one.reference, f"{why}; {_MISSING}")
+    made = safe(one.reference, why if one.reference.legacy.is_on_shim else f"{why}; {_MISSING}")
     is_left = program.neighbors.kept[one.name].is_certain
     return made._replace(outcome=Safety.MANUAL if is_left else Safety.UNSAFE)
 
 
 def _proposal(one: UnusedModule, path: str) -> Proposal:
-    if one.is_test:
+    on_shim = one.reference.legacy.is_on_shim
+    why = _UNREAD if on_shim else _FAILS
+    if one.is_test and not on_shim:
         return manual(one.reference, _TEST)
-    if one.is_shared:
-        return manual(one.reference, _MANUAL)
+    if one.is_shared or one.is_test:
+        return manual(one.reference, f"{why}: remove it")
     if one.is_dotted:
-        return safe(one.reference, _DROPPED, removed=(one.reference,))
+        message = f"{why}: only `import {SHIM if on_shim else 'tensorflow'}` is left"
+        return safe(one.reference, message, removed=(one.reference,))
     if one.is_exported:
-        return unsafe(one.reference, _CAVEAT, path=path)
+        return unsafe(one.reference, f"{why}; {_CAVEAT}", path=path)
     shown = path.replace(f"{SHIM}.", "tfls.").replace("tensorflow.", "tf.")
-    return safe(one.reference, f"{_FAILS}: use {shown}", path=path)
+    return safe(one.reference, f"{why}: use {shown}", path=path)
 
 
 def _path(program: Program, module: Namespace) -> Optional[str]:

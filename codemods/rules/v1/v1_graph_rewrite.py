@@ -25,7 +25,7 @@ from ...resolve.reaching_values import loads_of
 from ...rewrite.arguments import matched
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..findings import manual
+from ..findings import OR_TO_SHIM, manual
 from ..rule import Example, Rule
 from ._family import MOVES
 from ._v1_evidence import is_used_as_v1
@@ -34,14 +34,14 @@ __all__ = ["RULE"]
 
 _NAME = "enable_mixed_precision_graph_rewrite"
 _KERAS = (
-    "TensorFlow 2.11 and later refuse Keras optimizers here: use --to shim, or "
+    "TensorFlow 2.11 and later refuse Keras optimizers here: use "
     'tf.keras.mixed_precision.set_global_policy("mixed_float16"), which changes the dtypes of '
-    "layers, and wrap the optimizer"
+    f"layers, and wrap the optimizer{OR_TO_SHIM}"
 )
 _UNKNOWN = (
     "TensorFlow 2.11 and later refuse Keras optimizers here, and the class of this optimizer "
-    "cannot be determined statically: use --to shim, or --unsafe if it is always one of "
-    "tf.compat.v1.train"
+    "cannot be determined statically: use --unsafe if it is always one of tf.compat.v1.train"
+    f"{OR_TO_SHIM}"
 )
 
 

@@ -351,10 +351,10 @@ def test_many_modules_that_import_each_other(command_line):
 def test_a_crash_while_reading_facts_makes_them_unknown(command_line, monkeypatch):
     from tf_lossscale_codemods.workers import process_file
 
-    def ends(source):
+    def ends(source, from_shim):
         if b"# bad" in source:
             os._exit(3)
-        return facts_of(source)
+        return facts_of(source, from_shim)
 
     monkeypatch.setattr(process_file, "facts_of", ends)
     use = USE.format(head="from compat import tpu", name="tpu.CrossShardOptimizer")

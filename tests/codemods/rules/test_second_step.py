@@ -1,0 +1,226 @@
+"""`migrate` after `migrate --to shim` ends where `migrate` alone does, on every example of a rule.
+
+So the two steps of a migration can follow each other. What the second one cannot do is a finding.
+"""
+
+import textwrap
+
+import pytest
+from tf_lossscale_codemods.engine.transform import transform
+from tf_lossscale_codemods.model import Options, Target
+from tf_lossscale_codemods.resolve.legacy_symbols import Family, legacy_of
+from tf_lossscale_codemods.rules.registry import rules
+from two_steps import both_ways, left, meaning, names_to_migrate_on_shim
+
+TARGETS = {
+    f"{words}{', unsafe' if unsafe else ''}": Options(keras=keras, unsafe=unsafe)
+    for words, keras in (("Keras 2", 2), ("Keras 3", 3), ("both", None))
+    for unsafe in (False, True)
+}
+EXAMPLES = {
+    f"{rule.code}: {example.id}": textwrap.dedent(example.before).encode()
+    for rule in rules()
+    for example in rule.examples
+}
+STAYS = {
+    "tf_lossscale.keras.mixed_precision.LossScaleOptimizer": (
+        "the shim's final class, which runs on Keras 2 and Keras 3"
+    ),
+    "tf_lossscale.contrib.mixed_precision": "the final state of contrib, also with --unsafe",
+    "tf_lossscale.compat.v1.tpu": "TensorFlow's own needs a TPU; the shim's also runs elsewhere",
+    "tf_lossscale.contrib.tpu": "the same",
+    "tf_lossscale.tpu": "the same",
+}
+"""What the second step leaves on the shim, though one step can end at TensorFlow's symbol."""
+MORE_BY_FIRST_STEP = {
+    "LS302: the graph rewrite of a Keras optimizer, for the shim": (
+        "the result of the shim's function is known, so opt.loss_scale() is rewritten"
+    ),
+}
+"""Programs that one step edits less."""
+DONE_BY_FIRST_STEP = {
+    "LS305: a write, on an optimizer that a function is passed": (
+        "the shim's final class is there already, which one step reports as manual"
+    ),
+    "LS405: a subclass that overrides no method of a step": "a subclass of the shim's class works",
+    "LS405: on Keras 2 from TensorFlow 2.9 on": "a subclass of the shim's class works",
+    "LS901: the only star import, for the shim": "the shim's module exports the same names",
+}
+"""Findings of one step that are not left after two."""
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("target", TARGETS)
+def test_two_steps_end_where_one_does(example, target):
+    options = TARGETS[target]
+    ways = both_ways(EXAMPLES[example], options)
+    one, two = meaning(ways.direct.source), meaning(ways.second.source)
+    if example not in MORE_BY_FIRST_STEP and not any(path in two for path in STAYS):
+        assert two == one
+    assert not left(ways.second) - left(ways.direct)
+    if example not in {**MORE_BY_FIRST_STEP, **DONE_BY_FIRST_STEP}:
+        assert left(ways.second) == left(ways.direct)
+    if names_to_migrate_on_shim(ways.second.source):
+        assert left(ways.second), "left on the shim without a finding"
+    again = transform(ways.second.source, options)
+    assert again.source == ways.second.source
+    assert left(again) == left(ways.second)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_second_run_for_the_shim_changes_nothing(example):
+    once = transform(EXAMPLES[example], Options(target=Target.SHIM))
+    again = transform(once.source, Options(target=Target.SHIM))
+    assert again.source == once.source
+    assert not any(one.applied for one in again.findings)
+
+
+@pytest.mark.parametrize(
+    ("path", "family"),
+    [
+        ("tf_lossscale.keras.mixed_precision.experimental.Policy", Family.EXPERIMENTAL),
+        ("tf_lossscale.train.experimental.FixedLossScale", Family.V1),
+        ("tf_lossscale.mixed_precision.experimental.LossScale", Family.V1),
+        ("tf_lossscale.compat.v1.mixed_precision.DynamicLossScale", Family.V1),
+        ("tf_lossscale.compat.v1.train.experimental.FixedLossScale", Family.V1),
+        ("tf_lossscale.keras.mixed_precision.Policy", None),
+        ("tf_lossscale.keras.mixed_precision.from_loss_scale", None),
+        ("tf_lossscale.contrib.mixed_precision.LossScaleOptimizer", None),
+        ("tf_lossscale.tpu.cross_replica_sum", None),
+        ("tf_lossscale.recording.start", None),
+        ("tf_lossscale", None),
+        ("project.tf_lossscale.train.experimental.FixedLossScale", None),
+    ],
+)
+def test_names_of_the_shim_that_have_another_final_path(path, family):
+    found = legacy_of(path, on_shim=True)
+    assert (found.family if found is not None else None) is family
+    assert legacy_of(path) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental as mp
+
+            mp.set_policy("mixed_float16")
+            """,
+            """\
+            from tensorflow.keras import mixed_precision as mp
+
+            mp.set_global_policy("mixed_float16")
+            """,
+        ),
+        (
+            """\
+            import tf_lossscale as tfls
+            import tensorflow as tf
+
+            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8)
+            print(opt.loss_scale)
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=8)
+            print(opt.loss_scale)
+            """,
+        ),
+        (
+            """\
+            import tf_lossscale as tfls
+
+            manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+            scale = tfls.train.experimental.FixedLossScale(8)
+            """,
+            """\
+            import tf_lossscale as tfls
+            import tensorflow as tf
+
+            manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+            scale = tf.compat.v1.mixed_precision.FixedLossScale(8)
+            """,
+        ),
+        (
+            """\
+            import tf_lossscale.keras.mixed_precision.experimental as mp
+            """,
+            """\
+            import tensorflow.keras.mixed_precision as mp
+            """,
+        ),
+        (
+            """\
+            import tf_lossscale.keras.mixed_precision.experimental
+
+            tf_lossscale.keras.mixed_precision.experimental.set_policy("mixed_float16")
+            """,
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.set_global_policy("mixed_float16")
+            """,
+        ),
+    ],
+)
+def test_styles_of_imports(before, after):
+    result = transform(textwrap.dedent(before).encode(), Options())
+    assert result.source.decode() == textwrap.dedent(after)
+
+
+def test_finding_of_what_stays_on_the_shim_does_not_advise_to_go_there():
+    source = b"""\
+import tf_lossscale as tfls
+
+class Clipping(tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
+    pass
+"""
+    (finding,) = transform(source, Options()).findings
+    assert finding.is_left
+    assert finding.message.startswith("stays on the shim; for the final API: ")
+    assert "--to shim" not in finding.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # TensorFlow's class below 2.9, and the shim's above
+        """\
+        try:
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+        except ImportError:
+            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+
+        opt = LossScaleOptimizer(opt, 8)
+        """,
+        """\
+        import tensorflow as tf
+        import tf_lossscale as tfls
+
+        if tf.__version__ < "2.4":
+            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8)
+        else:
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                opt, dynamic=False, initial_scale=8
+            )
+        """,
+    ],
+)
+def test_guards_between_the_shim_and_tensorflow_are_left_whole(source):
+    source = textwrap.dedent(source).encode()
+    assert transform(source, Options()).source == source
+
+
+def test_both_sides_of_a_choice_on_the_shim_are_rewritten():
+    source = b"""\
+import tensorflow as tf
+import tf_lossscale as tfls
+
+mp = tfls.keras.mixed_precision.experimental
+opt = mp.LossScaleOptimizer(opt, 8) if fixed else mp.LossScaleOptimizer(opt, "dynamic")
+"""
+    result = transform(source, Options())
+    assert b"experimental" not in result.source
+    assert not left(result)
