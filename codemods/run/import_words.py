@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Optional
 
-__all__ = ["ImportWords", "paths_with", "stem_of"]
+__all__ = ["ImportWords", "imports_of", "stem_of"]
 
 _NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*|\.+(?=[ \t]*import\b)")
 _MARKS = (b"import", b"patch(")
@@ -19,7 +19,10 @@ _MARKS = (b"import", b"patch(")
 _INIT = "__init__.py"
 _HERE = b"."
 _STATEMENT = re.compile(rb"\s*(?:from\s+([\w.]+)\s+)?import\s+\(?\s*([\w.,*\s]+?)\s*\)?\s*\Z")
-"""A plain import statement, alone on its lines and without comments."""
+"""A plain import statement, alone on its lines."""
+_ALIAS = re.compile(r"(?:\A|,)\s*([\w.*]+)")
+_NO_CODE = re.compile(rb"#[^\n]*|\\\r?\n")
+"""Comments and line continuations."""
 
 
 class ImportWords:
@@ -38,7 +41,7 @@ class ImportWords:
             return
         number = len(self._files)
         self._files.append(file)
-        if any(word.startswith(b".") for word in words):
+        if _has_dots(words):
             words.add(_HERE)
         for word in words:
             self._with.setdefault(word, []).append(number)
@@ -59,27 +62,43 @@ class ImportWords:
         return [file for file in found if file != module]
 
 
-def paths_with(word: str, source: bytes) -> Optional[set[str]]:
-    """The paths that import statements name up to a part `word`; None if not all are certain.
+def imports_of(module: str, source: bytes) -> Optional[set[tuple[str, str]]]:
+    """What import statements may import of the module in a file; None if that is not certain.
 
-    For `models`, `from pkg.models import layer` gives `pkg.models`, and `import a.models.b` gives
-    `a.models`.
+    Each is the path that may be the module, and the name that is imported from it; the name is
+    empty if a statement binds the module, or a package around it, and `*` for a star import. For
+    `models.py`, `from pkg.models import layer` gives `("pkg.models", "layer")`, and
+    `import a.models.b` gives `("a.models", "")`.
     """
-    found: set[str] = set()
-    as_bytes = os.fsencode(word)
+    found: set[tuple[str, str]] = set()
+    word = stem_of(module)
+    is_package = os.path.basename(module) == _INIT
     for line in _lines(source):
-        if as_bytes not in line or as_bytes not in _NAME.findall(line):
+        words = _NAME.findall(line)
+        if os.fsencode(word) not in words and not (is_package and _has_dots(words)):
             continue
-        statement = _STATEMENT.match(line)
+        code = _NO_CODE.sub(b" ", line)
+        statement = _STATEMENT.match(code)
         if statement is None:
-            return None
-        module = (statement[1] or b"").decode()
-        for alias in statement[2].decode().split(","):
-            name = alias.partition(" as ")[0].strip()
-            path = f"{module}{'' if module.endswith('.') else '.'}{name}" if module else name
+            if code.strip():
+                return None
+            continue
+        above = (statement[1] or b"").decode()
+        for name in _ALIAS.findall(statement[2].decode()):
+            if is_package and above and not above.strip("."):
+                found.add((above, name))
+            path = f"{above}{'' if above.endswith('.') else '.'}{name}" if above else name
             parts = path.split(".")
-            found.update(".".join(parts[: i + 1]) for i, part in enumerate(parts) if part == word)
+            for place, part in enumerate(parts):
+                if part == word:
+                    # An `import` binds the first package, from which any name can be read.
+                    rest = parts[place + 1] if above and place + 1 < len(parts) else ""
+                    found.add((".".join(parts[: place + 1]), rest))
     return found
+
+
+def _has_dots(words: Iterable[bytes]) -> bool:
+    return any(word.startswith(b".") for word in words)
 
 
 def _lines(source: bytes) -> Iterator[bytes]:

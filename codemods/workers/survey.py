@@ -15,7 +15,7 @@ from ..files import atomic_write
 from ..model import Finding, Safety, Target
 from ..resolve.neighbors import Flow, Neighbors
 from ..run.flows import Answer, Atom, Question, reached, solved, word_of
-from ..run.import_words import ImportWords, paths_with, stem_of
+from ..run.import_words import ImportWords, imports_of
 from ..run.kept_names import KeptNames
 from ..run.module_facts import words_of
 from ..run.modules import Modules
@@ -258,14 +258,15 @@ class Survey:
 
     def _importers(self, candidates: Sequence[str]) -> list[str]:
         """The files that may import legacy names from others; adds to `more`."""
-        looked: set[str] = set()
+        looked: dict[str, frozenset[str]] = {}
         found: set[str] = set()
         while True:
             exports = self._names.exports()
-            new = sorted(exports.keys() - looked)
+            known = {module: frozenset(names) for module, names in exports.items()}
+            new = sorted(module for module in known if known[module] != looked.get(module))
             if not new:
                 break
-            looked.update(new)
+            looked = known
             importers = {file for module in new for file in self._importers_of(module)}
             found |= importers
             self._read_facts(
@@ -275,10 +276,9 @@ class Survey:
                     if not file.endswith(_NOTEBOOK) and not self._names.knows(file)
                 )
             )
-        known = frozenset(candidates)
         self.more = [
             file
-            for file in sorted(found - known)
+            for file in sorted(found.difference(candidates))
             if self._names.reads_legacy(file, exports) and self._may_rewrite(file)
         ]
         return sorted(found)
@@ -294,12 +294,15 @@ class Survey:
         return [file for file in importers if _found(file, names, self._limits)]
 
     def _may_import(self, file: str, module: str) -> bool:
-        """Whether `file` may import `module`, and not only others with the same last name."""
-        if file.endswith(_NOTEBOOK) or module.endswith("__init__.py"):
+        """Whether `file` may import an export of `module`, or the module itself."""
+        if file.endswith(_NOTEBOOK):
             return True
-        paths = paths_with(stem_of(module), _read(file, self._limits))
-        found = [self._modules.find(path, file) for path in paths or ()]
-        return paths is None or any(one is None or one == module for one in found)
+        imported = imports_of(module, _read(file, self._limits))
+        exports = {"", "*", *self._names.exports().get(module, ())}
+        return imported is None or any(
+            name in exports and self._modules.find(path, file) in (None, module)
+            for path, name in imported
+        )
 
     def _settle(
         self, readers: Mapping[str, frozenset[Export]], links: Collection[tuple[str, str]]

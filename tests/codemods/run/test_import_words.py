@@ -4,42 +4,58 @@ import os
 
 import pytest
 from several_files import migrate
-from tf_lossscale_codemods.run.import_words import ImportWords, paths_with
+from tf_lossscale_codemods.run.import_words import ImportWords, imports_of
 
 IMPORTS = {
-    "import models": {"models"},
-    "import a.models.b, models as m": {"a.models", "models"},
-    "from models import wrap": {"models"},
-    "from a import models": {"a.models"},
-    "from a.models import (\n    one,\n    models,\n)": {"a.models", "a.models.models"},
-    "from . import models": {".models"},
-    "from ..a import b, models as m": {"..a.models"},
-    "from .models import *": {".models"},
-    "def f():\n    from x.models import y": {"x.models"},
-    "import numpy\nimport x.models\nmodels = 3": {"x.models"},
+    "import models": {("models", "")},
+    "import a.models.b, models as m": {("a.models", ""), ("models", "")},
+    "from models import wrap": {("models", "wrap")},
+    "from a import models": {("a.models", "")},
+    "from a import one, models, two  # noqa": {("a.models", "")},
+    "from a import one, \\\n    models": {("a.models", "")},
+    "from a.models import (\n    one,  # the first\n    models\n    as m,\n)": {
+        ("a.models", "one"),
+        ("a.models", "models"),
+        ("a.models.models", ""),
+    },
+    "from a.models.b import c": {("a.models", "b")},
+    "from . import models": {(".models", "")},
+    "from ..a import b, models as m": {("..a.models", "")},
+    "from .models import *": {(".models", "*")},
+    "def f():\n    from x.models import y": {("x.models", "y")},
+    "import numpy\nimport x.models\nmodels = 3": {("x.models", "")},
     "import numpy as models": set(),
     "import models_of_mine": set(),
     "models = 3": set(),
+    "# import models": set(),
+}
+PACKAGE = {
+    "from . import layer": {(".", "layer")},
+    "from .. import layer, models": {("..", "layer"), ("..", "models"), ("..models", "")},
+    "from ..other import layer": set(),
+    "from models import layer": {("models", "layer")},
 }
 UNCERTAIN = [
     'importlib.import_module("models")',
     "import a; import models",
     "if old: import models",
-    "from a import one, \\\n    models",
-    "from a import (one,  # the first\n    models)",
     'with mock.patch("models.wrap"):',
-    "# import models",
 ]
 
 
 @pytest.mark.parametrize("source", IMPORTS)
-def test_the_paths_of_imports(source):
-    assert paths_with("models", source.encode()) == IMPORTS[source]
+def test_what_is_imported_of_a_module(source):
+    assert imports_of("a/models.py", source.encode()) == IMPORTS[source]
+
+
+@pytest.mark.parametrize("source", PACKAGE)
+def test_what_is_imported_of_a_package(source):
+    assert imports_of("a/models/__init__.py", source.encode()) == PACKAGE[source]
 
 
 @pytest.mark.parametrize("source", UNCERTAIN)
-def test_what_is_no_plain_import_makes_the_paths_uncertain(source):
-    assert paths_with("models", source.encode()) is None
+def test_what_is_no_plain_import_is_uncertain(source):
+    assert imports_of("a/models.py", source.encode()) is None
 
 
 @pytest.mark.parametrize("source", [one for one in IMPORTS if IMPORTS[one]] + UNCERTAIN)
