@@ -11,11 +11,14 @@ from __future__ import annotations
 import gzip
 import json
 import pathlib
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 from tf_lossscale_codemods.model import Safety
 
+from .file_migration import ARGUMENTS, migrated_files
+from .file_programs import file_programs
 from .graph_programs import (
     contrib_program,
     cross_shard_program,
@@ -31,10 +34,13 @@ from .program import Program
 __all__ = [
     "BUNDLE",
     "COUNT",
+    "FILES",
     "bundled",
+    "bundled_files",
     "bundled_guards",
     "programs",
     "read_bundle",
+    "read_files",
     "read_guards",
     "write_bundle",
 ]
@@ -43,6 +49,8 @@ BUNDLE = pathlib.Path(__file__).resolve().parents[2] / "data" / "programs"
 COUNT = 420
 GUARDS = 599
 """The bundle contains each 599th program with a version guard."""
+FILES = 96
+"""How many programs of several files the bundle contains."""
 SEED = 20200512
 SHARES = (
     (keras_program, 40),
@@ -89,6 +97,7 @@ def write_bundle(folder: pathlib.Path, count: int) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / "bundle.jsonl.gz", lines)
     _write(folder / "guards.jsonl.gz", bundled_guards())
+    _write(folder / "files.jsonl.gz", bundled_files())
     return len(lines)
 
 
@@ -111,6 +120,21 @@ def _bundled_guard(program: GuardProgram) -> dict[str, Any]:
     }
 
 
+def bundled_files(count: int = FILES) -> list[dict[str, Any]]:
+    """The lines of the bundle of programs of several files."""
+    made = list(file_programs(count))
+    lines: list[dict[str, Any]] = [
+        {**program._asdict(), "after": {}, "left": {}, "unsafe": {}} for program in made
+    ]
+    for stage in ARGUMENTS:
+        with tempfile.TemporaryDirectory() as folder:
+            migrated_here = migrated_files(made, stage, pathlib.Path(folder))
+        for line in lines:
+            result = migrated_here[line["name"]]
+            line["after"][stage], line["left"][stage], line["unsafe"][stage] = result
+    return json.loads(json.dumps(lines))  # type: ignore[no-any-return]
+
+
 def _write(path: pathlib.Path, lines: list[dict[str, Any]]) -> None:
     text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
     with open(path, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
@@ -125,6 +149,11 @@ def read_bundle(folder: pathlib.Path) -> list[dict[str, Any]]:
 def read_guards(folder: pathlib.Path) -> list[dict[str, Any]]:
     """The lines of the bundle of programs with version guards."""
     return _read(folder / "guards.jsonl.gz")
+
+
+def read_files(folder: pathlib.Path) -> list[dict[str, Any]]:
+    """The lines of the bundle of programs of several files."""
+    return _read(folder / "files.jsonl.gz")
 
 
 def _read(path: pathlib.Path) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any, Dict, List, Sequence
 
-__all__ = ["TOLERANCES", "differences"]
+__all__ = ["TOLERANCES", "close", "differences"]
 
 WEIGHTS = ("weights",)
 """What may differ in the last bits between TensorFlows. Every decision (scale, counters, skipped
@@ -61,6 +61,17 @@ def _said(config: Dict[str, Any]) -> Dict[str, Any]:
             "dynamic_growth_steps": scale.get("increment_period"),
         }
     return {name: config.get(name, CONFIG[name]) for name in CONFIG}
+
+
+def close(one: Any, other: Any, tolerance: float = 1e-4) -> bool:
+    """Whether two results of programs of several files are the same, except for rounding."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(close(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(close, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return _close(one, other, tolerance)
+    return bool(one == other)
 
 
 def _close(one: Any, other: Any, tolerance: float) -> bool:

@@ -5,13 +5,15 @@ python tests/shim/programs/record.py      (TensorFlow 1.15, 2.3 and 2.4; see `ma
 
 import os
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
-from programs.bundle import key_of, read_programs, write_recorded
+from programs.bundle import key_of, key_of_files, read_files, read_programs, write_recorded
 from programs.execution import MAJOR_MINOR, execute
+from programs.several_files import execute_files
 
 
 def main() -> int:
@@ -30,7 +32,19 @@ def main() -> int:
         print(f"no program of the bundle has TensorFlow {MAJOR_MINOR} as its original")
     else:
         write_recorded(MAJOR_MINOR, results)
+    _record_files()
     return 1 if failed or not mine else 0
+
+
+def _record_files() -> None:
+    """Writes the results of the programs of several files whose first original is this one."""
+    results = {}
+    for program in read_files():
+        if program["originals"][0] == MAJOR_MINOR:
+            with tempfile.TemporaryDirectory() as folder:
+                results[key_of_files(program["files"])] = execute_files(program["files"], folder)
+    write_recorded(MAJOR_MINOR, results, "files-")
+    print(f"{len(results)} programs of several files")
 
 
 if __name__ == "__main__":

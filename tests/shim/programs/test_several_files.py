@@ -1,0 +1,100 @@
+"""Programs of several files compute the same after their migration, or something is reported.
+
+Only programs of which the command reports nothing are executed: a finding, or an edit that needs
+`--unsafe`, leaves the result to a person.
+"""
+
+import pytest
+
+from programs.bundle import key_of_files, read_files, read_recorded_files
+from programs.comparison import close
+from programs.execution import MAJOR_MINOR
+from programs.several_files import execute_files
+from programs.test_programs import EVERY, KERAS_3
+
+GRAPH = ("contrib", "cross-shard", "rewrite", "v1")
+if MAJOR_MINOR in ("1.15", "2.3"):
+    STAGES = ["shim"]
+elif KERAS_3:
+    STAGES = ["shim", "final3", "unsafe3"]
+else:
+    STAGES = ["shim", "final2", "final3", "unsafe2"]
+HERE = MAJOR_MINOR
+if MAJOR_MINOR not in ("1.15", "2.3", "2.4", "2.8", "2.11", "2.15"):
+    HERE = "k3" if KERAS_3 else "k2"
+REFUSED = "the shim refuses a loss scale that Keras would ignore, and the command does not say so"
+IS_REFUSED = MAJOR_MINOR not in ("2.3", "2.4", "2.8")
+KNOWN = dict.fromkeys(["policies-00041", "policies-00065", "policies-00091"], REFUSED)
+"""Programs that differ after `--to shim` although nothing is reported, from TensorFlow 2.9 on."""
+
+PROGRAMS = read_files()
+RECORDED = read_recorded_files()
+
+
+def expected_of(program):
+    return RECORDED[key_of_files(program["files"])]
+
+
+def runs_here(program):
+    if "error" in expected_of(program):
+        return False  # `test_most_programs_run` counts them
+    if program["family"] in GRAPH:
+        return True
+    if MAJOR_MINOR == "1.15":
+        return False
+    # The shim has no policies of the final API.
+    return MAJOR_MINOR != "2.3" or "2.3" in program["originals"]
+
+
+def is_reported(program, stage):
+    return bool(program["left"][stage] or program["unsafe"][stage])
+
+
+def migrated_cases():
+    for program in filter(runs_here, PROGRAMS):
+        seen = []
+        for stage in STAGES:
+            after = program["after"][stage]
+            if is_reported(program, stage) or after in seen:
+                continue
+            seen.append(after)
+            marks = []
+            if stage == "shim" and program["name"] in KNOWN and IS_REFUSED:
+                marks = [pytest.mark.xfail(strict=True, reason=KNOWN[program["name"]])]
+            name = "{}-{}".format(program["name"], stage)
+            yield pytest.param(program, stage, marks=marks, id=name)
+
+
+ORIGINALS = [one for one in PROGRAMS if runs_here(one) and HERE in one["originals"]][::EVERY]
+
+
+@pytest.mark.parametrize(("program", "stage"), migrated_cases())
+def test_same_after_migration(program, stage, tmp_path):
+    actual = execute_files(program["after"][stage], str(tmp_path))
+    assert close(actual, expected_of(program)), "{} became {}\n{}".format(
+        expected_of(program), actual, program["after"][stage]
+    )
+
+
+@pytest.mark.skipif(MAJOR_MINOR == "2.11", reason="no program has it as its original")
+def test_originals_compute_what_was_recorded(tmp_path):
+    assert ORIGINALS
+    for number, program in enumerate(ORIGINALS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        actual = execute_files(program["files"], str(folder))
+        assert close(actual, expected_of(program)), program["name"]
+
+
+def test_most_programs_run():
+    failed = [one["name"] for one in PROGRAMS if "error" in expected_of(one)]
+    assert len(failed) <= len(PROGRAMS) // 10, failed
+
+
+def test_a_difference_is_seen():
+    one = {"scales": [2.0], "weights": [[1.0], 2.0], "wrapped": True}
+    assert close(one, {"scales": [2.0], "weights": [[1.0 + 1e-6], 2.0], "wrapped": True})
+    assert not close(one, {"scales": [2.0], "weights": [[1.1], 2.0], "wrapped": True})
+    assert not close(one, {"scales": [2.0], "weights": [[1.0], 2.0], "wrapped": False})
+    assert not close(one, {"scales": [2.0], "weights": [[1.0]], "wrapped": True})
+    assert not close(one, {"error": "ValueError"})
