@@ -62,7 +62,9 @@ def one_thread(tf: Any) -> None:
 
 
 def processor_times(
-    makers: Dict[str, Callable[[], Callable[[], Any]]], repetitions: int = REPETITIONS
+    makers: Dict[str, Callable[[], Callable[[], Any]]],
+    repetitions: int = REPETITIONS,
+    count: int = INSTANCES,
 ) -> Dict[str, float]:
     """Returns the CPU time of a call of each variant, in seconds, to measure small differences.
 
@@ -74,8 +76,9 @@ def processor_times(
       makers: by name, functions that create an instance of a variant, which is called like the
         variants of `median_times`.
       repetitions: the number of timed calls of each instance.
+      count: the number of instances of each variant.
     """
-    names = [name for name in makers for _ in range(INSTANCES)]
+    names = [name for name in makers for _ in range(count)]
     shuffle = random.Random(1).shuffle
     shuffle(names)
     instances = [(name, makers[name]()) for name in names]
@@ -92,7 +95,7 @@ def processor_times(
             taken[index].append(time.process_time() - start)
     times = dict.fromkeys(makers, 0.0)
     for (name, _), each in zip(instances, taken):
-        times[name] += sorted(each)[len(each) // 2] / INSTANCES
+        times[name] += sorted(each)[len(each) // 2] / count
     return times
 
 
@@ -129,7 +132,7 @@ class Report:
                 shown.append(f"{name[:-2]} {value * 1e3:9.3f} ms")
             else:
                 shown.append(
-                    f"{name} {value:.2f}" if isinstance(value, float) else f"{name} {value}"
+                    f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}"
                 )
         print("{:28} {}".format(case, "  ".join(shown)), flush=True)
 
