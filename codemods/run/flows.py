@@ -23,6 +23,7 @@ from ..resolve.qualified_names import STAR, is_path
 from ..resolve.version_guards import keep_guards
 from ..rules.keras._class_tests import atoms_of_test
 from ..rules.keras._keras3_loops import plain_loops
+from ..rules.keras._loss_scale_receivers import atoms_of_calls
 from ..rules.keras._optimizer_sources import Source, atoms, returned
 
 __all__ = ["Answer", "Question", "answer", "reached", "solved", "word_of"]
@@ -38,7 +39,8 @@ class Question(NamedTuple):
     """What to find out in a file.
 
     Attributes:
-      about_tests: whether to find the values that its class tests look at.
+      about_tests: whether to find the values that its class tests look at, and those whose loss
+        scale it calls.
       about_loops: whether to find out if its training loops can use Keras 3's own class.
       about_result: whether to rewrite the file on trial, and report the facts about the result. All
         other fields are then ignored.
@@ -58,11 +60,13 @@ class Answer(NamedTuple):
 
     Attributes:
       tested: the values from other files that its class tests look at.
+      called: the values from other files whose `loss_scale()` it calls.
       is_plain: whether its training loops can use Keras 3's own class; true if not asked.
       found: what each flow of the question can come from.
     """
 
     tested: frozenset[Flow] = frozenset()
+    called: frozenset[Flow] = frozenset()
     is_plain: bool = True
     found: Mapping[Flow, frozenset[Atom]] = {}
 
@@ -77,7 +81,9 @@ def answer(
     program = Program([module], options, neighbors)
     keep_guards(program)
     tested: set[Flow] = set()
+    called: set[Flow] = set()
     if question.about_tests:
+        called.update(atom for atom in atoms_of_calls(program) if isinstance(atom, Flow))
         for reference in program.references:
             if reference.legacy.is_keras_optimizer:
                 found = atoms_of_test(program, reference.node)
@@ -88,7 +94,7 @@ def answer(
     for flow in question.passed:
         known[flow] = frozenset().union(*map(_named, _passed(program, flow)))
     is_plain = not question.about_loops or plain_loops(program) is not None
-    return Answer(frozenset(tested), is_plain, known)
+    return Answer(frozenset(tested), frozenset(called), is_plain, known)
 
 
 def word_of(flow: Flow) -> str:

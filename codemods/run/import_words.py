@@ -66,8 +66,8 @@ def imports_of(module: str, source: bytes) -> Optional[set[tuple[str, str]]]:
     """What import statements may import of the module in a file; None if that is not certain.
 
     Each is the path that may be the module, and the name that is imported from it; the name is
-    empty if a statement binds the module, or a package around it, and `*` for a star import. For
-    `models.py`, `from pkg.models import layer` gives `("pkg.models", "layer")`, and
+    empty if a statement binds the module, or a package around it, and `*` for a star import. For a
+    module `models`, `from pkg.models import layer` gives `("pkg.models", "layer")`, and
     `import a.models.b` gives `("a.models", "")`.
     """
     found: set[tuple[str, str]] = set()

@@ -34,9 +34,9 @@ _NOT_SYNTAX = frozenset(
 _WORDS = re.compile(
     rb"LossScaleOptimizer|get_scaled_loss|get_unscaled_gradients|tf_lossscale|tensorflow|tf_keras"
     rb"|enable_mixed_precision_graph_rewrite|from_loss_scale"
-    rb"|isinstance|issubclass|IsInstance|__class__|\btype\(|\bcase\b"
+    rb"|isinstance|issubclass|IsInstance|__class__|\btype\(|\bcase\b|\.loss_scale\("
 )
-"""Without these words, a file has no class test and no training loop to examine; see `words_of`."""
+"""Without these words, a file has no class test, no training loop and no call of a loss scale."""
 
 
 class ModuleFacts(NamedTuple):

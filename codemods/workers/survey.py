@@ -43,6 +43,7 @@ _MAKES = frozenset([_CLASS, "enable_mixed_precision_graph_rewrite", "from_loss_s
 _LIBRARIES = frozenset(["tensorflow", "tf_keras", _SHIM])
 _NOTEBOOK = ".ipynb"
 _TESTS = frozenset(["isinstance", "issubclass", "IsInstance", "__class__", "type(", "case"])
+_CALL = ".loss_scale("
 _STORE = re.compile(rb"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
 _STORE_ELSEWHERE = re.compile(rb"\.(?<!\bself\.)(\w+)\b\s*=(?!=)")
 _SETATTR = re.compile(rb"setattr\([^()]*?,\s*[\"'](\w+)[\"']")
@@ -92,6 +93,7 @@ class Survey:
         self._names = Names(modules, shown, plan.options.from_shim)
         self._answers: dict[Flow, frozenset[Atom]] = {}
         self._tested: dict[str, frozenset[Flow]] = {}
+        self._called: dict[str, frozenset[Flow]] = {}
         self._blocked_by: dict[str, str] = {}
         self._kept = KeptNames(
             self._names, imports, may_rewrite, shown, lambda file: _read(file, limits)
@@ -119,7 +121,8 @@ class Survey:
     def __call__(self, file: str) -> Neighbors:
         """What is known about the names and optimizers of `file`, an absolute path."""
         known = self._names.of(file)
-        flows = solved(self._tested.get(file, ()), self._answers)
+        asked = (*self._tested.get(file, ()), *self._called.get(file, ()))
+        flows = solved(asked, self._answers)
         blocked_by = (
             dict.fromkeys(_CODES, self._blocked_by[file]) if file in self._blocked_by else {}
         )
@@ -159,19 +162,20 @@ class Survey:
                 break
 
     def _follow_tests(self, candidates: Sequence[str]) -> None:
-        """Finds out where the optimizers that class tests look at come from."""
+        """Finds out where the optimizers come from whose class is tested or loss scale called."""
         words = {file: self._words(file) for file in candidates}
         files = [
             file
             for file, found in words.items()
-            if found & _TESTS and (_CLASS in found or self._names.of(file).means(_CLASS))
+            if (found & _TESTS and (_CLASS in found or self._names.of(file).means(_CLASS)))
+            or (_CALL in found and self._has_optimizers)
         ]
         questions = {file: Question(about_tests=True) for file in files}
         for _ in range(_FLOW_ROUNDS):
             if not questions:
                 return
             self._ask(questions)
-            known = [*self._tested.values(), *self._answers.values()]
+            known = [*self._tested.values(), *self._called.values(), *self._answers.values()]
             flows = {atom for atoms in known for atom in atoms if isinstance(atom, Flow)}
             asked = sorted(
                 flow for flow in flows if flow.kind != "constructed" and flow not in self._answers
@@ -189,6 +193,7 @@ class Survey:
                 self._answers[flow] = self._answers.get(flow, frozenset()) | found
             if question.about_tests and answer is not None:
                 self._tested[file] = answer.tested
+                self._called[file] = answer.called
         return answers
 
     def _questions(self, flows: Sequence[Flow]) -> dict[str, Question]:
@@ -223,12 +228,12 @@ class Survey:
         return questions
 
     def _look_at_changes(self) -> None:
-        """Finds the attributes of objects with class tests that importing files may assign to."""
+        """Finds the attributes of the followed objects that importing files may assign to."""
         options = self._plan.options
-        if options.for_keras_2 and options.target is not Target.SHIM:
-            return  # no class test depends on it
         known: dict[str, frozenset[bytes]] = {}
         for file in self._tested:
+            if options.for_keras_2 and options.target is not Target.SHIM and not self._called[file]:
+                continue  # no class test depends on it
             own = {*_STORE.findall(_read(file, self._limits)), _COMPILE}
             found: set[bytes] = set()
             seen, pending = {file}, [file]

@@ -6,14 +6,16 @@ import libcst as cst
 
 from ...model import Target
 from ...resolve.legacy_symbols import Family, root_of
+from ...resolve.neighbors import Flow
 from ...resolve.optimizer_kinds import Kind, class_named, class_of, kinds_of
 from ...resolve.possible_values import paths_of, possible_values
 from ...resolve.program import LOOK_ALIKES, Program
 from ...rewrite.arguments import matched
 from ...rewrite.rename import SHIM
+from ._optimizer_sources import Found, Source, atoms, with_flows_resolved
 from ._optimizer_type import is_keras_optimizer, is_loss_scale_class
 
-__all__ = ["is_loss_scale_optimizer", "may_be_loss_scale_optimizer"]
+__all__ = ["atoms_of_calls", "is_loss_scale_optimizer", "may_be_loss_scale_optimizer"]
 
 _REWRITE = "enable_mixed_precision_graph_rewrite"
 _UNWRAPPED = ("inner_optimizer", "_optimizer")
@@ -34,9 +36,32 @@ def is_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
         return True
     values = possible_values(program, node)
     wrapped = [value for value in values if _is_wrapped(program, value)]
-    return bool(wrapped) and all(
+    if wrapped and all(
         value in wrapped or kinds_of(program, value) == {Kind.KERAS} for value in values
-    )
+    ):
+        return True
+    return _is_made_elsewhere(program, node)
+
+
+def _is_made_elsewhere(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` comes from other files of the run, which make such an optimizer.
+
+    What they make without loss scaling, such as a plain optimizer or None, has no `loss_scale`.
+    """
+    found = atoms(program, node)
+    if not any(isinstance(atom, Flow) and atom.kind != "constructed" for atom in found):
+        return False
+    known = with_flows_resolved(program, found)
+    return Source.WRAPPED in known and known <= {Source.WRAPPED, Source.PLAIN}
+
+
+def atoms_of_calls(program: Program) -> Found:
+    """The sources of every object whose `loss_scale()` the program calls."""
+    found: Found = frozenset()
+    for attribute in program.attributes("loss_scale"):
+        if program.call_of(attribute) is not None:
+            found |= atoms(program, attribute.value)
+    return found
 
 
 def _is_self_of_subclass(program: Program, node: cst.CSTNode) -> bool:
@@ -112,7 +137,7 @@ def _may_be(program: Program, value: cst.CSTNode) -> bool:
         wraps = any(path.endswith(".DistributedOptimizer") for path in paths)
         return wraps and program.cached(_makes_optimizers)
     is_helper = not any(map(_is_known, paths))
-    return is_helper and program.cached(_uses_tensorflow)
+    return is_helper and (program.cached(_uses_tensorflow) or program.cached(_makes_optimizers))
 
 
 def _is_builtin(program: Program, function: cst.CSTNode) -> bool:

@@ -4,9 +4,9 @@ Up to TensorFlow 2.3 the attribute was a callable loss scale; since 2.4 (release
 a float32 tensor, and calling it raises a TypeError. Other classes have a method of this name.
 
 Evidence for safe: each value that the object can have is made by a class of Keras, at least one by
-a loss-scale optimizer; branches, functions and attributes of the file are followed. Calls on
-parameters, on results of other files and on unknown attributes are reported, as is any use of the
-attribute as a loss scale with methods, such as `optimizer.loss_scale.update(gradients)`.
+a loss-scale optimizer; branches, functions, parameters and attributes are followed, also through
+the other files of the run. Calls on objects that may be something else are reported, as is any use
+of the attribute as a loss scale with methods, such as `optimizer.loss_scale.update(gradients)`.
 """
 
 from __future__ import annotations

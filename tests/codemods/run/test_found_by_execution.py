@@ -18,7 +18,8 @@ def test_call_of_loss_scale_in_a_file_that_does_not_name_the_class(command_line,
     log = "def show(opt):\n    print(opt.loss_scale())\n"
     main = "import amp\nimport log\n\nlog.show(amp.wrap(None))\n"
     result = migrate(command_line, {"amp.py": AMP, "log.py": log, "main.py": main}, target)
-    assert "log.py:2 LS302 manual" in result.findings
+    assert "log.py:2 LS302 safe" in result.findings
+    assert "loss_scale()" not in result.sources["log.py"]
 
 
 def test_function_that_another_file_reads_from_the_file_that_imports_it(command_line):
