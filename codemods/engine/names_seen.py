@@ -38,7 +38,10 @@ def why_nothing(program: Program, sources: Sequence[bytes]) -> str:
 
 
 def _why(program: Program, name: str) -> str:
-    if any(one.legacy.name == name and _is_done(one.legacy.family) for one in program.references):
+    named = [one.legacy for one in program.references if one.legacy.name == name]
+    if any(legacy.is_on_shim for legacy in named):
+        return "is the shim's already"
+    if any(_is_done(legacy.family) for legacy in named):
         return "is the final API already"
     if any(symbol == name for _, symbol in program.migrated):
         return "is the shim's already"

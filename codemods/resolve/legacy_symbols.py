@@ -5,7 +5,7 @@ The public paths come from `tf_lossscale._paths`. This module adds paths through
 never existed in TensorFlow.
 
 With `on_shim`, the shim's twin of a symbol counts as the symbol: a program on the shim is migrated
-to the final API like the original. That holds for the symbols that have another final path.
+to the final API like the original.
 """
 
 from __future__ import annotations
@@ -113,6 +113,8 @@ class Legacy(NamedTuple):
     @property
     def is_final_path(self) -> bool:
         """Whether the path leads to the API that the symbol is migrated to."""
+        if self.is_on_shim:
+            return self.family in _STAY_ON_SHIM
         return self.is_in_compat_v1 or self.namespace == "keras.mixed_precision"
 
     @property
@@ -135,12 +137,13 @@ class Root(NamedTuple):
 ON_SHIM = "shim"
 """The root of a path in the shim."""
 _SHIM = "tf_lossscale"
-_FAMILIES_ON_SHIM = frozenset([Family.V1, Family.EXPERIMENTAL])
-"""The families whose symbols leave the shim for the final API.
+_STAY_ON_SHIM = frozenset([Family.CONTRIB, Family.CROSS_SHARD])
+"""The families that stay on the shim, except with `--unsafe`.
 
-Of the others, the final API has none (contrib), or the shim's is the final one on Keras 3, or
-TensorFlow's needs a TPU.
+TensorFlow has no symbols like those of contrib, and its cross-shard symbols need a TPU.
 """
+_ON_SHIM = _STAY_ON_SHIM | {Family.V1, Family.EXPERIMENTAL}
+"""The families that are read from the shim. The shim's final class can be the final one."""
 
 _FAMILIES = {
     "contrib.mixed_precision": Family.CONTRIB,
@@ -295,7 +298,7 @@ def _legacy_on_shim(path: str) -> Optional[Legacy]:
         return None
     rule, family, never = found
     namespace, _, name = root.rest.rpartition(".")
-    if never or family not in _FAMILIES_ON_SHIM:
+    if never or family not in _ON_SHIM:
         return None
     return Legacy(name, rule, family, namespace, root.name)
 
@@ -320,8 +323,9 @@ def namespace_of(path: str, on_shim: bool = False) -> Optional[Namespace]:
     root = _root_on_shim(path) if on_shim else None
     if root is not None:
         found = _FAMILIES.get(root.rest)
-        is_read = found in _FAMILIES_ON_SHIM
-        return Namespace(root.rest, found, False) if found is not None and is_read else None
+        if found not in _ON_SHIM:
+            return None
+        return Namespace(root.rest, found, found in _STAY_ON_SHIM)
     root = root_of(path)
     if root is None:
         return None

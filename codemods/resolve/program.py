@@ -174,7 +174,8 @@ class Program:
             self._resolve_import(binding)
         for scope in self.all_scopes():
             for statement, path in scope.stars:
-                if self.namespace_of(path) is not None:
+                space = self.namespace_of(path)
+                if space is not None and not (is_of_shim(path) and space.is_final):
                     self.unclear.append(Unclear(statement, scope, "*", "star", path))
         self.by_node = {reference.node: reference for reference in self.references}
         self.dynamic = [

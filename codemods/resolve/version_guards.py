@@ -354,6 +354,8 @@ def _of_path(program: Program, node: cst.CSTNode, path: str) -> Optional[_Marker
 def _of_symbol(node: cst.CSTNode, legacy: Legacy) -> _Marker:
     family = Family.EXPERIMENTAL if legacy.family is Family.FINAL else legacy.family
     is_final = legacy.family is Family.FINAL or legacy.is_in_compat_v1
+    if legacy.is_on_shim:
+        is_final = legacy.is_final_path
     return _Marker(node, family, legacy.name, is_final, legacy.never_existed, legacy.is_on_shim)
 
 

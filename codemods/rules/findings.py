@@ -68,11 +68,13 @@ def manual(reference: Reference, guidance: str, *, group: Optional[Group] = None
 
 
 def on_shim(program: Program, proposal: Proposal) -> Proposal:
-    """The proposal, worded for a place that is on the shim already and stays there."""
+    """The proposal, worded for a place that is on the shim already."""
     reference = program.by_node.get(proposal.node)
     if reference is None or not reference.legacy.is_on_shim or proposal.outcome is Safety.SAFE:
         return proposal
-    return proposal._replace(message=_STAYS + proposal.message.replace(OR_TO_SHIM, ""))
+    message = proposal.message.replace(OR_TO_SHIM, "")
+    stays = proposal.outcome is Safety.MANUAL
+    return proposal._replace(message=_STAYS + message if stays else message)
 
 
 def report(node: cst.CSTNode, code: str, symbol: str, guidance: str) -> Proposal:

@@ -121,6 +121,13 @@ class Moves:
         """The shim's twin of the symbol."""
         return _moved(reference, shim_path(reference), self._shim, group)
 
+    def to_shim_if_not_there(
+        self, reference: Reference, group: Optional[Group] = None
+    ) -> Iterator[Proposal]:
+        """The same; none where the symbol is the shim's already."""
+        if not reference.legacy.is_on_shim:
+            yield self.to_shim(reference, group)
+
     def to_final(
         self, program: Program, reference: Reference, group: Optional[Group] = None
     ) -> Iterator[Proposal]:
@@ -133,7 +140,7 @@ class Moves:
             edits = ((call, _renaming(final)),) if call is not None else ()
             yield unsafe(reference, final.caveat, path=final.path, edits=edits, group=group)
         elif not isinstance(final, Safe):
-            yield self.to_shim(reference, group)
+            yield from self.to_shim_if_not_there(reference, group)
         elif not _is_at(reference, final.path):
             yield _moved(reference, final.path, final.message, group)
         elif final.at_path:

@@ -59,7 +59,8 @@ def names_to_migrate_on_shim(source: bytes) -> list[str]:
     tree = ast.parse(source)
     names = dict(_imported(tree))
     paths = [_path(node, names) or "" for node in ast.walk(tree)]
-    return [path for path in paths if is_of_shim(path) and legacy_of(path, on_shim=True)]
+    found = {path: legacy_of(path, on_shim=True) for path in paths if is_of_shim(path)}
+    return [path for path, legacy in found.items() if legacy and not legacy.is_final_path]
 
 
 def _imported(tree):

@@ -31,7 +31,7 @@ class _ContribMoves(Moves):
         elif program.cached(_all_have_twins):
             yield from self.to_final(program, reference, _GROUP)
         else:
-            yield self.to_shim(reference, _GROUP)
+            yield from self.to_shim_if_not_there(reference, _GROUP)
 
 
 MOVES = _ContribMoves(

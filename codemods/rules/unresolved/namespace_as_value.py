@@ -68,7 +68,7 @@ def _is_whole(program: Program, path: str) -> bool:
     """Whether `path` is a module of which everything is legacy."""
     if is_of_shim(path):
         module = program.namespace_of(path)
-        return module is not None and module.name in _WHOLE
+        return module is not None and module.name in _WHOLE and not module.is_final
     root = root_of(path)
     if root is None or (root.name == "v1" and root.rest == "mixed_precision.experimental"):
         return False  # TensorFlow still has this one

@@ -26,7 +26,6 @@ STAYS = {
     "tf_lossscale.keras.mixed_precision.LossScaleOptimizer": (
         "the shim's final class, which runs on Keras 2 and Keras 3"
     ),
-    "tf_lossscale.contrib.mixed_precision": "the final state of contrib, also with --unsafe",
     "tf_lossscale.compat.v1.tpu": "TensorFlow's own needs a TPU; the shim's also runs elsewhere",
     "tf_lossscale.contrib.tpu": "the same",
     "tf_lossscale.tpu": "the same",
@@ -55,6 +54,9 @@ def test_two_steps_end_where_one_does(example, target):
     options = TARGETS[target]
     ways = both_ways(EXAMPLES[example], options)
     one, two = meaning(ways.direct.source), meaning(ways.second.source)
+    if options.unsafe:
+        assert "tf_lossscale.tpu" not in two
+        assert "tf_lossscale.compat" not in two
     if example not in MORE_BY_FIRST_STEP and not any(path in two for path in STAYS):
         assert two == one
     assert not left(ways.second) - left(ways.direct)
@@ -85,14 +87,14 @@ def test_second_run_for_the_shim_changes_nothing(example):
         ("tf_lossscale.compat.v1.train.experimental.FixedLossScale", Family.V1),
         ("tf_lossscale.keras.mixed_precision.Policy", None),
         ("tf_lossscale.keras.mixed_precision.from_loss_scale", None),
-        ("tf_lossscale.contrib.mixed_precision.LossScaleOptimizer", None),
-        ("tf_lossscale.tpu.cross_replica_sum", None),
+        ("tf_lossscale.contrib.mixed_precision.LossScaleOptimizer", Family.CONTRIB),
+        ("tf_lossscale.tpu.cross_replica_sum", Family.CROSS_SHARD),
         ("tf_lossscale.recording.start", None),
         ("tf_lossscale", None),
         ("project.tf_lossscale.train.experimental.FixedLossScale", None),
     ],
 )
-def test_names_of_the_shim_that_have_another_final_path(path, family):
+def test_names_of_the_shim(path, family):
     found = legacy_of(path, on_shim=True)
     assert (found.family if found is not None else None) is family
     assert legacy_of(path) is None
@@ -181,6 +183,70 @@ class Clipping(tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
     assert finding.is_left
     assert finding.message.startswith("stays on the shim; for the final API: ")
     assert "--to shim" not in finding.message
+
+
+CROSS_SHARD = b"""\
+import tf_lossscale as tfls
+
+opt = tfls.tpu.CrossShardOptimizer(opt)
+"""
+
+
+def test_cross_shard_optimizer_leaves_the_shim_with_unsafe_only():
+    result = transform(CROSS_SHARD, Options())
+    assert result.source == CROSS_SHARD
+    (finding,) = result.findings
+    assert not finding.is_left
+    assert "needs a TPU" in finding.message
+    result = transform(CROSS_SHARD, Options(unsafe=True))
+    assert b"opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)" in result.source
+    (finding,) = result.findings
+    assert "--to shim" not in finding.message
+
+
+CONTRIB = b"""\
+from tf_lossscale.contrib import mixed_precision as mp
+
+manager = mp.FixedLossScaleManager(8)
+opt = mp.LossScaleOptimizer(opt, manager)
+"""
+
+
+def test_contrib_classes_stay_without_a_finding_and_leave_with_unsafe():
+    result = transform(CONTRIB, Options())
+    assert result.source == CONTRIB
+    assert not result.findings
+    assert "is the shim's already" in result.note
+    result = transform(CONTRIB, Options(unsafe=True))
+    assert result.source.startswith(b"from tensorflow.compat.v1 import mixed_precision as mp\n")
+    assert b"tf_lossscale" not in result.source
+    assert [one.message.startswith("stays") for one in result.findings] == [False, False]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from tf_lossscale.contrib.mixed_precision import *",
+        "from tf_lossscale.contrib import mixed_precision as _mp",
+        "import tf_lossscale as tfls; setup(tfls.contrib.mixed_precision)",
+    ],
+)
+def test_modules_that_stay_on_the_shim_are_not_reported(statement):
+    assert not transform(f"{statement}\n".encode(), Options()).findings
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("from tf_lossscale.keras.mixed_precision.experimental import *", "LS901"),
+        ("import tf_lossscale as tfls; setup(tfls.keras.mixed_precision.experimental)", "LS909"),
+        ("from tf_lossscale.keras.mixed_precision import experimental as _mp", "LS911"),
+    ],
+)
+def test_modules_that_do_not_stay_are_reported(statement, code):
+    (finding,) = transform(f"{statement}\n".encode(), Options()).findings
+    assert finding.code == code
+    assert "missing in newer" not in finding.message
 
 
 @pytest.mark.parametrize(
