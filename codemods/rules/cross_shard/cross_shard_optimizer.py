@@ -9,6 +9,9 @@ them, as the original always did.
 `--to shim` replaces the class by another one, so `isinstance` is False for an optimizer that
 TensorFlow's own class made, and the program may wrap it twice. Evidence for safe: every optimizer
 that is tested is made in the same file by a class that is known. Otherwise the edit is unsafe.
+
+On the way to the final API, a program on the shim stays there, with a note; `--unsafe` writes
+`tf.compat.v1.tpu`.
 """
 
 from __future__ import annotations

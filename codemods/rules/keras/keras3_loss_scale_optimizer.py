@@ -11,6 +11,9 @@ A program is written for Keras 3's class, which then stays, if it calls `scale_l
 that is certainly a loss-scale optimizer. Constructors and annotations move safely. A test such as
 `isinstance(optimizer, LossScaleOptimizer)` moves safely only if the source shows where the
 optimizer is made: `compile` wraps in the installed class, for which the test would be False.
+
+The shim's class stays on the way to the final API. On the Keras 2 target, a note says that
+TensorFlow's class does the same.
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ from collections.abc import Iterator
 
 from ...model import Safety, Target
 from ...resolve.legacy_symbols import root_of
+from ...resolve.possible_values import paths_of
 from ...resolve.program import Program, Reference
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import references
+from ...rewrite.rename import SHIM, references
 from ..findings import manual, safe, unsafe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
@@ -34,6 +38,8 @@ from ._subclasses import overridden_by
 from ._tests import risky
 
 __all__ = ["RULE"]
+
+_SHIM_CLASS = f"{SHIM}.keras.mixed_precision.LossScaleOptimizer"
 
 _MESSAGE = (
     "the shim's class keeps the methods and numbers of Keras 2; the class of this name in Keras 3 "
@@ -49,8 +55,16 @@ _GUARDED = (
 )
 
 
+_ON_SHIM = (
+    "left on the shim, whose class runs on Keras 2 and Keras 3; "
+    "tf.keras.mixed_precision.LossScaleOptimizer does the same on Keras 2"
+)
+
+
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the shim's class, unless the program is written for Keras 3's."""
+    if program.options.target is Target.FINAL and program.options.keras == 2:
+        yield from _left_on_shim(program)
     if not to_shim_class(program) or calls_scale_loss(program):
         return
     guarded = program.options.target is Target.SHIM and program.cached(_is_guarded)
@@ -69,6 +83,13 @@ def check(program: Program) -> Iterator[Proposal]:
             yield unsafe(reference, _BACKEND, path=path, group=KERAS_OPTIMIZERS)
         else:
             yield safe(reference, _MESSAGE, path=final_class(program), group=KERAS_OPTIMIZERS)
+
+
+def _left_on_shim(program: Program) -> Iterator[Proposal]:
+    """A note on each use of the shim's final class, which one step to Keras 2 does not need."""
+    for node, name in program.migrated:
+        if name == "LossScaleOptimizer" and paths_of(program, node) == {_SHIM_CLASS}:
+            yield Proposal(node, "LS401", name, Safety.SAFE, _ON_SHIM, stays=True)
 
 
 def _imports_tensorflow(program: Program) -> bool:

@@ -127,6 +127,7 @@ RULE = Rule(
             opt = LossScaleOptimizer(opt)
             manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128.0)
             """,
+            keras=3,
         ),
         Example(
             "a module of the project that re-exports TensorFlow",

@@ -204,6 +204,22 @@ def test_cross_shard_optimizer_leaves_the_shim_with_unsafe_only():
     assert "--to shim" not in finding.message
 
 
+def test_final_class_of_the_shim_stays_on_keras_2_with_a_note():
+    source = b"""\
+from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+opt = LossScaleOptimizer(opt)
+"""
+    result = transform(source, Options(keras=2))
+    assert result.source == source
+    (finding,) = result.findings
+    assert not finding.is_left
+    assert "does the same on Keras 2" in finding.message
+    assert not transform(source, Options(keras=3)).findings
+    assert not transform(source, Options(keras=None)).findings
+    assert not transform(source, Options(target=Target.SHIM)).findings
+
+
 CONTRIB = b"""\
 from tf_lossscale.contrib import mixed_precision as mp
 
