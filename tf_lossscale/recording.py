@@ -23,7 +23,8 @@ def start(path: "Union[str, os.PathLike[str]]", norm: bool = True) -> None:
     """Records each step of every loss-scale optimizer of this process from now on.
 
     The optimizers of TensorFlow, Keras and this package are recorded, if they build or make their
-    step after this call. Weights, checkpoints and random numbers are the same as without it.
+    step after this call, or have built it during an earlier recording. Weights, checkpoints and
+    random numbers are the same as without it.
 
     Args:
       path: the file of the record, which is replaced.
@@ -38,5 +39,9 @@ def start(path: "Union[str, os.PathLike[str]]", norm: bool = True) -> None:
 
 
 def stop() -> None:
-    """Ends the recording and writes the rest of it; without a recording, does nothing."""
+    """Ends the recording and writes the rest of it; without a recording, does nothing.
+
+    Warns (`RuntimeWarning`) if no step was recorded, or if steps seem to be missing because they
+    were built before the recording began.
+    """
     session.stop()

@@ -98,8 +98,7 @@ class Counters:
           session: a Session; not used in eager mode.
         """
         if self.eager:
-            with tf.init_scope():
-                numbers = self._variable.read().numpy()
+            numbers = self._variable.numpy()
         elif session.run(self._variable.is_initialized):
             numbers = session.run(self._read)
         else:

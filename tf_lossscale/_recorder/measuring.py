@@ -34,6 +34,25 @@ class Row(NamedTuple):
     finite: Optional[bool]
     bad: Optional[int]
 
+    def may_precede(self, later: "Row", applied: bool, growth_steps: Optional[int]) -> bool:
+        """Returns whether `later` can be the next step, if this one was applied or skipped.
+
+        A counter that jumps shows that steps between them were not recorded.
+
+        Args:
+          later: another step.
+          applied: whether this step was applied.
+          growth_steps: the number of finite steps after which the scale grows, or None.
+        """
+        if self.good_steps is None or self.scale is None or later.scale is None:
+            return True
+        if applied:
+            counted = self.good_steps + 1
+            if later.good_steps == 0:
+                return not later.scale < self.scale and counted >= (growth_steps or 0)
+            return later.good_steps == counted and not later.scale < self.scale
+        return later.good_steps in (0, self.good_steps) and not later.scale > self.scale
+
 
 _UNKNOWN = -1.0
 

@@ -12,10 +12,13 @@ import types
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
+from tf_lossscale._recorder.earlier_optimizers import EarlierOptimizers
+from tf_lossscale._recorder.errors import RecordingError
 from tf_lossscale._recorder.optimizers import inner_optimizer
 from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._recorder.refusals import refuse_remote_session
 from tf_lossscale._recorder.rings import Rings
+from tf_lossscale._recorder.steps import known_steps
 from tf_lossscale._recorder.taps import Tap, applying
 from tf_lossscale._versions.base import do_not_convert
 from tf_lossscale._versions.keras_2 import called_from_minimize_of_fit
@@ -44,9 +47,14 @@ class Patches:
         self._calls = _OutermostCalls()
         self._rings = Rings()
         self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._allow_remote_sessions = before_each_run(
-            lambda session: refuse_remote_session(session, self._graphs)
-        )
+        self._earlier: Optional[EarlierOptimizers] = None
+        self.has_refused = False
+        """Whether a step was refused with an error."""
+        self._leave_sessions = before_each_run(self._before_run)
+        for each in known_steps():
+            ring = each.record_to(file)
+            if ring is not None:
+                self._rings.add(ring)
         self._lock = threading.RLock()
 
     def patch_module(self, name: str, module: Any) -> None:
@@ -60,13 +68,53 @@ class Patches:
                 self._replace(cls, method, self._with_loss)
             self._replace(cls, kind.step_method, self._with_step)
 
+    def look_for_earlier_optimizers(self) -> None:
+        """Watches the optimizers that exist already, whose steps may be built already."""
+        self._earlier = EarlierOptimizers(self._kinds)
+
+    def _before_run(self, session: Any) -> None:
+        with self._noting_refusals():
+            refuse_remote_session(session, self._graphs)
+        if self._earlier is not None:
+            self._earlier.note_run(session)
+
+    @contextlib.contextmanager
+    def _noting_refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except RecordingError:
+            self.has_refused = True
+            raise
+
+    def complaints(self) -> List[str]:
+        """Returns what is missing in the record, a sentence each."""
+        mine = [each for each in known_steps() if each.count]
+        found = []
+        for each in mine:
+            if each.break_before is not None:
+                found.append(
+                    f"The loss scale of {each.cls} or its counter changed between the recorded "
+                    f"steps {each.break_before - 1} and {each.break_before} as no single step "
+                    "changes it. Either a step was made by a graph or function that was built "
+                    "before recording began, and is missing, or the program set or restored the "
+                    "scale, or trained in several threads at once."
+                )
+        if self._earlier is not None:
+            for cls in self._earlier.unrecorded([id(each.optimizer) for each in mine]):
+                found.append(
+                    f"A {cls} was created before recording began, and its steps, if it made any, "
+                    "are not in the record: the graph or function that makes them was built "
+                    "before. Start to record before the steps are built."
+                )
+        return found
+
     def undo(self) -> None:
         """Restores all methods, and adds the last steps to the record."""
         for cls, name, original, ours in reversed(self._replaced):
             _exchange(cls, name, ours, original)
         self._replaced.clear()
         self._rings.close()
-        self._allow_remote_sessions()
+        self._leave_sessions()
         self.close_steps()
 
     def close_steps(self) -> None:
@@ -75,6 +123,8 @@ class Patches:
             taps = [*self._ended, *self._taps.values()]
         for tap in taps:
             tap.close()
+        for steps in known_steps():
+            steps.close()
 
     def _replace(self, cls: type, name: str, wrap: Callable[[Any], Any]) -> bool:
         """Replaces a method where `cls` inherits it from; returns whether it is replaced."""
@@ -134,7 +184,7 @@ class Patches:
                 inner = inner_optimizer(kind, optimizer)
                 tapped = self._tap_inner(inner, kind.inner_method)
                 tap = self._tap(kind, optimizer)
-                with tap.step(
+                with self._noting_refusals(), tap.step(
                     tapped,
                     given.gradients,
                     given.variables,

@@ -25,7 +25,7 @@ class RecordFile:
     """Collects the lines of a record, and appends them to its file.
 
     The header is written with the first optimizer, because a recording may begin before TensorFlow
-    is imported. In a forked child process the record continues in a file of that process.
+    is imported. A forked child process does not record, and says so with its first step.
 
     Args:
       path: the file, which is replaced.
@@ -79,6 +79,14 @@ class RecordFile:
     def add_step(self, optimizer: int, step: int, **values: Any) -> None:
         """Adds a step."""
         with self._lock:
+            if not self.is_of_this_process and not self._failed:
+                self._failed = True
+                print(
+                    f"tf-lossscale: the steps of process {os.getpid()} are not recorded, because "
+                    "it was forked from one that records.",
+                    file=sys.stderr,
+                    flush=True,
+                )
             if self._writer is not None:
                 self.steps += 1
                 self._writer.add_step(optimizer, step, **values)

@@ -90,10 +90,11 @@ def here() -> Tuple[Any, Any]:
     """Returns the graph (None in eager mode) and the replica that operations are created for.
 
     A replica is the thread that it runs in: its number is a tensor, which would be one more
-    operation in the graph.
+    operation in the graph. In eager mode, other threads of the program may train, too.
     """
     graph = None if tf.executing_eagerly() else tf1.get_default_graph()
-    return graph, (threading.current_thread() if replica_count() > 1 else None)
+    several = graph is None or replica_count() > 1
+    return graph, (threading.current_thread() if several else None)
 
 
 def loss_factor(kind: Recorded) -> float:

@@ -49,14 +49,19 @@ class Ring:
         """Writes that a step is applied; returns the operation."""
         return self._applied.update(number % _SIZE, number + 1)
 
+    def discard(self) -> None:
+        """Leaves out the steps that were made until now."""
+        with self._lock:
+            self._read = int(self._count.numpy())
+
     def flush(self) -> int:
         """Passes on the steps since the last call; returns how many there were."""
-        with self._lock, tf.init_scope():
-            count = int(self._count.read())
+        with self._lock:
+            count = int(self._count.numpy())
             new = count - self._read
             if not new:
                 return 0
-            rows, applied = self._rows.read().numpy(), self._applied.read().numpy()
+            rows, applied = self._rows.numpy(), self._applied.numpy()
             if new > _SIZE:
                 self._on_gap(new - _SIZE)
             for number in range(max(self._read, count - _SIZE), count):

@@ -3,6 +3,7 @@
 import atexit
 import sys
 import threading
+import warnings
 from typing import Any, List, Optional
 
 from tf_lossscale._install import import_hook
@@ -34,6 +35,7 @@ class _Recording(import_hook.Subscriber):
         names = [name for name in RECORDED_CLASSES if import_hook.is_loaded(name)]
         if import_hook.is_loaded("tensorflow"):
             self._patch(names)
+            self._patches.look_for_earlier_optimizers()
         else:
             self._waiting += names
 
@@ -57,12 +59,25 @@ class _Recording(import_hook.Subscriber):
         for name in names:
             self._patches.patch_module(name, sys.modules[name])
 
-    def end(self) -> None:
-        """Restores the classes, and writes the rest of the record."""
+    def end(self) -> List[str]:
+        """Restores the classes, and writes the rest of the record.
+
+        Returns:
+          What is missing in the record, a sentence each.
+        """
         import_hook.unsubscribe(self)
+        complaints: List[str] = []
         if self._patches is not None:
             self._patches.undo()
+            complaints = self._patches.complaints() if self.file.is_of_this_process else []
         self.file.close()
+        has_refused = self._patches is not None and self._patches.has_refused
+        if not (complaints or self.file.steps or self.file.is_lazy or has_refused):
+            complaints.append(
+                f"No step was recorded in {self.file.path}: no loss-scale optimizer made one in a "
+                "graph or function that was built after recording began."
+            )
+        return complaints if self.file.is_of_this_process else []
 
 
 _recording: Optional[_Recording] = None
@@ -95,22 +110,22 @@ def start(path: str, norm: bool = True, lazy: bool = False, held: Optional[int] 
 
 
 def stop() -> None:
-    """Ends the recording, and writes the rest of it; does nothing without a recording."""
+    """Ends the recording, and writes the rest of it; does nothing without a recording.
+
+    Warns of steps that are missing in the record.
+    """
+    for complaint in _stop():
+        warnings.warn(complaint, RuntimeWarning, stacklevel=3)
+
+
+def _stop() -> List[str]:
     global _recording
     with _lock:
         recording, _recording = _recording, None
         atexit.unregister(_stop_at_exit)
-        if recording is not None:
-            recording.end()
+        return [] if recording is None else recording.end()
 
 
 def _stop_at_exit() -> None:
-    recording = _recording
-    stop()
-    file = None if recording is None else recording.file
-    if file is not None and not file.steps and not file.is_lazy and file.is_of_this_process:
-        print(
-            f"tf-lossscale: no step was recorded in {file.path}: no loss-scale optimizer made one "
-            "in a graph or function that was built after recording began.",
-            file=sys.stderr,
-        )
+    for complaint in _stop():
+        print(f"tf-lossscale: {complaint[0].lower()}{complaint[1:]}", file=sys.stderr)

@@ -7,6 +7,7 @@ XLA compiles cannot call Python, and writes into a ring of variables instead.
 """
 
 import contextlib
+import threading
 import weakref
 from typing import (
     Any,
@@ -44,7 +45,8 @@ from tf_lossscale._recorder.replicas import (
     together,
 )
 from tf_lossscale._recorder.rings import Rings
-from tf_lossscale._recorder.steps import Steps
+from tf_lossscale._recorder.steps import Steps, steps_of
+from tf_lossscale._recorder.usable_losses import is_usable
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.host_calls import (
@@ -74,6 +76,7 @@ class _Step:
         self.steps = steps
         self.number = number
         self.is_compiled = is_compiled
+        self.thread = threading.current_thread()
 
     def mark(self, result: Any) -> None:
         """Notes that the inner optimizer applies the step, when `result` is run."""
@@ -103,9 +106,14 @@ _applying: Dict[int, List[_Step]] = {}
 
 
 def applying(inner: Any) -> Optional[_Step]:
-    """Returns the step that `inner` is being called to apply, or None."""
-    steps = _applying.get(id(inner))
-    return steps[-1] if steps else None
+    """Returns the step that `inner` is being called to apply, or None.
+
+    It is that of this thread. A strategy calls `inner` in the threads of its replicas.
+    """
+    steps = list(_applying.get(id(inner), ()))
+    mine = [each for each in steps if each.thread is threading.current_thread()]
+    found = mine or steps
+    return found[-1] if found else None
 
 
 class Tap:
@@ -138,6 +146,7 @@ class Tap:
         self._losses: _Weak[_Weak[List[_Loss]]] = weakref.WeakKeyDictionary()
         """By graph, then by replica; this object stands for eager mode, and for one replica."""
         self._steps: Optional[Steps] = None
+        self._lock = threading.Lock()
 
     def belongs_to(self, optimizer: Any) -> bool:
         """Returns whether this records the steps of `optimizer`."""
@@ -182,7 +191,7 @@ class Tap:
             refuse_outside_replicas()
             return
         inner = inner_optimizer(self._kind, optimizer)
-        loss, factor = self._take_loss()
+        loss, factor = self._take_loss(gradients)
         is_sum = sums_replicas(self._kind, inner)
         loss_is_sum = replica_count() == 1 or (sums_are_known if are_sums else is_sum)
         sums = Gradients if self._with_norm else None
@@ -201,13 +210,18 @@ class Tap:
             self._steps.application_is_known = False
         if skips_after_all(optimizer, inner):
             self._steps.may_skip_later = True
-        _applying.setdefault(id(inner), []).append(_Step(self._steps, number, in_xla_context()))
+        step = _Step(self._steps, number, in_xla_context())
+        _applying.setdefault(id(inner), []).append(step)
         waits = [] if tf.executing_eagerly() else [number]
         try:
             with tf1.control_dependencies(waits):
                 yield
+        except BaseException:
+            if tf.executing_eagerly():
+                self._steps.withdraw(number)
+            raise
         finally:
-            _applying[id(inner)].pop()
+            _applying[id(inner)].remove(step)
 
     def _begin(
         self,
@@ -217,11 +231,14 @@ class Tap:
         variables: Sequence[Any],
     ) -> Any:
         loss_scale = loss_scale_of(self._kind, optimizer)
-        if self._steps is None:
-            name = type(optimizer).__name__
-            self._steps = Steps(self._file, name, loss_scale, Variables(variables))
-            self._steps.replicas = replica_count()
+        with self._lock:
+            if self._steps is None:
+                self._steps = steps_of(optimizer)
+            if self._steps is None:
+                self._steps = Steps(self._file, optimizer, loss_scale, Variables(variables))
+                self._steps.replicas = replica_count()
         steps = self._steps
+        steps.note_weights()
         values = measured(loss, loss_scale, gradients, self._kind.gradients_are_scaled)
         if tf.executing_eagerly():
             return steps.begin(values.numpy())
@@ -240,31 +257,19 @@ class Tap:
 
         return host_call(begin, [values], "step")
 
-    def _take_loss(self) -> _Loss:
+    def _take_loss(self, gradients: Sequence[Any]) -> _Loss:
         """Returns the loss of this step, or None if it is not certain which one that is."""
         here = self._losses_here()
         losses, here[:] = list(here), []
         if len(losses) != 1:
             return None, 1.0
         loss, factor = losses[0]
-        return (loss, factor) if _is_usable(loss) else (None, 1.0)
+        return (loss, factor) if is_usable(loss, gradients) else (None, 1.0)
 
     def close(self) -> None:
         """Adds the steps that are still open to the record."""
         if self._steps is not None:
             self._steps.close()
-
-
-def _is_usable(loss: Any) -> bool:
-    """Returns whether a loss is a scalar of the current graph, or of eager mode there."""
-    if not isinstance(loss, (tf.Tensor, tf.Variable)):
-        return False
-    if loss.shape.rank != 0 or not loss.dtype.is_floating:
-        return False
-    if tf.executing_eagerly():
-        return hasattr(loss, "numpy")
-    is_eager = hasattr(loss, "_numpy") or not hasattr(loss, "graph")
-    return not is_eager and loss.graph is tf1.get_default_graph()
 
 
 def _sum(replicas: Sequence[Contribution], factor: float) -> Optional[Any]:

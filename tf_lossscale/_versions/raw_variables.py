@@ -3,9 +3,12 @@
 import threading
 from typing import Any, Sequence
 
-from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.base import first_module, tf, tf1
 
 __all__ = ["RawVariable"]
+
+# Eager mode also within `with tf.Graph().as_default():`, where `tf.init_scope` does not lead to it.
+_context: Any = first_module("tensorflow.python.eager.context")
 
 _lock = threading.Lock()
 _made = 0
@@ -55,6 +58,11 @@ class RawVariable:
         if not tf.executing_eagerly():
             value.set_shape(self._shape)
         return value
+
+    def numpy(self) -> Any:
+        """Returns the array of its value, wherever this is called; only if it is `eager`."""
+        with _context.eager_mode():
+            return self.read().numpy()
 
     def assign(self, value: Any) -> Any:
         """Sets it; returns the operation, None in eager mode."""

@@ -43,6 +43,7 @@ def test_a_session_on_a_server(tmp_path):
             session.run(train)
 
 
+@pytest.mark.filterwarnings("ignore:No step was recorded")
 def test_a_session_on_a_server_without_recorded_steps(tmp_path):
     server = tf1.train.Server.create_local_server()
     tfls.recording.start(tmp_path / "record.jsonl")
@@ -53,6 +54,7 @@ def test_a_session_on_a_server_without_recorded_steps(tmp_path):
         tfls.recording.stop()
 
 
+@pytest.mark.filterwarnings("ignore:No step was recorded")
 def test_sessions_are_as_before_after_stop(tmp_path):
     cls = importlib.import_module("tensorflow.python.client.session").BaseSession
     before = cls._extend_graph

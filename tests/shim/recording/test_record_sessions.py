@@ -127,6 +127,7 @@ def test_steps_after_stop_are_not_recorded(tmp_path):
     assert read_record(str(path)).optimizers[0].steps == [0]
 
 
+@pytest.mark.filterwarnings("ignore:No step was recorded")
 def test_a_second_recording_is_refused(tmp_path):
     tfls.recording.start(tmp_path / "record.jsonl")
     try:
@@ -137,6 +138,7 @@ def test_a_second_recording_is_refused(tmp_path):
     tfls.recording.stop()
 
 
+@pytest.mark.filterwarnings("ignore:No step was recorded")
 def test_stop_restores_the_classes(tmp_path):
     cls = tfls.contrib.mixed_precision.LossScaleOptimizer
     names = ("apply_gradients", "compute_gradients")

@@ -1,0 +1,279 @@
+"""What is easily missed: steps built earlier, in threads, or that end with an error."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from processes import run_python
+
+import tf_lossscale as tfls
+from tf_lossscale._recording.reading import read_record
+
+tf1 = tf.compat.v1
+INF = float("inf")
+TF1 = tf.__version__.startswith("1.")
+
+eager_only = pytest.mark.skipif(TF1, reason="TensorFlow 1.15 records Sessions in this file")
+
+
+class Program:
+    """Steps of one weight; remembers what each did, as the program itself sees it."""
+
+    def __init__(self, scale=8.0, inner=None):
+        namespace = tfls.compat.v1.mixed_precision
+        self.weight = tf.Variable(1.0, name="weight")
+        self.scale = namespace.DynamicLossScale(scale, 3)
+        self.optimizer = namespace.MixedPrecisionLossScaleOptimizer(
+            inner or tf1.train.GradientDescentOptimizer(0.5), self.scale
+        )
+        self.function = tf.function(self.step)
+        self.seen = []
+
+    def step(self, factor):
+        self.optimizer.minimize(lambda: self.weight * factor, var_list=[self.weight])
+
+    def run(self, factors, how=None):
+        for factor in factors:
+            scale, loss = float(self.scale()), float(self.weight) * factor
+            (how or self.function)(tf.constant(factor))
+            self.seen.append((loss, scale, factor != INF))
+
+
+def rows(path, number=0):
+    record = read_record(str(path)).optimizers[number]
+    return list(zip(record.loss, record.scales, record.applied))
+
+
+@eager_only
+def test_a_function_of_an_earlier_recording_is_recorded_again(tmp_path):
+    program = Program()
+    for name in ("first", "second"):
+        tfls.recording.start(tmp_path / name)
+        program.seen.clear()
+        program.run([1.0, INF, 1.0])
+        program.run([2.0], program.step)
+        program.run([1.0])
+        tfls.recording.stop()
+        assert rows(tmp_path / name) == program.seen
+        assert len(read_record(str(tmp_path / name)).optimizers) == 1
+        program.run([1.0, 1.0])  # between the recordings
+
+
+@eager_only
+def test_a_function_that_xla_compiles_is_recorded_again(tmp_path):
+    program = Program()
+    option = "jit_compile" if hasattr(tf.function, "jit_compile") else None
+    try:
+        program.function = tf.function(program.step, jit_compile=True)
+    except TypeError:
+        assert option is None
+        program.function = tf.function(program.step, experimental_compile=True)
+    for name in ("first", "second"):
+        tfls.recording.start(tmp_path / name)
+        program.seen.clear()
+        program.run([1.0, INF, 1.0])
+        tfls.recording.stop()
+        assert rows(tmp_path / name) == program.seen
+        program.run([1.0, 1.0])
+
+
+def test_a_graph_of_an_earlier_recording_is_recorded_again(tmp_path):
+    with tf.Graph().as_default():
+        weight = tf1.get_variable("weight", initializer=1.0, use_resource=True)
+        factor = tf1.placeholder(tf.float32, [])
+        namespace = tfls.compat.v1.mixed_precision
+        optimizer = namespace.MixedPrecisionLossScaleOptimizer(
+            tf1.train.GradientDescentOptimizer(0.5), namespace.DynamicLossScale(8.0, 3)
+        )
+        loss = weight * factor
+        scale = optimizer._loss_scale()
+        tfls.recording.start(tmp_path / "none")
+        with pytest.warns(RuntimeWarning, match="No step was recorded"):
+            tfls.recording.stop()
+        tfls.recording.start(tmp_path / "first")
+        step = optimizer.minimize(loss)
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            for name in ("first", "second"):
+                if name == "second":
+                    tfls.recording.start(tmp_path / name)
+                seen = []
+                for value in (1.0, INF, 2.0):
+                    before = session.run([loss, scale], {factor: value})
+                    session.run(step, {factor: value})
+                    seen.append((*before, value != INF))
+                tfls.recording.stop()
+                assert rows(tmp_path / name) == seen
+                session.run(step, {factor: 1.0})
+
+
+@eager_only
+def test_a_function_that_was_built_before_recording_is_noticed(tmp_path):
+    program, other = Program(), Program()
+    program.run([1.0])
+    tfls.recording.start(tmp_path / "record")
+    program.run([1.0, 1.0])
+    other.run([1.0])
+    with pytest.warns(RuntimeWarning, match="created before recording began"):
+        tfls.recording.stop()
+    assert rows(tmp_path / "record") == other.seen
+
+
+def test_a_graph_that_was_built_before_recording_is_noticed(tmp_path):
+    with tf.Graph().as_default():
+        weight = tf1.get_variable("weight", initializer=1.0, use_resource=True)
+        namespace = tfls.contrib.mixed_precision
+        optimizer = namespace.LossScaleOptimizer(
+            tf1.train.GradientDescentOptimizer(0.5), namespace.FixedLossScaleManager(8)
+        )
+        step = optimizer.minimize(weight * 1.0)
+        tfls.recording.start(tmp_path / "record")
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            session.run(step)
+    with pytest.warns(RuntimeWarning, match="LossScaleOptimizer was created before"):
+        tfls.recording.stop()
+
+
+@eager_only
+def test_steps_that_are_missing_in_between_are_noticed(tmp_path):
+    program = Program()
+    program.run([1.0])
+    tfls.recording.start(tmp_path / "record")
+    program.run([1.0], program.step)
+    program.run([1.0])  # not recorded
+    program.run([1.0], program.step)
+    with pytest.warns(RuntimeWarning, match="between the recorded steps 0 and 1"):
+        tfls.recording.stop()
+
+
+@eager_only
+def test_a_step_that_ends_with_an_error_is_not_recorded(tmp_path):
+    class Failing(tf1.train.GradientDescentOptimizer):
+        fails = False
+
+        def apply_gradients(self, *args, **kwargs):
+            if self.fails:
+                raise ValueError("on purpose")
+            return super().apply_gradients(*args, **kwargs)
+
+    inner = Failing(0.5)
+    program = Program(inner=inner)
+    tfls.recording.start(tmp_path / "record")
+    program.run([1.0], program.step)
+    inner.fails = True
+    with pytest.raises(ValueError, match="on purpose"):
+        program.step(tf.constant(1.0))
+    inner.fails = False
+    program.run([INF, 2.0], program.step)
+    tfls.recording.stop()
+    assert rows(tmp_path / "record") == program.seen
+
+
+@eager_only
+def test_threads_with_an_optimizer_each(tmp_path):
+    inner = tf1.train.GradientDescentOptimizer(0.5)  # the same one for both
+    programs = [Program(inner=inner), Program(16.0, inner=inner)]
+    factors = [[1.0, INF, 2.0] * 10, [INF, 2.0, 1.0] * 10]
+    tfls.recording.start(tmp_path / "record")
+    for program in programs:
+        program.run([1.0], program.step)
+    threads = [
+        threading.Thread(target=each.run, args=(values, each.step))
+        for each, values in zip(programs, factors)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    tfls.recording.stop()
+    for number, program in enumerate(programs):
+        np.testing.assert_equal(rows(tmp_path / "record", number), program.seen)
+
+
+@eager_only
+def test_the_loss_of_another_thread_is_not_taken(tmp_path):
+    program = Program()
+    program.run([1.0], program.step)
+    noted, applied = threading.Event(), threading.Event()
+
+    def only_loss():
+        with tf.GradientTape():
+            program.optimizer.compute_gradients(lambda: program.weight * 7.0, [program.weight])
+        noted.set()
+        applied.wait(60)
+
+    tfls.recording.start(tmp_path / "record")
+    thread = threading.Thread(target=only_loss)
+    thread.start()
+    assert noted.wait(60)
+    program.optimizer.apply_gradients([(tf.constant(1.0), program.weight)])
+    applied.set()
+    thread.join()
+    tfls.recording.stop()
+    assert [loss for loss, _, _ in rows(tmp_path / "record")] == [None]
+
+
+def accumulating(path):
+    """Applies the sum of the gradients of two batches; returns the batches and weights it saw."""
+    if path is not None:
+        tfls.recording.start(path)
+    seen = []
+    with tf.Graph().as_default():
+        data = tf1.data.make_one_shot_iterator(tf1.data.Dataset.range(1, 100)).get_next()
+        weight = tf1.get_variable("weight", initializer=1.0, use_resource=True)
+        total = tf1.get_variable("total", initializer=0.0, use_resource=True, trainable=False)
+        fed = tf1.placeholder(tf.float32, [])
+        namespace = tfls.compat.v1.mixed_precision
+        optimizer = namespace.MixedPrecisionLossScaleOptimizer(
+            tf1.train.GradientDescentOptimizer(0.5), namespace.DynamicLossScale(8.0, 3)
+        )
+        batch = tf.cast(data, tf.float32)
+        (pair,) = optimizer.compute_gradients(weight * batch * fed, [weight])
+        add = total.assign_add(pair[0])
+        step = optimizer.apply_gradients([(total.read_value(), weight)])
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            for number in range(4):
+                seen.append(float(session.run([batch, add], {fed: 1.0})[0]))
+                if number % 2:
+                    session.run(step)
+                    seen.append(float(session.run(weight)))
+                    session.run(total.assign(0.0))
+    if path is not None:
+        tfls.recording.stop()
+    return seen
+
+
+def test_accumulated_gradients_read_no_other_batch(tmp_path):
+    assert accumulating(tmp_path / "record") == accumulating(None)
+    record = read_record(str(tmp_path / "record")).optimizers[0]
+    assert record.loss == [None, None]
+    assert record.applied == [True, True]
+    assert record.norm == [3.0, 7.0]
+
+
+FORKING = """
+import os, sys
+from tf_lossscale._recorder import session
+session.start(sys.argv[1])
+file = session._recording.file
+child = os.fork()
+if child == 0:
+    file.add_step(0, 0)
+    file.add_step(0, 1)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_process_says_that_it_is_not_recorded(tmp_path):
+    path = tmp_path / "record"
+    done = run_python("-W", "ignore", "-c", FORKING, str(path))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("was forked from one that records") == 1
+    assert "no step was recorded" in done.stderr  # of the process itself
+    assert path.read_text() == ""
