@@ -7,11 +7,11 @@ from typing import Optional
 
 import libcst as cst
 
-from ...model import Target
+from ...model import Safety, Target
 from ...resolve.program import Program, Reference
 from ...resolve.reaching_values import reaching_definition
 from ...resolve.tree import string_of
-from ...rewrite.arguments import constant
+from ...rewrite.arguments import constant, matched
 from ...rewrite.proposal import Group, Proposal
 from ...rewrite.rename import FINAL
 from ..moves import Move, Moves, Safe
@@ -29,6 +29,11 @@ REMOVED_NAME = (
     "no TensorFlow since 2.4 has a policy of this name: use float32, mixed_float16 or "
     "mixed_bfloat16"
 )
+_REFUSED = (
+    "from TensorFlow 2.9 on, the shim's policy refuses a loss scale that compile would ignore: "
+    "drop the argument, and wrap the optimizer in LossScaleOptimizer(optimizer, dynamic=..., "
+    "initial_scale=...) for a loss scale, or in one with dynamic=False, initial_scale=1 for None"
+)
 _ACCESS = ("getattr", "hasattr", "setattr")
 
 
@@ -38,7 +43,11 @@ class _PolicyMoves(Moves):
     def proposals(self, program: Program, reference: Reference) -> Iterator[Proposal]:
         """The final symbol, or the shim's."""
         if program.options.target is Target.SHIM:
-            yield self.to_shim_of(program, reference)
+            proposal = self.to_shim_of(program, reference, group_of(reference))
+            caveat = _caveat_of_shim(program, reference)
+            if caveat:
+                proposal = proposal._replace(outcome=Safety.UNSAFE, message=caveat)
+            yield proposal
         else:
             yield from self.to_final(program, reference, group_of(reference))
 
@@ -51,6 +60,31 @@ MOVES = _PolicyMoves(
     ],
     shim="it behaves as in TensorFlow 2.8",
 )
+
+
+def _caveat_of_shim(program: Program, reference: Reference) -> str:
+    """What the shim refuses at a call of the experimental API; empty if that is nothing."""
+    call = program.call_of(reference.node)
+    if call is None:
+        return ""
+    if reference.legacy.name in ("Policy", "set_policy") and removed_name(call):
+        return REMOVED_NAME
+    if reference.legacy.name != "Policy":
+        return ""
+    found = matched(call, ("name", "loss_scale"))
+    return "" if found is not None and _is_what_compile_does(found) else _REFUSED
+
+
+def _is_what_compile_does(found: dict[str, cst.Arg]) -> bool:
+    """Whether `compile` scales as the policy says, in every TensorFlow and with constants only."""
+    if "loss_scale" not in found:
+        return True
+    scale = constant(found["loss_scale"].value)
+    name = constant(found["name"].value) if "name" in found else None
+    if name is None or not isinstance(name[0], str):
+        return scale == ("auto",)
+    is_scaled = name[0] == "mixed_float16"
+    return scale in (("auto",), ("dynamic",) if is_scaled else (None,))
 
 
 def reads_of_loss_scale(program: Program) -> dict[cst.CSTNode, Reference]:

@@ -5,6 +5,11 @@ optimizer under `mixed_float16`, dynamically. So `loss_scale="dynamic"` goes fro
 any other value is left: the scale must move to where the optimizer is made, and `loss_scale=None`,
 which meant no scaling, would now *add* it.
 
+The shim's policy keeps its loss scale, but `compile` has ignored it since TensorFlow 2.9: the shim
+then raises an error for every loss scale that is not what `compile` does. Evidence for safe under
+`--to shim`: the call has no such argument, or its name and its loss scale are constants of which
+this is known.
+
 Policies flow from `Policy` through `set_policy` to `global_policy` and the layers. Evidence for
 safe: every policy of the file can move. If one cannot, the whole policy API of the file stays.
 """
@@ -197,7 +202,22 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "to the shim, with its loss scale",
+            "to the shim, with a loss scale that compile applies in every version",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import Policy
+
+            policy = Policy("mixed_float16", loss_scale="dynamic")
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import Policy
+
+            policy = Policy("mixed_float16", loss_scale="dynamic")
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "to the shim, with a loss scale that it refuses from TensorFlow 2.9 on",
             """\
             from tensorflow.keras.mixed_precision.experimental import Policy
 
@@ -208,8 +228,10 @@ RULE = Rule(
 
             policy = Policy("mixed_float16", loss_scale=128)
             """,
-            Safety.SAFE,
+            Safety.UNSAFE,
             target=Target.SHIM,
+            unsafe=True,
+            message_contains="refuses",
         ),
     ),
 )

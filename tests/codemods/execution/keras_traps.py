@@ -154,6 +154,7 @@ TRAPS: dict[str, Trap] = {
         record["policy"] = {global_policy}().name
         """,
         after="{set_policy}('float32')",
+        to_shim=MANUAL,
     ),
     "policy_read": Trap(
         """

@@ -23,6 +23,7 @@ class Drawn(NamedTuple):
     before: list[str]
     after: list[str]
     train: list[str]
+    to_shim: str
 
 
 class Trap(NamedTuple):
@@ -40,6 +41,7 @@ class Trap(NamedTuple):
       train: what follows instead of the usual training.
       scale: what to read as the loss scale; empty where nothing is read.
       scaled: whether the optimizer is a loss-scale optimizer in the end.
+      to_shim: what must become of it with `--to shim`, unless `expected` allows anything.
       unscaled_if: a word that makes it none where it is drawn.
     """
 
@@ -52,6 +54,7 @@ class Trap(NamedTuple):
     scale: str = ""
     scaled: bool = True
     unscaled_if: str = ""
+    to_shim: str = REWRITTEN
 
     def drawn(self, rng: random.Random) -> Drawn:
         """The trap with its words."""
@@ -71,4 +74,5 @@ class Trap(NamedTuple):
             filled(self.before),
             filled(self.after),
             filled(self.train),
+            self.to_shim,
         )

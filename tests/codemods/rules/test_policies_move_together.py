@@ -57,8 +57,38 @@ def test_policy_that_stays_holds_the_others_back(imports, flow):
         assert result.source.decode() == source
         assert {one.outcome for one in result.findings} == {Safety.MANUAL}
         assert not any(one.applied for one in result.findings)
-        shim = transformed(source, Options(target=Target.SHIM))
+        shim = transformed(source, Options(target=Target.SHIM, unsafe=True))
         assert EXPERIMENTAL not in shim.source.decode().replace("tf_lossscale", "tfls")
+
+
+REFUSED = {
+    **{name: line for name, line in STAYS.items() if "loss_scale=" in line or "given, " in line},
+    "dynamic, without a mixed policy": 'policy = {p}Policy("float32", loss_scale="dynamic")\n',
+    "a removed name": 'policy = {p}Policy("infer_float32_vars")\n',
+}
+TAKEN = {
+    **MOVES,
+    "none, without a mixed policy": 'policy = {p}Policy("mixed_bfloat16", loss_scale=None)\n',
+    "auto": 'policy = {p}Policy("float64", "auto")\n',
+}
+
+
+@pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("imports", "flow"), CASES)
+def test_policy_that_the_shim_refuses_is_unsafe(imports, flow, line):
+    source = program(imports, line, FLOWS[flow])
+    result = transformed(source, Options(target=Target.SHIM))
+    assert result.source.decode() == source
+    outcomes = {one.outcome for one in result.findings}
+    assert Safety.UNSAFE in outcomes <= {Safety.UNSAFE, Safety.MANUAL}
+
+
+@pytest.mark.parametrize("line", TAKEN.values(), ids=TAKEN)
+def test_policy_that_the_shim_takes_is_safe(line):
+    source = program("names", line, FLOWS["set"])
+    result = transformed(source, Options(target=Target.SHIM))
+    assert {one.outcome for one in result.findings} == {Safety.SAFE}
+    assert "tensorflow" not in result.source.decode()
 
 
 @pytest.mark.parametrize(("imports", "flow"), CASES)

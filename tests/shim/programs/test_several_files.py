@@ -22,10 +22,6 @@ else:
 HERE = MAJOR_MINOR
 if MAJOR_MINOR not in ("1.15", "2.3", "2.4", "2.8", "2.11", "2.15"):
     HERE = "k3" if KERAS_3 else "k2"
-REFUSED = "the shim refuses a loss scale that Keras would ignore, and the command does not say so"
-IS_REFUSED = MAJOR_MINOR not in ("2.3", "2.4", "2.8")
-KNOWN = dict.fromkeys(["policies-00041", "policies-00065", "policies-00091"], REFUSED)
-"""Programs that differ after `--to shim` although nothing is reported, from TensorFlow 2.9 on."""
 
 PROGRAMS = read_files()
 RECORDED = read_recorded_files()
@@ -58,11 +54,8 @@ def migrated_cases():
             if is_reported(program, stage) or after in seen:
                 continue
             seen.append(after)
-            marks = []
-            if stage == "shim" and program["name"] in KNOWN and IS_REFUSED:
-                marks = [pytest.mark.xfail(strict=True, reason=KNOWN[program["name"]])]
             name = "{}-{}".format(program["name"], stage)
-            yield pytest.param(program, stage, marks=marks, id=name)
+            yield pytest.param(program, stage, id=name)
 
 
 ORIGINALS = [one for one in PROGRAMS if runs_here(one) and HERE in one["originals"]][::EVERY]
