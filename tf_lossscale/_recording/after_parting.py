@@ -26,6 +26,13 @@ _NORM_RATIO = 1.4
 """The typical ratio of these norms in correct runs is below 1.2."""
 
 
+_OR_ROUNDING = (
+    "Between two versions or devices, rounding in float16 near an overflow alone can do that to a "
+    "program: compare on one version first, and see --baseline."
+)
+"""The means of a mistake and of a program that is very sensitive to rounding look the same."""
+
+
 def judge_after(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> Finding:
     """Decides from the steps after the runs part.
 
@@ -59,7 +66,7 @@ def judge_after(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> Fi
         return Verdict.TOO_SHORT, sentence, step
     problems = _problems(aligned, limits, evidence)
     if problems:
-        sentence = f"Different: {until}, and after it {' and '.join(problems)}."
+        sentence = f"Different: {until}, and after it {' and '.join(problems)}. {_OR_ROUNDING}"
         return Verdict.DIFFERENT, sentence, step
     sentence = f"Alike: {until}; after it, losses, skips and scales agree on average."
     return Verdict.ALIKE, sentence, step
