@@ -84,12 +84,13 @@ class Counters:
           bad: int64 tensor of shape `[]`, the number of a variable, or negative.
         """
         one = tf.constant(1, tf.int64)
-        steps, skipped, last, in_a_row, longest, _ = tf.unstack(self._variable.read())
+        before = self._variable.read()
+        steps, skipped, last, in_a_row, longest, _ = tf.unstack(before)
         in_a_row = where(tf.equal(last, steps), in_a_row + one, one)
         longest = where(in_a_row > longest, in_a_row, longest)
-        return self._variable.assign(
-            tf.stack([steps, skipped + one, steps + one, in_a_row, longest, bad])
-        )
+        after = tf.stack([steps, skipped + one, steps + one, in_a_row, longest, bad])
+        # Not assigned: another thread may count a step meanwhile.
+        return self._variable.assign_add(after - before)
 
     def values(self, session: Any = None) -> Values:
         """Reads the counters.

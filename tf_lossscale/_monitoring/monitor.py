@@ -1,5 +1,6 @@
 """The class `Monitor`."""
 
+import operator
 from typing import Any, NamedTuple, Optional
 
 from tf_lossscale._core.step_watchers import set_watcher, watcher_of
@@ -77,6 +78,7 @@ class Monitor:
         warn_at_minimum: bool = True,
     ) -> None:
         check(optimizer)
+        every = operator.index(every)
         if every < 1:
             raise ValueError(f"every must be at least 1, but got: {every}")
         if warn_after_skips is not None and warn_after_skips < 1:

@@ -7,6 +7,7 @@ from tf_lossscale._monitoring.optimizers import current_scale
 from tf_lossscale._monitoring.warner import Warner
 from tf_lossscale._monitoring.watcher import Watcher
 from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.graphs import in_eager_mode
 from tf_lossscale._versions.keras import keras_session
 
 __all__ = ["Reader", "Reading"]
@@ -54,7 +55,8 @@ class Reader:
           session: the Session of the graph in which the steps run; the default one if None.
 
         Raises:
-          RuntimeError: there is no Session to read from, or no step was built.
+          RuntimeError: there is no Session to read from, no step was built, or this is called
+            within a `tf.function`.
         """
         reading = self.read_or_none(session)
         if reading is None:
@@ -66,6 +68,11 @@ class Reader:
 
     def read_or_none(self, session: Optional[Any] = None) -> Optional[Reading]:
         """The same, but returns None if no step was built."""
+        if not tf.executing_eagerly() and tf1.get_default_graph().building_function:
+            raise RuntimeError(
+                "The counts of a Monitor cannot be read within a tf.function: that would happen "
+                "only once, when it is traced. Read them after the call."
+            )
         session = session or tf1.get_default_session()
         graphs = self._watcher.graphs()
         if session is None and not tf.executing_eagerly() and None not in graphs:
@@ -88,7 +95,7 @@ class Reader:
             return None
         values = counters.values(session)
         if counters.eager:
-            with tf.init_scope():
+            with in_eager_mode():
                 scale = float(current_scale(self.optimizer))
         else:
             scale = float(session.run(counters.scale))

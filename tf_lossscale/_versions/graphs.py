@@ -9,6 +9,7 @@ __all__ = [
     "current_loop",
     "disable_lowering",
     "in_control_flow",
+    "in_eager_mode",
     "in_loop_of_session",
     "in_xla_context",
 ]
@@ -22,6 +23,17 @@ def in_xla_context() -> bool:
     if tf.executing_eagerly():
         return False
     return bool(_control_flow_util.GraphOrParentsInXlaContext(tf1.get_default_graph()))
+
+
+_context: Any = first_module("tensorflow.python.eager.context")
+
+
+def in_eager_mode() -> Any:
+    """Returns a context manager for eager mode, also within `with tf.Graph().as_default():`.
+
+    `tf.init_scope` stays in that graph.
+    """
+    return _context.eager_mode()
 
 
 def in_control_flow(graph: Any) -> bool:

@@ -3,12 +3,10 @@
 import threading
 from typing import Any, Sequence
 
-from tf_lossscale._versions.base import first_module, tf, tf1
+from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.graphs import in_eager_mode
 
 __all__ = ["RawVariable"]
-
-# Eager mode also within `with tf.Graph().as_default():`, where `tf.init_scope` does not lead to it.
-_context: Any = first_module("tensorflow.python.eager.context")
 
 _lock = threading.Lock()
 _made = 0
@@ -61,7 +59,7 @@ class RawVariable:
 
     def numpy(self) -> Any:
         """Returns the array of its value, wherever this is called; only if it is `eager`."""
-        with _context.eager_mode():
+        with in_eager_mode():
             return self.read().numpy()
 
     def assign(self, value: Any) -> Any:
@@ -72,9 +70,9 @@ class RawVariable:
         """Adds to it; returns the operation, None in eager mode.
 
         Args:
-          numbers: a number or a list, of its shape.
+          numbers: a number, a list or a tensor, of its shape.
         """
-        value = tf.constant(numbers, self._dtype)
+        value = tf.convert_to_tensor(numbers, self._dtype)
         return tf.raw_ops.AssignAddVariableOp(resource=self.handle, value=value)
 
     def update(self, index: Any, value: Any) -> Any:

@@ -1,12 +1,15 @@
 """The host's side of a monitor: readings, warnings, the callback, the hook, event files, errors."""
 
+import copy
 import doctest
 import glob
 import inspect
 import json
 import os
+import threading
 import warnings
 
+import numpy as np
 import pytest
 import recorded
 import support
@@ -159,6 +162,101 @@ def test_a_function_that_is_traced_again_with_other_variables():
         step(False, tf.constant(INF))
         assert steps.monitor.first_bad == "weight"
         assert steps.monitor.counts() == (3, 3, 3)
+
+
+def test_readings_within_a_graph_and_a_function():
+    with support.eager():
+        steps = Steps()
+        steps.run([1])
+        with tf.Graph().as_default():
+            assert steps.monitor.counts() == (1, 1, 1)
+            assert (steps.monitor.loss_scale, steps.monitor.first_bad) == (4.0, "weight")
+        with pytest.raises(RuntimeError, match="Read them after the call"):
+            tf.function(lambda: steps.monitor.loss_scale, autograph=False)()
+
+
+def test_threads_that_train_one_optimizer_lose_no_step():
+    with support.eager():
+        steps = Steps(2.0**30, warn_after_skips=None)
+
+        @tf.function
+        def step(factor):
+            steps.optimizer.apply_gradients([(factor, steps.weight)])
+
+        step(tf.constant(0.0))
+
+    def train():
+        with support.eager():
+            for number in range(40):
+                step(tf.constant(INF if number % 2 else 0.0))
+
+    threads = [threading.Thread(target=train) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    with support.eager():
+        assert steps.monitor.counts().steps == 81
+        assert 0 < steps.monitor.counts().skipped <= 40
+
+
+def test_gradients_that_are_none_and_sparse():
+    with support.eager():
+        variables = [
+            recorded.make_variable(KIND, np.ones([3, 1], "float32"), name) for name in "abc"
+        ]
+        optimizer = watched.keras(KIND)
+        monitor = tfls.monitoring.Monitor(optimizer)
+        if hasattr(optimizer, "build"):
+            optimizer.build(variables)
+        for dense, expected in ((1.0, "c"), (INF, "b")):
+            rows = tf.IndexedSlices(tf.constant([[INF]]), tf.constant([1]), tf.constant([3, 1]))
+            gradients = [None, tf.fill([3, 1], dense), rows]
+            optimizer.get_unscaled_gradients([])
+            optimizer.apply_gradients(list(zip(gradients, variables)))
+            assert monitor.first_bad == expected
+        assert monitor.counts() == (2, 2, 2)
+
+
+def test_a_monitor_is_no_part_of_the_optimizer(tmp_path):
+    """Neither of its config, its copies, nor its checkpoint, and a restored one is counted anew."""
+    with support.eager():
+        value = np.ones([2], "float32")
+        saved = {}
+        for name in ("monitored", "bare", "restored"):
+            variable = recorded.make_variable(KIND, value, "weight")
+            optimizer = watched.keras(KIND)
+            config = optimizer.get_config()
+            monitor = None if name == "bare" else tfls.monitoring.Monitor(optimizer)
+            if hasattr(optimizer, "build"):
+                optimizer.build([variable])
+            checkpoint = tf.train.Checkpoint(optimizer=optimizer, variable=variable)
+            if name == "restored":
+                checkpoint.restore(tf.train.latest_checkpoint(str(tmp_path / "monitored")))
+            for factor in (1.0, INF):
+                optimizer.get_unscaled_gradients([])
+                optimizer.apply_gradients([(tf.fill([2], factor), variable)])
+            assert optimizer.get_config() == config
+            saved[name] = tf.train.list_variables(checkpoint.save(str(tmp_path / name / "c")))
+            if monitor is not None:
+                assert monitor.counts() == (2, 1, 1)
+                assert monitor.last_step_skipped
+                assert monitor.loss_scale == float(optimizer.loss_scale)
+                assert tfls.monitoring.Monitor(copy.copy(optimizer)) is not None
+        assert saved["monitored"] == saved["bare"] == saved["restored"]
+        assert float(optimizer.loss_scale) == 4.0  # 16, halved in each run
+
+
+def test_the_warnings_of_two_monitors_are_their_own():
+    with support.eager():
+        steps = Steps(2.0**30, warn_after_skips=2)
+        other = tfls.monitoring.Monitor(steps.optimizer, warn_after_skips=3)
+        steps.run([1, 1])
+        assert len(steps.warnings()) == 1
+        other.counts()  # a warning would be an error
+        steps.run([1])
+        with pytest.warns(RuntimeWarning, match="last 3 steps"):
+            other.counts()
 
 
 def monitored_session(make, folder, every):
@@ -367,6 +465,8 @@ def test_numbers_are_checked():
         for arguments in ({"every": 0}, {"warn_after_skips": 0}):
             with pytest.raises(ValueError, match="must be at least 1"):
                 Steps(**arguments)
+        with pytest.raises(TypeError, match="integer"):
+            Steps(every=1.5)
 
 
 def test_readings_that_are_not_possible():
