@@ -122,24 +122,22 @@ def test_a_file_that_another_process_records_to_is_refused_and_left_alone(tmp_pa
     assert run("--record", path, "-c", "pass").returncode == 0
 
 
-def test_a_relative_path_means_the_folder_at_the_start(script, tmp_path, monkeypatch):
+def test_a_relative_path_means_the_folder_at_the_start(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other").mkdir()
-    code = f"""
-import os, sys
-import tf_lossscale as tfls
+    code = """
+import os
+from tf_lossscale._recorder import session
 
-tfls.recording.start("record.jsonl")
+session.start("record.jsonl")
 os.chdir("other")
-sys.argv = ["script.py", "child"]
-tfls.install()
-exec(open({script!r}).read())
-tfls.recording.stop()
+session._recording.file.write("a line")
+session.stop()
 """
-    done = run_python("-c", code)
+    done = run_python("-W", "ignore", "-c", code)  # without a step, which needs TensorFlow
     assert done.returncode == 0, done.stderr
     assert os.listdir(str(tmp_path / "other")) == []
-    assert len(read_record(str(tmp_path / "record.jsonl")).optimizers) == 1
+    assert (tmp_path / "record.jsonl").read_text() == "a line"
 
 
 def test_the_script_holds_the_lock_but_not_the_processes_that_it_leaves(tmp_path):
