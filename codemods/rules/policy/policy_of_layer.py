@@ -1,7 +1,8 @@
 """Rewrites `get_layer_policy(layer)` to `layer.dtype_policy`.
 
 TensorFlow 2.9 removed the function with the experimental module; layers have had the attribute
-since 2.4.
+since 2.4. An import of the function is removed with the calls that read it. Safe needs such a read:
+an import that nothing in the file reads, or that `__all__` names, stays, and fails from 2.9 on.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Safety
-from ...resolve.program import Program
+from ...resolve.program import Program, Reference
+from ...resolve.reaching_values import loads_of
 from ...rewrite.arguments import matched
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import Proposal
@@ -24,6 +26,10 @@ __all__ = ["RULE"]
 
 _MESSAGE = "use layer.dtype_policy"
 _MANUAL = "the layer cannot be seen from here: use layer.dtype_policy instead"
+_EXPORTED = (
+    "the import fails from TensorFlow 2.9 on, and this file may export the name: remove it, and "
+    "write layer.dtype_policy where other files call it"
+)
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -33,12 +39,23 @@ def check(program: Program) -> Iterator[Proposal]:
         call = program.call_of(reference.node)
         found = matched(call, ("layer",)) if call is not None else None
         if isinstance(reference.node, cst.ImportAlias):
+            if not _is_only_read_here(program, reference, reference.node):
+                yield manual(reference, _EXPORTED, group=group)
+                continue
             yield safe(reference, _MESSAGE, removed=(reference,), group=group)
         elif call is None or not found or comments_in(call):
             yield manual(reference, _MANUAL, group=group)
         else:
             edits = ((call, _attribute),)
             yield safe(reference, _MESSAGE, edits=edits, removed=(reference,), group=group)
+
+
+def _is_only_read_here(program: Program, reference: Reference, alias: cst.ImportAlias) -> bool:
+    """Whether this file reads the name that the import binds, and does not export it."""
+    name = alias.evaluated_alias or alias.evaluated_name
+    is_exported = alias.asname is not None and name == alias.evaluated_name
+    is_exported |= any(string.raw_value == name for string in program.scopes.strings)
+    return bool(loads_of(program, reference.scope, name)) and not is_exported
 
 
 def _attribute(node: cst.CSTNode) -> object:
@@ -72,6 +89,16 @@ RULE = Rule(
             from tensorflow.keras.mixed_precision.experimental import get_layer_policy
 
             policies = map(get_layer_policy, layers)
+            """,
+            None,
+            Safety.MANUAL,
+        ),
+        Example(
+            "an import that other files may read",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+
+            __all__ = ["get_layer_policy"]
             """,
             None,
             Safety.MANUAL,
