@@ -16,7 +16,7 @@ from ...model import Safety
 from ...resolve.program import Program
 from ._optimizer_sources import Atom, Found, Source, atoms, with_flows_resolved
 
-__all__ = ["Risk", "atoms_of_test", "object_of_test", "risk_of_test"]
+__all__ = ["Risk", "atoms_of_test", "may_test_compiled", "object_of_test", "risk_of_test"]
 
 _TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
 _CLASS_TESTS = frozenset(["isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"])
@@ -49,6 +49,11 @@ def risk_of_test(program: Program, node: cst.CSTNode) -> Optional[Risk]:
     if Source.UNKNOWN in found:
         return Risk(Safety.UNSAFE, _UNKNOWN)
     return None
+
+
+def may_test_compiled(program: Program, node: cst.CSTNode) -> bool:
+    """Whether the class test that names `node` can look at an optimizer that `compile` wrapped."""
+    return Source.COMPILED in with_flows_resolved(program, atoms_of_test(program, node))
 
 
 def atoms_of_test(program: Program, node: cst.CSTNode) -> Found:

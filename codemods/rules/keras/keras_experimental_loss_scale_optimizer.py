@@ -23,7 +23,7 @@ from ...rewrite.rename import SHIM, references, shim_path
 from ..findings import OR_TO_SHIM, manual, report, safe, unsafe
 from ..groups import KERAS_OPTIMIZERS
 from ..rule import Example, Rule
-from ._class_tests import risk_of_test
+from ._class_tests import may_test_compiled, risk_of_test
 from ._class_uses import unportable_use
 from ._constructors import FINAL_CLASS, ConstructorPlan, loss_scale_of, plan_constructors
 from ._keras3_loops import INSTALLED, final_class, final_outcome, to_shim_class
@@ -65,6 +65,10 @@ _CUSTOM_OBJECT = (
     "from TensorFlow 2.9 on, the final class has no from_config, so loading an optimizer of this "
     "name fails: leave it out of custom_objects, as Keras knows the class itself"
 )
+_BECOMES_TRUE = (
+    "if compile wrapped this optimizer, this test is False in TensorFlow 2.4 to 2.8, where compile "
+    "uses the final class, and becomes True: check that what it guards must happen"
+)
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -96,6 +100,9 @@ def check(program: Program) -> Iterator[Proposal]:
             elif _is_custom_object(program, reference) and not program.options.for_keras_3:
                 path = final_class(program)
                 yield unsafe(reference, _CUSTOM_OBJECT, path=path, group=KERAS_OPTIMIZERS)
+            elif may_test_compiled(program, reference.node):
+                path = final_class(program)
+                yield unsafe(reference, _BECOMES_TRUE, path=path, group=KERAS_OPTIMIZERS)
             else:
                 yield _moved(program, reference, final_class(program), _TOGETHER)
     for node, name in program.migrated:

@@ -11,7 +11,9 @@ then raises an error for every loss scale that is not what `compile` does. Evide
 this is known.
 
 Policies flow from `Policy` through `set_policy` to `global_policy` and the layers. Evidence for
-safe: every policy of the file can move. If one cannot, the whole policy API of the file stays.
+safe: every policy of the file can move, and none is a class test: from TensorFlow 2.4 on, only a
+policy that the program itself makes is an instance of the experimental class. If one cannot move,
+the whole policy API of the file stays.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from ...rewrite.arguments import constant, loses_comments, matched, with_argumen
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
 from ..findings import manual
+from ..keras._class_tests import object_of_test
 from ..rule import Example, Rule
 from ._family import MOVES, REMOVED_NAME, group_of, removed_name
 
@@ -42,6 +45,10 @@ _FROM_CONFIG = (
     "the policy of Keras 3 refuses the loss_scale of a config that the experimental one wrote: "
     "make it from its name"
 )
+_TESTED = (
+    "in TensorFlow 2.4 to 2.8, this test is False for the default policies of layers, and becomes "
+    "True: check that what it guards must happen"
+)
 _SUBCLASS = "the constructor of the final Policy differs: port this subclass by hand"
 
 
@@ -55,8 +62,17 @@ def check(program: Program) -> Iterator[Proposal]:
             yield manual(reference, _FROM_CONFIG, group=group_of(reference))
         elif _is_base(program, reference.node):
             yield manual(reference, _SUBCLASS, group=group_of(reference))
+        elif _is_tested(program, reference):
+            for proposal in MOVES.proposals(program, reference):
+                yield proposal._replace(outcome=Safety.UNSAFE, message=_TESTED)
         else:
             yield from MOVES.proposals(program, reference)
+
+
+def _is_tested(program: Program, reference: Reference) -> bool:
+    """Whether it is the class of a class test, and the target has another class."""
+    is_moved = program.options.target is Target.FINAL
+    return is_moved and object_of_test(program, reference.node) is not None
 
 
 def _constructed(program: Program, reference: Reference, call: cst.Call) -> Iterator[Proposal]:
@@ -232,6 +248,24 @@ RULE = Rule(
             target=Target.SHIM,
             unsafe=True,
             message_contains="refuses",
+        ),
+        Example(
+            "a test of the class",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import Policy
+
+            def is_mixed(layer):
+                return isinstance(layer.dtype_policy, Policy)
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import Policy
+
+            def is_mixed(layer):
+                return isinstance(layer.dtype_policy, Policy)
+            """,
+            Safety.UNSAFE,
+            unsafe=True,
+            message_contains="becomes True",
         ),
     ),
 )

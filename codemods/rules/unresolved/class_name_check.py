@@ -1,8 +1,9 @@
 """Reports tests of a class's name: `type(opt).__name__ == "LossScaleOptimizer"`.
 
 The final class is called `LossScaleOptimizerV3` from TensorFlow 2.11 to 2.15, the experimental one
-was `LossScaleOptimizerV1` from 2.4 to 2.8. The result of such a test depends on the version; that
-of `isinstance` does not.
+was `LossScaleOptimizerV1` from 2.4 to 2.8; the classes of the shim are called as those of the
+installed TensorFlow. The result of such a test depends on the version; that of `isinstance` does
+not.
 """
 
 from __future__ import annotations
@@ -20,18 +21,17 @@ from ..rule import Example, Rule
 
 __all__ = ["RULE"]
 
-_NAME = re.compile(
-    r"""["'](?:LossScaleOptimizer(?:V[13])?|MixedPrecisionLossScaleOptimizer)["']$"""
-)
+_NAME = re.compile(r"""["']LossScaleOptimizer(?:V[13])?["']$""")
+_OF_V1 = re.compile(r"""["']MixedPrecisionLossScaleOptimizer["']$""")
+"""A name that TensorFlow's class and the shim's have in every version."""
 _MESSAGE = "the name of the class depends on the TensorFlow version: use isinstance"
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each comparison of a `__name__` with such a name."""
-    if program.options.target is Target.SHIM:
-        return
+    to_shim = program.options.target is Target.SHIM
     for string in program.scopes.strings:
-        if _NAME.search(string.value):
+        if _NAME.search(string.value) or (not to_shim and _OF_V1.search(string.value)):
             for above in program.ancestors(string):
                 if isinstance(above, cst.Comparison):
                     if "__name__" in program.code(above):
@@ -73,6 +73,27 @@ RULE = Rule(
             None,
             Safety.MANUAL,
             message_contains="isinstance",
+        ),
+        Example(
+            "the same, for the shim",
+            """\
+            import tensorflow as tf
+
+            is_scaled = type(opt).__name__ == "LossScaleOptimizerV1"
+            """,
+            None,
+            Safety.MANUAL,
+            target=Target.SHIM,
+            message_contains="isinstance",
+        ),
+        Example(
+            "not a name that all versions have, for the shim",
+            """\
+            import tensorflow as tf
+
+            is_scaled = type(opt).__name__ == "MixedPrecisionLossScaleOptimizer"
+            """,
+            target=Target.SHIM,
         ),
     ),
 )
