@@ -219,7 +219,7 @@ def test_gradients_that_are_none_and_sparse():
 
 
 def test_a_monitor_is_no_part_of_the_optimizer(tmp_path):
-    """Neither of its config, its copies, nor its checkpoint, and a restored one is counted anew."""
+    """A monitor changes no config, copy or checkpoint; a restored optimizer counts from zero."""
     with support.eager():
         value = np.ones([2], "float32")
         saved = {}
