@@ -132,7 +132,8 @@ def bundled_files(count: int = FILES) -> list[dict[str, Any]]:
         for line in lines:
             result = migrated_here[line["name"]]
             line["after"][stage], line["left"][stage], line["unsafe"][stage] = result
-    return json.loads(json.dumps(lines))  # type: ignore[no-any-return]
+    as_read: list[dict[str, Any]] = json.loads(json.dumps(lines))  # JSON turns tuples into lists
+    return as_read
 
 
 def _write(path: pathlib.Path, lines: list[dict[str, Any]]) -> None:
