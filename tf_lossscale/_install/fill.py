@@ -44,12 +44,13 @@ def fill(record: Record, module_name: str, module: Any) -> None:
 
 def _wrap_in_ours(record: Record, module: Any, compiler: Compiler) -> None:
     """Lets `compile` wrap optimizers in our class, if that is at the public path."""
-    value = getattr(module, compiler.attribute, None)
+    name = compiler.attribute_of(module)
+    value = getattr(module, name, None)
     always = record.replace or compiler.keras_3
     if value is not None and not is_stand_in(value, always):
         new = stand_in(value, always)
         if new is not None:
-            record.bind(module, compiler.attribute, new)
+            record.bind(module, name, new)
 
 
 def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:

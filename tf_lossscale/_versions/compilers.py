@@ -6,7 +6,7 @@ TensorFlow is imported.
 """
 
 import sys
-from typing import Any, Dict, NamedTuple
+from typing import Any, Dict, NamedTuple, Optional
 
 __all__ = ["COMPILERS", "Compiler", "StandIn", "compile_uses_policies"]
 
@@ -16,11 +16,18 @@ class Compiler(NamedTuple):
 
     Attributes:
       attribute: the name of its global variable.
+      older: its name in TensorFlow 1.15, where the module has the same name but another variable.
       keras_3: whether it belongs to Keras 3, whose own class lacks the methods of Keras 2.
     """
 
     attribute: str
     keras_3: bool = False
+    older: Optional[str] = None
+
+    def attribute_of(self, module: Any) -> str:
+        """Returns the name of the global variable that `module` has."""
+        has_older = self.older is not None and hasattr(module, self.older)
+        return str(self.older) if has_older else self.attribute
 
 
 COMPILERS: Dict[str, Compiler] = {
@@ -31,7 +38,7 @@ COMPILERS: Dict[str, Compiler] = {
     "keras.src.engine.training_v1": Compiler("loss_scale_optimizer"),
     "tf_keras.src.engine.training": Compiler("lso"),
     "tf_keras.src.engine.training_v1": Compiler("loss_scale_optimizer"),
-    "tensorflow.python.keras.engine.training": Compiler("lso"),
+    "tensorflow.python.keras.engine.training": Compiler("lso", older="loss_scale_optimizer"),
     "tensorflow.python.keras.engine.training_v1": Compiler("loss_scale_optimizer"),
     "tensorflow_core.python.keras.engine.training": Compiler("loss_scale_optimizer"),
 }
@@ -58,6 +65,7 @@ class StandIn:
 def compile_uses_policies() -> bool:
     """Returns whether `compile` of a loaded Keras uses the loss scales of our policies."""
     return any(
-        isinstance(getattr(sys.modules.get(name), compiler.attribute, None), StandIn)
+        isinstance(getattr(module, compiler.attribute_of(module), None), StandIn)
         for name, compiler in COMPILERS.items()
+        for module in (sys.modules.get(name),)
     )
