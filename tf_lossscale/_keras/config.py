@@ -7,6 +7,7 @@ from tf_lossscale._keras.arguments import (
     DEFAULT_GROWTH_STEPS,
     DEFAULT_INITIAL_SCALE,
     experimental_loss_scale,
+    from_loss_scale_config,
 )
 from tf_lossscale._keras.keras3_config import for_keras_3
 from tf_lossscale._v1.loss_scales import DynamicLossScale
@@ -111,7 +112,9 @@ def _final_arguments(config: Dict[str, Any]) -> Dict[str, Any]:
 
 def _experimental_argument(config: Dict[str, Any]) -> Any:
     if "loss_scale" in config:
-        return config["loss_scale"]
+        # The constructor of a subclass may read it, and gets an object from the originals, too.
+        old = config["loss_scale"]
+        return from_loss_scale_config(old) if isinstance(old, dict) else old
     if not config.get("dynamic", True):
         return config["initial_scale"]
     scale, steps = config.get("initial_scale"), config.get("dynamic_growth_steps")

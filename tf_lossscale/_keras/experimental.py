@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from tf_lossscale._keras.arguments import check_inner, experimental_loss_scale
 from tf_lossscale._keras.classes import serialized_like_the_installed, with_installed_experimental
 from tf_lossscale._keras.final import LossScaleOptimizer as _Final
+from tf_lossscale._keras.own_loss_scale import own_loss_scale
 
 if TYPE_CHECKING:
     from tf_lossscale._keras.final import LossScaleOptimizer as _Base
@@ -24,9 +25,10 @@ class LossScaleOptimizer(_Base):
     gradients are divided by it, and a dynamic scale skips steps with non-finite gradients.
     The `loss_scale` property is a tensor, not the object that was passed.
 
-    State: that of the final class. If a `DynamicLossScale` is passed, its variables
-    `current_loss_scale` and `good_steps` are the scale and the counter of this optimizer. On Keras
-    3 their values are copied once, when the optimizer is made.
+    State: that of the final class. If a `DynamicLossScale` is passed, the values of its variables
+    `current_loss_scale` and `good_steps` are copied once, when the optimizer is made; in a graph,
+    the initial values. Up to TensorFlow 2.3 they are not copied: its variables are the scale and
+    the counter of every optimizer that is made with it.
 
     >>> import tensorflow as tf
     >>> import tf_lossscale as tfls
@@ -53,4 +55,8 @@ class LossScaleOptimizer(_Base):
 
     def __init__(self, optimizer: Any, loss_scale: Any) -> None:
         family = check_inner(optimizer)
-        self._wrap(optimizer, family, experimental_loss_scale(loss_scale))
+        scale = experimental_loss_scale(loss_scale)
+        made_here = isinstance(loss_scale, str)
+        if not (made_here or isinstance(scale, float) or family.kind == "keras3"):
+            scale = own_loss_scale(scale)
+        self._wrap(optimizer, family, scale)

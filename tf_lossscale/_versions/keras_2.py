@@ -7,6 +7,7 @@ from tf_lossscale._versions.base import TF_VERSION, tf
 from tf_lossscale._versions.keras import KerasFamily
 
 __all__ = [
+    "EXPERIMENTAL_SHARES_LOSS_SCALE",
     "KERAS_REFUSES_STRATEGIES",
     "LEGACY_AGGREGATES_ALWAYS",
     "LEGACY_AGGREGATES_FIRST",
@@ -23,6 +24,11 @@ __all__ = [
 
 # The loss-scale optimizer refuses some strategies from TensorFlow 2.2 on.
 KERAS_REFUSES_STRATEGIES: bool = TF_VERSION >= (2, 2)
+
+
+# Up to TensorFlow 2.3 the experimental class uses the variables of the `DynamicLossScale` that it
+# is given. From 2.4 to 2.8, where it last exists, each optimizer has its own.
+EXPERIMENTAL_SHARES_LOSS_SCALE: bool = TF_VERSION < (2, 4)
 
 
 # `OptimizerV2.apply_gradients` clips from TensorFlow 2.4 on; before, only `minimize` did.
