@@ -157,12 +157,15 @@ class FileResult(NamedTuple):
       findings: the findings, in source order.
       error: set if the file could not be processed; then `source` is the input.
       note: why nothing was changed, for `-v`; empty if something was.
+      left: the codes of the legacy classes that something in the file still tests, or otherwise
+        reads as a value, after the edits.
     """
 
     source: bytes
     findings: tuple[Finding, ...] = ()
     error: Optional[FileError] = None
     note: str = ""
+    left: frozenset[str] = frozenset()
 
 
 class KerasChoice(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Optional
 import libcst as cst
 
 from ..model import FileError, FileResult, Finding, Safety
+from ..resolve.instance_checks import is_class_read
 from ..resolve.program import Program
 from ..resolve.tree import Edit, rebuilt
 from ..rewrite.proposal import Group, Proposal
@@ -48,6 +49,7 @@ def applied(
             edits.setdefault(node, []).extend(more)
     findings = [_finding(one, is_done, where[one.node], path) for one, is_done in decided]
     findings += suppressions.unused(program.options, path)
+    left = _left(program, proposals, {id(one) for one, is_done in decided if is_done or one.stays})
     results = []
     for index, (source, error) in enumerate(zip(sources, errors)):
         module, text = program.modules[index], texts[index]
@@ -58,7 +60,8 @@ def applied(
         mine = sorted(once, key=_place_of)
         edited = rebuilt(module, edits, program.parents)
         nothing = _SILENCED if silenced else why_nothing(program, sources)
-        results.append(_result(source, edited, text, mine, path, nothing))
+        result = _result(source, edited, text, mine, path, nothing)
+        results.append(result._replace(left=left))
     return results
 
 
@@ -70,6 +73,15 @@ def _blocked(one: Proposal, program: Program) -> Proposal:
     message = _WAITS.format(file, one.message)
     return one._replace(
         outcome=Safety.MANUAL, message=message, comment="", blocks=True, moves=(), edits=()
+    )
+
+
+def _left(program: Program, proposals: Sequence[Proposal], gone: Container[int]) -> frozenset[str]:
+    """The codes of the classes that are read as values at places that keep them."""
+    return frozenset(
+        one.code
+        for one in proposals
+        if id(one) not in gone and one.node in program.by_node and is_class_read(program, one.node)
     )
 
 

@@ -16,6 +16,7 @@ from .gitignore import IgnoreFiles
 from .repository import Repositories
 
 __all__ = [
+    "NOTEBOOK",
     "SUFFIXES",
     "Candidate",
     "Describes",
@@ -29,7 +30,8 @@ __all__ = [
     "words",
 ]
 
-SUFFIXES = (".py", ".pyi", ".pyw", ".ipynb")
+NOTEBOOK = ".ipynb"
+SUFFIXES = (".py", ".pyi", ".pyw", NOTEBOOK)
 
 _ENVIRONMENTS = frozenset({".venv", "venv", "env", ".tox", ".nox"})
 _CACHES = frozenset(

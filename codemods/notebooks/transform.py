@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Mapping
 from typing import NamedTuple, Optional, Union
 
 from ..engine.render import LONGEST_LINE
@@ -18,6 +19,7 @@ __all__ = ["transform"]
 
 _ALONE = Neighbors(is_closed=True)
 """No other file can import a notebook."""
+_NOTHING: Mapping[str, str] = {}
 _NOT_PYTHON = "LS910"
 _LEGACY = re.compile(
     r"(?<!\w)\w*LossScale(?:Optimizer|Manager)?\b|CrossShardOptimizer|cross_replica_sum|"
@@ -48,10 +50,21 @@ class _Cell(NamedTuple):
         return text
 
 
-def transform(source: bytes, options: Options, path: str = "<notebook>") -> FileResult:
+def transform(
+    source: bytes,
+    options: Options,
+    path: str = "<notebook>",
+    blocked_by: Mapping[str, str] = _NOTHING,
+) -> FileResult:
     """Transforms a notebook that the prefilter has let through.
 
     Never raises: errors are part of the result.
+
+    Args:
+      source: the bytes of the notebook.
+      options: how to rewrite them.
+      path: the path to show in reports.
+      blocked_by: the rules that must not apply to it, each with the file that is the reason.
     """
     try:
         text = source.decode("utf-8")
@@ -75,15 +88,21 @@ def transform(source: bytes, options: Options, path: str = "<notebook>") -> File
     language = _language(document)
     if language not in ("", "python", "ipython"):
         return FileResult(source, note=f"a notebook in {language}")
-    return _transform_cells(path, source, body, _cells(body, document), options)
+    neighbors = _ALONE._replace(blocked_by=blocked_by)
+    return _transform_cells(path, source, body, _cells(body, document), options, neighbors)
 
 
 def _transform_cells(
-    path: str, source: bytes, body: str, cells: list[_Cell], options: Options
+    path: str,
+    source: bytes,
+    body: str,
+    cells: list[_Cell],
+    options: Options,
+    neighbors: Neighbors,
 ) -> FileResult:
     masked = [mask(cell.source) for cell in cells]
     sources = [(one.source or "").encode("utf-8", "surrogatepass") for one in masked]
-    results = transform_sources(sources, options, path=path, neighbors=_ALONE)
+    results = transform_sources(sources, options, path=path, neighbors=neighbors)
     findings: list[Finding] = []
     edits: list[tuple[int, int, str]] = []
     for cell, one, before, result in zip(cells, masked, sources, results):
@@ -109,7 +128,8 @@ def _transform_cells(
         edited = edited[:start] + new + edited[end:]
     start_mark = source[: len(source) - len(body.encode("utf-8"))]
     note = "" if edits else next((r.note for r in results if r.note), "no code cell in it")
-    return FileResult(start_mark + edited.encode("utf-8"), tuple(findings), None, note)
+    left = frozenset().union(*(result.left for result in results))
+    return FileResult(start_mark + edited.encode("utf-8"), tuple(findings), None, note, left)
 
 
 def _not_python(

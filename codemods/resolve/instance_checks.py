@@ -14,10 +14,13 @@ from .legacy_symbols import root_of
 from .optimizer_kinds import class_of
 from .possible_values import paths_of, possible_values
 from .program import Program, Reference
-from .reaching_values import loads_of
+from .reaching_values import is_stored, loads_of
 
-__all__ = ["tests_unknown_instance"]
+__all__ = ["CLASS_TESTS", "PATCHES", "is_class_read", "tests_unknown_instance"]
 
+CLASS_TESTS = frozenset(["isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"])
+PATCHES = frozenset(["setattr", "delattr", "object"])
+"""Functions that replace a member of a class; the last is that of `patch.object`."""
 _ELEMENTS = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
 
 
@@ -27,6 +30,34 @@ def tests_unknown_instance(program: Program, reference: Reference) -> bool:
         if _tests_unknown(program, place):
             return True
     return False
+
+
+def is_class_read(program: Program, node: cst.CSTNode) -> bool:
+    """Whether the class `node` is tested, is a key of a table, or has members replaced.
+
+    What such a place does depends on which class an instance has. A call, a base and an annotation
+    are no such places.
+    """
+    parent = program.parents.get(node)
+    if isinstance(parent, cst.DictElement):
+        return parent.key is node
+    if isinstance(parent, cst.Attribute):
+        return is_stored(program, parent)
+    top = _display(program, node)
+    parent = program.parents.get(top)
+    if isinstance(parent, (cst.MatchClass, cst.Comparison, cst.ComparisonTarget)):
+        return True
+    if isinstance(parent, (cst.Assign, cst.AnnAssign)):
+        return top is not node  # a tuple of classes; the reads of an alias are places of their own
+    call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
+    return isinstance(call, cst.Call) and _name(call.func) in CLASS_TESTS | PATCHES
+
+
+def _name(function: cst.BaseExpression) -> str:
+    """The name of a function, or of a method without its object; empty if it has none."""
+    if isinstance(function, cst.Attribute):
+        return function.attr.value
+    return function.value if isinstance(function, cst.Name) else ""
 
 
 def _names_of(program: Program, reference: Reference) -> list[cst.Name]:
@@ -59,13 +90,11 @@ def _tests_unknown(program: Program, place: cst.CSTNode) -> bool:
     if isinstance(parent, (cst.Comparison, cst.ComparisonTarget)):
         return not _compares_known(program, parent)
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
-    if not isinstance(call, cst.Call) or not isinstance(call.func, (cst.Name, cst.Attribute)):
+    name = _name(call.func) if isinstance(call, cst.Call) else ""
+    if not isinstance(call, cst.Call) or name not in CLASS_TESTS:
         return False
-    name = call.func.value if isinstance(call.func, cst.Name) else call.func.attr.value
     if name == "issubclass":
         return True
-    if name not in ("isinstance", "assertIsInstance", "assertNotIsInstance"):
-        return False
     if len(call.args) < 2 or call.args[1] is not parent:
         return True
     return not _is_made_here(program, call.args[0].value)

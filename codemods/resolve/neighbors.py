@@ -72,6 +72,8 @@ class Neighbors(NamedTuple):
         reason: one that tests or constructs the same optimizers, and keeps the old class.
       is_closed: whether nothing outside this source can call its functions (a notebook).
       needs_shim: whether a file of the run needs methods that Keras 3's own class lacks.
+      needs_contrib: whether another file of the same program needs what no class of TensorFlow 2
+        has, of a class of `tf.contrib.mixed_precision`.
       has_optimizers: whether a file of the run makes Keras loss-scale optimizers.
       changed_elsewhere: the attributes of objects that files which import this one, directly or
         through others, may assign to; `compile` stands for calls of a method of that name.
@@ -89,6 +91,7 @@ class Neighbors(NamedTuple):
     blocked_by: Mapping[str, str] = _EMPTY
     is_closed: bool = False
     needs_shim: bool = False
+    needs_contrib: bool = False
     has_optimizers: bool = False
     changed_elsewhere: frozenset[str] = frozenset()
     is_alone: bool = False

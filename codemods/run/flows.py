@@ -21,6 +21,7 @@ from ..resolve.neighbors import Flow, Neighbors, is_in_run
 from ..resolve.program import Program
 from ..resolve.qualified_names import STAR, is_path
 from ..resolve.version_guards import keep_guards
+from ..rules.contrib._family import all_have_twins
 from ..rules.keras._class_tests import atoms_of_test
 from ..rules.keras._keras3_loops import plain_loops
 from ..rules.keras._loss_scale_receivers import atoms_of_calls
@@ -42,6 +43,8 @@ class Question(NamedTuple):
       about_tests: whether to find the values that its class tests look at, and those whose loss
         scale it calls.
       about_loops: whether to find out if its training loops can use Keras 3's own class.
+      about_contrib: whether to find out if each contrib class in it has a similar one in TensorFlow
+        2.
       about_result: whether to rewrite the file on trial, and report the facts about the result. All
         other fields are then ignored.
       defined: the names and functions of this file whose values and results are needed.
@@ -50,6 +53,7 @@ class Question(NamedTuple):
 
     about_tests: bool = False
     about_loops: bool = False
+    about_contrib: bool = False
     about_result: bool = False
     defined: tuple[Flow, ...] = ()
     passed: tuple[Flow, ...] = ()
@@ -62,12 +66,14 @@ class Answer(NamedTuple):
       tested: the values from other files that its class tests look at.
       called: the values from other files whose `loss_scale()` it calls.
       is_plain: whether its training loops can use Keras 3's own class; true if not asked.
+      has_twins: whether its contrib classes have similar ones in TensorFlow 2; true if not asked.
       found: what each flow of the question can come from.
     """
 
     tested: frozenset[Flow] = frozenset()
     called: frozenset[Flow] = frozenset()
     is_plain: bool = True
+    has_twins: bool = True
     found: Mapping[Flow, frozenset[Atom]] = {}
 
 
@@ -94,7 +100,8 @@ def answer(
     for flow in question.passed:
         known[flow] = frozenset().union(*map(_named, _passed(program, flow)))
     is_plain = not question.about_loops or plain_loops(program) is not None
-    return Answer(frozenset(tested), frozenset(called), is_plain, known)
+    has_twins = not question.about_contrib or all_have_twins(program)
+    return Answer(frozenset(tested), frozenset(called), is_plain, has_twins, known)
 
 
 def word_of(flow: Flow) -> str:

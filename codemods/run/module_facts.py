@@ -34,6 +34,7 @@ _NOT_SYNTAX = frozenset(
 _WORDS = re.compile(
     rb"LossScaleOptimizer|get_scaled_loss|get_unscaled_gradients|tf_lossscale|tensorflow|tf_keras"
     rb"|enable_mixed_precision_graph_rewrite|from_loss_scale"
+    rb"|CrossShardOptimizer|LossScaleManager|LossScale\b|\bPolicy\b|global_policy|layer_policy"
     rb"|isinstance|issubclass|IsInstance|__class__|\btype\(|\bcase\b|\.loss_scale\("
 )
 """Without these words, a file has no class test, no training loop and no call of a loss scale."""

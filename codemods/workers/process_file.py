@@ -10,7 +10,7 @@ from ..engine.prefilter import may_concern, may_refer
 from ..engine.transform import transform
 from ..files import atomic_write
 from ..files.diffs import excerpt, replacements, unified
-from ..files.discover import words
+from ..files.discover import NOTEBOOK, words
 from ..model import FileError, FileResult, Options
 from ..notebooks.transform import transform as transform_notebook
 from ..resolve.neighbors import ALONE, NOBODY, Neighbors
@@ -111,8 +111,11 @@ def answered(
             return FileOutcome(path, facts=facts_of(source, options.from_shim))
         if question.about_result:
             result = _transformed(path, source, options, False, neighbors)
-            facts = None if result.error is not None else facts_of(result.source, options.from_shim)
-            return FileOutcome(path, findings=result.findings, error=result.error, facts=facts)
+            is_known = result.error is None and not path.endswith(NOTEBOOK)
+            facts = facts_of(result.source, options.from_shim) if is_known else None
+            return FileOutcome(
+                path, findings=result.findings, error=result.error, facts=facts, left=result.left
+            )
         return FileOutcome(path, answer=answer(source, options, neighbors, question))
     except Exception:  # what is not known is unknown; a rewrite of the file reports the error
         return FileOutcome(path)
@@ -126,8 +129,8 @@ def _transformed(
     neighbors: Neighbors = NOBODY,
 ) -> FileResult:
     try:
-        if path.endswith(".ipynb"):
-            return transform_notebook(source, options, path)
+        if path.endswith(NOTEBOOK):
+            return transform_notebook(source, options, path, neighbors.blocked_by)
         if neighbors == NOBODY:
             return transform(source, options, path)
         return transform(source, options, path, neighbors)

@@ -32,6 +32,8 @@ class FileOutcome(NamedTuple):
       facts: what the file says about its names, if only that was requested.
       answer: what it says about optimizers, if only that was requested.
       warning: why the file could not be read, if it has no legacy name of TensorFlow.
+      left: the codes of the legacy classes that it still reads, if only the result on trial was
+        requested; see `FileResult`.
     """
 
     path: str
@@ -46,6 +48,7 @@ class FileOutcome(NamedTuple):
     warning: Optional[FileError] = None
     facts: Optional[ModuleFacts] = None
     answer: Optional[Answer] = None
+    left: frozenset[str] = frozenset()
 
 
 class Plan(NamedTuple):

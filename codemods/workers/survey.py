@@ -12,15 +12,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Callable, Optional
 
 from ..files import atomic_write
-from ..model import Finding, Safety, Target
+from ..files.discover import NOTEBOOK
+from ..model import Target
 from ..resolve.neighbors import Flow, Neighbors
+from ..run.class_reads import may_read_class
 from ..run.flows import Answer, Atom, Question, reached, solved, word_of
 from ..run.import_words import ImportWords, imports_of
 from ..run.kept_names import KeptNames
 from ..run.module_facts import words_of
 from ..run.modules import Modules
 from ..run.names import WHOLE, Export, Names
+from ..run.programs import Programs
 from .limits import Limits
+from .linked_files import LinkedFiles
 from .pool import process_all
 from .results import FileOutcome, Plan
 from .worker import Task
@@ -41,8 +45,10 @@ _LOOPS = frozenset([_CLASS, "get_scaled_loss", "get_unscaled_gradients"])
 _SHIM = "tf_lossscale"
 _MAKES = frozenset([_CLASS, "enable_mixed_precision_graph_rewrite", "from_loss_scale"])
 _LIBRARIES = frozenset(["tensorflow", "tf_keras", _SHIM])
-_NOTEBOOK = ".ipynb"
 _TESTS = frozenset(["isinstance", "issubclass", "IsInstance", "__class__", "type(", "case"])
+_CLASSES = (_CLASS, "CrossShardOptimizer", "LossScaleManager", "LossScale", "Policy")
+_MAKERS = _MAKES | {*_CLASSES, "global_policy", "layer_policy"}
+_CONTRIB = (_CLASS, "LossScaleManager")
 _CALL = ".loss_scale("
 _STORE = re.compile(rb"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
 _STORE_ELSEWHERE = re.compile(rb"\.(?<!\bself\.)(\w+)\b\s*=(?!=)")
@@ -50,8 +56,6 @@ _SETATTR = re.compile(rb"setattr\([^()]*?,\s*[\"'](\w+)[\"']")
 _COMPILES = re.compile(rb"(?<!\bre)(?<!\bregex)\.compile\s*\(")
 _COMPILE = b"compile"
 _UNKNOWN: frozenset[Atom] = frozenset(["UNKNOWN"])
-_CODES = ("LS301", "LS304", "LS401")
-"""The rules that move the Keras loss-scale optimizers."""
 
 
 class Survey:
@@ -94,17 +98,22 @@ class Survey:
         self._answers: dict[Flow, frozenset[Atom]] = {}
         self._tested: dict[str, frozenset[Flow]] = {}
         self._called: dict[str, frozenset[Flow]] = {}
-        self._blocked_by: dict[str, str] = {}
         self._kept = KeptNames(
             self._names, imports, may_rewrite, shown, lambda file: _read(file, limits)
         )
         self._changed: dict[str, frozenset[str]] = {}
+        self._linked: Optional[LinkedFiles] = None
+        self._programs = Programs(self._files, imports, modules, lambda file: _read(file, limits))
         self._needs_shim = False
+        self._needs_contrib: set[str] = set()
         self._has_optimizers = False
         self.more: list[str] = []
-        python = sorted(file for file in candidates if not file.endswith(_NOTEBOOK))
-        if not python or len(modules) < 2:
+        python = sorted(file for file in candidates if not file.endswith(NOTEBOOK))
+        notebooks = sorted(file for file in candidates if file.endswith(NOTEBOOK))
+        if not python or len(modules) + len(notebooks) < 2:
             return
+        for file in notebooks:
+            self._names.add(file, None)
         self._read_names(python)
         importers = self._importers(python)
         self._read_names(self.more)
@@ -115,21 +124,22 @@ class Survey:
         self._follow_tests(python)
         self._look_at_changes()
         self._look_at_loops(python)
+        self._look_at_contrib(python)
         self._kept.keep_what_may_be_read(importers)
-        self._settle(self._kept.readers(importers), self._links())
+        links = self._links()
+        self._linked = LinkedFiles(plan.options, links, shown, self._words, self._programs)
+        self._settle([*python, *notebooks], self._kept.readers(importers), links)
 
     def __call__(self, file: str) -> Neighbors:
         """What is known about the names and optimizers of `file`, an absolute path."""
         known = self._names.of(file)
         asked = (*self._tested.get(file, ()), *self._called.get(file, ()))
         flows = solved(asked, self._answers)
-        blocked_by = (
-            dict.fromkeys(_CODES, self._blocked_by[file]) if file in self._blocked_by else {}
-        )
         return known._replace(
             flows=flows,
-            blocked_by=blocked_by,
+            blocked_by=self._linked.of(file) if self._linked is not None else {},
             needs_shim=self._needs_shim,
+            needs_contrib=file in self._needs_contrib,
             has_optimizers=self._has_optimizers,
             kept=self._kept.of(file),
             changed_elsewhere=self._changed.get(file, frozenset()),
@@ -261,6 +271,18 @@ class Survey:
             answers = self._ask({file: Question(about_loops=True) for file in files})
             self._needs_shim = any(one is None or not one.is_plain for one in answers.values())
 
+    def _look_at_contrib(self, candidates: Sequence[str]) -> None:
+        """Finds the files whose programs need what TensorFlow 2 has of no contrib class."""
+        options = self._plan.options
+        if not options.unsafe or options.target is Target.SHIM:
+            return
+        files = [file for file in candidates if self._has(file, _CONTRIB)]
+        if len(files) > 1:
+            answers = self._ask({file: Question(about_contrib=True) for file in files})
+            for file, one in answers.items():
+                if one is None or not one.has_twins:
+                    self._needs_contrib.update(self._programs.connected(file, files))
+
     def _importers(self, candidates: Sequence[str]) -> list[str]:
         """The files that may import legacy names from others; adds to `more`."""
         looked: dict[str, frozenset[str]] = {}
@@ -278,7 +300,7 @@ class Survey:
                 sorted(
                     file
                     for file in importers
-                    if not file.endswith(_NOTEBOOK) and not self._names.knows(file)
+                    if not file.endswith(NOTEBOOK) and not self._names.knows(file)
                 )
             )
         self.more = [
@@ -300,7 +322,7 @@ class Survey:
 
     def _may_import(self, file: str, module: str) -> bool:
         """Whether `file` may import an export of `module`, or the module itself."""
-        if file.endswith(_NOTEBOOK):
+        if file.endswith(NOTEBOOK):
             return True
         imported = imports_of(module, _read(file, self._limits))
         exports = {"", "*", *self._names.exports().get(module, ())}
@@ -310,10 +332,22 @@ class Survey:
         )
 
     def _settle(
-        self, readers: Mapping[str, frozenset[Export]], links: Collection[tuple[str, str]]
+        self,
+        candidates: Sequence[str],
+        readers: Mapping[str, frozenset[Export]],
+        links: Collection[tuple[str, str]],
     ) -> None:
         """Rewrites linked files on trial until what they keep and how they are blocked agree."""
-        files = sorted({*readers, *(file for link in links for file in link)})
+        assert self._linked is not None
+        makers = [file for file in candidates if self._has(file, _MAKERS)]
+        tests = [
+            file
+            for file in makers
+            if self._has(file, _CLASSES)
+            and self._may_read_class(file)
+            and self._programs.connected(file, makers)
+        ]
+        files = sorted({*readers, *tests, *(file for link in links for file in link)})
         outcomes: dict[str, FileOutcome] = {}
         stale = files
         for _ in range(_MOST_CHANGES):
@@ -327,10 +361,23 @@ class Survey:
                 if file in readers:
                     found = self._kept.still_read(file, outcomes[file].facts)
                     self._kept.keep(file, [one for one in found if one.name != WHOLE], True)
-            self._block_linked_files(links, outcomes)
+            self._linked.hold(outcomes, makers)
             stale = [file for file in files if self(file) != before[file]]
         for file, reads in readers.items():
             self._kept.keep(file, reads, is_certain=True)
+
+    def _has(self, file: str, names: Iterable[str]) -> bool:
+        """Whether a file contains one of these names, or imports a symbol of that name."""
+        known = self._names.of(file)
+        return not self._words(file).isdisjoint(names) or any(map(known.means, names))
+
+    def _may_read_class(self, file: str) -> bool:
+        """Whether a file may test a class, look it up in a table, or replace its methods."""
+        if file.endswith(NOTEBOOK):
+            return not self._words(file).isdisjoint(_TESTS)
+        known = self._names.of(file).names
+        imported = {path.rpartition(".")[2] for path in known if known[path].endswith(_CLASSES)}
+        return may_read_class(_read(file, self._limits), _CLASSES, imported)
 
     def _links(self) -> list[tuple[str, str]]:
         """The files with class tests, each with a file that constructs what is tested."""
@@ -342,50 +389,9 @@ class Survey:
                     links.add((file, constructor))
         return sorted(links)
 
-    def _block_linked_files(
-        self, links: Iterable[tuple[str, str]], outcomes: Mapping[str, FileOutcome]
-    ) -> None:
-        """Finds the tests and constructors in different files that must keep the same class.
-
-        If the constructor of an optimizer stays on the old class, so must the tests of it, and the
-        other way around.
-        """
-        unmoved = {
-            file
-            for link in links
-            for file in link
-            if self._keeps_class(file, outcomes[file].findings)
-        }
-        while True:
-            before = len(self._blocked_by)
-            for tester, constructor in links:
-                if constructor in unmoved or constructor in self._blocked_by:
-                    self._block(tester, constructor)
-                elif _is_left(outcomes[tester].findings) or tester in self._blocked_by:
-                    self._block(constructor, tester)
-            if len(self._blocked_by) == before:
-                return
-
     def _ends(self, flow: Flow) -> Iterable[Flow]:
         found = [flow] if flow.kind == "constructed" else reached(flow, self._answers)
         return [atom for atom in found if isinstance(atom, Flow)]
-
-    def _block(self, file: str, reason: str) -> None:
-        self._blocked_by.setdefault(file, self._shown(reason))
-
-    def _keeps_class(self, file: str, findings: Sequence[Finding]) -> bool:
-        """Whether the constructors in a file do not move to the class of the target."""
-        moves = [one for one in findings if one.code in _CODES]
-        if any(not one.applied and one.outcome is not Safety.SAFE for one in moves):
-            return True
-        options = self._plan.options
-        to_shim = options.target is Target.SHIM or options.for_keras_3
-        return to_shim and not moves and _SHIM not in self._words(file)
-
-
-def _is_left(findings: Sequence[Finding]) -> bool:
-    """Whether a test stays on the experimental class, which no other class subclasses."""
-    return any(one.code == "LS301" and one.is_left for one in findings)
 
 
 def _changes_in(source: bytes) -> frozenset[bytes]:

@@ -15,7 +15,7 @@ from ...rewrite.proposal import Group, Proposal
 from ...rewrite.rename import V1
 from ..moves import Move, Moves, Unsafe
 
-__all__ = ["MOVES"]
+__all__ = ["MOVES", "all_have_twins"]
 
 _V1 = f"{V1}.mixed_precision"
 _GROUP = Group("contrib")
@@ -28,7 +28,7 @@ class _ContribMoves(Moves):
         """The TensorFlow 2 class where every class here has one, else the shim's."""
         if program.options.target is Target.SHIM:
             yield self.to_shim_of(program, reference, _GROUP)
-        elif program.cached(_all_have_twins):
+        elif program.cached(all_have_twins) and not program.neighbors.needs_contrib:
             yield from self.to_final(program, reference, _GROUP)
         else:
             yield from self.to_shim_if_not_there(reference, _GROUP)
@@ -75,7 +75,7 @@ MOVES = _ContribMoves(
 )
 
 
-def _all_have_twins(program: Program) -> bool:
+def all_have_twins(program: Program) -> bool:
     """Whether `--unsafe` is on and every contrib class here has a similar TensorFlow 2 class."""
     if not program.options.unsafe:
         return False

@@ -13,13 +13,13 @@ from typing import NamedTuple, Optional
 import libcst as cst
 
 from ...model import Safety
+from ...resolve.instance_checks import CLASS_TESTS
 from ...resolve.program import Program
 from ._optimizer_sources import Atom, Found, Source, atoms, with_flows_resolved
 
 __all__ = ["Risk", "atoms_of_test", "may_test_compiled", "object_of_test", "risk_of_test"]
 
 _TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
-_CLASS_TESTS = frozenset(["isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"])
 _WRAPPED_BY_COMPILE = (
     "compile may have wrapped this optimizer in the class of the installed Keras, for which this "
     "test would be False: wrap the optimizer explicitly before compile, then migrate again"
@@ -100,5 +100,5 @@ def object_of_test(program: Program, node: cst.CSTNode) -> Optional[cst.BaseExpr
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
     if not isinstance(call, cst.Call) or len(call.args) < 2 or call.args[1] is not parent:
         return None
-    is_test = program.code(call.func).rpartition(".")[2] in _CLASS_TESTS
+    is_test = program.code(call.func).rpartition(".")[2] in CLASS_TESTS
     return call.args[0].value if is_test else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...model import Target
 from ...resolve.program import Program, Reference
-from ...rewrite.proposal import Proposal
+from ...rewrite.proposal import Group, Proposal
 from ...rewrite.rename import V1
 from ..findings import safe
 from ..groups import KERAS_OPTIMIZERS
@@ -17,6 +17,8 @@ __all__ = ["MOVES"]
 
 _V1 = f"{V1}.mixed_precision"
 _MESSAGE = "the same, in TensorFlow 2.4 and later"
+_LOSS_SCALES = Group("v1-loss-scales")
+_OPTIMIZERS = Group("v1-optimizers")
 
 
 class _V1Moves(Moves):
@@ -25,8 +27,7 @@ class _V1Moves(Moves):
     def proposals(self, program: Program, reference: Reference) -> Iterator[Proposal]:
         """The last path, or for a loss scale the arguments of its Keras optimizer."""
         if program.options.target is Target.SHIM:
-            waits = reference.legacy.is_loss_scale and program.cached(_beside_keras)
-            yield self.to_shim_of(program, reference, KERAS_OPTIMIZERS if waits else None)
+            yield self.to_shim_of(program, reference, _shim_group(program, reference))
         elif reference in program.cached(_inlined):
             message = "becomes arguments of the Keras optimizer"
             yield safe(reference, message, group=KERAS_OPTIMIZERS)
@@ -51,8 +52,18 @@ MOVES = _V1Moves(
 )
 
 
+def _shim_group(program: Program, reference: Reference) -> Group:
+    """What moves to the shim together, so that class tests fit the class that they test.
+
+    The graph rewrite makes optimizers of both APIs.
+    """
+    if program.cached(_beside_keras):
+        return KERAS_OPTIMIZERS
+    return _LOSS_SCALES if reference.legacy.is_loss_scale else _OPTIMIZERS
+
+
 def _beside_keras(program: Program) -> bool:
-    """Whether loss scales here may belong to a Keras optimizer, and must wait for it."""
+    """Whether what is here may belong to a Keras optimizer, and must wait for it."""
     return any(one.legacy.is_experimental_optimizer for one in program.references)
 
 

@@ -1,0 +1,71 @@
+"""Finds out which files of a run one program can contain together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Callable
+
+from ..files.discover import NOTEBOOK
+from .import_words import ImportWords, imports_of, stem_of
+from .modules import Modules
+
+__all__ = ["Programs"]
+
+
+class Programs:
+    """The programs of a run, as far as import statements show.
+
+    A program contains the file that it starts with, and all that this one imports, directly or
+    through others. Any file can start one.
+
+    Args:
+      files: the absolute paths of all files.
+      imports: the words of their import statements.
+      modules: finds the module that an import names.
+      read: the bytes of a file; none if it cannot be read.
+    """
+
+    def __init__(
+        self,
+        files: Iterable[str],
+        imports: ImportWords,
+        modules: Modules,
+        read: Callable[[str], bytes],
+    ) -> None:
+        self._imports = imports
+        self._modules = modules
+        self._read = read
+        self._named = Counter(map(stem_of, files))
+        self._starts: dict[str, frozenset[str]] = {}
+
+    def connected(self, file: str, others: Iterable[str]) -> list[str]:
+        """Those of the other files that a program can contain together with `file`."""
+        starts = self._with(file)
+        return [one for one in others if one != file and not starts.isdisjoint(self._with(one))]
+
+    def _with(self, file: str) -> frozenset[str]:
+        """The files with which the programs that contain `file` start."""
+        if file not in self._starts:
+            seen, pending = {file}, [file]
+            while pending:
+                module = pending.pop()
+                for one in self._imports.importers(module):
+                    if one not in seen and self._may_import(one, module):
+                        seen.add(one)
+                        pending.append(one)
+            self._starts[file] = frozenset(seen)
+        return self._starts[file]
+
+    def _may_import(self, file: str, module: str) -> bool:
+        if file.endswith(NOTEBOOK):
+            return True
+        imported = imports_of(module, self._read(file))
+        # A string such as "pkg.amp" may name the module, too.
+        paths = [stem_of(module)] if imported is None else [path for path, _ in imported]
+        return any(self._may_be(path, file, module) for path in paths)
+
+    def _may_be(self, path: str, file: str, module: str) -> bool:
+        """Whether an import path can be that of a module, also if it is not below the same top."""
+        fitting = self._modules.fitting(path, file)
+        return module in fitting or (not fitting and self._named[stem_of(module)] == 1)
