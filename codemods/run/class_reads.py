@@ -1,64 +1,69 @@
-"""Finds out whether a file tests one of the migrated classes, or reads it in a similar way.
+"""Finds the names of the classes that a module tests, or reads in a similar way.
 
-Most files with an `isinstance` test other classes. Python's own parser tells so much sooner than a
-rewrite on trial. Names are compared without their scopes, which finds too much rather than too
-little.
+Most files with an `isinstance` test other classes than those to migrate, which Python's own parser
+tells much sooner than a rewrite on trial. Names are compared without their scopes, which finds too
+many rather than too few.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Optional
 
 from ..resolve.instance_checks import CLASS_TESTS, PATCHES
 
-__all__ = ["may_read_class"]
+__all__ = ["NODES", "class_reads"]
 
+_BINDINGS = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)
+NODES: tuple[type[ast.AST], ...] = (*_BINDINGS, ast.Call, ast.Compare, ast.Dict)
+"""The nodes, other than attributes that are assigned to, that show which classes are read."""
+if hasattr(ast, "MatchClass"):
+    NODES = (*NODES, ast.MatchClass)
 _STRUCTURE = (ast.Tuple, ast.List, ast.Set, ast.BinOp, ast.IfExp, ast.BoolOp, ast.Starred)
 
 
-def may_read_class(source: bytes, classes: Collection[str], imported: Iterable[str]) -> bool:
-    """Whether a file may test one of some classes, look it up in a table, or replace a member.
+def class_reads(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """The names of what a module may test as a class, look up in a table, or replace a member of.
+
+    Names that an alias may stand for are included, also that of a class in a tuple of classes.
 
     Args:
-      source: the source of the file.
-      classes: the ends of the names of these classes.
-      imported: further names for them, which other files of the run bind.
+      nodes: all nodes of the module of the types `NODES`, and attributes that are assigned to.
     """
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return True
-    ends = tuple(classes)
-    read = {name for node in nodes for place in _places(node) for name in _names(place)}
-    aliases = [pair for node in nodes for pair in _aliases(node)]
-    known = {*imported, *(name for pair in aliases for name in pair if name.endswith(ends))}
-    known.update(name for name in read if name.endswith(ends))
-    is_new = True
-    while is_new:
-        new = {name for name, value in aliases if value in known} - known
-        known |= new
-        is_new = bool(new)
-    return not read.isdisjoint(known)
+    bindings = []
+    read: set[str] = set()
+    for node in nodes:
+        if isinstance(node, _BINDINGS):
+            bindings.append(node)
+        else:
+            read.update(name for place in _places(node) for name in _names(place))
+    aliases: dict[str, set[str]] = {}
+    for node in bindings if read else ():
+        for name, value in _aliases(node):
+            aliases.setdefault(name, set()).add(value)
+    pending = list(read)
+    while pending:
+        new = aliases.get(pending.pop(), set()) - read
+        read |= new
+        pending += new
+    return frozenset(read)
 
 
-def _places(node: ast.AST) -> Iterator[ast.AST]:
+def _places(node: ast.AST) -> Iterable[Optional[ast.AST]]:
     """The expressions that `node` may read a class from, other than to call or to subclass it."""
     if isinstance(node, ast.Call):
         function = _name(node.func)
         if function in CLASS_TESTS:
-            yield from node.args[1:]
-        elif function in PATCHES:
-            yield from node.args[:1]
-    elif isinstance(node, ast.Compare):
-        yield from (node.left, *node.comparators)
-    elif isinstance(node, ast.Dict):
-        yield from (key for key in node.keys if key is not None)
-    elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-        yield node.value
-    elif type(node).__name__ == "MatchClass":
-        yield node.cls  # type: ignore[attr-defined]
+            return node.args[1:]
+        return node.args[:1] if function in PATCHES else ()
+    if isinstance(node, ast.Compare):
+        return (node.left, *node.comparators)
+    if isinstance(node, ast.Dict):
+        return node.keys
+    if isinstance(node, ast.Attribute):
+        return (node.value,)
+    return (getattr(node, "cls", None),)
 
 
 def _aliases(node: ast.AST) -> Iterator[tuple[str, str]]:
@@ -68,25 +73,22 @@ def _aliases(node: ast.AST) -> Iterator[tuple[str, str]]:
             if alias.asname:
                 yield alias.asname, alias.name.rpartition(".")[2]
         return
-    value = getattr(node, "value", None)
-    if isinstance(node, ast.Assign):
-        targets = node.targets
-    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr, ast.AugAssign)):
-        targets = [node.target]
-    else:
-        return
-    for target in targets:
+    values = list(_names(getattr(node, "value", None)))
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    for target in targets if values else ():
         for name in _names(target):
-            yield from ((name, one) for one in _names(value))
+            yield from ((name, value) for value in values)
 
 
 def _names(node: Optional[ast.AST]) -> Iterator[str]:
     """The names in an expression, without those that it only calls or looks up something in."""
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        yield _name(node)
-    elif isinstance(node, _STRUCTURE):
-        for below in ast.iter_child_nodes(node):
-            yield from _names(below)
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, (ast.Name, ast.Attribute)):
+            yield _name(one)
+        elif isinstance(one, _STRUCTURE):
+            pending += ast.iter_child_nodes(one)
 
 
 def _name(node: ast.AST) -> str:

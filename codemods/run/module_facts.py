@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from ..resolve.legacy_symbols import legacy_of, root_of
+from .class_reads import NODES, class_reads
 
-__all__ = ["LOCAL", "UNKNOWN", "ModuleFacts", "facts_of", "joined", "words_of"]
+__all__ = ["CLASSES", "LOCAL", "TESTS", "UNKNOWN", "ModuleFacts", "facts_of", "joined", "words_of"]
 
 LOCAL = "<local>"
 """A value that the module defines or computes itself, such as a class or a function."""
@@ -39,6 +40,17 @@ _WORDS = re.compile(
 )
 """Without these words, a file has no class test, no training loop and no call of a loss scale."""
 
+CLASSES = (
+    "LossScaleOptimizer",
+    "CrossShardOptimizer",
+    "LossScaleManager",
+    "LossScale",
+    "Policy",
+)
+"""How the names of the classes end that are migrated."""
+TESTS = frozenset(["isinstance", "issubclass", "IsInstance", "__class__", "type(", "case"])
+"""Words without one of which a file has no class test."""
+
 
 class ModuleFacts(NamedTuple):
     """The facts about one module, in a form that is cheap to send between processes.
@@ -54,6 +66,7 @@ class ModuleFacts(NamedTuple):
         module as a value; TensorFlow and Keras are left out.
       stores: the paths of attributes of imported modules to which the file assigns.
       words: see `words_of`.
+      class_reads: see `class_reads`.
       movable: the names from TensorFlow that this file reads for legacy symbols only, so that its
         rewrite may remove their imports or give them other modules.
       free: the names that only a star import can bind, if there is one.
@@ -69,6 +82,7 @@ class ModuleFacts(NamedTuple):
     reads: frozenset[str] = frozenset()
     stores: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
+    class_reads: frozenset[str] = frozenset()
     movable: frozenset[str] = frozenset()
     free: frozenset[str] = frozenset()
     strings: frozenset[str] = frozenset()
@@ -90,7 +104,12 @@ def facts_of(source: bytes, from_shim: bool = False) -> Optional[ModuleFacts]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return _Reader(tree, from_shim).facts()._replace(words=words_of(source))
+    words = words_of(source)
+    reader = _Reader(tree, from_shim)
+    reads: frozenset[str] = frozenset()
+    if not words.isdisjoint(TESTS.union(CLASSES)):
+        reads = class_reads([*reader.reading, *reader.stored])
+    return reader.facts()._replace(words=words, class_reads=reads)
 
 
 def words_of(source: bytes) -> frozenset[str]:
@@ -109,6 +128,7 @@ class _Reader:
         self.imported: dict[str, set[str]] = {}
         self.chains: dict[str, set[str]] = {}
         self.stored: list[ast.Attribute] = []
+        self.reading: list[ast.AST] = []
         self.strings: set[str] = set()
         for statement in _own_statements(tree):
             self._statement(statement)
@@ -324,7 +344,7 @@ def _walk(tree: ast.AST, reader: _Reader) -> None:
 
     It compares classes for the same reason, which tells a type checker nothing about the node.
     """
-    fields = _fields
+    fields, reading = _fields, reader.reading
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
@@ -339,6 +359,8 @@ def _walk(tree: ast.AST, reader: _Reader) -> None:
             if root is not None:
                 stack.append(root)
             continue
+        if kind in _READING:
+            reading.append(node)
         visit = _VISITORS.get(kind)
         if visit is not None:
             visit(reader, node)
@@ -359,6 +381,7 @@ class _Fields(dict[type, tuple[str, ...]]):
         return self[kind]
 
 
+_READING = frozenset(NODES)
 _fields = _Fields()
 _VISITORS: dict[type, Callable[[_Reader, Any], None]] = {
     ast.Import: _Reader.import_anywhere,

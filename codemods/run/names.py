@@ -99,6 +99,16 @@ class Names:
         facts = self._facts.get(file)
         return facts.words if facts is not None else None
 
+    def reads_class(self, file: str, ends: tuple[str, ...]) -> bool:
+        """Whether a file may test a class with such a name, or read it in a similar way."""
+        facts = self._facts.get(file)
+        if facts is None:
+            return True
+        meanings = self.of(file).names
+        names = {path.rpartition(".")[2] for path in meanings if meanings[path].endswith(ends)}
+        reads = facts.class_reads
+        return not reads.isdisjoint(names) or any(name.endswith(ends) for name in reads)
+
     def is_complete(self, file: str) -> bool:
         """Whether all facts are known that `of(file)` needs; otherwise adds to `wanted`."""
         self._is_complete = True

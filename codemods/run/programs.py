@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Callable
 
-from ..files.discover import NOTEBOOK
 from .import_words import ImportWords, imports_of, stem_of
 from .modules import Modules
 
@@ -58,10 +57,8 @@ class Programs:
         return self._starts[file]
 
     def _may_import(self, file: str, module: str) -> bool:
-        if file.endswith(NOTEBOOK):
-            return True
         imported = imports_of(module, self._read(file))
-        # A string such as "pkg.amp" may name the module, too.
+        # A string such as "pkg.amp" may name the module, and so may a cell of a notebook.
         paths = [stem_of(module)] if imported is None else [path for path, _ in imported]
         return any(self._may_be(path, file, module) for path in paths)
 

@@ -15,11 +15,10 @@ from ..files import atomic_write
 from ..files.discover import NOTEBOOK
 from ..model import Target
 from ..resolve.neighbors import Flow, Neighbors
-from ..run.class_reads import may_read_class
 from ..run.flows import Answer, Atom, Question, reached, solved, word_of
 from ..run.import_words import ImportWords, imports_of
 from ..run.kept_names import KeptNames
-from ..run.module_facts import words_of
+from ..run.module_facts import CLASSES, TESTS, words_of
 from ..run.modules import Modules
 from ..run.names import WHOLE, Export, Names
 from ..run.programs import Programs
@@ -45,9 +44,7 @@ _LOOPS = frozenset([_CLASS, "get_scaled_loss", "get_unscaled_gradients"])
 _SHIM = "tf_lossscale"
 _MAKES = frozenset([_CLASS, "enable_mixed_precision_graph_rewrite", "from_loss_scale"])
 _LIBRARIES = frozenset(["tensorflow", "tf_keras", _SHIM])
-_TESTS = frozenset(["isinstance", "issubclass", "IsInstance", "__class__", "type(", "case"])
-_CLASSES = (_CLASS, "CrossShardOptimizer", "LossScaleManager", "LossScale", "Policy")
-_MAKERS = _MAKES | {*_CLASSES, "global_policy", "layer_policy"}
+_MAKERS = _MAKES | {*CLASSES, "global_policy", "layer_policy"}
 _CONTRIB = (_CLASS, "LossScaleManager")
 _CALL = ".loss_scale("
 _STORE = re.compile(rb"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
@@ -177,7 +174,7 @@ class Survey:
         files = [
             file
             for file, found in words.items()
-            if (found & _TESTS and (_CLASS in found or self._names.of(file).means(_CLASS)))
+            if (found & TESTS and (_CLASS in found or self._names.of(file).means(_CLASS)))
             or (_CALL in found and self._has_optimizers)
         ]
         questions = {file: Question(about_tests=True) for file in files}
@@ -343,8 +340,8 @@ class Survey:
         tests = [
             file
             for file in makers
-            if self._has(file, _CLASSES)
-            and self._may_read_class(file)
+            if self._has(file, CLASSES)
+            and self._names.reads_class(file, CLASSES)
             and self._programs.connected(file, makers)
         ]
         files = sorted({*readers, *tests, *(file for link in links for file in link)})
@@ -370,14 +367,6 @@ class Survey:
         """Whether a file contains one of these names, or imports a symbol of that name."""
         known = self._names.of(file)
         return not self._words(file).isdisjoint(names) or any(map(known.means, names))
-
-    def _may_read_class(self, file: str) -> bool:
-        """Whether a file may test a class, look it up in a table, or replace its methods."""
-        if file.endswith(NOTEBOOK):
-            return not self._words(file).isdisjoint(_TESTS)
-        known = self._names.of(file).names
-        imported = {path.rpartition(".")[2] for path in known if known[path].endswith(_CLASSES)}
-        return may_read_class(_read(file, self._limits), _CLASSES, imported)
 
     def _links(self) -> list[tuple[str, str]]:
         """The files with class tests, each with a file that constructs what is tested."""
