@@ -6,6 +6,8 @@ from tf_lossscale._keras.arguments import check_inner, experimental_loss_scale
 from tf_lossscale._keras.classes import serialized_like_the_installed, with_installed_experimental
 from tf_lossscale._keras.final import LossScaleOptimizer as _Final
 from tf_lossscale._keras.own_loss_scale import own_loss_scale
+from tf_lossscale._keras.shared_loss_scale import warn_if_shared
+from tf_lossscale._versions.keras_2 import EXPERIMENTAL_SHARES_LOSS_SCALE
 
 if TYPE_CHECKING:
     from tf_lossscale._keras.final import LossScaleOptimizer as _Base
@@ -57,6 +59,9 @@ class LossScaleOptimizer(_Base):
         family = check_inner(optimizer)
         scale = experimental_loss_scale(loss_scale)
         made_here = isinstance(loss_scale, str)
-        if not (made_here or isinstance(scale, float) or family.kind == "keras3"):
-            scale = own_loss_scale(scale)
+        if not (made_here or isinstance(scale, float)):
+            if family.kind == "keras3" or not EXPERIMENTAL_SHARES_LOSS_SCALE:
+                warn_if_shared(scale)
+            if family.kind != "keras3":
+                scale = own_loss_scale(scale)
         self._wrap(optimizer, family, scale)

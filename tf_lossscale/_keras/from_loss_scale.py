@@ -5,6 +5,7 @@ from typing import Any
 from tf_lossscale._keras.arguments import experimental_loss_scale
 from tf_lossscale._keras.experimental import LossScaleOptimizer as ExperimentalLossScaleOptimizer
 from tf_lossscale._keras.final import LossScaleOptimizer
+from tf_lossscale._keras.shared_loss_scale import warn_if_shared
 from tf_lossscale._versions.keras import keras_family
 
 __all__ = ["from_loss_scale", "of_graph_rewrite"]
@@ -58,6 +59,7 @@ def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
 def _scaled_by(optimizer: Any, scale: Any) -> Any:
     if isinstance(scale, float):
         return LossScaleOptimizer(optimizer, dynamic=False, initial_scale=scale)
+    warn_if_shared(scale)
     return LossScaleOptimizer(
         optimizer,
         initial_scale=scale.initial_loss_scale,

@@ -294,3 +294,39 @@ def test_under_a_strategy_in_the_graph_rewrite_and_by_compile() -> None:
         "original": {"ours": False, "scales": by_compile},
         "ours": {"ours": True, "scales": by_compile},
     }
+
+
+@pytest.fixture
+def said(monkeypatch: Any) -> List[str]:
+    messages: List[str] = []
+    logger = tf.get_logger()
+    monkeypatch.setattr(logger, "handle", lambda record: messages.append(record.getMessage()))
+    monkeypatch.setattr(logger, "isEnabledFor", lambda level: True)
+    return messages
+
+
+SAYS = "made with one DynamicLossScale"
+OURS = [case for case in CASES if case.values[0].who != "original"]
+
+
+@pytest.mark.parametrize(("subject", "scales"), OURS)
+def test_ours_says_that_nothing_is_shared(subject: Any, scales: Any, said: List[str]) -> None:
+    loss_scale = scales.DynamicLossScale(4, 1)
+    make(subject, loss_scale)
+    make(subject, scales.DynamicLossScale(4, 1))
+    make(subject, "dynamic")
+    assert not [one for one in said if SAYS in one]
+    make(subject, loss_scale)
+    make(subject, loss_scale)
+    found = [one for one in said if SAYS in one]
+    shares = SHARES and subject.kind.name != "keras3"
+    assert len(found) == (0 if shares else 1)
+
+
+@pytest.mark.parametrize("scales", list(SCALES.values()), ids=list(SCALES))
+def test_from_loss_scale_says_that_nothing_is_shared(scales: Any, said: List[str]) -> None:
+    loss_scale = scales.DynamicLossScale(4, 1)
+    for expected in (0, 1, 1):
+        tfls.keras.mixed_precision.from_loss_scale(tf.keras.optimizers.SGD(0.125), loss_scale)
+        found = [one for one in said if SAYS in one]
+        assert len(found) == expected
