@@ -25,6 +25,7 @@ from .legacy_symbols import (
 from .neighbors import NOBODY, Kept, Neighbors, is_in_run
 from .qualified_names import CALL, PARAMETER, STAR, Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
+from .star_chains import star_chains
 from .tree import ancestors, string_of
 
 __all__ = ["DynamicRead", "NamespaceUse", "Program", "Reference", "Unclear"]
@@ -169,6 +170,7 @@ class Program:
             meanings = self.origins.of_name(name.value, scope)
             if name in suspects or any(map(_may_be_known, meanings)):
                 self._resolve(name, scope, meanings)
+        self._find_below_stars()
         self._exclude_guarded_imports()
         for binding in self.imports():
             self._resolve_import(binding)
@@ -299,6 +301,17 @@ class Program:
             ):
                 through = self.code(node) + "()"
                 self.unclear.append(Unclear(above, scope, above.attr.value, "call", through))
+
+    def _find_below_stars(self) -> None:
+        for chain in star_chains(self.scopes):
+            if any(path.split(".")[0] in LOOK_ALIKES for path in chain.sources):
+                continue
+            found = (self.legacy_of(path) for path in chain.paths)
+            legacy = next((one for one in found if one is not None and one.rule), None)
+            moves = self.options.for_keras_3 or self.options.target is Target.SHIM
+            if legacy is not None and (moves or not legacy.is_final_path):
+                through = ", ".join(chain.sources)
+                self.unclear.append(Unclear(chain.node, chain.scope, legacy.name, "star", through))
 
     def _symbol(
         self,

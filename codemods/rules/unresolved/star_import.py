@@ -87,6 +87,28 @@ RULE = Rule(
             """,
         ),
         Example(
+            "a module that a star import binds",
+            """\
+            from tensorflow.keras import *
+
+            mixed_precision.experimental.set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="tensorflow.keras",
+        ),
+        Example(
+            "a module that a star import of the project may bind",
+            """\
+            from compat import *
+
+            opt = keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="compat",
+        ),
+        Example(
             "not a name that the program binds",
             """\
             from utilities import *

@@ -44,3 +44,45 @@ def test_left_on_the_final_target():
     result = transformed(STAR + USE, Options())
     assert result.source.decode() == STAR + USE
     assert {finding.outcome for finding in result.findings} == {Safety.MANUAL}
+
+
+BELOW = {
+    "tensorflow": "keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8)",
+    "tensorflow.keras": "mixed_precision.experimental.set_policy('mixed_float16')",
+    "tensorflow.contrib": "mixed_precision.FixedLossScaleManager(8)",
+    "tensorflow.compat.v2": "keras.mixed_precision.experimental.get_layer_policy(layer)",
+    "tensorflow.train": "experimental.DynamicLossScale()",
+    "compat": "mixed_precision.experimental.Policy('float32')",
+    ".compat": "keras.mixed_precision.experimental.global_policy()",
+}
+
+
+@pytest.mark.parametrize("options", [SHIM, Options(), Options(keras=3)], ids=str)
+@pytest.mark.parametrize("module", BELOW)
+def test_chain_below_a_star_import_is_reported(module, options):
+    source = f"from {module} import *\n\nit = {BELOW[module]}\n"
+    result = transformed(source, options)
+    assert result.source.decode() == source
+    found = [(one.line, one.code, one.outcome) for one in result.findings]
+    assert found == [(3, "LS901", Safety.MANUAL)]
+
+
+@pytest.mark.parametrize("options", [SHIM, Options(keras=3)], ids=["shim", "keras 3"])
+def test_final_class_below_a_star_import_is_reported_where_it_moves(options):
+    source = "from tensorflow.keras import *\nopt = mixed_precision.LossScaleOptimizer(opt)\n"
+    assert [one.code for one in transformed(source, options).findings] == ["LS901"]
+    assert not transformed(source, Options(keras=2)).findings
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from npu_bridge.npu_init import *\nkeras.mixed_precision.experimental.set_policy('x')\n",
+        "from tensorflow.keras import *\nmixed_precision.set_global_policy('float32')\n",
+        # TensorFlow 2.21 still has it.
+        "from tensorflow.compat.v1 import *\ntrain.experimental.FixedLossScale(8)\n",
+        "from tensorflow.train import *\nmixed_precision.experimental.other('x')\n",
+    ],
+)
+def test_other_chains_are_not(source):
+    assert not transformed(source, Options()).findings
