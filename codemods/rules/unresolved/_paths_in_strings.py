@@ -95,6 +95,8 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
     if isinstance(parent, cst.Expr):
         return ""  # documentation
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
+    if isinstance(parent, cst.Assign) and _is_run(program, parent):
+        return _in_code(program, text)
     if not isinstance(call, cst.Call) or not isinstance(parent, cst.Arg):
         match = _PATH.match(text)
         is_whole = match is not None and text[match.end() :].partition(".")[0] in ("", ":")
@@ -104,8 +106,7 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
     if function in _MESSAGES or keyword in _TEXT_ARGUMENTS:
         return ""
     if function in _RUN_AS_CODE:
-        found = (_legacy_part(program, match[0], True) for match in _PATH.finditer(text))
-        return next((path for path in found if path), "")
+        return _in_code(program, text)
     match = _PATH.match(text)
     if match is not None and (text[match.end() :].startswith(_AFTER_PATH) or match[0] == text):
         found_here = _legacy_part(program, match[0], bool(_IMPORTING.search(function)))
@@ -114,6 +115,24 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
     if _READING_ATTRIBUTES.search(function) and _WORD.match(text):
         return next((text for below in _BELOW if _legacy_part(program, below + text)), "")
     return ""
+
+
+def _in_code(program: Program, text: str) -> str:
+    """The first legacy path in a string of code; empty if there is none."""
+    found = (_legacy_part(program, match[0], True) for match in _PATH.finditer(text))
+    return next((path for path in found if path), "")
+
+
+def _is_run(program: Program, statement: cst.Assign) -> bool:
+    """Whether a name that is bound here is given to `exec` or the like, in whichever scope."""
+    names = {each.target.value for each in statement.targets if isinstance(each.target, cst.Name)}
+    for name in program.scopes.loads:
+        argument = program.parents.get(name) if name.value in names else None
+        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        function = program.code(call.func) if isinstance(call, cst.Call) else ""
+        if function.rpartition(".")[2] in _RUN_AS_CODE:
+            return True
+    return False
 
 
 def _legacy_part(program: Program, written: str, any_module: bool = False) -> str:

@@ -3,7 +3,7 @@
 `mock.patch("tensorflow.keras.mixed_precision.experimental.Policy")`, `operator.attrgetter`,
 `pydoc.locate`, `eval`, defaults of flags: strings are never rewritten, and such a string fails once
 the module is gone. A string counts if it is such a path, possibly with more after it, or if a
-function runs it. Documentation, messages and help texts do not count.
+function runs it, also through a name. Documentation, messages and help texts do not count.
 """
 
 from __future__ import annotations

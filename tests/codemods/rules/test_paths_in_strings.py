@@ -35,6 +35,10 @@ REPORTED = {
     "attrgetter of contrib": "operator.attrgetter('contrib.tpu.CrossShardOptimizer')(tf)",
     "eval": "eval('tf.keras.mixed_precision.experimental.Policy(K)')",
     "exec": f'exec("""\nfrom {EXPERIMENTAL} import Policy\nPolicy(K)\n""")',
+    "exec of a name": "CODE = 'p = tf.keras.mixed_precision.experimental.Policy(K)'\nexec(CODE)",
+    "eval of a name in a function": (
+        "CODE = '1 + tf.contrib.tpu.CrossShardOptimizer(K)'\ndef f():\n    return eval(CODE)"
+    ),
     "locate": f"pydoc.locate('{EXPERIMENTAL}.Policy')",
     "an entry point": f"load('{EXPERIMENTAL}:Policy')",
     "getattr": "getattr(tf.keras.mixed_precision, 'experimental').set_policy('float32')",
