@@ -15,7 +15,7 @@ from ...resolve.program import Program
 from ...resolve.reaching_values import is_stored
 from ..findings import OR_TO_SHIM
 
-__all__ = ["unportable_use"]
+__all__ = ["OF_EVERY_CLASS", "unportable_use"]
 
 _PATCHED = (
     "this replaces a method or attribute of the class, but the methods that make a step differ "
@@ -29,7 +29,7 @@ _MISSING = (
     "from TensorFlow 2.9 on, the public class of Keras 2 lacks most attributes of an optimizer: "
     f"read them from an instance{OR_TO_SHIM}"
 )
-_OF_EVERY_CLASS = frozenset(["__class__", "__doc__", "__module__", "__name__", "__qualname__"])
+OF_EVERY_CLASS = frozenset(["__class__", "__doc__", "__module__", "__name__", "__qualname__"])
 _PATCHES = frozenset(["setattr", "delattr", "patch.object", "mock.patch.object"])
 _TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set)
 
@@ -47,7 +47,7 @@ def unportable_use(program: Program, node: cst.CSTNode, to_installed: bool = Fal
         if is_stored(program, parent):
             return _PATCHED
         name = parent.attr.value
-        if to_installed and name not in _OF_EVERY_CLASS and name != "from_config":
+        if to_installed and name not in OF_EVERY_CLASS and name != "from_config":
             return _MISSING
         return ""
     if _is_patched(program, node):

@@ -41,6 +41,9 @@ DONE_BY_FIRST_STEP = {
     "LS305: a write, on an optimizer that a function is passed": (
         "the shim's final class is there already, which one step reports as manual"
     ),
+    "LS307: from_config": "the shim's class has all attributes",
+    "LS307: a method": "the shim's class has all attributes",
+    "LS307: not on the shim's class, which has it everywhere": "the same",
     "LS405: a subclass that overrides no method of a step": "a subclass of the shim's class works",
     "LS405: on Keras 2 from TensorFlow 2.9 on": "a subclass of the shim's class works",
     "LS901: the only star import, for the shim": "the shim's module exports the same names",
