@@ -42,7 +42,8 @@ MOVES = _ContribMoves(
             Unsafe(
                 f"{_V1}.FixedLossScale",
                 {"loss_scale": "loss_scale_value"},
-                "FixedLossScale applies steps whose gradients overflow; the weights become NaN",
+                "FixedLossScale applies steps whose gradients overflow; the weights become NaN; it "
+                "has no get_loss_scale and update_loss_scale",
             ),
         ),
         Move(
@@ -57,7 +58,8 @@ MOVES = _ContribMoves(
                     "decr_ratio": None,
                 },
                 "DynamicLossScale has the same numbers; its variables have other names and dtypes "
-                "in checkpoints (current_loss_scale, good_steps as int64)",
+                "in checkpoints (current_loss_scale, good_steps as int64), and it has no "
+                "get_loss_scale and update_loss_scale",
             ),
         ),
         Move(

@@ -30,7 +30,7 @@ __all__ = [
 
 INSTALLED = (
     "Keras 3's own class has no floor or ceiling for the scale, checks the first replica's "
-    "gradients only, and does not advance iterations on a skipped step"
+    "gradients only, does not advance iterations on a skipped step, and can fail under a strategy"
 )
 _LOOP_METHODS = ("get_scaled_loss", "get_unscaled_gradients")
 _STATE = ("loss_scale", "dynamic", "dynamic_counter", "initial_scale")
