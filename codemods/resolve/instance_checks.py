@@ -139,7 +139,11 @@ def _is_made_here(program: Program, node: cst.CSTNode) -> bool:
 def _is_constructor(program: Program, value: cst.CSTNode) -> bool:
     if not isinstance(value, cst.Call):
         return False
-    if value.func in program.by_node or class_of(program, value) is not None:
+    made_by = program.by_node.get(value.func)
+    if made_by is not None:
+        # `global_policy` returns what something else has made.
+        return not made_by.legacy.returns_policy or made_by.legacy.name == "Policy"
+    if class_of(program, value) is not None:
         return True
     paths = paths_of(program, value.func)
     return bool(paths) and all(_is_class(path) for path in paths)

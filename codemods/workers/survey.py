@@ -384,11 +384,14 @@ class Survey:
 
 
 def _changes_in(source: bytes) -> frozenset[bytes]:
-    """The attributes of other objects that a source assigns to, and `compile` if it calls that."""
+    """The attributes of other objects that a source assigns to; `compile` if it calls that.
+
+    Loading a model sets its optimizer, as `compile` does.
+    """
     names = set(_STORE_ELSEWHERE.findall(source))
     if b"setattr" in source:
         names.update(_SETATTR.findall(source))
-    if b".compile" in source and _COMPILES.search(source):
+    if b"load_model" in source or (b".compile" in source and _COMPILES.search(source)):
         names.add(_COMPILE)
     return frozenset(names)
 

@@ -21,8 +21,9 @@ __all__ = ["Risk", "atoms_of_test", "may_test_compiled", "object_of_test", "risk
 
 _TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
 _WRAPPED_BY_COMPILE = (
-    "compile may have wrapped this optimizer in the class of the installed Keras, for which this "
-    "test would be False: wrap the optimizer explicitly before compile, then migrate again"
+    "compile may have wrapped this optimizer in the class of the installed Keras (or load_model "
+    "have made it), for which this test would be False: wrap the optimizer explicitly before "
+    "compile, then migrate again"
 )
 _UNKNOWN = (
     "where this optimizer comes from cannot be determined statically: if compile has wrapped it in "

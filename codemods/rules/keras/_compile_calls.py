@@ -9,10 +9,20 @@ import libcst as cst
 
 from ...resolve.program import Program
 
-__all__ = ["COMPILED_NAME", "given_to_compile"]
+__all__ = ["COMPILED_NAME", "given_to_compile", "loads_models"]
 
 COMPILED_NAME = "optimizer"
 """The attribute in which a Keras model keeps the optimizer that `compile` was given."""
+
+
+_LOAD = "load_model"
+
+
+def loads_models(program: Program) -> bool:
+    """Whether the program loads models, whose optimizers Keras makes from their configs."""
+    return bool(program.attributes(_LOAD)) or any(
+        name.value == _LOAD for name in program.scopes.loads
+    )
 
 
 def given_to_compile(program: Program) -> Iterator[Optional[cst.BaseExpression]]:

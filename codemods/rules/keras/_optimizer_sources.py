@@ -25,7 +25,7 @@ from ...resolve.qualified_names import is_path
 from ...resolve.reaching_values import reaching_definition
 from ...resolve.scopes import Binding
 from ._attribute_stores import Store, stores_of
-from ._compile_calls import COMPILED_NAME, given_to_compile
+from ._compile_calls import COMPILED_NAME, given_to_compile, loads_models
 from ._function_calls import (
     class_around,
     definitions,
@@ -52,7 +52,7 @@ class Source(enum.Enum):
 
     WRAPPED = "a loss-scale class, called in this program"
     PLAIN = "another value that this program makes: an optimizer without loss scaling, or None"
-    COMPILED = "a model, whose `compile` may have wrapped it"
+    COMPILED = "a model, whose `compile` may have wrapped it, or which was loaded with it"
     UNKNOWN = "a parameter whose callers are not known, or something computed"
 
 
@@ -338,7 +338,7 @@ class _Search:
 
     def _compiled(self, depth: int) -> Found:
         """What `compile` leaves in a model: what it was given, if that is always wrapped."""
-        if "compile" in self.program.neighbors.changed_elsewhere:
+        if "compile" in self.program.neighbors.changed_elsewhere or loads_models(self.program):
             return _COMPILED
         given = list(given_to_compile(self.program))
         found: set[Atom] = set()

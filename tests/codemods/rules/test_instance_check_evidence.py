@@ -91,3 +91,11 @@ def test_annotations_and_constructors_test_nothing(legacy):
     check_moved(f"{HEAD}def make(it: {legacy}) -> {legacy}:\n    return {made}\n", legacy)
     check_moved(f"{HEAD}it = {made} if {legacy} is not None else None\n", legacy)
     check_moved(f"{HEAD}wrap = {legacy} if build.flag else build\nit = {made}\n", legacy)
+
+
+@pytest.mark.parametrize("call", ["global_policy()", "get_layer_policy(layer)"])
+@pytest.mark.parametrize("test", ["isinstance({}, mp.Policy)", "type({}) is mp.Policy"])
+def test_policy_that_a_function_returns_was_made_elsewhere(call, test):
+    # Up to TensorFlow 2.3 such a test is True for the policies that `set_policy` makes.
+    head = "import tensorflow as tf\nmp = tf.keras.mixed_precision.experimental\n"
+    check_left(f"{head}mp.set_policy('float32')\nprint({test.format('mp.' + call)})\n")

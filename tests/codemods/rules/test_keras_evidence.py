@@ -128,6 +128,11 @@ EVIDENCE = {
         in_model(setup="Scaled().compile({wrap})\nScaled().compile('sgd')"),
         MANUAL,
     ),
+    "compile is given a constructor, then a model is loaded": Evidence(
+        in_model(setup="Scaled().compile({wrap})"),
+        in_model(setup="Scaled().compile({wrap})\nother = tf.keras.models.load_model('other')"),
+        MANUAL,
+    ),
     "compile is given a constructor, then stars": Evidence(
         in_model(setup="Scaled().compile({wrap})"), in_model(setup="Scaled().compile(*all)"), MANUAL
     ),
