@@ -9,6 +9,7 @@ from ..model import Options, Safety, Target
 from ..resolve.reaching_values import is_stored
 from .exported_names import held_for_others
 from .findings import on_shim
+from .left_imports import with_left_import
 
 if TYPE_CHECKING:
     from ..resolve.program import Program
@@ -88,7 +89,8 @@ class Rule(NamedTuple):
         """The proposals for one program, from `check` or from the table of the family."""
         for proposal in self._proposals(program):
             stopped = _stopped_where_replaced(program, proposal)
-            yield held_for_others(program, on_shim(program, stopped))
+            held = held_for_others(program, on_shim(program, stopped))
+            yield with_left_import(program, held)
 
     def _proposals(self, program: Program) -> Iterator[Proposal]:
         to_shim = program.options.target is Target.SHIM
