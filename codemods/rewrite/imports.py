@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Union
 
 import libcst as cst
 
 from ..resolve.attribute_path import attribute_path
 from ..resolve.legacy_symbols import is_namespace, legacy_of, root_of
-from ..resolve.program import Program
+from ..resolve.program import NamespaceUse, Program, Reference
 from ..resolve.scopes import Binding, Scope, dotted
 from ..resolve.tree import Edit, walk
 from .import_lines import Change, Line, Lines
 
-__all__ = ["ImportEdits"]
+__all__ = ["ImportEdits", "Place"]
 
+Place = Union[Reference, NamespaceUse]
 Variable = tuple[Scope, str]
 
 _SHIM = "tf_lossscale"
@@ -53,6 +54,7 @@ class ImportEdits:
         self._added: list[_Added] = []
         self._needed: set[Variable] = set()
         self._given: dict[str, str] = {}  # the path of each new name
+        self._order: Optional[dict[cst.CSTNode, int]] = None
         self._loads: dict[str, list[Scope]] = {}
         for name, scope in program.scopes.loads.items():
             self._loads.setdefault(name.value, []).append(scope)
@@ -124,11 +126,12 @@ class ImportEdits:
             last_one = not index and len(going) == len(aliases)
             self._changes[alias] = Change(name, name) if last_one else Change()
 
-    def name_for(self, target: str, scope: Scope, variable: Variable, by_name: bool) -> str:
-        """An expression for `target` in `scope`; may add an import next to that of `variable`."""
+    def name_for(self, target: str, use: Place, variable: Variable, by_name: bool) -> str:
+        """An expression for `target` at a place; may add an import next to that of `variable`."""
         anchor = self._anchor(variable)
+        scope = use.scope
         if by_name:
-            known = self._visible(target, scope)
+            known = self._visible(target, use)
             if known is not None:
                 return known
             module, _, name = target.rpartition(".")
@@ -138,11 +141,11 @@ class ImportEdits:
         if target.startswith(_SHIM + "."):
             package, names = _SHIM, _SHIM_NAMES
         else:
-            through = self._through_tensorflow(target, scope)
+            through = self._through_tensorflow(target, use)
             if through is not None:
                 return through
             package, names = "tensorflow", _TENSORFLOW_NAMES
-        local = self._visible(package, scope)
+        local = self._visible(package, use)
         if local is None:
             free = (name for name in names if self._free(name, package, anchor.scope, [scope]))
             local = next(free, names[-1])
@@ -197,8 +200,9 @@ class ImportEdits:
                     break
         return name not in self._loads
 
-    def _visible(self, path: str, scope: Scope) -> Optional[str]:
-        """A name that is bound to exactly `path` by an import and visible in `scope`."""
+    def _visible(self, path: str, use: Place) -> Optional[str]:
+        """A name that is bound to exactly `path` by an import and visible at a place."""
+        scope = use.scope
         around = list(scope.chain())
         for added in self._added:
             if added.path == path and added.anchor.scope in around:
@@ -209,12 +213,26 @@ class ImportEdits:
                     all(bind.kind == "import" and bind.path == path for bind in bindings)
                     and scope.owner(name) is place
                     and not any(bind.node in self._changes for bind in bindings)
+                    and self._is_bound_before(bindings, place, use)
                 ):
                     self._needed.add((place, name))
                     return name
         return None
 
-    def _through_tensorflow(self, target: str, scope: Scope) -> Optional[str]:
+    def _is_bound_before(self, bindings: list[Binding], place: Scope, use: Place) -> bool:
+        """Whether an import is above a place that uses its name, or the place is run later."""
+        for scope in use.scope.chain():
+            if scope is place:
+                break
+            if scope.kind == "function":
+                return True
+        if self._order is None:
+            self._order = {node: number for number, node in enumerate(self.program.parents)}
+        at = self._order.get(use.node, len(self._order))
+        return any(self._order[one.node] < at for one in bindings)
+
+    def _through_tensorflow(self, target: str, use: Place) -> Optional[str]:
+        scope = use.scope
         candidates: list[tuple[int, str, str, Scope]] = []
         for place in scope.chain():
             for name, bindings in place.bindings.items():
@@ -227,7 +245,7 @@ class ImportEdits:
                     for one in bindings
                 }
                 way = ways.pop() if len(ways) == 1 else None
-                if way:
+                if way and self._is_bound_before(bindings, place, use):
                     candidates.append((way.count("."), name, way, place))
         if not candidates:
             return None

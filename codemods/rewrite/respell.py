@@ -8,7 +8,7 @@ is already bound to TensorFlow, or with an import that is added next to the old 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple, Optional
 
 import libcst as cst
 
@@ -19,13 +19,12 @@ from ..resolve.qualified_names import is_path
 from ..resolve.scopes import Binding, Scope
 from ..resolve.tree import Edit
 from .comments import keeping_comments
-from .imports import ImportEdits
+from .imports import ImportEdits, Place
 from .remove_statement import removal_of
 
 __all__ = ["respell"]
 
 Variable = tuple[Scope, str]
-Place = Union[Reference, NamespaceUse]
 
 
 class _Use(NamedTuple):
@@ -288,7 +287,7 @@ class _Speller:
         assert use.target is not None
         self._lose(variable, use.name)
         text = self.imports.name_for(
-            use.target, use.place.scope, variable, by_name=isinstance(use.place.node, cst.Name)
+            use.target, use.place, variable, by_name=isinstance(use.place.node, cst.Name)
         )
         self._replace(use.place.node, text)
 

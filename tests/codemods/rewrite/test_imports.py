@@ -5,7 +5,7 @@ import textwrap
 import libcst as cst
 import pytest
 from tf_lossscale_codemods.model import Options
-from tf_lossscale_codemods.resolve.program import Program
+from tf_lossscale_codemods.resolve.program import NamespaceUse, Program
 from tf_lossscale_codemods.resolve.tree import rebuilt
 from tf_lossscale_codemods.rewrite.imports import ImportEdits
 
@@ -18,6 +18,8 @@ class Imports:
         self.program = Program([self.module], Options())
         self.edits = ImportEdits(self.program)
         self.scope = self.program.scopes.module_scope
+        new = cst.Name("new")  # as if it stood at the end
+        self.end = NamespaceUse(new, self.scope, new, "")
 
     def variable(self, name: str):
         return self.scope, name
@@ -61,7 +63,7 @@ class TestLeftAlone:
         imports = Imports("import tensorflow as tf\n")
         assert (
             imports.edits.name_for(
-                "tensorflow.a.b", imports.scope, imports.variable("tf"), by_name=False
+                "tensorflow.a.b", imports.end, imports.variable("tf"), by_name=False
             )
             == "tf.a.b"
         )
@@ -118,7 +120,7 @@ class TestRetarget:
 
 class TestNameFor:
     def name(self, imports: Imports, target: str, by_name: bool = False) -> str:
-        return imports.edits.name_for(target, imports.scope, imports.variable("a"), by_name)
+        return imports.edits.name_for(target, imports.end, imports.variable("a"), by_name)
 
     def test_what_is_imported_already_is_used(self):
         source = "import a\nfrom c import D\nimport tf_lossscale as s\n"
