@@ -48,3 +48,48 @@ opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 1)
     assert b"# lossscale: ignore" in marked.source
     again = transform(marked.source, Options(mark=True))
     assert left(again) == left(marked)
+
+
+TWICE = {
+    "the loop is rewritten, and then no longer shows that the class may stay": (
+        Options(keras=3, unsafe=True),
+        """\
+        try:
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, initial_scale=scale)
+        except ImportError:
+            pass
+
+        import tensorflow as tf
+
+        def step(opt, tape, loss, variables):
+            loss = opt.get_scaled_loss(loss)
+            grads = opt.get_unscaled_gradients(tape.gradient(loss, variables))
+            opt.apply_gradients(zip(grads, variables))
+        """,
+    ),
+    "an import is bound again below, so only the second run finds it unused": (
+        Options(),
+        """\
+        class Both:
+            from tensorflow.contrib.tpu import CrossShardOptimizer
+
+            opt = CrossShardOptimizer(opt)
+            import tensorflow as tf
+
+            CrossShardOptimizer = tf.contrib.tpu.CrossShardOptimizer
+
+            def wrap(opt):
+                return CrossShardOptimizer(opt)
+        """,
+    ),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="found by mutation; the second run edits more")
+@pytest.mark.parametrize("program", TWICE)
+def test_known_second_edits(program):
+    options, source = TWICE[program]
+    first = transform(textwrap.dedent(source).encode(), options)
+    assert transform(first.source, options).source == first.source
