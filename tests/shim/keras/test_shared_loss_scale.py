@@ -250,11 +250,15 @@ def test_names_of_variables_by_kind_of_argument(subject: Any) -> None:
     assert found == {name: 2 if name == "dynamic" else copied for name in arguments}
 
 
-@pytest.mark.skipif(recorded.TF < (2, 0), reason="the original of 1.15 has no get_config")
-@pytest.mark.parametrize("subject", EXPERIMENTAL, ids=str)
+# The original of 1.15 has no get_config; ours has.
+WITH_CONFIG = [each for each in EXPERIMENTAL if recorded.TF >= (2, 0) or each.who != "original"]
+
+
+@pytest.mark.parametrize("subject", WITH_CONFIG, ids=str)
 def test_a_subclass_gets_an_object_from_its_config(subject: Any) -> None:
     seen = []
 
+    # mypy cannot know the base class, which differs between the subjects.
     class Noting(subject.cls):  # type: ignore[name-defined,misc]
         def __init__(self, optimizer: Any, loss_scale: Any) -> None:
             seen.append(type(loss_scale).__name__)
