@@ -193,3 +193,18 @@ def test_notebook_holds_and_is_held(command_line, family, cells):
     ran = migrate(command_line, files, "--to", "shim")
     assert ran.sources == files
     assert f"resolve {'cells.ipynb' if other == 'maker' else 'reader.py'} first" in ran.messages
+
+
+@pytest.mark.parametrize("others", [0, 1], ids=["the only one", "one of two"])
+def test_import_that_no_directory_resolves(command_line, others):
+    """A file of another directory counts if no other file of the run has its name."""
+    name, made = FAMILIES["cross shard"]
+    files = program(name, made)
+    placed = {"a/reader.py": files["reader.py"], "b/maker.py": files["maker.py"]}
+    for number in range(others):
+        placed[f"other{number}/maker.py"] = "make = print\n"
+    placed["c/main.py"] = f"import sys\n\nsys.path += ['a', 'b']\n{MAIN}"
+    for file in placed:
+        command_line.path(file).parent.mkdir(exist_ok=True)
+    ran = migrate(command_line, placed, "--to", "shim")
+    assert uses_shim(ran.sources["b/maker.py"]) == bool(others)

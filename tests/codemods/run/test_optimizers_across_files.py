@@ -179,9 +179,10 @@ model.compile({FINAL}(tf.keras.optimizers.SGD()))
             ("import model\nimport re\n\nre.compile('x')\n", "safe"),
             ("import model\n\nmodel.Scaled().compile('sgd')\n", "manual"),
             ("import mid\n\nmid.model.Scaled().compile('sgd')\n", "manual"),
+            ("import model\nfrom keras import load_model\n\nload_model('x')\n", "manual"),
             ("import os\n\nmodel.compile('sgd')\n", "safe"),
         ],
-        ids=["none", "compiled", "through another file", "not linked"],
+        ids=["none", "compiled", "through another file", "loaded", "not linked"],
     )
     def test_compile(self, other, outcome, command_line):
         files = {"model.py": self.MODEL, "mid.py": "import model\n", "main.py": other}
