@@ -44,7 +44,8 @@ _LOOPS = frozenset([_CLASS, "get_scaled_loss", "get_unscaled_gradients"])
 _SHIM = "tf_lossscale"
 _MAKES = frozenset([_CLASS, "enable_mixed_precision_graph_rewrite", "from_loss_scale"])
 _LIBRARIES = frozenset(["tensorflow", "tf_keras", _SHIM])
-_MAKERS = _MAKES | {*CLASSES, "global_policy", "layer_policy"}
+_PARTS = _MAKES | {*CLASSES, "global_policy", "layer_policy"}
+"""What makes optimizers, and what they are made of; `_MAKES` is what makes those of Keras."""
 _CONTRIB = (_CLASS, "LossScaleManager")
 _CALL = ".loss_scale("
 _STORE = re.compile(rb"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
@@ -336,7 +337,7 @@ class Survey:
     ) -> None:
         """Rewrites linked files on trial until what they keep and how they are blocked agree."""
         assert self._linked is not None
-        makers = [file for file in candidates if self._has(file, _MAKERS)]
+        makers = [file for file in candidates if self._has(file, _PARTS)]
         tests = [
             file
             for file in makers
