@@ -18,7 +18,9 @@ from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._keras.transformed import late_check
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras_3 import (
+    is_overwritten_with_gradient,
     keras_3_can_be_given_sums,
+    keras_3_does_not_track,
     keras_3_is_given_sums,
     keras_3_takes_sums,
 )
@@ -42,7 +44,6 @@ class Keras3Wrapper(Constructor):
     dynamic_scale: Any
     step_counter: Any
     name: str
-    _overwrite_variable_with_gradient: Callable[[Any], bool]
     _trainable_variables: List[Any]
 
     _forwards_options: bool
@@ -65,10 +66,10 @@ class Keras3Wrapper(Constructor):
         # Created here rather than at the first step, so that no function is traced with a constant
         # scale. The order must be that of the installed class, as it determines the file layout.
         self.step_counter = self.add_variable(
-            shape=(), dtype="int", initializer="zeros", aggregation="none", name="step_counter"
+            shape=(), dtype="int", initializer="zeros", name="step_counter"
         )
         self.dynamic_scale = self.add_variable(
-            shape=(), dtype="float32", initializer="ones", aggregation="none", name="dynamic_scale"
+            shape=(), dtype="float32", initializer="ones", name="dynamic_scale"
         )
         self.dynamic_scale.assign(initial if fixed else loss_scale())
         if not fixed:
@@ -92,11 +93,15 @@ class Keras3Wrapper(Constructor):
         """
         if not var_list:
             return  # when reading an HDF5 file, Keras calls this before it knows the variables
-        if not self.inner_optimizer.built:
-            self.inner_optimizer.build(var_list)
         self._forwards_options = False
         try:
-            self._family.base.build(self, var_list)
+            # The installed class builds without tracking. With it, an optimizer that sets a
+            # variable as an attribute (Nadam, Adafactor) would list one more, and each class
+            # would drop the optimizer state of the other's files.
+            with keras_3_does_not_track():
+                if not self.inner_optimizer.built:
+                    self.inner_optimizer.build(var_list)
+                self._family.base.build(self, var_list)
         finally:
             self._forwards_options = True
         if self._waiting_weights:
@@ -106,6 +111,14 @@ class Keras3Wrapper(Constructor):
     def iterations(self) -> Any:
         """The variable that counts steps, including skipped ones."""
         return self.inner_optimizer.iterations
+
+    @iterations.setter
+    def iterations(self, variable: Any) -> None:
+        if self.__dict__.get("_forwards_options"):
+            self.inner_optimizer.iterations = variable  # an AttributeError from Keras 3.5 on
+        else:
+            # Up to Keras 3.4, the base class creates its own, unused counter under this name.
+            self.__dict__["_own_iterations"] = variable
 
     @property
     def learning_rate(self) -> Any:
@@ -135,6 +148,10 @@ class Keras3Wrapper(Constructor):
 
     @initial_scale.setter
     def initial_scale(self, value: float) -> None:
+        if "_state" in self.__dict__:
+            self._check(value)
+            if self.dynamic and not self.built:  # the installed class reads it when it is built
+                self.dynamic_scale.assign(value)
         self.__dict__["initial_scale"] = value
 
     @property
@@ -326,7 +343,7 @@ class Keras3Wrapper(Constructor):
                 f"apply() was given {len(grads)} gradients for {len(variables)} variables."
             )
         gradients = [
-            gradient if self._overwrite_variable_with_gradient(variable) else unscaled
+            gradient if is_overwritten_with_gradient(variable) else unscaled
             for gradient, unscaled, variable in zip(grads, self._unscaled(grads), variables)
         ]
         self._apply_all(gradients, variables)

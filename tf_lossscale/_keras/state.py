@@ -121,26 +121,19 @@ class Keras3State:
     """
 
     def __init__(self, optimizer: Any) -> None:
-        self._scale = optimizer.dynamic_scale
-        self._counter = optimizer.step_counter
-        self._initial_scale = optimizer.initial_scale
-        self._growth_steps = optimizer.dynamic_growth_steps
-
-    @property
-    def dynamic(self) -> bool:
-        """Whether the scale is dynamic."""
-        return self._growth_steps is not None
+        self._optimizer = optimizer
+        self.dynamic: bool = optimizer.dynamic_growth_steps is not None
 
     @property
     def counter(self) -> Any:
         """The TensorFlow variable that counts finite steps."""
-        return self._counter.value
+        return self._optimizer.step_counter.value
 
     def __call__(self) -> Any:
         """Returns the current scale: a float32 tensor of shape `[]`."""
         if not self.dynamic:
-            return tf.convert_to_tensor(self._initial_scale, dtype=tf.float32)
-        return tf.convert_to_tensor(self._scale.value)
+            return tf.convert_to_tensor(self._optimizer.initial_scale, dtype=tf.float32)
+        return tf.convert_to_tensor(self._optimizer.dynamic_scale.value)
 
     @do_not_convert
     def advance(self, finite: Any) -> Any:
@@ -149,5 +142,7 @@ class Keras3State:
         Args:
           finite: bool tensor of shape `[]`: whether the gradients of the step were finite.
         """
-        scale, counter = self._scale.value, self._counter.value
-        return dynamic_update(scale, counter, finite, self._growth_steps, 2.0)
+        growth_steps = self._optimizer.dynamic_growth_steps
+        return dynamic_update(
+            self._optimizer.dynamic_scale.value, self.counter, finite, growth_steps, 2.0
+        )

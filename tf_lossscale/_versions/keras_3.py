@@ -1,14 +1,18 @@
-"""How Keras 3 optimizers add up the gradients of replicas."""
+"""How Keras 3 optimizers track variables, and sum the gradients of replicas."""
 
 import contextlib
+import importlib
 from typing import Any, Iterator, Sequence
 
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.overridden_methods import overridden
 
 __all__ = [
+    "explain_missing_methods",
+    "is_overwritten_with_gradient",
     "keras_3_backend",
     "keras_3_can_be_given_sums",
+    "keras_3_does_not_track",
     "keras_3_is_given_sums",
     "keras_3_takes_sums",
 ]
@@ -31,9 +35,42 @@ _KERAS_3_OPTIONS = (
 )
 
 
+_KERAS_2_METHODS = ("get_scaled_loss", "get_unscaled_gradients", "loss_scale", "dynamic_counter")
+
+
+def explain_missing_methods(cls: Any) -> None:
+    """Makes the AttributeError of a Keras 2 method on Keras 3's own class say what to do.
+
+    A program that has tested the optimizer's class calls these methods next. `hasattr` remains
+    false.
+
+    Args:
+      cls: the class of an optimizer. Nothing is done if it has the methods.
+    """
+    if hasattr(cls, _KERAS_2_METHODS[0]) or hasattr(cls, "__getattr__"):
+        return
+
+    def __getattr__(self: Any, name: str) -> Any:
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name in _KERAS_2_METHODS:
+            message += (
+                ": it is Keras 3's own class. Wrap the optimizer in "
+                "tf_lossscale.keras.mixed_precision.LossScaleOptimizer before compile(), or call "
+                "tf_lossscale.install(replace=True) first, so that compile() does."
+            )
+        raise AttributeError(message)
+
+    cls.__getattr__ = __getattr__
+
+
 def keras_3_backend(family: KerasFamily) -> str:
     """Returns what Keras 3 calculates with: "tensorflow", "jax", "torch" and so on."""
     return str(family.keras.config.backend())
+
+
+def keras_3_does_not_track() -> Any:
+    """Returns a context in which Keras 3 objects do not track the variables set on them."""
+    return importlib.import_module("keras.src.utils.tracking").DotNotTrackScope()
 
 
 def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[Any]) -> bool:
@@ -50,8 +87,17 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
     return (
         keras_3_can_be_given_sums(family, optimizer)
         and all(getattr(optimizer, name, None) is None for name in _KERAS_3_OPTIONS)
-        and not any(getattr(each, "overwrite_with_gradient", False) for each in variables)
+        and not any(is_overwritten_with_gradient(each) for each in variables)
     )
+
+
+def is_overwritten_with_gradient(variable: Any) -> bool:
+    """Returns whether a Keras 3 optimizer assigns the gradient to the variable, unscaled.
+
+    Args:
+      variable: a Keras variable or a TensorFlow variable.
+    """
+    return bool(getattr(variable, "overwrite_with_gradient", False))
 
 
 def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:

@@ -1,0 +1,127 @@
+"""Every optimizer of Keras 3 in our class and in Keras's: same variables, and files of each other.
+
+Keras builds its loss-scale optimizer without tracking. An optimizer that sets a variable as an
+attribute (Nadam, Adafactor, or a user's) would otherwise list one more, and a file with another
+number of variables is dropped as a whole, `iterations` included.
+"""
+
+import functools
+import inspect
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+keras = pytest.importorskip("keras")
+if not hasattr(tf.keras, "Operation"):
+    pytest.skip("only Keras 3 has these optimizers", allow_module_level=True)
+
+OURS = tfls.keras.mixed_precision.LossScaleOptimizer
+THEIRS = keras.mixed_precision.LossScaleOptimizer
+CLASSES = pytest.mark.parametrize(("writer", "reader"), [(OURS, THEIRS), (THEIRS, OURS)])
+# MultiOptimizer needs a function that assigns variables to optimizers.
+SKIPPED = ("LossScaleOptimizer", "MultiOptimizer", "Optimizer")
+INPUTS = np.arange(16.0, dtype=np.float32).reshape(8, 2) / 16
+NAMES = sorted(
+    name
+    for name, each in vars(keras.optimizers).items()
+    if inspect.isclass(each)
+    and issubclass(each, keras.optimizers.Optimizer)
+    and name not in SKIPPED
+)
+
+
+class SetsInBuild(keras.optimizers.SGD):
+    """An optimizer of a user, which sets a variable as an attribute."""
+
+    def build(self, variables):
+        if not self.built:
+            super().build(variables)
+            self.extra = keras.Variable(np.float32(3.0), name="extra")
+
+
+def compiled(cls, name):
+    keras.utils.set_random_seed(1)
+    made = SetsInBuild if name == "SetsInBuild" else getattr(keras.optimizers, name)
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(3)])
+    optimizer = cls(made(0.01), initial_scale=8.0, dynamic_growth_steps=3)
+    model.compile(optimizer, "mse", run_eagerly=True)
+    return model
+
+
+@functools.lru_cache(maxsize=None)
+def trained(cls, name):
+    model = compiled(cls, name)
+    model.fit(INPUTS, INPUTS.sum(1, keepdims=True), batch_size=4, epochs=2, verbose=0)
+    return model
+
+
+def state(model):
+    # The first two are Keras's unused counter and rate, which its own steps do not set, either.
+    return [np.asarray(variable.value) for variable in model.optimizer.variables][2:]
+
+
+def assert_same(mine, other):
+    assert len(mine) == len(other)
+    for one, two in zip(mine, other):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "SetsInBuild"])
+def test_the_variables_are_those_of_kerass_class(name):
+    assert_same(state(trained(OURS, name)), state(trained(THEIRS, name)))
+
+
+def restored(cls, name, restore):
+    model = compiled(cls, name)
+    model.optimizer.build(model.trainable_variables)
+    restore(model)
+    return model
+
+
+@pytest.mark.parametrize("name", NAMES)
+@CLASSES
+def test_files_of_each_class_are_read_by_the_other(tmp_path, writer, reader, name):
+    model = trained(writer, name)
+    model.save(str(tmp_path / "model.keras"))
+    assert_same(state(keras.models.load_model(str(tmp_path / "model.keras"))), state(model))
+    model.save_weights(str(tmp_path / "model.weights.h5"))
+    for file in ("model.keras", "model.weights.h5"):
+        weights = str(tmp_path / file)
+        assert_same(state(restored(reader, name, lambda m: m.load_weights(weights))), state(model))  # noqa: B023
+
+    if isinstance(model.optimizer, tf.__internal__.tracking.Trackable):  # not those of Keras 3.0
+        prefix = str(tmp_path / "checkpoint")
+        tf.train.Checkpoint(model=model, optimizer=model.optimizer).write(prefix)
+
+        def restore(m):
+            status = tf.train.Checkpoint(model=m, optimizer=m.optimizer).read(prefix)
+            status.assert_existing_objects_matched()
+
+        assert_same(state(restored(reader, name, restore)), state(model))
+
+
+@pytest.mark.parametrize("cls", [OURS, THEIRS])
+def test_the_growth_steps_can_be_set_later(cls):
+    optimizer = cls(keras.optimizers.SGD(0.5), initial_scale=8.0, dynamic_growth_steps=100)
+    variable = keras.Variable(np.float32(1.0))
+    optimizer.apply([tf.constant(8.0)], [variable])
+    optimizer.dynamic_growth_steps = 2
+    optimizer.apply([tf.constant(8.0)], [variable])
+    assert float(optimizer.dynamic_scale.value) == 16.0
+
+
+@pytest.mark.parametrize("cls", [OURS, THEIRS])
+@pytest.mark.parametrize(("built", "expected"), [(False, 4.0), (True, 8.0)])
+def test_the_initial_scale_can_be_set_until_the_first_step(cls, built, expected):
+    optimizer = cls(keras.optimizers.SGD(0.5), initial_scale=8.0)
+    variable = keras.Variable(np.float32(1.0))
+    if built:
+        optimizer.build([variable])
+    optimizer.initial_scale = 4.0
+    assert optimizer.get_config()["initial_scale"] == 4.0
+    assert float(optimizer.scale_loss(tf.constant(1.0))) == expected
+    optimizer.apply([tf.constant(1.0)], [variable])
+    assert float(optimizer.dynamic_scale.value) == expected
