@@ -5,6 +5,7 @@
 #   make test-long  the property tests at full size, with thousands of programs
 #   make guides     follow the guides of the documentation from start to end, in new environments
 #   make clients    train with real packages, with TensorFlow's classes and with the shim
+#   make versions   the core of the shim's tests on every TensorFlow and Keras; prints a table
 #   make gpu        the checks that need a GPU, as one table; says so if there is no GPU
 #   make bench      compare the shim with the originals; results in out/benchmarks
 #   make programs   regenerate the random programs after a rule has changed; record the originals
@@ -28,7 +29,7 @@ DEMO = .venv-demo
 TEST = .venv-test
 GPU = .venv-gpu
 
-.PHONY: programs rules demo test test-long lint types unit doctest docs package guides clients gpu bench clean
+.PHONY: programs rules demo test test-long lint types unit doctest docs package guides clients versions gpu bench clean
 
 demo: $(DEMO)/.ready
 	$(DEMO)/bin/pip install --quiet --no-deps --force-reinstall .
@@ -86,6 +87,10 @@ guides: $(TEST)/.ready
 clients:
 	$(PYTHON) tests/clients
 
+# Needs Pythons 3.7 to 3.13, and downloads 22 versions of TensorFlow (25 GB on disk).
+versions:
+	$(PYTHON) tests/versions
+
 gpu: $(GPU)/.ready
 	@$(GPU)/bin/python -W ignore tests/gpu
 
@@ -119,5 +124,5 @@ define environment
 endef
 
 clean:
-	rm -rf $(DEMO) $(TEST) $(GPU) .tox build dist out site *.egg-info
+	rm -rf $(DEMO) $(TEST) $(GPU) .tox .versions build dist out site *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
