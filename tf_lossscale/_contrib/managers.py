@@ -1,16 +1,19 @@
 """The loss-scale managers of `tf.contrib.mixed_precision`."""
 
 import abc
+import functools
 from typing import Any, Callable, Optional
 
+from tf_lossscale._contrib.loading import when_contrib_is_loaded
 from tf_lossscale._core.checkpointed_state import HoldsState
+from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.update_rules import contrib_update
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
 __all__ = ["ExponentialUpdateLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]
 
 
-class LossScaleManager(HoldsState, metaclass=abc.ABCMeta):
+class LossScaleManager(HoldsState, metaclass=SameClass):
     """Holds the loss scale of a `LossScaleOptimizer`, and updates it after each step.
 
     Stands for `tf.contrib.mixed_precision.LossScaleManager`, TensorFlow 1.15.
@@ -219,3 +222,12 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         variable = tf1.Variable(value, trainable=False, dtype=dtype, name=name)
         self._remember(name, variable)
         return variable
+
+
+def _count_as(ours: Any, installed: Any) -> None:
+    installed.register(ours)
+    stands_for(lambda: [installed])(ours)
+
+
+for _cls in (LossScaleManager, FixedLossScaleManager, ExponentialUpdateLossScaleManager):
+    when_contrib_is_loaded(_cls.__name__, functools.partial(_count_as, _cls))

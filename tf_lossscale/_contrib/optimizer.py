@@ -2,9 +2,11 @@
 
 from typing import Any, Optional
 
+from tf_lossscale._contrib.loading import when_contrib_is_loaded
 from tf_lossscale._core.gradient_sums import gradients_of_step
 from tf_lossscale._core.optimizer_step import apply_if, as_pairs, require_replica_context
 from tf_lossscale._core.replicas import merge
+from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.scaled_loss_optimizer import ScaledLossOptimizer
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import Trackable
@@ -13,7 +15,7 @@ from tf_lossscale._versions.keras import is_keras_object
 __all__ = ["LossScaleOptimizer"]
 
 
-class LossScaleOptimizer(ScaledLossOptimizer):
+class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
     """An optimizer that scales the loss by a manager's scale and skips steps that overflowed.
 
     Stands for `tf.contrib.mixed_precision.LossScaleOptimizer`, TensorFlow 1.15.
@@ -127,3 +129,12 @@ def _check_optimizer(opt: Any) -> None:
             f"compute_gradients and apply_gradients, but got: {type(opt)}. For a Keras optimizer "
             "use keras.mixed_precision.LossScaleOptimizer."
         )
+
+
+def _derive_from(installed: Any) -> None:
+    # Not an abstract class that ours could be registered with. All its methods are overridden.
+    LossScaleOptimizer.__bases__ = (ScaledLossOptimizer, installed)
+    stands_for(lambda: [installed])(LossScaleOptimizer)
+
+
+when_contrib_is_loaded("LossScaleOptimizer", _derive_from)

@@ -16,9 +16,9 @@ class OptimizerWrapper(tf1.train.Optimizer):
     """
 
     def __init__(self, inner: Any) -> None:
-        super().__init__(
-            use_locking=getattr(inner, "_use_locking", False),
-            name=_name_of(inner),
+        # Not `super()`: TensorFlow's own class may stand between, for class tests only.
+        tf1.train.Optimizer.__init__(
+            self, use_locking=getattr(inner, "_use_locking", False), name=_name_of(inner)
         )
         if isinstance(inner, Trackable):
             self._track_trackable(inner, "base_optimizer")

@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
 from tf_lossscale._core.optimizer_step import as_pairs
 from tf_lossscale._core.optimizer_wrapper import OptimizerWrapper
+from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._cross_shard.applying import apply_summed
 from tf_lossscale._cross_shard.call_site import Call, call_site
 from tf_lossscale._cross_shard.collectives import collective_sums
@@ -17,6 +18,7 @@ from tf_lossscale._cross_shard.tpu import tpu_sum
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import called_from_checkpoint
 from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
+from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.replicas import estimator_scales_loss
 
 __all__ = ["CrossShardOptimizer"]
@@ -28,7 +30,12 @@ _SUM = tf1.losses.Reduction.SUM
 _MEAN = tf1.losses.Reduction.MEAN
 
 
-class CrossShardOptimizer(tf1.train.Optimizer):
+_installed: Any = original(tf1.tpu, "CrossShardOptimizer")
+_Base: Any = tf1.train.Optimizer if _installed is None else _installed
+
+
+@stands_for(lambda: [_installed])
+class CrossShardOptimizer(_Base, metaclass=SameClass):
     """An optimizer that sums the gradients of all shards before an inner one applies them.
 
     Stands for `tf.contrib.tpu.CrossShardOptimizer` and `tf.compat.v1.tpu.CrossShardOptimizer`,
@@ -80,7 +87,8 @@ class CrossShardOptimizer(tf1.train.Optimizer):
                 f"Optimizer. Received: {opt}, of type {type(opt)}. Under a tf.distribute strategy "
                 "a Keras optimizer sums the gradients of the replicas by itself."
             )
-        super().__init__(use_locking=False, name=name)
+        # Not `super()`: TensorFlow's class is a base for class tests only.
+        tf1.train.Optimizer.__init__(self, use_locking=False, name=name)
         self._opt = opt
         self._reduction = reduction
         self._group_assignment = group_assignment

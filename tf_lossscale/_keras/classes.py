@@ -12,8 +12,9 @@ the first one. docs/keras.md has the resulting table of `isinstance`.
 import copyreg
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Sequence, Tuple, Type, Union
 
+from tf_lossscale._core.same_class import SameClass
 from tf_lossscale._keras.keras3 import Keras3Wrapper
 from tf_lossscale._keras.legacy import OptimizerV2Wrapper
 from tf_lossscale._keras.new_style import Keras2Wrapper
@@ -21,10 +22,12 @@ from tf_lossscale._keras.wrapper import forwards
 from tf_lossscale._versions.base import do_not_convert
 from tf_lossscale._versions.keras import (
     KerasFamily,
+    loaded_families,
     register_loss_scale_optimizer,
     serialize_as,
     share_registration,
 )
+from tf_lossscale._versions.keras_3 import explain_missing_methods
 
 if TYPE_CHECKING:
     from tf_lossscale._keras.protocol import LossScaleWrapper
@@ -42,7 +45,7 @@ _derived: Dict[Tuple[Any, KerasFamily], Any] = {}
 _metaclasses: Dict[Tuple[Any, ...], Any] = {}
 
 
-class OneKind(type):
+class OneKind(SameClass):
     """Metaclass that keeps only one implementation in the method resolution order.
 
     A derived class lists the public class first, and then the implementation that replaces the one
@@ -69,6 +72,25 @@ class OneKind(type):
         signature = inspect.signature(cls.__init__)  # type: ignore[misc]
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
+    def originals(cls) -> Iterable[Any]:
+        """Returns the installed classes of the same name and role, of every loaded Keras."""
+        public = vars(cls).get("_derived_from", cls)
+        if "role" not in vars(public):
+            return  # a user's subclass
+        own: List[KerasFamily] = [cls._family]  # type: ignore[attr-defined]
+        for family in loaded_families() if public is cls else own:
+            # Up to TensorFlow 2.3 Keras had only the experimental class, which is both.
+            if public.role == "experimental" or family.installed_final is None:
+                yield family.installed_experimental
+            else:
+                yield family.installed_final if public is cls else family.installed_class
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        is_instance = super().__instancecheck__(instance)
+        if is_instance and not isinstance(type(instance), SameClass):
+            explain_missing_methods(type(instance))
+        return is_instance
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Makes an instance, without requirements on the arguments.
 
@@ -94,14 +116,8 @@ def _implement(family: KerasFamily) -> Any:
     namespace: Dict[str, Any] = {} if family.kind == "keras3" else forwards(family.base, bases)
     namespace.update(_family=family, _is_implementation=True, _class_for=classmethod(_class_for))
     namespace.update(__doc__=wrapper.__doc__, __module__=__name__)
-    several = any(isinstance(each, type) and "__call__" in _methods(type(each)) for each in bases)
-    first = (OneKind,) if several else ()
     name = wrapper.__name__.replace("Wrapper", "Implementation")
-    return _metaclass_of(bases, first)(name, bases, namespace)
-
-
-def _methods(metaclass: Any) -> List[str]:
-    return [name for each in metaclass.__mro__ if each is not type for name in vars(each)]
+    return _metaclass_of(bases, (OneKind,))(name, bases, namespace)
 
 
 def _metaclass_of(bases: Sequence[Any], first: Tuple[Any, ...] = ()) -> Any:

@@ -7,6 +7,7 @@ for a loss scale that would be ignored.
 
 from typing import Any, Dict, Optional
 
+from tf_lossscale._core.same_class import SameClass, is_our, stands_for
 from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
 from tf_lossscale._v1.loss_scales import DynamicLossScale
 from tf_lossscale._versions.base import tf
@@ -48,7 +49,16 @@ _SET_FOR = "_tfls_experimental_policy"
 _SCALE_OF_COMPILE = {"initial_loss_scale": 2.0**15, "increment_period": 2000, "multiplier": 2.0}
 
 
-class _PolicyWithLossScale(Policy):
+class _SamePolicy(SameClass):
+    """Metaclass: what `set_policy` set counts as experimental policy, as it does up to 2.8."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls is ExperimentalPolicy and hasattr(instance, _SET_FOR):
+            return True
+        return super().__instancecheck__(instance)
+
+
+class _PolicyWithLossScale(Policy, metaclass=_SamePolicy):
     """A dtype policy with a loss scale, which `compile` applies to the optimizer.
 
     Stands for `tf.keras.mixed_precision.experimental.Policy`, TensorFlow 2.8.
@@ -132,7 +142,7 @@ def experimental_policy_of(policy: Any) -> Optional[Any]:
     Args:
       policy: the policy of a layer, or None.
     """
-    if isinstance(policy, _PolicyWithLossScale):
+    if is_our(_PolicyWithLossScale, policy):
         return policy
     found: Optional[Any] = getattr(policy, _SET_FOR, None)
     return found
@@ -222,7 +232,8 @@ def _with_loss_scale(policy: Any) -> Any:
 def _accepting_our_loss_scales(installed: Any) -> Any:
     """Returns a subclass of the installed experimental policy that also accepts our loss scales."""
 
-    class AcceptsOurs(installed):
+    @stands_for(lambda: [installed])
+    class AcceptsOurs(installed, metaclass=SameClass):
         def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
             if isinstance(loss_scale, str) and loss_scale == "auto":
                 super().__init__(name)  # the default value differs between versions

@@ -5,6 +5,7 @@ from typing import Any
 from tf_lossscale._contrib.managers import ExponentialUpdateLossScaleManager
 from tf_lossscale._contrib.optimizer import LossScaleOptimizer
 from tf_lossscale._core.loss_scale_classes import loss_scale_class
+from tf_lossscale._core.same_class import is_our
 from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._v1.identifiers import is_fixed
 from tf_lossscale._v1.loss_scales import DynamicLossScale
@@ -22,7 +23,7 @@ def check(optimizer: Any) -> None:
       ValueError: its loss scale never skips a step.
     """
     ours = (LossScaleOptimizer, MixedPrecisionLossScaleOptimizer, Constructor)
-    if not isinstance(optimizer, ours):
+    if not any(is_our(cls, optimizer) for cls in ours):
         raise TypeError(_refusal(optimizer))
     if isinstance(optimizer, LossScaleOptimizer):
         return

@@ -1,11 +1,13 @@
 """The loss scales of `tf.train.experimental`, `tf.mixed_precision.experimental` and `compat.v1`."""
 
 import abc
+import functools
 from typing import Any, Dict, List, Optional, Tuple
 
 from tf_lossscale._core.checkpointed_state import HoldsState
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import require_cross_replica_context, summed_to_test
+from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.update_rules import dynamic_update
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
@@ -15,7 +17,7 @@ __all__ = ["DynamicLossScale", "FixedLossScale", "LossScale", "updates_itself"]
 DEFAULT_INITIAL_SCALE = 2**15
 
 
-class LossScale(HoldsState, metaclass=abc.ABCMeta):
+class LossScale(HoldsState, metaclass=SameClass):
     """The factor by which a loss is multiplied, and the rule that updates it.
 
     Stands for `tf.compat.v1.mixed_precision.LossScale`, TensorFlow 2.21.
@@ -304,16 +306,13 @@ def _flat(grads: Any) -> List[Any]:
     return list(tf.nest.flatten(grads))
 
 
-def _register_with_tensorflow() -> None:
-    """Registers our classes as subclasses of TensorFlow's, so that its optimizers accept them.
-
-    After `install()` a program can create a loss scale under a path that only we supply, and pass
-    it to an optimizer that TensorFlow still has.
-    """
+def _count_as_tensorflows() -> None:
+    # Its own optimizers test for these classes, so they accept our loss scales as well.
     for ours in (LossScale, FixedLossScale, DynamicLossScale):
         installed = original(tf1.train.experimental, ours.__name__)
         if installed is not None:
             installed.register(ours)
+            stands_for(functools.partial(tuple, [installed]))(ours)
 
 
-_register_with_tensorflow()
+_count_as_tensorflows()

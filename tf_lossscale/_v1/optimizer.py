@@ -5,15 +5,23 @@ from typing import Any, List, Optional
 from tf_lossscale._core.gradient_sums import gradients_of_step, unsummed
 from tf_lossscale._core.optimizer_step import apply_if, as_pairs, require_replica_context
 from tf_lossscale._core.replicas import all_workers_agree, merge
+from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.scaled_loss_optimizer import ScaledLossOptimizer
 from tf_lossscale._v1.identifiers import as_loss_scale, is_fixed
 from tf_lossscale._v1.loss_scales import updates_itself
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.originals import original
 
 __all__ = ["MixedPrecisionLossScaleOptimizer"]
 
 
-class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer):
+_NAME = "MixedPrecisionLossScaleOptimizer"
+_installed: Any = original(tf1.train.experimental, _NAME)
+_Base: Any = tf1.train.Optimizer if _installed is None else _installed
+
+
+@stands_for(lambda: [_installed])
+class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=SameClass):
     """An optimizer that scales the loss, and skips steps as its loss scale decides.
 
     Stands for `tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer`, TensorFlow 2.21.

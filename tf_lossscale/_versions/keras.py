@@ -19,6 +19,7 @@ __all__ = [
     "keras_family",
     "keras_packages",
     "keras_session",
+    "loaded_families",
     "loaded_keras",
     "loaded_keras_packages",
     "policy_of_layer",
@@ -198,6 +199,11 @@ def loaded_keras(is_3: bool) -> Optional[Any]:
     return None
 
 
+def loaded_families() -> List[KerasFamily]:
+    """Returns a family of each loaded Keras, which names its loss-scale classes."""
+    return [KerasFamily("legacy", package, None) for package in loaded_keras_packages()]
+
+
 def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: bool) -> Any:
     """Makes an optimizer of a Keras from a serialized one, also one of an older generation.
 
@@ -208,7 +214,11 @@ def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: 
       legacy: whether an `OptimizerV2` is wanted where Keras 2 has a newer kind as well.
     """
     more = {}
-    if legacy and hasattr(keras.optimizers, "legacy") and not hasattr(keras, "Operation"):
+    if hasattr(keras, "Operation"):  # Keras 3
+        # Its `optimizers.deserialize` does not know every optimizer (Lamb), this function does.
+        if isinstance(config, dict) and config.get("module"):
+            return keras.saving.deserialize_keras_object(config, custom_objects=custom_objects)
+    elif legacy and hasattr(keras.optimizers, "legacy"):
         more["use_legacy_optimizer"] = True
     return keras.optimizers.deserialize(config, custom_objects=custom_objects, **more)
 

@@ -66,9 +66,22 @@ def test_an_installed_final_instance(kind: Any) -> None:
         assert recorded.TF < (2, 4)
         return
     optimizer = installed_final(kind)(sgd(kind))
-    assert not isinstance(optimizer, FINAL)
+    assert isinstance(optimizer, FINAL)
     assert not isinstance(optimizer, EXPERIMENTAL)
     assert isinstance(optimizer, keras_base(kind))
+
+
+@kinds
+def test_methods_that_an_installed_final_instance_lacks(kind: Any) -> None:
+    if kind.name != "keras3":
+        pytest.skip("only Keras 3's class lacks the methods of Keras 2")
+    optimizer = installed_final(kind)(sgd(kind))
+    assert isinstance(optimizer, FINAL)
+    assert not hasattr(optimizer, "get_scaled_loss")
+    with pytest.raises(AttributeError, match=r"before compile\(\), or call tf_lossscale.install"):
+        optimizer.get_scaled_loss(1.0)
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        optimizer.nonsense
 
 
 @kinds

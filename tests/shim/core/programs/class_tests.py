@@ -1,0 +1,250 @@
+"""Tests the class of objects that our classes and TensorFlow's made, against both.
+
+Arguments: the order in which the classes are loaded, or `install`, `replace` or `uninstall`.
+Prints a JSON list of the tests that do not give the answer of the original program.
+"""
+
+import copy
+import functools
+import inspect
+import json
+import pickle
+import sys
+import types
+
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+MODE = sys.argv[1]
+VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
+V1 = tf.compat.v1
+wrong = []
+
+
+def found(owner, path):
+    """The attribute of this path, or None."""
+    for name in path.split("."):
+        owner = getattr(owner, name, None)
+    return owner
+
+
+class Symbol:
+    """One class: ours, TensorFlow's (or None), and how an object of either is made."""
+
+    def __init__(self, family, name, ours, theirs, make, bases=()):
+        self.family, self.name, self.make = family, name, make
+        self.classes = [ours] if theirs is None else [ours, theirs]
+        self.bases = {name, *bases}
+
+
+def v1_inner():
+    return V1.train.GradientDescentOptimizer(0.5)
+
+
+def keras_inner():
+    return tf.keras.optimizers.SGD(0.5)
+
+
+def v1_symbols():
+    """The v1 loss scales and their optimizer."""
+    ours = tfls.compat.v1.train.experimental
+    theirs = V1.train.experimental
+    made = {
+        "LossScale": None,
+        "FixedLossScale": lambda cls: cls(8.0),
+        "DynamicLossScale": lambda cls: cls(8.0),
+        "MixedPrecisionLossScaleOptimizer": lambda cls: cls(v1_inner(), 8.0),
+    }
+    for name, make in made.items():
+        family = "optimizer" if "Optimizer" in name else "scale"
+        bases = ["LossScale"] if family == "scale" else []
+        yield Symbol(family, name, getattr(ours, name), getattr(theirs, name), make, bases)
+
+
+def contrib_symbols():
+    """The managers and the optimizer of contrib; TensorFlow's in 1.15 only."""
+    ours = tfls.contrib.mixed_precision
+    theirs = tf.contrib.mixed_precision if VERSION < (2, 0) else None
+    made = {
+        "LossScaleManager": None,
+        "FixedLossScaleManager": lambda cls: cls(8.0),
+        "ExponentialUpdateLossScaleManager": lambda cls: cls(8.0, 2),
+        "LossScaleOptimizer": lambda cls: cls(v1_inner(), ours.FixedLossScaleManager(8.0)),
+    }
+    for name, make in made.items():
+        family = "optimizer" if "Optimizer" in name else "manager"
+        bases = [] if family == "optimizer" else ["LossScaleManager"]
+        yield Symbol(family, name, getattr(ours, name), found(theirs, name), make, bases)
+
+
+def keras_symbols():
+    """The Keras optimizers and the experimental policy."""
+    ours = tfls.keras.mixed_precision
+    experimental = found(original_keras, "mixed_precision.experimental")
+    # Up to 2.3 Keras has the experimental class only, which stands for both.
+    final = found(original_keras, "mixed_precision.LossScaleOptimizer")
+    classes = [
+        ("final", ours.LossScaleOptimizer, final, lambda cls: cls(keras_inner())),
+        (
+            "experimental",
+            ours.experimental.LossScaleOptimizer,
+            found(experimental, "LossScaleOptimizer"),
+            lambda cls: cls(keras_inner(), "dynamic"),
+        ),
+    ]
+    for name, mine, theirs, make in classes:
+        yield Symbol("keras", name, mine, theirs, make, ["final"])
+    policy = found(experimental, "Policy")
+    yield Symbol("policy", "Policy", ours.experimental.Policy, policy, lambda cls: cls("float32"))
+
+
+def cross_shard_symbols():
+    """The cross-shard optimizer."""
+    make = lambda cls: cls(v1_inner())  # noqa: E731
+    name = "CrossShardOptimizer"
+    yield Symbol(
+        "shard", name, tfls.compat.v1.tpu.CrossShardOptimizer, V1.tpu.CrossShardOptimizer, make
+    )
+
+
+def check(expected, answer, *what):
+    if bool(answer) != expected:
+        wrong.append([str(each) for each in what] + ["is", bool(answer)])
+
+
+def dispatched(cls, value):
+    function = functools.singledispatch(lambda value: False)
+    function.register(cls)(lambda value: True)
+    return function(value)
+
+
+def check_pair(one, other):
+    """Objects of one symbol, tested for another, in every mixture of our and TensorFlow's class."""
+    if one.family == other.family:
+        expected = other.name in one.bases
+    else:
+        expected = False
+    for cls in one.classes:
+        for tested in other.classes:
+            if (one.name, other.name) == ("final", "experimental") and tested is not other.classes[
+                0
+            ]:
+                expected = VERSION < (2, 4)  # where Keras knows no other class
+            check(expected, issubclass(cls, tested), "issubclass", cls, tested)
+            user = type("User", (tested,), {})
+            check(False, issubclass(cls, user), "issubclass", cls, "a subclass of", tested)
+            derived = type("Derived", (cls,), {})
+            check(expected, issubclass(derived, tested), "a subclass of", cls, tested)
+            check(expected, issubclass(derived, tested), "again, a subclass of", cls, tested)
+            if one.make is None:
+                continue
+            # From 2.9 on Keras's public class is a common base, which cannot be subclassed.
+            for made_by in [cls] if cls.__init__ is object.__init__ else [cls, derived]:
+                made = one.make(made_by)
+                for _ in range(2):  # abstract classes remember answers
+                    check(expected, isinstance(made, tested), "isinstance", made_by, tested)
+                check(False, isinstance(made, user), "isinstance", made_by, "a subclass of", tested)
+                check(expected, dispatched(tested, made), "singledispatch", made_by, tested)
+
+
+def check_copies(symbol):
+    """Copies and pickles of loss scales, which the originals support, too."""
+    for cls in symbol.classes:
+        for copied in (copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))):
+            made = copied(symbol.make(cls))
+            for tested in symbol.classes:
+                check(True, isinstance(made, tested), "a copy", cls, tested)
+
+
+def check_that_no_line_runs(ours, theirs, make):
+    """TensorFlow's class is a base of ours in name only: forbids its methods, takes a step."""
+    if theirs is None:
+        return
+
+    def forbidden(name):
+        def method(*args, **kwargs):
+            raise AssertionError(f"{theirs.__name__}.{name} was executed")
+
+        return method
+
+    before = ours.__mro__[: ours.__mro__.index(theirs)]
+    for name, value in list(vars(theirs).items()):
+        if not inspect.isfunction(value):
+            continue
+        is_ours = any(name in vars(cls) for cls in before)
+        is_hook = not name.startswith("_")
+        check(True, is_ours or not is_hook, "ours defines", theirs.__name__, name)
+        setattr(theirs, name, forbidden(name))
+    with tf.Graph().as_default():
+        weight = V1.get_variable("weight", initializer=1.0)
+        optimizer = make(ours, V1.train.MomentumOptimizer(0.5, 0.9))
+        step = optimizer.minimize(weight * 1.0, global_step=V1.train.get_or_create_global_step())
+        with V1.Session() as session:
+            session.run(V1.global_variables_initializer())
+            session.run(step)
+            check(True, session.run(weight) == 0.5, "a step of", ours)
+        check(True, optimizer.get_slot(weight, "momentum") is not None, "a slot of", ours)
+        check(True, optimizer.get_slot_names() == ["momentum"], "slot names of", ours)
+        check(True, len(optimizer.variables()) >= 1, "variables of", ours)
+        check(True, optimizer.get_name(), "the name of", ours)
+        tf.train.Checkpoint(optimizer=optimizer)
+
+
+original_keras = tf.keras
+if MODE == "originals first" and VERSION < (2, 0):
+    tf.contrib.mixed_precision.LossScaleOptimizer
+if MODE in ("install", "replace", "uninstall"):
+    final = found(tf.keras, "mixed_precision.LossScaleOptimizer")
+    experimental = found(tf.keras, "mixed_precision.experimental")
+    # The classes as they were before `install()`, below the same names.
+    original_keras = types.SimpleNamespace(
+        mixed_precision=types.SimpleNamespace(
+            LossScaleOptimizer=final,
+            experimental=experimental
+            and types.SimpleNamespace(
+                LossScaleOptimizer=experimental.LossScaleOptimizer, Policy=experimental.Policy
+            ),
+        )
+    )
+    tfls.install(replace=MODE != "install")
+    if MODE == "uninstall":
+        tfls.uninstall()
+
+symbols = [*v1_symbols(), *contrib_symbols(), *cross_shard_symbols(), *keras_symbols()]
+for one in symbols:
+    for other in symbols:
+        check_pair(one, other)
+for symbol in symbols:
+    if symbol.name == "FixedLossScale":
+        check_copies(symbol)
+
+policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16")
+for scale in [
+    policy.loss_scale,
+    found(
+        found(original_keras, "mixed_precision.experimental.Policy")
+        and original_keras.mixed_precision.experimental.Policy("mixed_float16"),
+        "loss_scale",
+    ),
+]:
+    for tested in (
+        tfls.train.experimental.DynamicLossScale,
+        V1.train.experimental.DynamicLossScale,
+    ):
+        check(True, scale is None or isinstance(scale, tested), "the scale of a policy", tested)
+
+ours = tfls.compat.v1.train.experimental.MixedPrecisionLossScaleOptimizer
+theirs = V1.train.experimental.MixedPrecisionLossScaleOptimizer
+if MODE != "replace":
+    check_that_no_line_runs(ours, theirs, lambda cls, inner: cls(inner, 8.0))
+    ours, theirs = tfls.compat.v1.tpu.CrossShardOptimizer, V1.tpu.CrossShardOptimizer
+    check_that_no_line_runs(ours, theirs, lambda cls, inner: cls(inner))
+    ours = tfls.contrib.mixed_precision
+    made = ours.FixedLossScaleManager
+    theirs = found(tf, "contrib.mixed_precision.LossScaleOptimizer") if VERSION < (2, 0) else None
+    check_that_no_line_runs(
+        ours.LossScaleOptimizer, theirs, lambda cls, inner: cls(inner, made(8.0))
+    )
+
+print(json.dumps(wrong))
