@@ -245,8 +245,9 @@ def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
     """Has model files name `cls` as they name the installed class, by module and name.
 
     So that the installed class can read what ours wrote, in a process that knows nothing of ours.
-    Files of TensorFlow 2.12 and later hold the module. What Keras writes for a class of its API is
-    the name it is exported under; there is no public way to export a class.
+    Files of TensorFlow 2.12 and later hold the module. Keras 2 writes that of the class, and the
+    class name also as `registered_name`. Keras 3 writes what a class of its API is exported under;
+    there is no public way to export a class.
 
     Args:
       family: that of its inner optimizers.
@@ -256,12 +257,11 @@ def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
     installed = family.installed_class
     if TF_VERSION < (2, 12) or installed is None:
         return
-    exported = installed.__module__ + "." + name
     if family.kind == "keras3":
         api = importlib.import_module(family.package + ".src.api_export")
-        api.REGISTERED_OBJS_TO_NAMES[cls] = exported
+        api.REGISTERED_OBJS_TO_NAMES[cls] = installed.__module__ + "." + name
     else:
-        cls._keras_api_names = (exported,)
+        cls.__module__ = installed.__module__
 
 
 def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:

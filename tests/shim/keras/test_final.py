@@ -454,12 +454,37 @@ def test_serialize_and_deserialize(subject: Any) -> None:
 
 @pytest.mark.skipif(recorded.TF < (2, 4), reason="there is no original")
 def test_configs_are_the_originals() -> None:
+    """Those that the class returns, and what Keras writes around them, such as registered names."""
     for subject in OURS:
         if subject.kind.name == "keras3":
             continue
         original = subject._replace(who="original")
+        serialize = subject.kind.keras.optimizers.serialize
         for arguments in ((True, 8.0, 3), (False, 16.0), ()):
-            assert make(subject, *arguments).get_config() == make(original, *arguments).get_config()
+            optimizer, expected = make(subject, *arguments), make(original, *arguments)
+            assert optimizer.get_config() == expected.get_config()
+            assert serialize(optimizer) == serialize(expected)
+            named = subject.kind.keras.utils.get_registered_name
+            assert named(type(optimizer)) == named(type(expected))
+
+
+NAMES = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3")
+
+
+@pytest.mark.parametrize("name", [*NAMES, *map(str.lower, NAMES)])
+@ours
+def test_every_name_of_the_class_is_found(subject: Any, name: str) -> None:
+    optimizers = subject.kind.keras.optimizers
+    serialized = dict(optimizers.serialize(make(subject, True, 8.0, 3)), class_name=name)
+    if "registered_name" in serialized:
+        serialized["registered_name"] = name
+    forms = [serialized]
+    if subject.kind.name != "keras3":  # the files of TensorFlow up to 2.11
+        forms.append({key: serialized[key] for key in ("class_name", "config")})
+    for form in forms:
+        again = optimizers.deserialize(form)
+        assert isinstance(again, tfls.keras.mixed_precision.LossScaleOptimizer)
+        assert (again.initial_scale, again.dynamic_growth_steps) == (8.0, 3)
 
 
 @ours

@@ -637,7 +637,9 @@ def test_repr_and_type(subject: Subject) -> None:
         one_kind = subject.kind.name == "keras3" or recorded.TF < (2, 11)
         if issubclass(PUBLIC[0], subject.kind.optimizers.Optimizer):
             assert (type(optimizer) is subject.cls) is one_kind
-        assert type(optimizer).__module__.startswith("tf_lossscale.")
+        # From 2.12 on, Keras 2 writes the module of the class to files, so it is the installed one.
+        written = recorded.TF >= (2, 12) and subject.kind.name != "keras3"
+        assert type(optimizer).__module__.startswith("tf_lossscale.") is not written
         text = repr(optimizer)
         assert "tf_lossscale" in text
         assert "64" in text
