@@ -1,6 +1,6 @@
 """The wrapper of Keras 3 optimizers: the methods and update rules of Keras 2 on Keras 3's class."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
 import numpy as np
 
@@ -318,11 +318,11 @@ class Keras3Wrapper(Constructor):
         return self.iterations
 
     @do_not_convert
-    def apply(self, grads: Sequence[Any], trainable_variables: Optional[Any] = None) -> None:
+    def apply(self, grads: Iterable[Any], trainable_variables: Optional[Any] = None) -> None:
         """Unscales the gradients and applies them if all of them are finite on all replicas.
 
         Args:
-          grads: a list of gradients of a loss that `scale_loss` scaled, and None.
+          grads: the gradients of a loss that `scale_loss` scaled, and None.
           trainable_variables: their variables; if None, those that the optimizer was built for.
 
         Raises:
@@ -330,6 +330,7 @@ class Keras3Wrapper(Constructor):
           ValueError: every gradient is None, or the call is not in a replica context.
         """
         self._calls.check_apply()
+        grads = list(grads)
         if trainable_variables is None:
             if not self.built:
                 raise ValueError(

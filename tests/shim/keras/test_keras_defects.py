@@ -8,6 +8,7 @@ of replicas (D1, D2) in `test_keras_distribution.py`, and of files (K12, K13, Q8
 """
 
 import copy
+import tempfile
 from typing import Any, Callable, Dict, Iterator, Tuple
 
 import numpy as np
@@ -214,6 +215,44 @@ def q10_a_wrong_scale_is_accepted(subject: Any) -> bool:
     return not raises((TypeError, ValueError), lambda: make(inner, initial_scale="x"))
 
 
+def generators_of_gradients_are_lost(subject: Any) -> bool:
+    optimizer = optimizer_of(subject, scale=1.0)
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+    gradients = (tf.constant(each) for each in [1.0])
+    if subject.kind.name == "keras3":
+        optimizer.apply(gradients, [variable])
+    else:
+        optimizer.apply_gradients(zip(gradients, [variable]))
+    return float(recorded.number(variable)) != 0.5
+
+
+def the_first_loss_after_a_restore_has_the_initial_scale(subject: Any) -> bool:
+    if subject.kind.name != "keras3":
+        return False
+    optimizer, again = optimizer_of(subject, scale=64.0), optimizer_of(subject, scale=8.0)
+    update(subject, optimizer, recorded.make_variable(subject.kind, 1.0, "v"), 1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = tf.train.Checkpoint(opt=optimizer).write(folder + "/state")
+        tf.train.Checkpoint(opt=again).read(path)
+        return float(again.scale_loss(tf.constant(1.0))) != 64.0
+
+
+def schedule_free_averages_begin_at_zero_in_fit(subject: Any) -> bool:
+    if not hasattr(subject.kind.optimizers, "ScheduleFreeAdamW"):
+        return subject.api == "keras3"
+    keras = subject.kind.keras
+    averages = []
+    for eager in (True, False):
+        optimizer = optimizer_of(subject, subject.inner("ScheduleFreeAdamW", learning_rate=0.5))
+        layer = keras.layers.Dense(1, kernel_initializer="ones")
+        model = keras.Sequential([keras.layers.Input((2,)), layer])
+        model.compile(optimizer, "mse", run_eagerly=eager)
+        model.fit(np.ones((4, 2), "float32"), np.ones((4, 1), "float32"), verbose=0)
+        found = [each for each in optimizer.variables if each.path.endswith("kernel_momentum")]
+        averages.append(np.asarray(found[0]))
+    return not np.allclose(*averages, rtol=1e-5)
+
+
 def _always(version: Tuple[int, int]) -> bool:
     return True
 
@@ -238,6 +277,9 @@ PRESENT: Dict[Defect, Tuple[Tuple[str, ...], Callable[[Tuple[int, int]], bool]]]
     q5_nests: (("keras3",), _always),
     q6_keras_2_configs_cannot_be_read: (("keras3",), _always),
     q10_a_wrong_scale_is_accepted: (("keras3",), _always),
+    generators_of_gradients_are_lost: (("keras3",), _always),
+    the_first_loss_after_a_restore_has_the_initial_scale: (("keras3",), _always),
+    schedule_free_averages_begin_at_zero_in_fit: (("keras3",), _always),
 }
 
 # The same, of originals that differ by the kind of the inner optimizer.
