@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 from tf_lossscale._keras.arguments import check_inner, experimental_loss_scale
 from tf_lossscale._keras.classes import serialized_like_the_installed, with_installed_experimental
 from tf_lossscale._keras.final import LossScaleOptimizer as _Final
-from tf_lossscale._keras.own_loss_scale import own_loss_scale
-from tf_lossscale._keras.shared_loss_scale import warn_if_shared
+from tf_lossscale._keras.given_loss_scale import given_away, own_loss_scale
 from tf_lossscale._versions.keras_2 import EXPERIMENTAL_SHARES_LOSS_SCALE
 
 if TYPE_CHECKING:
@@ -27,10 +26,9 @@ class LossScaleOptimizer(_Base):
     gradients are divided by it, and a dynamic scale skips steps with non-finite gradients.
     The `loss_scale` property is a tensor, not the object that was passed.
 
-    State: that of the final class. If a `DynamicLossScale` is passed, the values of its variables
-    `current_loss_scale` and `good_steps` are copied once, when the optimizer is made; in a graph,
-    the initial values. Up to TensorFlow 2.3 they are not copied: its variables are the scale and
-    the counter of every optimizer that is made with it.
+    State: that of the final class. If a `DynamicLossScale` is passed, the scale begins at its
+    `initial_loss_scale`, and the object itself does not change. Up to TensorFlow 2.3 its variables
+    are the scale and the counter of every optimizer that is made with it.
 
     >>> import tensorflow as tf
     >>> import tf_lossscale as tfls
@@ -59,9 +57,8 @@ class LossScaleOptimizer(_Base):
         family = check_inner(optimizer)
         scale = experimental_loss_scale(loss_scale)
         made_here = isinstance(loss_scale, str)
-        if not (made_here or isinstance(scale, float)):
-            if family.kind == "keras3" or not EXPERIMENTAL_SHARES_LOSS_SCALE:
-                warn_if_shared(scale)
+        if not (made_here or isinstance(scale, float) or EXPERIMENTAL_SHARES_LOSS_SCALE):
+            given_away(scale)
             if family.kind != "keras3":
                 scale = own_loss_scale(scale)
         self._wrap(optimizer, family, scale)

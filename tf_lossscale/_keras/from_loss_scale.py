@@ -5,7 +5,7 @@ from typing import Any
 from tf_lossscale._keras.arguments import experimental_loss_scale
 from tf_lossscale._keras.experimental import LossScaleOptimizer as ExperimentalLossScaleOptimizer
 from tf_lossscale._keras.final import LossScaleOptimizer
-from tf_lossscale._keras.shared_loss_scale import warn_if_shared
+from tf_lossscale._keras.given_loss_scale import given_away
 from tf_lossscale._versions.keras import keras_family
 
 __all__ = ["from_loss_scale", "of_graph_rewrite"]
@@ -16,18 +16,16 @@ def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
 
     Args:
       optimizer: a Keras optimizer.
-      loss_scale: `"dynamic"`, a number, a `FixedLossScale`, a `DynamicLossScale` whose multiplier
-        is 2, or None for no loss scaling.
+      loss_scale: `"dynamic"`, a number, a `FixedLossScale`, or a `DynamicLossScale` whose
+        multiplier is 2.
 
     Returns:
-      The wrapped optimizer; `optimizer` itself if `loss_scale` is None.
+      The wrapped optimizer.
 
     Raises:
       TypeError: `optimizer` cannot be wrapped.
-      ValueError: `optimizer` is already wrapped, or `loss_scale` is any other value.
+      ValueError: `optimizer` is already wrapped, or `loss_scale` is None or any other value.
     """
-    if loss_scale is None:
-        return optimizer
     try:
         scale = experimental_loss_scale(loss_scale)
     except TypeError as error:
@@ -59,7 +57,7 @@ def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
 def _scaled_by(optimizer: Any, scale: Any) -> Any:
     if isinstance(scale, float):
         return LossScaleOptimizer(optimizer, dynamic=False, initial_scale=scale)
-    warn_if_shared(scale)
+    given_away(scale)
     return LossScaleOptimizer(
         optimizer,
         initial_scale=scale.initial_loss_scale,

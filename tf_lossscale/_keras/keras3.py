@@ -71,9 +71,7 @@ class Keras3Wrapper(Constructor):
         self.dynamic_scale = self.add_variable(
             shape=(), dtype="float32", initializer="ones", name="dynamic_scale"
         )
-        self.dynamic_scale.assign(initial if fixed else loss_scale())
-        if not fixed:
-            self.step_counter.assign(loss_scale._num_good_steps)
+        self.dynamic_scale.assign(initial)
         self._state = Keras3State(self)
         self._calls = ScalingCalls()
         self._forwards_options = True

@@ -37,7 +37,7 @@ def is_standard(loss_scale: Any, name: str) -> bool:
     """
     ours = {"FixedLossScale": FixedLossScale, "DynamicLossScale": DynamicLossScale}[name]
     installed = _installed(name)
-    cls = type(loss_scale)
+    cls = vars(type(loss_scale)).get("_behaves_as", type(loss_scale))
     return any(
         known is not None
         and known in cls.__mro__

@@ -504,8 +504,8 @@ def test_from_loss_scale(subject: Any) -> None:
     def inner() -> Any:
         return subject.inner("SGD", learning_rate=0.5)
 
-    bare = inner()
-    assert make_from(bare, None) is bare
+    with pytest.raises(ValueError, match="Invalid value passed to loss_scale"):
+        make_from(inner(), None)
     for loss_scale, expected in (
         ("dynamic", (True, 2.0**15, 2000)),
         (8, (False, 8.0, None)),
