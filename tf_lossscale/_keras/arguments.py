@@ -1,23 +1,30 @@
 """Checks the arguments of the constructors."""
 
-from typing import Any
+from typing import Any, Dict, Optional
 
 from tf_lossscale._core.loss_scale_classes import loss_scale_class
 from tf_lossscale._keras.strategies import refuse_unsupported
-from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
+from tf_lossscale._v1.identifiers import as_loss_scale, behaves_as, is_standard
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
 from tf_lossscale._versions.base import tf1
-from tf_lossscale._versions.keras import KerasFamily, keras_family
+from tf_lossscale._versions.keras import (
+    KerasFamily,
+    keras_family,
+    registered_class,
+    registered_class_name,
+)
 from tf_lossscale._versions.keras_3 import keras_3_backend
 
 __all__ = [
     "DEFAULT_GROWTH_STEPS",
     "DEFAULT_INITIAL_SCALE",
+    "as_final_arguments",
     "check_inner",
     "experimental_loss_scale",
     "final_loss_scale",
     "from_loss_scale_config",
     "mark_wrapped",
+    "to_loss_scale_config",
     "unmark_wrapped",
 ]
 
@@ -116,11 +123,10 @@ def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any
 
 
 def experimental_loss_scale(loss_scale: Any) -> Any:
-    """Converts `loss_scale` to a `DynamicLossScale`, or a float if it is fixed.
+    """Converts `loss_scale` to a float, which is a fixed scale, or a `LossScale`.
 
     Raises:
-      ValueError: `loss_scale` is None, cannot be interpreted, or has a multiplier other than 2.
-      TypeError: `loss_scale` is of a user-defined class, whose methods would never be called.
+      ValueError: `loss_scale` is None or cannot be interpreted.
     """
     if isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool):
         return float(loss_scale)
@@ -136,34 +142,57 @@ def experimental_loss_scale(loss_scale: Any) -> Any:
             f'"dynamic" (recommended), an int, a float, a FixedLossScale, or a DynamicLossScale. '
             f"Got value: {loss_scale!r}"
         )
-    if is_standard(scale, "DynamicLossScale"):
-        if scale.multiplier != 2:
-            raise ValueError(
-                'When passing a DynamicLossScale to "loss_scale", DynamicLossScale.multiplier must '
-                f"be 2. Got: {scale}. A Keras loss-scale optimizer only doubles and halves."
-            )
-        if scale.increment_period < 1:
-            raise ValueError(f"DynamicLossScale.increment_period must be at least 1. Got: {scale}")
-        return scale
-    if is_standard(scale, "FixedLossScale"):
-        return float(scale.get_config()["loss_scale_value"])
-    raise TypeError(
-        "Passing a LossScale that is not a FixedLossScale or a DynamicLossScale, or that overrides "
-        f"their methods, is not supported: they would not be called. Got: {scale}"
-    )
+    if is_standard(scale, "DynamicLossScale") and scale.increment_period < 1:
+        raise ValueError(f"DynamicLossScale.increment_period must be at least 1. Got: {scale}")
+    return scale
 
 
-def from_loss_scale_config(config: Any) -> Any:
-    """Returns the loss scale that a `{"class_name": ..., "config": ...}` of an old file describes.
+def as_final_arguments(loss_scale: Any) -> Optional[Dict[str, Any]]:
+    """Returns the arguments of the final class for a loss scale, None if it has none for it.
+
+    Args:
+      loss_scale: what `experimental_loss_scale` returned.
+    """
+    if is_standard(loss_scale, "FixedLossScale"):
+        loss_scale = float(loss_scale.get_config()["loss_scale_value"])
+    if isinstance(loss_scale, float):
+        return {"dynamic": False, "initial_scale": loss_scale}
+    if not is_standard(loss_scale, "DynamicLossScale") or loss_scale.multiplier != 2:
+        return None
+    return {
+        "initial_scale": loss_scale.initial_loss_scale,
+        "dynamic_growth_steps": loss_scale.increment_period,
+    }
+
+
+def from_loss_scale_config(config: Any, custom_objects: Optional[Dict[str, Any]] = None) -> Any:
+    """Returns the loss scale that a `{"class_name": ..., "config": ...}` describes.
+
+    Args:
+      config: as the originals write it up to TensorFlow 2.3.
+      custom_objects: maps names to classes.
 
     Raises:
-      ValueError: the class is neither `FixedLossScale` nor `DynamicLossScale`.
+      ValueError: the class is neither a known loss scale nor registered with Keras.
     """
-    classes = {each.__name__: each for each in (FixedLossScale, DynamicLossScale)}
     name = config.get("class_name")
-    if name not in classes:
+    standard = {each.__name__: each for each in (FixedLossScale, DynamicLossScale)}
+    cls = (custom_objects or {}).get(name) or registered_class(name) or standard.get(name)
+    if cls is None:
         raise ValueError(
             f"Could not interpret the loss scale of the saved optimizer: {config!r}; it must be a "
-            "FixedLossScale or a DynamicLossScale"
+            "FixedLossScale, a DynamicLossScale, or of a class in custom_objects"
         )
-    return classes[name].from_config(config["config"])
+    return cls.from_config(config["config"])
+
+
+def to_loss_scale_config(loss_scale: Any) -> Dict[str, Any]:
+    """Returns what `from_loss_scale_config` takes.
+
+    Args:
+      loss_scale: a `LossScale`.
+    """
+    return {
+        "class_name": registered_class_name(behaves_as(loss_scale)),
+        "config": loss_scale.get_config(),
+    }

@@ -1,18 +1,22 @@
 """Writes configurations in the form of the installed Keras, and reads those of every version."""
 
 import copy
+import sys
 from typing import Any, Dict, Optional
 
 from tf_lossscale._keras.arguments import (
     DEFAULT_GROWTH_STEPS,
     DEFAULT_INITIAL_SCALE,
+    as_final_arguments,
     experimental_loss_scale,
     from_loss_scale_config,
+    to_loss_scale_config,
 )
 from tf_lossscale._keras.keras3_config import for_keras_3
 from tf_lossscale._v1.loss_scales import DynamicLossScale
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import calling_keras, deserialize_optimizer, loaded_keras
+from tf_lossscale._versions.keras_2 import EXPERIMENTAL_SHARES_LOSS_SCALE
 
 __all__ = ["from_config", "to_config"]
 
@@ -22,14 +26,17 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
 
     It has the form of TensorFlow 2.4 and later. If the installed Keras has no final class, it has
     the form of TensorFlow 2.0 to 2.3, because the installed class can read no other from a file.
-    Our class and the later ones of TensorFlow read both.
+    Our class and the later ones of TensorFlow read both. Only the old form has a place for a
+    multiplier, and for a loss scale of a user's own class.
 
     Args:
       optimizer: an instance of our class.
     """
     family = optimizer._family
     inner = family.keras.optimizers.serialize(optimizer.inner_optimizer)
-    if family.installed_final is None:
+    state = optimizer._state
+    only_old = state.decides or (optimizer.dynamic and state.multiplier != 2)
+    if family.installed_final is None or only_old:
         return {"optimizer": inner, "loss_scale": _serialized_loss_scale(optimizer)}
     config = {
         "inner_optimizer": inner,
@@ -44,13 +51,15 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
 
 
 def _serialized_loss_scale(optimizer: Any) -> Dict[str, Any]:
+    if optimizer._state.decides:
+        return to_loss_scale_config(optimizer._state.loss_scale)
     if not optimizer.dynamic:
         arguments = {"loss_scale_value": optimizer.initial_scale}
         return {"class_name": "FixedLossScale", "config": arguments}
     arguments = {
         "initial_loss_scale": optimizer.initial_scale,
         "increment_period": optimizer.dynamic_growth_steps,
-        "multiplier": 2.0,
+        "multiplier": float(optimizer._state.multiplier),
     }
     return {"class_name": "DynamicLossScale", "config": arguments}
 
@@ -68,9 +77,31 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
     config = copy.deepcopy(config)
     serialized = config["inner_optimizer"] if "inner_optimizer" in config else config["optimizer"]
     inner = _inner(cls, serialized, custom_objects)
+    if "loss_scale" in config:
+        scale = config["loss_scale"]
+        if isinstance(scale, dict):
+            scale = from_loss_scale_config(scale, custom_objects)
+        if cls.role != "final":
+            # The constructor of a subclass may read it, and gets an object from the originals, too.
+            return cls(inner, scale)
+        arguments = as_final_arguments(experimental_loss_scale(scale))
+        is_public = "role" in vars(vars(cls).get("_derived_from", cls))
+        if is_public and (arguments is None or EXPERIMENTAL_SHARES_LOSS_SCALE):
+            # Files of both classes name the final one, which Keras has from 2.4 on. By its public
+            # path, because the module of the other class imports this one.
+            public: Any = sys.modules["tf_lossscale"].keras.mixed_precision
+            return public.experimental.LossScaleOptimizer(inner, scale)
+        if arguments is None:
+            raise ValueError(
+                f"{cls.__name__}.from_config() was given a loss scale that the final class cannot "
+                "hold: a DynamicLossScale.multiplier other than 2, or a LossScale of another "
+                "class. Derive the class from the experimental LossScaleOptimizer."
+            )
+        return cls(inner, **arguments)
     # The constructor picks the class of the instance by the inner optimizer.
     if cls.role == "final":
-        return cls(inner, **_final_arguments(config))
+        names = ("dynamic", "initial_scale", "dynamic_growth_steps")
+        return cls(inner, **{name: config[name] for name in names if name in config})
     return cls(inner, _experimental_argument(config))
 
 
@@ -97,24 +128,7 @@ def _keras_for(serialized: Dict[str, Any]) -> Any:
     return calling_keras() or writer or tf.keras
 
 
-def _final_arguments(config: Dict[str, Any]) -> Dict[str, Any]:
-    if "loss_scale" not in config:
-        names = ("dynamic", "initial_scale", "dynamic_growth_steps")
-        return {name: config[name] for name in names if name in config}
-    scale = experimental_loss_scale(config["loss_scale"])
-    if isinstance(scale, float):
-        return {"dynamic": False, "initial_scale": scale}
-    return {
-        "initial_scale": scale.initial_loss_scale,
-        "dynamic_growth_steps": scale.increment_period,
-    }
-
-
 def _experimental_argument(config: Dict[str, Any]) -> Any:
-    if "loss_scale" in config:
-        # The constructor of a subclass may read it, and gets an object from the originals, too.
-        old = config["loss_scale"]
-        return from_loss_scale_config(old) if isinstance(old, dict) else old
     if not config.get("dynamic", True):
         return config["initial_scale"]
     scale, steps = config.get("initial_scale"), config.get("dynamic_growth_steps")

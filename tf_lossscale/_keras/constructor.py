@@ -19,6 +19,12 @@ class Constructor:
 
     role = "final"
     _family: KerasFamily
+    _state: Any
+
+    @property
+    def _loss_scale(self) -> Any:
+        """The loss scale, under the name that programs read it by."""
+        return self._state
 
     def __init__(
         self,
@@ -87,4 +93,6 @@ def _shown_scale(optimizer: Any) -> str:
         return f"{optimizer.initial_scale:g} (fixed)"
     if tf.executing_eagerly():
         return f"{float(optimizer.loss_scale):g} (dynamic)"
+    if optimizer.initial_scale is None:
+        return type(optimizer._state.loss_scale).__name__
     return f"dynamic, from {optimizer.initial_scale:g}"

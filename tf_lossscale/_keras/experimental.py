@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 from tf_lossscale._keras.arguments import check_inner, experimental_loss_scale
 from tf_lossscale._keras.classes import serialized_like_the_installed, with_installed_experimental
 from tf_lossscale._keras.final import LossScaleOptimizer as _Final
-from tf_lossscale._keras.given_loss_scale import given_away, own_loss_scale
+from tf_lossscale._keras.given_loss_scale import fixed_loss_scale, given_away, own_loss_scale
+from tf_lossscale._keras.read_as_tensor import read_as_tensor
+from tf_lossscale._v1.identifiers import is_standard
 from tf_lossscale._versions.keras_2 import EXPERIMENTAL_SHARES_LOSS_SCALE
 
 if TYPE_CHECKING:
@@ -24,11 +26,14 @@ class LossScaleOptimizer(_Base):
 
     It is the final class with another constructor: the loss is multiplied by the scale, the
     gradients are divided by it, and a dynamic scale skips steps with non-finite gradients.
-    The `loss_scale` property is a tensor, not the object that was passed.
+    The `loss_scale` property is a tensor. Up to TensorFlow 2.3 it is the `LossScale` that was
+    passed, which is called for its value, and also converts to a tensor of it.
 
     State: that of the final class. If a `DynamicLossScale` is passed, the scale begins at its
     `initial_loss_scale`, and the object itself does not change. Up to TensorFlow 2.3 its variables
-    are the scale and the counter of every optimizer that is made with it.
+    are the scale and the counter of every optimizer that is made with it. A `LossScale` of your own
+    class is used itself, on every version: its `update()` gets the gradients, on each replica those
+    of that replica, and decides whether they are applied.
 
     >>> import tensorflow as tf
     >>> import tf_lossscale as tfls
@@ -42,22 +47,30 @@ class LossScaleOptimizer(_Base):
     Args:
       optimizer: a Keras optimizer, which must not be a loss-scale optimizer or already be wrapped
         in one.
-      loss_scale: `"dynamic"`, a number, a `FixedLossScale`, or a `DynamicLossScale` whose
-        multiplier is 2.
+      loss_scale: `"dynamic"`, a number, or a `LossScale`.
 
     Raises:
-      TypeError: `optimizer` is not a Keras optimizer, or is a LossScaleOptimizer; or `loss_scale`
-        is a `LossScale` of another class.
+      TypeError: `optimizer` is not a Keras optimizer, or is a LossScaleOptimizer.
       ValueError: `optimizer` is already wrapped; or `loss_scale` is None or any other value.
     """
 
     role = "experimental"
 
+    if EXPERIMENTAL_SHARES_LOSS_SCALE:
+
+        @property
+        def loss_scale(self) -> Any:
+            """The `LossScale` that was passed, which also converts to a tensor of its value."""
+            return self._state.loss_scale
+
+        _loss_scale = loss_scale
+
     def __init__(self, optimizer: Any, loss_scale: Any) -> None:
         family = check_inner(optimizer)
         scale = experimental_loss_scale(loss_scale)
-        made_here = isinstance(loss_scale, str)
-        if not (made_here or isinstance(scale, float) or EXPERIMENTAL_SHARES_LOSS_SCALE):
+        if EXPERIMENTAL_SHARES_LOSS_SCALE:
+            scale = read_as_tensor(fixed_loss_scale(scale) if isinstance(scale, float) else scale)
+        elif is_standard(scale, "DynamicLossScale") and not isinstance(loss_scale, str):
             given_away(scale)
             if family.kind != "keras3":
                 scale = own_loss_scale(scale)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tf_lossscale._keras.arguments import experimental_loss_scale
+from tf_lossscale._keras.arguments import as_final_arguments, experimental_loss_scale
 from tf_lossscale._keras.experimental import LossScaleOptimizer as ExperimentalLossScaleOptimizer
 from tf_lossscale._keras.final import LossScaleOptimizer
 from tf_lossscale._keras.given_loss_scale import given_away
@@ -16,21 +16,23 @@ def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
 
     Args:
       optimizer: a Keras optimizer.
-      loss_scale: `"dynamic"`, a number, a `FixedLossScale`, or a `DynamicLossScale` whose
-        multiplier is 2.
+      loss_scale: `"dynamic"`, a number, or a `LossScale`.
 
     Returns:
-      The wrapped optimizer.
+      The wrapped optimizer. It is of the experimental class, which is a subclass of the final one,
+      for a `DynamicLossScale` whose multiplier is not 2, and for a `LossScale` of your own class.
 
     Raises:
       TypeError: `optimizer` cannot be wrapped.
       ValueError: `optimizer` is already wrapped, or `loss_scale` is None or any other value.
     """
-    try:
-        scale = experimental_loss_scale(loss_scale)
-    except TypeError as error:
-        raise ValueError(f"Invalid value passed to loss_scale. {error}") from error
-    return _scaled_by(optimizer, scale)
+    scale = experimental_loss_scale(loss_scale)
+    arguments = as_final_arguments(scale)
+    if arguments is None:
+        return ExperimentalLossScaleOptimizer(optimizer, scale)
+    if arguments.get("dynamic", True):
+        given_away(scale)
+    return LossScaleOptimizer(optimizer, **arguments)
 
 
 def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
@@ -42,24 +44,13 @@ def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
 
     Returns:
       An instance of the experimental class if the installed Keras has one (up to TensorFlow 2.8),
-      otherwise of the final class.
+      otherwise what `from_loss_scale` returns.
 
     Raises:
-      TypeError: `optimizer` cannot be wrapped, or `loss_scale` is of a user-defined class.
+      TypeError: `optimizer` cannot be wrapped.
       ValueError: `optimizer` is already wrapped, or `loss_scale` is not a loss scale.
     """
     family = keras_family(optimizer)
     if family is not None and family.installed_experimental is not None:
         return ExperimentalLossScaleOptimizer(optimizer, loss_scale)
-    return _scaled_by(optimizer, experimental_loss_scale(loss_scale))
-
-
-def _scaled_by(optimizer: Any, scale: Any) -> Any:
-    if isinstance(scale, float):
-        return LossScaleOptimizer(optimizer, dynamic=False, initial_scale=scale)
-    given_away(scale)
-    return LossScaleOptimizer(
-        optimizer,
-        initial_scale=scale.initial_loss_scale,
-        dynamic_growth_steps=scale.increment_period,
-    )
+    return from_loss_scale(optimizer, loss_scale)

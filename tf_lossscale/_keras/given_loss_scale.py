@@ -1,12 +1,13 @@
-"""The `DynamicLossScale` that holds the state of an experimental optimizer."""
+"""The loss scale that holds the state of an experimental optimizer."""
 
 import weakref
-from typing import Any
+from typing import Any, Dict
 
-from tf_lossscale._v1.loss_scales import DynamicLossScale
+from tf_lossscale._v1.identifiers import behaves_as
+from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
-__all__ = ["given_away", "own_loss_scale"]
+__all__ = ["fixed_loss_scale", "given_away", "own_loss_scale"]
 
 _MESSAGE = (
     "A DynamicLossScale was read, or given to another optimizer, after it was given to a Keras "
@@ -15,6 +16,7 @@ _MESSAGE = (
     "`optimizer.loss_scale`, and give each optimizer a DynamicLossScale of its own."
 )
 _given: "weakref.WeakSet[Any]" = weakref.WeakSet()
+_warning_classes: Dict[Any, Any] = {}
 _warned: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
@@ -27,7 +29,16 @@ def own_loss_scale(loss_scale: Any) -> DynamicLossScale:
       loss_scale: a `DynamicLossScale`, ours or the installed TensorFlow's.
     """
     with tf.init_scope():  # an optimizer may be made while a function is traced
-        return DynamicLossScale(loss_scale.initial_loss_scale, loss_scale.increment_period)
+        return DynamicLossScale(
+            loss_scale.initial_loss_scale, loss_scale.increment_period, loss_scale.multiplier
+        )
+
+
+def fixed_loss_scale(scale: float) -> FixedLossScale:
+    """Returns a `FixedLossScale`, also below 1, which the Keras optimizers accept from 2.4 on."""
+    loss_scale = FixedLossScale(max(scale, 1.0))
+    loss_scale._loss_scale_value = scale
+    return loss_scale
 
 
 def given_away(loss_scale: Any) -> None:
@@ -40,20 +51,34 @@ def given_away(loss_scale: Any) -> None:
     """
     if loss_scale in _given:
         _warn(loss_scale)
-    else:
-        _given.add(loss_scale)
-        loss_scale.__class__ = _given_class(type(loss_scale))
+        return
+    _given.add(loss_scale)
+    cls = type(loss_scale)
+    if cls not in _warning_classes:
+        _warning_classes[cls] = _warning_class(cls, behaves_as(loss_scale))
+    loss_scale.__class__ = _warning_classes[cls]
 
 
-def _given_class(cls: Any) -> Any:
+def _warning_class(cls: Any, behaves_as: Any) -> Any:
     """Returns a subclass of `cls` whose instances warn when they are called."""
 
     def __call__(self: Any) -> Any:
-        _warn(self)
+        if self in _given:  # not so if the program made another instance of the class
+            _warn(self)
         return cls.__call__(self)
 
-    body = {"__call__": do_not_convert(__call__), "__module__": cls.__module__}
-    body.update(__doc__=cls.__doc__, __qualname__=cls.__qualname__, _behaves_as=cls)
+    def __reduce_ex__(self: Any, protocol: Any) -> Any:
+        _, _, *state = cls.__reduce_ex__(self, protocol)
+        return (cls.__new__, (cls,), *state)  # a copy has not been given away
+
+    body = {
+        "__call__": do_not_convert(__call__),
+        "__doc__": cls.__doc__,
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__reduce_ex__": __reduce_ex__,
+        "_behaves_as": behaves_as,
+    }
     return type(cls)(cls.__name__, (cls,), body)
 
 

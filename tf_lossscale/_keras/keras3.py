@@ -12,7 +12,7 @@ from tf_lossscale._keras.calls import ScalingCalls
 from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._keras.keras3_options import OPTIONS, InnerOption
-from tf_lossscale._keras.state import Keras3State
+from tf_lossscale._keras.state import Keras3State, make_state
 from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
 from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._keras.transformed import late_check
@@ -48,19 +48,23 @@ class Keras3Wrapper(Constructor):
 
     _forwards_options: bool
     _waiting_weights: Optional[List[Any]] = None
-    _state: Keras3State
+    _track_trackable: Callable[..., Any]
     _calls: ScalingCalls
 
     def _set_up(self, inner: Any, loss_scale: Any) -> None:
-        fixed = isinstance(loss_scale, float)
-        initial = loss_scale if fixed else loss_scale.initial_loss_scale
-        self._check(initial)
+        given = make_state(loss_scale)
+        initial = given.initial_scale
+        if given.decides:
+            with tf.init_scope():
+                initial = float(given())
+        else:
+            self._check(initial)
         installed: Any = self._family.installed_final
         installed.__init__(
             self,
             inner,
             initial_scale=initial,
-            dynamic_growth_steps=None if fixed else loss_scale.increment_period,
+            dynamic_growth_steps=given.growth_steps,
             name="loss_scale_optimizer",
         )
         # Created here rather than at the first step, so that no function is traced with a constant
@@ -72,7 +76,11 @@ class Keras3Wrapper(Constructor):
             shape=(), dtype="float32", initializer="ones", name="dynamic_scale"
         )
         self.dynamic_scale.assign(initial)
-        self._state = Keras3State(self)
+        if given.decides:
+            self._state = given
+            self._track_trackable(loss_scale, "loss_scale")
+        else:
+            self._state = Keras3State(self, getattr(given, "multiplier", 2.0))
         self._calls = ScalingCalls()
         self._forwards_options = True
 
@@ -139,6 +147,10 @@ class Keras3Wrapper(Constructor):
         self.__dict__["inner_optimizer"] = value
 
     @property
+    def _optimizer(self) -> Any:
+        return self.inner_optimizer
+
+    @property
     def initial_scale(self) -> float:
         """The initial loss scale."""
         scale: float = self._stored("initial_scale")
@@ -192,6 +204,27 @@ class Keras3Wrapper(Constructor):
         if len(weights) > len(variables) and not self.built:
             # Copies, because the arrays of an HDF5 file are invalid after Keras closes the file.
             self.__dict__["_waiting_weights"] = [np.array(each) for each in weights]
+
+    # Files of Keras 3 hold Keras's variables only. A user's own loss scale has others.
+
+    def save_own_variables(self, store: Any) -> None:
+        """Saves the variables, and those of a loss scale of a user's own class."""
+        self._family.base.save_own_variables(self, store)
+        for name, variable in self._state_of_loss_scale():
+            store[name] = variable.numpy()
+
+    def load_own_variables(self, store: Any) -> None:
+        """Restores what `save_own_variables` saved."""
+        names = set(store.keys())
+        for name, variable in self._state_of_loss_scale():
+            if name in names:
+                names.remove(name)
+                variable.assign(store[name])
+        self._family.base.load_own_variables(self, {name: store[name] for name in names})
+
+    def _state_of_loss_scale(self) -> List[Any]:
+        weights = getattr(self._state.loss_scale, "_weights", {}) if self._state.decides else {}
+        return [(f"loss_scale_{name}", variable) for (name, _), variable in weights.items()]
 
     @property
     def dynamic(self) -> bool:
@@ -377,6 +410,7 @@ class Keras3Wrapper(Constructor):
         tested = [each for each in gradients if each is not None]
         changed = [each for gradient, each in zip(gradients, variables) if gradient is not None]
         rest = StepArguments(variables, None, not summed_by_caller)
+        own = tested  # not summed, for a loss scale that decides
         if replica_count() > 1 and tested and not summed_by_caller:
             tested = reduce_sum(tested)
             if keras_3_takes_sums(self._family, self.inner_optimizer, variables):
@@ -387,7 +421,7 @@ class Keras3Wrapper(Constructor):
         step(
             self._state,
             self._count,
-            tested,
+            own if self._state.decides else tested,
             self._apply_inner,
             (gradients, rest),
             same_on_replicas=not summed_by_caller,

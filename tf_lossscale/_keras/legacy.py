@@ -36,8 +36,8 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     def _set_up(self, inner: Any, loss_scale: Any) -> None:
         super()._set_up(inner, loss_scale)
-        state = self._loss_scale
-        if state.dynamic:
+        state = self._state
+        if state.dynamic and not state.decides:
             show_to_keras_session(self._family, [state.scale, state.counter])
 
     @do_not_convert
@@ -147,6 +147,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         pairs = self._pairs_with_gradient(grads_and_vars)
         inner, aggregate = self._optimizer, experimental_aggregate_gradients
         same_on_replicas, check = replica_count() == 1, late_check(self._family, inner)
+        own = [gradient for gradient, _ in pairs]  # not summed, for a loss scale that decides
         if not pairs:
             same_on_replicas = True
         elif LEGACY_AGGREGATES_FIRST:
@@ -158,7 +159,8 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             sums = sums_for_replica(pairs)
             gradients = [gradient for gradient, _ in pairs] if own_sum else sums
             rest = StepArguments([variable for _, variable in pairs], name, own_sum)
-            return self._step(sums, self._apply, gradients, rest, late_check=check)
+            tested = own if self._state.decides else sums
+            return self._step(tested, self._apply, gradients, rest, late_check=check)
         elif self._has_own_steps():
             pass  # its `apply_gradients` sums the gradients itself
         elif not same_on_replicas and aggregate:
@@ -168,7 +170,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         gradients = [gradient for gradient, _ in pairs]
         rest = StepArguments([variable for _, variable in pairs], name, aggregate)
         return self._step(
-            gradients,
+            own if self._state.decides else gradients,
             self._apply,
             gradients,
             rest,
@@ -220,7 +222,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             return super()._checkpoint_dependencies
         return [
             TrackableReference(name="base_optimizer", ref=self._optimizer),
-            TrackableReference(name="loss_scale", ref=self._loss_scale_trackable),
+            TrackableReference(name="loss_scale", ref=self._state.saved),
         ]
 
     def get_slot_names(self) -> List[str]:

@@ -75,13 +75,15 @@ class Keras2Wrapper(DelegatingWrapper):
             with tf.init_scope():
                 # The variables of the inner optimizer cannot be created in a conditional.
                 inner.build(variables)
+        own = [gradient for gradient, _ in pairs]  # not summed, for a loss scale that decides
         if pairs and aggregate and (replica_count() > 1 or self._has_own_aggregation()):
             pairs = list(inner.aggregate_gradients(pairs))
         gradients = [gradient for gradient, _ in pairs]
         rest = StepArguments([variable for _, variable in pairs], None, False)
         check = late_check(self._family, inner)
+        tested = own if self._state.decides else gradients
         self._step(
-            gradients, self._apply, gradients, rest, same_on_replicas=aggregate, late_check=check
+            tested, self._apply, gradients, rest, same_on_replicas=aggregate, late_check=check
         )
 
     def _has_own_aggregation(self) -> bool:

@@ -1,12 +1,14 @@
-"""The loss scale of one Keras optimizer, fixed or dynamic."""
+"""The loss scale of one Keras optimizer: fixed, dynamic, or of a user's own class."""
 
 from typing import Any, Optional, Tuple
 
+from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.update_rules import dynamic_update
+from tf_lossscale._v1.identifiers import is_standard
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import Trackable
 
-__all__ = ["DynamicState", "FixedState", "make_state"]
+__all__ = ["DynamicState", "FixedState", "Keras3State", "OwnState", "make_state"]
 
 
 class FixedState(Trackable):
@@ -14,14 +16,22 @@ class FixedState(Trackable):
 
     Args:
       scale: the scale.
+      loss_scale: the `FixedLossScale` that the optimizer was given, or None.
     """
 
     dynamic = False
+    decides = False
     counter: Optional[Any] = None
     growth_steps: Optional[int] = None
 
-    def __init__(self, scale: float) -> None:
+    def __init__(self, scale: float, loss_scale: Optional[Any] = None) -> None:
         self.initial_scale = scale
+        self.loss_scale = loss_scale
+
+    @property
+    def saved(self) -> Any:
+        """What checkpoints save as `loss_scale`."""
+        return self
 
     def __call__(self) -> Any:
         """Returns the scale: a float32 tensor of shape `[]`."""
@@ -35,17 +45,60 @@ class FixedState(Trackable):
         return (None if tf.executing_eagerly() else tf.no_op()), True
 
 
-class DynamicState:
-    """A dynamic scale, held by a `DynamicLossScale` of ours or of TensorFlow.
+class _OfObject:
+    """A state that an object holds, whose other attributes can be read here, too.
+
+    Programs read `optimizer._loss_scale`, which was the object up to TensorFlow 2.3.
 
     Args:
-      loss_scale: the object with the two variables. Checkpoints save it as `loss_scale`.
+      loss_scale: the object. Checkpoints save it as `loss_scale`.
     """
 
     dynamic = True
 
     def __init__(self, loss_scale: Any) -> None:
         self.loss_scale = loss_scale
+
+    @property
+    def saved(self) -> Any:
+        """What checkpoints save as `loss_scale`."""
+        return self.loss_scale
+
+    def update(self, grads: Any) -> Tuple[Any, Any]:
+        """Updates the scale as the original's `_loss_scale.update` does.
+
+        Args:
+          grads: unscaled gradients.
+
+        Returns:
+          An operation, and whether to apply the gradients.
+        """
+        result: Tuple[Any, Any] = self.loss_scale.update(grads)
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "loss_scale" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.loss_scale, name)
+
+
+class OwnState(_OfObject):
+    """A loss scale of a user's own class, which decides itself whether a step is applied."""
+
+    decides = True
+    counter: Optional[Any] = None
+    growth_steps: Optional[int] = None
+    initial_scale: Optional[float] = None
+
+    def __call__(self) -> Any:
+        """Returns the current scale: a float32 tensor of shape `[]`."""
+        return tf.cast(self.loss_scale(), tf.float32)
+
+
+class DynamicState(_OfObject):
+    """A dynamic scale, held by a `DynamicLossScale` of ours or of TensorFlow."""
+
+    decides = False
 
     @property
     def initial_scale(self) -> float:
@@ -71,22 +124,10 @@ class DynamicState:
         """Returns the current scale: a float32 tensor of shape `[]`."""
         return tf.convert_to_tensor(self.scale)
 
-    def update(self, grads: Any) -> Tuple[Any, Any]:
-        """Updates the scale as the original's `_loss_scale.update` does.
-
-        Args:
-          grads: unscaled gradients.
-
-        Returns:
-          An operation, and whether to apply the gradients.
-        """
-        return self.loss_scale.update(grads)
-
-    def __getattr__(self, name: str) -> Any:
-        # Programs read `optimizer._loss_scale`, which was a `DynamicLossScale` up to 2.3.
-        if name == "loss_scale" or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.loss_scale, name)
+    @property
+    def current_loss_scale(self) -> Any:
+        """The variable that holds the scale, under the name that it has from TensorFlow 2.4 on."""
+        return self.scale
 
     @do_not_convert
     def advance(self, finite: Any) -> Any:
@@ -100,16 +141,23 @@ class DynamicState:
         """
         # "cond" is only a name, there is no conditional: see `DynamicLossScale.update`.
         with tf1.name_scope(None, "cond"):
-            return dynamic_update(self.scale, self.counter, finite, self.growth_steps, 2.0)
+            factor = float(self.loss_scale.multiplier)
+            return dynamic_update(self.scale, self.counter, finite, self.growth_steps, factor)
 
 
 def make_state(loss_scale: Any) -> Any:
     """Returns the state for a loss scale.
 
     Args:
-      loss_scale: a float for a fixed scale, or a `DynamicLossScale`.
+      loss_scale: a number, or a `LossScale` of ours or of TensorFlow.
     """
-    return FixedState(loss_scale) if isinstance(loss_scale, float) else DynamicState(loss_scale)
+    if isinstance(loss_scale, float):
+        return FixedState(loss_scale)
+    if is_standard(loss_scale, "FixedLossScale"):
+        return FixedState(float(loss_scale.get_config()["loss_scale_value"]), loss_scale)
+    if is_standard(loss_scale, "DynamicLossScale"):
+        return DynamicState(loss_scale)
+    return OwnState(loss_scale)
 
 
 class Keras3State:
@@ -118,22 +166,34 @@ class Keras3State:
     Args:
       optimizer: an object with the attributes `dynamic_scale`, `step_counter`, `initial_scale` and
         `dynamic_growth_steps`.
+      multiplier: the factor by which a dynamic scale grows and shrinks.
     """
 
-    def __init__(self, optimizer: Any) -> None:
+    decides = False
+
+    def __init__(self, optimizer: Any, multiplier: float = 2.0) -> None:
         self._optimizer = optimizer
         self.dynamic: bool = optimizer.dynamic_growth_steps is not None
+        self.multiplier = multiplier
 
     @property
     def counter(self) -> Any:
         """The TensorFlow variable that counts finite steps."""
         return self._optimizer.step_counter.value
 
+    @property
+    def current_loss_scale(self) -> Any:
+        """The TensorFlow variable that holds a dynamic scale."""
+        return self._optimizer.dynamic_scale.value
+
+    def __float__(self) -> float:
+        return float(self())
+
     def __call__(self) -> Any:
         """Returns the current scale: a float32 tensor of shape `[]`."""
         if not self.dynamic:
             return tf.convert_to_tensor(self._optimizer.initial_scale, dtype=tf.float32)
-        return tf.convert_to_tensor(self._optimizer.dynamic_scale.value)
+        return tf.convert_to_tensor(self.current_loss_scale)
 
     @do_not_convert
     def advance(self, finite: Any) -> Any:
@@ -144,5 +204,20 @@ class Keras3State:
         """
         growth_steps = self._optimizer.dynamic_growth_steps
         return dynamic_update(
-            self._optimizer.dynamic_scale.value, self.counter, finite, growth_steps, 2.0
+            self.current_loss_scale, self.counter, finite, growth_steps, self.multiplier
         )
+
+    @do_not_convert
+    def update(self, grads: Any) -> Tuple[Any, Any]:
+        """Updates the scale, as the `_loss_scale.update` of Keras 2 does.
+
+        Args:
+          grads: a nest of unscaled gradients.
+
+        Returns:
+          An operation, None in eager mode; and whether to apply the gradients.
+        """
+        if not self.dynamic:
+            return (None if tf.executing_eagerly() else tf.no_op()), True
+        finite = all_finite([each for each in tf.nest.flatten(grads) if each is not None])
+        return self.advance(finite), finite

@@ -5,7 +5,12 @@ from typing import Any, Callable, List, Optional, Sequence
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.replicas import all_replicas_agree, replica_count
+from tf_lossscale._core.replicas import (
+    all_replicas_agree,
+    all_workers_agree,
+    merge,
+    replica_count,
+)
 from tf_lossscale._core.step_watchers import StepWatcher, Watch
 from tf_lossscale._keras.transformed import LateCheck
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
@@ -52,7 +57,8 @@ def step(
     """Applies unscaled gradients if they are finite, and updates the loss scale.
 
     Args:
-      state: the loss scale; with a fixed one, every step is applied.
+      state: the loss scale; with a fixed one, every step is applied, and one of a user's own class
+        decides.
       iterations: returns the variable that must count a skipped step too, or None.
       gradients: the gradients to test: tensors, `IndexedSlices` and None, as they will be applied.
       apply: called as `apply(*args)` in a replica context, to apply the gradients.
@@ -69,6 +75,8 @@ def step(
     """
     if not state.dynamic:
         return _group(apply(*args))
+    if state.decides:
+        return _step_decided_by(state, iterations, gradients, apply, args, watcher, variables)
     finite = all_finite(gradients)
     if not same_on_replicas:
         finite = all_replicas_agree(finite)
@@ -107,6 +115,41 @@ def step(
 
     context = tf.distribute.get_replica_context()
     return context.merge_call(in_cross_replica, args=(finite, tested, *args))
+
+
+def _step_decided_by(
+    state: Any,
+    iterations: Callable[[], Any],
+    gradients: Sequence[Any],
+    apply: Callable[..., Any],
+    args: Sequence[Any],
+    watcher: Optional[StepWatcher],
+    variables: Sequence[Any],
+) -> Any:
+    """Makes a step as a user's own loss scale decides, which gets each replica's gradients."""
+
+    def in_cross_replica(strategy: Any, gradients: Any, *args: Any) -> Any:
+        updated, should_apply = state.loss_scale.update(list(gradients))
+        if tf.executing_eagerly() or not isinstance(should_apply, bool):
+            should_apply = all_workers_agree(should_apply)
+
+        def run() -> Any:
+            if not tf.distribute.has_strategy():
+                return _group(apply(*args))
+            done = strategy.extended.call_for_each_replica(apply, args=args)
+            return _group(*strategy.experimental_local_results(done))
+
+        _reserve_first_conditional_name()
+        tested = [strategy.experimental_local_results(each) for each in gradients]
+        watched = Watch(None if watcher is None else watcher.begin(variables, tested))
+        if should_apply is True:  # without a conditional, as with the original
+            applied = run()
+        else:
+            applied = branch(tf.convert_to_tensor(should_apply), run, watched.skipped)
+        counted = _count_skipped(iterations, should_apply)
+        return _group(applied, counted, updated, watched.finished(applied))
+
+    return merge(in_cross_replica, gradients, *args)
 
 
 def _nothing() -> None:

@@ -91,10 +91,9 @@ class DelegatingWrapper(Constructor):
     """
 
     _optimizer: Any
-    _loss_scale: Any
 
     def _set_up(self, inner: Any, loss_scale: Any) -> None:
-        self.__dict__.update(_optimizer=inner, _loss_scale=make_state(loss_scale))
+        self.__dict__.update(_optimizer=inner, _state=make_state(loss_scale))
         inner._maybe_initialize_trackable()  # a checkpoint may need it before the first step
 
     @property
@@ -105,29 +104,29 @@ class DelegatingWrapper(Constructor):
     @property
     def dynamic(self) -> bool:
         """Whether the loss scale is dynamic."""
-        return self._loss_scale.dynamic
+        return self._state.dynamic
 
     @property
     def loss_scale(self) -> Any:
         """The current loss scale: a float32 tensor of shape `[]`."""
         if called_from_compile():
-            return self._loss_scale_trackable
-        return self._loss_scale()
+            return self._state.saved
+        return self._state()
 
     @property
     def dynamic_counter(self) -> Optional[Any]:
         """The int64 variable that counts finite steps since the last change; None if fixed."""
-        return self._loss_scale.counter
+        return self._state.counter
 
     @property
-    def initial_scale(self) -> float:
-        """The initial loss scale."""
-        return self._loss_scale.initial_scale
+    def initial_scale(self) -> Any:
+        """The initial loss scale; None if it is of a user's own class."""
+        return self._state.initial_scale
 
     @property
     def dynamic_growth_steps(self) -> Optional[int]:
         """Consecutive finite steps after which the loss scale doubles; None if it is fixed."""
-        return self._loss_scale.growth_steps
+        return self._state.growth_steps
 
     @property
     def iterations(self) -> Any:
@@ -193,7 +192,7 @@ class DelegatingWrapper(Constructor):
         # The original classes read the property since 2.4, where it became a tensor.
         is_own = type(self).loss_scale is DelegatingWrapper.loss_scale
         if is_own or self._family.installed_final is None:
-            return self._loss_scale()
+            return self._state()
         return self.loss_scale
 
     def _scaled_on_tape(self, loss: Any, tape: Optional[Any]) -> Tuple[Any, Any]:
@@ -240,7 +239,7 @@ class DelegatingWrapper(Constructor):
         late_check: Optional[LateCheck] = None,
     ) -> Any:
         return step(
-            self._loss_scale,
+            self._state,
             lambda: self.iterations,
             gradients,
             apply,
@@ -290,22 +289,18 @@ class DelegatingWrapper(Constructor):
         return self._optimizer
 
     @property
-    def _loss_scale_trackable(self) -> Any:
-        return getattr(self._loss_scale, "loss_scale", self._loss_scale)
-
-    @property
     def _checkpoint_dependencies(self) -> List[Any]:
-        mine = TrackableReference(name="loss_scale", ref=self._loss_scale_trackable)
+        mine = TrackableReference(name="loss_scale", ref=self._state.saved)
         return [*self._optimizer._checkpoint_dependencies, mine]
 
     def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Dict[str, Any]:
         children = dict(self._optimizer._trackable_children(save_type, **kwargs))
-        children["loss_scale"] = self._loss_scale_trackable
+        children["loss_scale"] = self._state.saved
         return children
 
     def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
         if name == "loss_scale":
-            return self._loss_scale_trackable
+            return self._state.saved
         if name == "base_optimizer":  # files of TensorFlow 1.14 to 2.2
             return self._optimizer
         return self._optimizer._lookup_dependency(name, *args, **kwargs)

@@ -107,10 +107,15 @@ def _of_v1(loss_scale: Any) -> LossScale:
 
 
 def _of_keras_2(optimizer: Any) -> LossScale:
+    scale = tf.convert_to_tensor(optimizer.loss_scale)
     if not optimizer.dynamic:
-        return LossScale(ScaleParameters("fixed"), optimizer.loss_scale, None, None, False)
-    rule = ScaleParameters("dynamic", None, int(optimizer.dynamic_growth_steps))
-    return LossScale(rule, optimizer.loss_scale, optimizer.dynamic_counter, None, True)
+        return LossScale(ScaleParameters("fixed"), scale, None, None, False)
+    if optimizer.dynamic_counter is None:  # of a user's own class
+        return LossScale(ScaleParameters(), scale, None, None, False)
+    multiplier = float(optimizer._loss_scale.multiplier)
+    steps = int(optimizer.dynamic_growth_steps)
+    rule = ScaleParameters("dynamic", None, steps, multiplier, 1, 1 / multiplier)
+    return LossScale(rule, scale, optimizer.dynamic_counter, None, True)
 
 
 def _of_keras_3(optimizer: Any) -> LossScale:

@@ -6,7 +6,7 @@ from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale, LossS
 from tf_lossscale._versions.base import tf1
 from tf_lossscale._versions.originals import original
 
-__all__ = ["as_loss_scale", "is_fixed", "is_loss_scale", "is_standard"]
+__all__ = ["as_loss_scale", "behaves_as", "is_fixed", "is_loss_scale", "is_standard"]
 
 
 def is_loss_scale(value: Any) -> bool:
@@ -28,8 +28,7 @@ def is_fixed(loss_scale: Any) -> bool:
 def is_standard(loss_scale: Any, name: str) -> bool:
     """Returns whether a loss scale is of one of the two classes, and does not override its methods.
 
-    The Keras optimizers keep the state themselves and never call these methods, so that an override
-    would silently have no effect.
+    The Keras optimizers keep the state of such a loss scale themselves, and never call it.
 
     Args:
       loss_scale: a loss scale, ours or the installed TensorFlow's.
@@ -37,13 +36,18 @@ def is_standard(loss_scale: Any, name: str) -> bool:
     """
     ours = {"FixedLossScale": FixedLossScale, "DynamicLossScale": DynamicLossScale}[name]
     installed = _installed(name)
-    cls = vars(type(loss_scale)).get("_behaves_as", type(loss_scale))
+    cls = behaves_as(loss_scale)
     return any(
         known is not None
         and known in cls.__mro__
         and all(getattr(cls, each) is getattr(known, each) for each in ("__call__", "update"))
         for known in (ours, installed)
     )
+
+
+def behaves_as(loss_scale: Any) -> Any:
+    """Returns the class of a loss scale, as it was before an optimizer was given the loss scale."""
+    return vars(type(loss_scale)).get("_behaves_as", type(loss_scale))
 
 
 def as_loss_scale(identifier: Any) -> Any:

@@ -24,6 +24,8 @@ __all__ = [
     "loaded_keras_packages",
     "policy_of_layer",
     "register_loss_scale_optimizer",
+    "registered_class",
+    "registered_class_name",
     "serialize_as",
     "share_registration",
     "unregister_loss_scale_optimizer",
@@ -221,6 +223,30 @@ def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: 
     elif legacy and hasattr(keras.optimizers, "legacy"):
         more["use_legacy_optimizer"] = True
     return keras.optimizers.deserialize(config, custom_objects=custom_objects, **more)
+
+
+def registered_class(name: Any) -> Optional[Any]:
+    """Returns the class that a program registered under `name` with a loaded Keras, or None."""
+    for utils in _loaded_utils():
+        find = getattr(utils, "get_registered_object", None)  # from TensorFlow 2.1 on
+        found = utils.get_custom_objects().get(name) if find is None else find(name)
+        if found is not None:
+            return found
+    return None
+
+
+def registered_class_name(cls: Any) -> str:
+    """Returns the name under which files refer to `cls`: that of its registration, or its own."""
+    for utils in _loaded_utils():
+        find = getattr(utils, "get_registered_name", None)
+        name = cls.__name__ if find is None else find(cls)
+        if name != cls.__name__:
+            return str(name)
+    return str(cls.__name__)
+
+
+def _loaded_utils() -> List[Any]:
+    return [KerasFamily("", package, None).keras.utils for package in loaded_keras_packages()]
 
 
 def register_loss_scale_optimizer(package: str, cls: Any) -> None:

@@ -91,10 +91,10 @@ class Subject(NamedTuple):
         """The tensors or variables of the loss scale and of its counter (None if it is fixed)."""
         if self.api == "keras3":
             return optimizer.dynamic_scale, optimizer.step_counter
-        if self.who == "original" and TF < (2, 4):
-            scale = optimizer.loss_scale
+        scale = optimizer.loss_scale
+        if callable(scale):  # the experimental class up to TensorFlow 2.3
             return scale(), getattr(scale, "_num_good_steps", None)
-        return optimizer.loss_scale, optimizer.dynamic_counter
+        return scale, optimizer.dynamic_counter
 
     def read(self, optimizer: Any) -> Tuple[float, Optional[int], int]:
         """The loss scale, its counter and the iterations, as Python numbers (eager only)."""
@@ -106,8 +106,8 @@ class Subject(NamedTuple):
         )
 
     def refuses_multiplier(self) -> bool:
-        """Whether the experimental class takes no multiplier but 2, as it did from 2.4 on."""
-        return self.who == "ours" or TF >= (2, 4)
+        """Whether the class takes no multiplier but 2, as the originals from 2.4 on."""
+        return self.api != "experimental" or (self.who == "original" and TF >= (2, 4))
 
 
 def _installed(name: str) -> Any:

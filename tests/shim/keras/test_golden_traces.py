@@ -158,21 +158,7 @@ def test_traces_replay_exactly(subject: Any, mode: str, size: str) -> None:
 
 
 OURS = recorded.ours()
-EXPERIMENTAL = [each for each in OURS if each.api == "experimental"]
 KERAS_3 = [each for each in OURS if each.kind.name == "keras3"]
-
-
-@pytest.mark.parametrize("subject", EXPERIMENTAL, ids=str)
-def test_a_multiplier_other_than_2_is_refused(subject: Any) -> None:
-    refused = [
-        each
-        for each in recorded.load("golden", FILES["experimental"])["cases"]
-        if arguments(each)[2] != 2
-    ]
-    assert refused
-    for case in refused:
-        with pytest.raises(ValueError, match="multiplier"):
-            build(subject, case)
 
 
 @pytest.mark.parametrize("subject", OURS, ids=str)

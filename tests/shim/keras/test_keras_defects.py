@@ -88,11 +88,10 @@ def k9_no_name(subject: Any) -> bool:
     return raises(AttributeError, lambda: optimizer_of(subject).name)
 
 
-def k14_the_state_of_a_loss_scale_is_not_taken(subject: Any) -> bool:
-    loss_scale = subject.dynamic_loss_scale(8.0, 1)
-    loss_scale.update([tf.constant(1.0)])
-    optimizer = subject.cls(subject.inner("SGD", learning_rate=0.5), loss_scale)
-    return float(loss_scale()) != subject.read(optimizer)[0]
+def k15_a_multiplier_is_refused(subject: Any) -> bool:
+    loss_scale = subject.dynamic_loss_scale(8.0, 1, 4.0)
+    inner = subject.inner("SGD", learning_rate=0.5)
+    return raises(ValueError, lambda: subject.cls(inner, loss_scale))
 
 
 def k16_no_gradients_at_all(subject: Any) -> bool:
@@ -264,7 +263,7 @@ PRESENT: Dict[Defect, Tuple[Tuple[str, ...], Callable[[Tuple[int, int]], bool]]]
     k6_iterations_stay_on_a_skipped_step: (("experimental", "final"), lambda v: v < (2, 3)),
     k7_no_clipping: (("experimental", "final"), lambda v: v < (2, 4)),
     k9_no_name: (("experimental", "final"), _always),
-    k14_the_state_of_a_loss_scale_is_not_taken: (("experimental",), lambda v: v >= (2, 4)),
+    k15_a_multiplier_is_refused: (("experimental",), lambda v: v >= (2, 4)),
     k17_sparse_gradients_need_a_dense_shape: (
         ("experimental", "final"),
         lambda v: v < (2, 13),

@@ -132,25 +132,6 @@ def test_a_loss_scale_is_kept_itself_and_a_policy_that_is_set_comes_back() -> No
     assert getattr(EXPERIMENTAL.global_policy(), "loss_scale", None) is not scale
 
 
-@pytest.mark.parametrize("name", ["DynamicLossScale", "FixedLossScale"])
-@pytest.mark.parametrize("method", ["update", "__call__"])
-@pytest.mark.parametrize(
-    "scales", [tfls.compat.v1.mixed_precision, tf.compat.v1.train.experimental]
-)
-def test_overrides_of_a_loss_scale_are_refused_as_they_would_not_be_called(
-    scales: Any, method: str, name: str
-) -> None:
-    base = getattr(scales, name, None) or getattr(tf.compat.v1.mixed_precision, name)
-    arguments = (8.0,) if name == "FixedLossScale" else ()
-    optimizers = getattr(tf.keras.optimizers, "legacy", None) if recorded.TF < (2, 16) else None
-    sgd = (optimizers or tf.keras.optimizers).SGD
-    plain = type("Plain", (base,), {})
-    assert EXPERIMENTAL.LossScaleOptimizer(sgd(0.5), plain(*arguments))
-    overriding = type("Overriding", (base,), {method: lambda *_: pytest.fail("was called")})
-    with pytest.raises(TypeError, match="would not be called"):
-        EXPERIMENTAL.LossScaleOptimizer(sgd(0.5), overriding(*arguments))
-
-
 def test_wrong_names() -> None:
     with pytest.raises((ValueError, TypeError)):
         EXPERIMENTAL.Policy("no_such_policy")

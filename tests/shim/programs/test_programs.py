@@ -5,6 +5,7 @@ must be equal to the bit. Elsewhere the result of the original is the recorded o
 """
 
 import os
+import re
 
 import pytest
 
@@ -80,6 +81,49 @@ def test_recorded_results_are_what_the_originals_give():
     for program in mine[::10]:
         again = execute(program["before"], program["name"])
         assert not differences(RECORDED[key_of(program["before"])], again, 0.0, [])
+
+
+OLD_KERAS = [program for program in PROGRAMS if program["original"] == "2.3"]
+IMPORT = re.compile(
+    r"^(\s*(?:from|import) )tensorflow(?:\.compat\.v2)?(?=.*(?:mixed_precision|train))"
+)
+NAME = re.compile(
+    r"(?:\b(?:tf2?|tensorflow)(?:\.compat\.v2)?\.)"
+    r"(?=(?:keras\.mixed_precision|mixed_precision|train)\.experimental)"
+    r"|(?<![\w.])(?=keras\.mixed_precision)"
+)
+
+
+def renamed(source):
+    """The program with the shim's names in the place of TensorFlow's, by their text alone."""
+    lines = ["import tf_lossscale as tfls"]
+    for line in source.splitlines():
+        new = IMPORT.sub(r"\1tf_lossscale", line)
+        lines.append(NAME.sub("tfls.", line) if new == line else new)
+    return "\n".join(lines)
+
+
+@pytest.mark.skipif(MAJOR_MINOR == "1.15", reason="the programs were written for TensorFlow 2")
+@pytest.mark.parametrize("parentheses", [True, False], ids=["as written", "without parentheses"])
+@pytest.mark.parametrize("program", OLD_KERAS, ids=[each["name"] for each in OLD_KERAS])
+def test_renaming_alone_changes_nothing(program, parentheses, originals):
+    here = program["original"] == MAJOR_MINOR
+    source = renamed(program["before"])
+    if not parentheses:
+        source = source.replace(".loss_scale()", ".loss_scale")
+    elif not here and ".loss_scale()" in source:
+        actual = execute(source, program["name"] + "-renamed")
+        assert "TypeError" in actual["error"]
+        assert "object is not callable" in actual["error"]
+        return
+    key = key_of(program["before"])
+    if here and key not in originals:
+        originals[key] = execute(program["before"], program["name"])
+    expected = originals[key] if here else RECORDED[key]
+    actual = execute(source, program["name"] + "-renamed")
+    tolerance = 0.0 if here else TOLERANCES["keras"]
+    wrong = differences(expected, actual, tolerance, [])
+    assert not wrong, "\n".join(wrong) + "\n\n" + source
 
 
 def test_programs_overflow_and_move_their_scale():

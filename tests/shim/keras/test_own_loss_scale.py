@@ -1,0 +1,243 @@
+"""Multipliers other than 2, and loss scales of a user's own class, on the experimental class.
+
+The original took them up to TensorFlow 2.3. Ours takes them on every version and kind (K15).
+"""
+
+import json
+import os
+from typing import Any, Dict, Iterator, List
+
+import processes
+import pytest
+import recorded
+import small_model
+import tensorflow as tf
+
+import tf_lossscale as tfls
+
+LEGACY = recorded.TF < (2, 4)
+SUBJECTS = [
+    each
+    for each in recorded.originals() + recorded.ours()
+    if each.api == "experimental" and (each.who == "ours" or LEGACY)
+]
+OURS = [each for each in SUBJECTS if each.who == "ours"]
+SCALES = {"tf": tf.compat.v1.train.experimental, "tfls": tfls.compat.v1.train.experimental}
+CASES = [
+    pytest.param(subject, SCALES[owner], id=f"{subject}-{owner}")
+    for subject in SUBJECTS
+    for owner in (("tf",) if subject.who == "original" else ("tf", "tfls"))
+]
+every = pytest.mark.parametrize(("subject", "scales"), CASES)
+
+
+@pytest.fixture(autouse=True)
+def _eager() -> Iterator[None]:
+    with recorded.eagerly():
+        yield
+
+
+def below_100(scales: Any) -> Any:
+    """A loss scale that applies gradients below 100, finite or not, and counts all steps."""
+
+    class Below100(scales.LossScale):  # type: ignore[name-defined,misc]
+        def __init__(self, scale: float = 4.0) -> None:
+            super().__init__()
+            self._first = scale
+            self._scale = self._add_weight("scale", scale, tf.float32)
+
+        def __call__(self) -> Any:
+            return tf.convert_to_tensor(self._scale)
+
+        def update(self, grads: Any) -> Any:
+            largest = [tf.reduce_max(tf.abs(each)) for each in tf.nest.flatten(grads)]
+            return self._scale.assign(self._scale + 1.0), tf.reduce_max(largest) < 100.0
+
+        def get_config(self) -> Dict[str, Any]:
+            return {"scale": self._first}
+
+    return Below100
+
+
+def make(subject: Any, loss_scale: Any) -> Any:
+    return subject.cls(subject.inner("SGD", learning_rate=0.5, momentum=0.5), loss_scale)
+
+
+def number(optimizer: Any) -> float:
+    scale = optimizer.loss_scale
+    return float(scale() if callable(scale) else scale)
+
+
+def step(optimizer: Any, variable: Any, value: Any) -> None:
+    """A step whose gradient, unscaled, is `value`."""
+    scaled = optimizer.get_scaled_loss(value)
+    gradients = optimizer.get_unscaled_gradients([scaled])
+    optimizer.apply_gradients(list(zip(gradients, [variable])))
+
+
+def run(subject: Any, optimizer: Any, values: List[float], in_function: bool) -> List[Any]:
+    """The weight and the scale after each step."""
+    variable = recorded.make_variable(subject.kind, 1.0, "v")
+
+    def one(value: Any) -> None:
+        step(optimizer, variable, value)
+
+    one_step = tf.function(one) if in_function else one
+    seen = []
+    for value in values:
+        one_step(tf.constant(value))
+        seen.append((float(variable.numpy()), number(optimizer)))
+    return seen
+
+
+in_functions = pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
+
+
+@in_functions
+@every
+def test_its_update_is_called_and_obeyed(subject: Any, scales: Any, in_function: bool) -> None:
+    optimizer = make(subject, below_100(scales)())
+    seen = run(subject, optimizer, [1.0, 200.0, 2.0], in_function)
+    # With the momentum 0.5, the steps subtract 0.5 * 1 and 0.5 * (0.5 + 2).
+    assert seen == [(0.5, 5.0), (0.5, 6.0), (-0.75, 7.0)]
+    if subject.who == "ours":
+        assert int(recorded.number(optimizer.iterations)) == 3
+
+
+@every
+def test_a_python_bool_decides(subject: Any, scales: Any) -> None:
+    class Never(below_100(scales)):  # type: ignore[misc]
+        def update(self, grads: Any) -> Any:
+            return None if tf.executing_eagerly() else tf.no_op(), self._decision
+
+    for decision, weight in ((True, float("-inf")), (False, 1.0)):
+        for in_function in (False, True):
+            loss_scale = Never()
+            loss_scale._decision = decision
+            optimizer = make(subject, loss_scale)
+            seen = run(subject, optimizer, [float("inf")], in_function)
+            assert seen == [(weight, 4.0)]
+
+
+@in_functions
+@every
+def test_a_multiplier(subject: Any, scales: Any, in_function: bool) -> None:
+    optimizer = make(subject, scales.DynamicLossScale(8.0, 1, 4.0))
+    seen = run(subject, optimizer, [1.0, float("nan"), 1.0], in_function)
+    assert seen == [(0.5, 32.0), (0.5, 8.0), (-0.25, 32.0)]
+
+
+@every
+def test_an_override_is_called(subject: Any, scales: Any) -> None:
+    class Kept(scales.DynamicLossScale):  # type: ignore[name-defined,misc]
+        def update(self, grads: Any) -> Any:
+            _, should_apply = super().update(grads)
+            self._current_loss_scale.assign(8.0)
+            return None, should_apply
+
+    optimizer = make(subject, Kept(8.0, 1))
+    assert run(subject, optimizer, [1.0, float("inf")], False) == [(0.5, 8.0), (0.5, 8.0)]
+
+
+WITH_CONFIG = [case for case in CASES if recorded.TF >= (2, 0) or case.values[0].who == "ours"]
+
+
+@pytest.mark.parametrize(("subject", "scales"), WITH_CONFIG)
+def test_configs(subject: Any, scales: Any) -> None:
+    own = below_100(scales)
+    for loss_scale, expected in (
+        (own(8.0), {"class_name": "Below100", "config": {"scale": 8.0}}),
+        (
+            scales.DynamicLossScale(8, 2, 4),
+            {
+                "class_name": "DynamicLossScale",
+                "config": {"initial_loss_scale": 8, "increment_period": 2, "multiplier": 4},
+            },
+        ),
+    ):
+        optimizer = make(subject, loss_scale)
+        config = json.loads(json.dumps(optimizer.get_config()))
+        assert config["loss_scale"] == expected
+        again = type(optimizer).from_config(config, custom_objects={"Below100": own})
+        assert isinstance(again, subject.cls)
+        assert number(again) == 8.0
+        assert again.get_config()["loss_scale"] == expected
+        if subject.who == "ours":
+            final = tfls.keras.mixed_precision.LossScaleOptimizer
+            again = final.from_config(config, custom_objects={"Below100": own})
+            assert isinstance(again, subject.cls)
+            with tf.keras.utils.CustomObjectScope({"Below100": own}):
+                assert number(final.from_config(config)) == 8.0
+
+
+def test_what_a_config_cannot_be_read_as() -> None:
+    class Mine(tfls.keras.mixed_precision.LossScaleOptimizer):  # type: ignore[misc]
+        pass
+
+    optimizer = make(OURS[0], tfls.compat.v1.train.experimental.DynamicLossScale(8, 2, 4))
+    config = optimizer.get_config()
+    with pytest.raises(ValueError, match="multiplier"):
+        Mine.from_config(config)
+    config["loss_scale"]["class_name"] = "Unknown"
+    with pytest.raises(ValueError, match="Unknown"):
+        type(optimizer).from_config(config)
+
+
+@every
+def test_checkpoints(subject: Any, scales: Any, tmp_path: Any) -> None:
+    own = below_100(scales)
+    for name, make_scale in (
+        ("own", lambda: own(8.0)),
+        ("multiplier", lambda: scales.DynamicLossScale(8.0, 1, 8 / 9)),
+    ):
+        trained, restored = make(subject, make_scale()), make(subject, make_scale())
+        variable = recorded.make_variable(subject.kind, 1.0, "v")
+        step(trained, variable, tf.constant(float("nan") if name == "multiplier" else 1.0))
+        assert number(trained) == 9.0
+        path = tf.train.Checkpoint(optimizer=trained).save(str(tmp_path / name))
+        tf.train.Checkpoint(optimizer=restored).restore(path)
+        assert number(restored) == 9.0
+
+
+def forms(subject: Any) -> List[str]:
+    if subject.kind.name == "keras3":
+        return ["keras"]
+    return ["h5"] if recorded.TF < (2, 13) else ["h5", "keras"]
+
+
+@pytest.mark.parametrize(("subject", "scales"), WITH_CONFIG)
+def test_files(subject: Any, scales: Any, tmp_path: Any) -> None:
+    """Those of Keras 2 have no place for the value of the scale (K12)."""
+    own = below_100(scales)
+    keeps = subject.kind.name == "keras3"
+    for form in forms(subject):
+        for loss_scale, trained in ((own(8.0), 9.0), (scales.DynamicLossScale(8.0, 1, 4.0), 32.0)):
+            model = small_model.build(subject.kind.keras, make(subject, loss_scale))
+            small_model.feed(model, 0)
+            assert number(model.optimizer) == trained
+            path = os.path.join(str(tmp_path), "model." + form)
+            model.save(path)
+            objects = {"Below100": own}
+            if subject.who == "ours":
+                objects["LossScaleOptimizer"] = tfls.keras.mixed_precision.LossScaleOptimizer
+            again = subject.kind.keras.models.load_model(path, custom_objects=objects)
+            assert isinstance(again.optimizer, subject.cls)
+            assert number(again.optimizer) == (trained if keeps else 8.0)
+            small_model.feed(again, 0)
+
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "own_loss_scale.py")
+
+
+def test_under_a_strategy_and_in_a_graph() -> None:
+    """`update` gets the gradients of each replica, which decide for all."""
+    found = processes.run_program(PROGRAM, timeout=600)
+    who = ["ours", "original"] if LEGACY else ["ours"]
+    # Two replicas subtract 0.5 * (1 + 1). The step in which one of them exceeds 100 is skipped.
+    mirrored = {"seen": [[2], [2], [2]], "weights": [0.0, 0.0, -1.0], "scales": [5.0, 6.0, 7.0]}
+    multiplied = {"weights": [0.0, 0.0, -1.0], "scales": [32.0, 8.0, 32.0]}
+    assert found["mirrored"] == dict.fromkeys(who, mirrored)
+    assert found["multiplier"] == dict.fromkeys(who, multiplied)
+    if found["graph"]:
+        in_graph = {"weights": [0.5, 0.5, 0.0], "scales": [5.0, 6.0, 7.0]}
+        assert found["graph"] == dict.fromkeys(who, in_graph)
