@@ -181,6 +181,17 @@ class Keras3Wrapper(Constructor):
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             raise AttributeError(message) from None
 
+    def exclude_from_weight_decay(
+        self, var_list: Optional[Sequence[Any]] = None, var_names: Optional[Sequence[str]] = None
+    ) -> None:
+        """Excludes variables from the weight decay of the inner optimizer.
+
+        Args:
+          var_list: the variables.
+          var_names: strings; variables whose names contain one of them are excluded, too.
+        """
+        self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
+
     @property
     def weights(self) -> List[Any]:
         """The variables, under Keras 2's name."""

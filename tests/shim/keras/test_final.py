@@ -67,6 +67,13 @@ def test_the_loss_scale_is_a_tensor(subject: Any) -> None:
 
 
 @every
+def test_arguments_are_converted(subject: Any) -> None:
+    optimizer = make(subject, True, "8", 2.5)
+    assert (optimizer.initial_scale, optimizer.dynamic_growth_steps) == (8.0, 2)
+    assert subject.read(optimizer)[0] == 8.0
+
+
+@every
 def test_wrong_arguments(subject: Any) -> None:
     for wrong in (1, "dynamic", np.bool_(True), None):
         with pytest.raises(TypeError, match='"dynamic" argument'):
