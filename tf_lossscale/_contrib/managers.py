@@ -185,8 +185,8 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
             finite_grads = tf.convert_to_tensor(finite_grads, dtype=tf.bool)
         elif isinstance(finite_grads, bool):
             raise TypeError(
-                "pred must not be a Python bool: in a graph, finite_grads is a bool tensor that is "
-                "computed in every step"
+                "pred must not be a Python bool. In a graph, finite_grads is a bool tensor that is "
+                "computed in every step."
             )
         # "cond", although there are no branches: the original has a conditional of this name, and
         # with control flow v1 conditionals are counted in the names of optimizers' variables

@@ -69,10 +69,13 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         if not tf.executing_eagerly():
             return loss() if callable(loss) else loss
         if not callable(loss):
-            raise TypeError(
-                f"loss must be callable in eager mode, got {type(loss).__name__}: pass a function "
-                "of no arguments that computes the loss, so that its gradients can be recorded"
-            )
+            try:
+                loss()
+            except TypeError as error:  # Python's own message, as with the original
+                raise TypeError(
+                    f"{error}. In eager mode, loss must be a function of no arguments that "
+                    "computes it, so that its gradients can be recorded."
+                ) from None
         return loss
 
     @do_not_convert

@@ -11,12 +11,19 @@ __all__ = ["apply_if", "as_pairs", "require_replica_context"]
 Pairs = List[Tuple[Any, Any]]
 
 
-def as_pairs(grads_and_vars: Any, who: str) -> Pairs:
+def _as_text(variables: Sequence[Any]) -> Any:
+    return [str(variable) for variable in variables]
+
+
+def as_pairs(
+    grads_and_vars: Any, who: str, names_of: Callable[[Sequence[Any]], Any] = _as_text
+) -> Pairs:
     """Returns the pairs as a list; an iterator can be consumed only once.
 
     Args:
       grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
       who: name of the class that was called, for the message.
+      names_of: returns what the message shows of the variables.
 
     Raises:
       ValueError: there are no pairs, or no pair has a gradient.
@@ -28,7 +35,7 @@ def as_pairs(grads_and_vars: Any, who: str) -> Pairs:
             "variable; was an iterator of pairs read before?"
         )
     if all(gradient is None for gradient, _ in pairs):
-        names = [str(variable) for _, variable in pairs]
+        names = names_of([variable for _, variable in pairs])
         raise ValueError(
             f"No gradients provided for any variable: {names}. Every gradient that "
             f"{who}.apply_gradients() was given is None; check that the loss depends on these "

@@ -48,8 +48,9 @@ def checked_groups(group_assignment: Any, count: int) -> Groups:
     members = [member for group in group_assignment for member in group]
     if sorted(members) != list(range(count)):
         raise ValueError(
-            f"Argument `group_assignment` must be a permutation of range({count}): each of the "
-            f"{count} shards in one group, once. Received: group_assignment={group_assignment}"
+            f"Argument `group_assignment` must be a permutation of range({count}). Each of the "
+            f"{count} shards must be in one group, once. Received: "
+            f"group_assignment={group_assignment}"
         )
     sizes = [len(group) for group in group_assignment]
     if len(set(sizes)) != 1:

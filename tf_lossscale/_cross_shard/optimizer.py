@@ -83,7 +83,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
             )
         if not isinstance(opt, tf1.train.Optimizer):
             raise TypeError(
-                "CrossShardOptimizer only works with tf.compat.v1.train.Optimizer and not Keras "
+                "CrossShardOptimizer only works with tf.training.Optimizer and not Keras "
                 f"Optimizer. Received: {opt}, of type {type(opt)}. Under a tf.distribute strategy "
                 "a Keras optimizer sums the gradients of the replicas by itself."
             )

@@ -48,8 +48,8 @@ def check_inner(inner: Any) -> KerasFamily:
     family = keras_family(inner)
     if family is None:
         message = (
-            '"inner_optimizer" must be an instance of `tf.keras.optimizers.Optimizer`, but got: '
-            f"{inner}. "
+            '"inner_optimizer" must be an instance of `tf.keras.optimizers.Optimizer` or '
+            f"`tf.keras.optimizers.experimental.Optimizer`, but got: {inner}. "
         )
         if isinstance(inner, tf1.train.Optimizer):
             message += (

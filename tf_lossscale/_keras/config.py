@@ -75,7 +75,7 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
       custom_objects: maps names to classes, for the inner optimizer.
     """
     config = copy.deepcopy(config)
-    serialized = config["inner_optimizer"] if "inner_optimizer" in config else config["optimizer"]
+    serialized = config["optimizer"] if "optimizer" in config else config["inner_optimizer"]
     inner = _inner(cls, serialized, custom_objects)
     if "loss_scale" in config:
         scale = config["loss_scale"]

@@ -465,7 +465,11 @@ class Keras3Wrapper(Constructor):
         inner = self.__dict__.get("inner_optimizer")
         if inner is None or name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(inner, name)
+        try:
+            return getattr(inner, name)
+        except AttributeError as error:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(message) from error
 
     def __setattr__(self, name: str, value: Any) -> None:
         inner = self.__dict__.get("inner_optimizer")

@@ -228,7 +228,9 @@ class DelegatingWrapper(Constructor):
         pairs = list(grads_and_vars)
         if not pairs:
             return []
-        return [pair for pair in as_pairs(pairs, type(self).__name__) if pair[0] is not None]
+        return [
+            pair for pair in as_pairs(pairs, type(self).__name__, _names) if pair[0] is not None
+        ]
 
     def _step(
         self,
@@ -258,7 +260,11 @@ class DelegatingWrapper(Constructor):
         inner = self.__dict__.get("_optimizer")
         if inner is None or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(inner, name)
+        try:
+            return getattr(inner, name)
+        except AttributeError as error:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(message) from error
 
     # `OptimizerV2` overrides this to look up hyperparameters.
     __getattribute__ = object.__getattribute__
@@ -316,3 +322,7 @@ class DelegatingWrapper(Constructor):
     def _unconditional_deferred_dependencies(self) -> Any:
         self._optimizer._maybe_initialize_trackable()
         return self._optimizer._unconditional_deferred_dependencies
+
+
+def _names(variables: Sequence[Any]) -> Any:
+    return ([variable.name for variable in variables],)  # as Keras shows them

@@ -88,7 +88,7 @@ def _wrap(opt: Any, loss_scale: Any) -> Any:
         return MixedPrecisionLossScaleOptimizer(opt, loss_scale)
     if is_keras_object(opt) and hasattr(opt, "apply_gradients"):
         if loss_scale is None:
-            raise ValueError("loss_scale cannot be None: pass 'dynamic', a number or a LossScale")
+            raise ValueError("loss_scale cannot be None. Pass 'dynamic', a number or a LossScale.")
         # Keras is loaded already; our Keras classes are not, and v1 code must not load them.
         module = importlib.import_module("tf_lossscale._keras.from_loss_scale")
         return module.of_graph_rewrite(opt, loss_scale)

@@ -67,7 +67,7 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
         self._optimizer = opt
         self._loss_scale = as_loss_scale(loss_scale)
         if self._loss_scale is None:
-            raise ValueError("loss_scale cannot be None: pass 'dynamic', a number or a LossScale")
+            raise ValueError("loss_scale cannot be None. Pass 'dynamic', a number or a LossScale.")
         self._track_trackable(self._loss_scale, "loss_scale")
 
     def _inner(self) -> Any:
@@ -158,4 +158,4 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
         raise RuntimeError(_NEVER_CALLED)
 
 
-_NEVER_CALLED = "This function should never be called: the inner optimizer applies the gradients."
+_NEVER_CALLED = "This function should never be called. The inner optimizer applies the gradients."
