@@ -23,8 +23,10 @@ def start(path: "Union[str, os.PathLike[str]]", norm: bool = True) -> None:
     """Records each step of every loss-scale optimizer of this process from now on.
 
     The optimizers of TensorFlow, Keras and this package are recorded, if they build or make their
-    step after this call, or have built it during an earlier recording. Weights, checkpoints and
-    random numbers are the same as without it.
+    step after this call, or have built it during an earlier recording. Checkpoint keys
+    and random numbers are the same as without it. So are the weights, except for their last bits
+    where TensorFlow optimizes a whole graph: with XLA, and on TensorFlow 2.4 in a `tf.function`
+    with two optimizers.
 
     Args:
       path: the file of the record, which is replaced.
