@@ -31,6 +31,6 @@ class _Waiting(Subscriber):
         return not self._is_done and name in CONTRIB_MODULES
 
     def imported(self, name: str, module: Any) -> None:
-        if hasattr(module, self._name):
+        for cls in loaded_contrib_classes(self._name)[:1]:
             self._is_done = True
-            self._action(getattr(module, self._name))
+            self._action(cls)

@@ -17,6 +17,10 @@ CONTRIB_MODULES = tuple(
 
 
 def loaded_contrib_classes(name: str) -> List[Any]:
-    """Returns the class of this name, if TensorFlow has loaded it; otherwise an empty list."""
-    found = (getattr(sys.modules.get(module), name, None) for module in CONTRIB_MODULES)
-    return [cls for cls in found if cls is not None]
+    """Returns the class of this name, if TensorFlow has loaded it; otherwise an empty list.
+
+    After `install()` the modules can be ours, which load our classes when they are read.
+    """
+    loaded = [sys.modules[module] for module in CONTRIB_MODULES if module in sys.modules]
+    found = [vars(module)[name] for module in loaded if name in vars(module)]
+    return [cls for cls in found if not cls.__module__.startswith("tf_lossscale.")]
