@@ -58,6 +58,11 @@ def originals():
     return {}
 
 
+CATCHES_A_REFUSAL = re.compile(
+    r"try:\n +opt = .*DynamicLossScale\([\d., ]+, (?!2\.?0?\))[\d.]+\)\)\n *except ValueError"
+)
+
+
 @pytest.mark.parametrize(("program", "stage"), cases())
 def test_same_after_migration(program, stage, originals):
     key = key_of(program["before"])
@@ -70,6 +75,10 @@ def test_same_after_migration(program, stage, originals):
     actual = execute(after, program["name"] + "-" + stage)
     ignores = program["ignores"].get(stage, [])
     tolerance = 0.0 if here else TOLERANCES[kind_of(program)]
+    refused = CATCHES_A_REFUSAL.search(program["before"]) and expected.get("wrapped") is False
+    if refused and stage == "shim":
+        assert actual["wrapped"] is True  # ours takes any multiplier (known difference K15)
+        return
     wrong = differences(expected, actual, tolerance, ignores)
     assert not wrong, "{}\n\n{}\n\nbecame\n\n{}".format("\n".join(wrong), program["before"], after)
 
