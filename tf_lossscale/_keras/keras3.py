@@ -79,6 +79,11 @@ class Keras3Wrapper(Constructor):
         if given.decides:
             self._state = given
             self._track_trackable(loss_scale, "loss_scale")
+            # Not methods of the class: Keras's warnings about files would name a line of ours.
+            self.__dict__.update(
+                save_own_variables=self._save_with_loss_scale,
+                load_own_variables=self._load_with_loss_scale,
+            )
         else:
             self._state = Keras3State(self, getattr(given, "multiplier", 2.0))
         self._calls = ScalingCalls()
@@ -218,14 +223,12 @@ class Keras3Wrapper(Constructor):
 
     # Files of Keras 3 hold Keras's variables only. A user's own loss scale has others.
 
-    def save_own_variables(self, store: Any) -> None:
-        """Saves the variables, and those of a loss scale of a user's own class."""
+    def _save_with_loss_scale(self, store: Any) -> None:
         self._family.base.save_own_variables(self, store)
         for name, variable in self._state_of_loss_scale():
             store[name] = variable.numpy()
 
-    def load_own_variables(self, store: Any) -> None:
-        """Restores what `save_own_variables` saved."""
+    def _load_with_loss_scale(self, store: Any) -> None:
         names = set(store.keys())
         for name, variable in self._state_of_loss_scale():
             if name in names:

@@ -45,7 +45,9 @@ def run() -> Dict[str, Any]:
         return which
 
     return {
-        "ours": type(first.optimizer).__module__.startswith("tf_lossscale"),
+        "ours": any(
+            cls.__module__.startswith("tf_lossscale") for cls in type(first.optimizer).__mro__
+        ),
         "its own optimizer": outcome(lambda: again(first.optimizer, first)),
         "the bare optimizer": outcome(lambda: again(optimizer, first)),
         "another model": outcome(lambda: again(optimizer, model())),

@@ -90,7 +90,9 @@ def compiled(owner: Any) -> Dict[str, Any]:
     experimental.set_policy("float32")
     optimizers = [each.optimizer for each in models]
     return {
-        "ours": type(optimizers[0]).__module__.startswith("tf_lossscale"),
+        "ours": any(
+            cls.__module__.startswith("tf_lossscale") for cls in type(optimizers[0]).__mro__
+        ),
         "scales": [*map(scale_of, optimizers), float(loss_scale())],
     }
 
