@@ -58,7 +58,11 @@ class _SamePolicy(SameClass):
         return super().__instancecheck__(instance)
 
 
-class _PolicyWithLossScale(Policy, metaclass=_SamePolicy):
+# In Keras 3.3 the public class makes objects of a subclass, which alone reads the name.
+_MadePolicy: Any = type(Policy("float32"))
+
+
+class _PolicyWithLossScale(_MadePolicy, metaclass=_SamePolicy):
     """A dtype policy with a loss scale, which `compile` applies to the optimizer.
 
     Stands for `tf.keras.mixed_precision.experimental.Policy`, TensorFlow 2.8.
@@ -130,8 +134,8 @@ class _PolicyWithLossScale(Policy, metaclass=_SamePolicy):
 
 
 # Layers are saved with the class of their policy, and Keras must find its own class there.
-_PolicyWithLossScale.__name__ = _PolicyWithLossScale.__qualname__ = Policy.__name__
-_PolicyWithLossScale.__module__ = Policy.__module__
+_PolicyWithLossScale.__name__ = _PolicyWithLossScale.__qualname__ = _MadePolicy.__name__
+_PolicyWithLossScale.__module__ = _MadePolicy.__module__
 
 
 def experimental_policy_of(policy: Any) -> Optional[Any]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import inspect
 import sys
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -220,8 +221,8 @@ def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: 
         # Its `optimizers.deserialize` does not know every optimizer (Lamb), this function does.
         if isinstance(config, dict) and config.get("module"):
             return keras.saving.deserialize_keras_object(config, custom_objects=custom_objects)
-    elif legacy and hasattr(keras.optimizers, "legacy"):
-        more["use_legacy_optimizer"] = True
+    elif legacy and _takes_any_keyword(keras.optimizers.deserialize):
+        more["use_legacy_optimizer"] = True  # there are two kinds, from TensorFlow 2.10 on
     return keras.optimizers.deserialize(config, custom_objects=custom_objects, **more)
 
 
@@ -247,6 +248,11 @@ def registered_class_name(cls: Any) -> str:
 
 def _loaded_utils() -> List[Any]:
     return [KerasFamily("", package, None).keras.utils for package in loaded_keras_packages()]
+
+
+def _takes_any_keyword(function: Any) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
 
 
 def register_loss_scale_optimizer(package: str, cls: Any) -> None:
