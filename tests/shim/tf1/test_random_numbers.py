@@ -12,40 +12,46 @@ v1 = tf.compat.v1
 IS_1 = tf.__version__.startswith("1.")
 
 
-def scaled(namespace):
-    """A loss-scale optimizer of one namespace, ours or TensorFlow's."""
-    loss_scale = namespace.DynamicLossScale(8.0)
+def of_v1(root):
+    namespace = root.compat.v1.train.experimental
     inner = v1.train.GradientDescentOptimizer(0.5)
-    return namespace.MixedPrecisionLossScaleOptimizer(inner, loss_scale)
+    return namespace.MixedPrecisionLossScaleOptimizer(inner, namespace.DynamicLossScale(8.0))
 
 
-def drawn(namespace, seed=None, before=False):
+def of_contrib(root):
+    namespace = root.contrib.mixed_precision
+    manager = namespace.ExponentialUpdateLossScaleManager(8.0, 3)
+    return namespace.LossScaleOptimizer(v1.train.GradientDescentOptimizer(0.5), manager)
+
+
+FAMILIES = [of_v1, of_contrib] if IS_1 else [of_v1]
+families = pytest.mark.parametrize("optimizer_of", FAMILIES)
+
+
+def drawn(optimizer, seed=None, before=False):
     """The number that a random operation draws beside a step of the optimizer."""
     with tf.Graph().as_default():
         v1.set_random_seed(7)
         weight = v1.get_variable("weight", initializer=1.0)
         number = v1.random_normal([], seed=seed) if before else None
-        scaled(namespace).minimize(weight * 2.0)
+        optimizer().minimize(weight * 2.0)
         number = v1.random_normal([], seed=seed) if number is None else number
         with v1.Session() as session:
             return float(session.run(number))
 
 
-OURS, THEIRS = tfls.compat.v1.train.experimental, v1.train.experimental
+def both(optimizer_of, **arguments):
+    return [drawn(lambda: optimizer_of(root), **arguments) for root in (tfls, tf)]  # noqa: B023
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"seed": 3},
-        {"before": True},
-        pytest.param(
-            {},
-            marks=pytest.mark.skipif(
-                IS_1, reason="1.15 derives the seed from the number of operations"
-            ),
-        ),
-    ],
-)
-def test_the_numbers_are_those_of_the_original(arguments):
-    assert drawn(OURS, **arguments) == drawn(THEIRS, **arguments)
+@families
+@pytest.mark.parametrize("arguments", [{"seed": 3}, {"before": True}])
+def test_with_a_seed_of_its_own_or_created_before(optimizer_of, arguments):
+    ours, theirs = both(optimizer_of, **arguments)
+    assert ours == theirs
+
+
+@families
+def test_created_afterwards(optimizer_of):
+    ours, theirs = both(optimizer_of)
+    assert (ours == theirs) is not IS_1
