@@ -101,7 +101,10 @@ def keras_symbols():
 
 def cross_shard_symbols():
     """The cross-shard optimizer."""
-    make = lambda cls: cls(v1_inner())  # noqa: E731
+
+    def make(cls):
+        return cls(v1_inner())
+
     name = "CrossShardOptimizer"
     yield Symbol(
         "shard", name, tfls.compat.v1.tpu.CrossShardOptimizer, V1.tpu.CrossShardOptimizer, make
