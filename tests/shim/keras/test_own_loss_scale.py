@@ -156,7 +156,8 @@ def test_configs(subject: Any, scales: Any) -> None:
         ),
     ):
         optimizer = make(subject, loss_scale)
-        config = json.loads(json.dumps(optimizer.get_config()))
+        # Keras 2.11 leaves NumPy's numbers in the configuration of the inner optimizer.
+        config = json.loads(json.dumps(optimizer.get_config(), default=float))
         assert config["loss_scale"] == expected
         again = type(optimizer).from_config(config, custom_objects={"Below100": own})
         assert isinstance(again, subject.cls)
