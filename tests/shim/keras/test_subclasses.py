@@ -303,7 +303,7 @@ class OfRegistered(metaclass=Registered):
 
 @program
 def a_mixin_with_a_metaclass(subject: Subject) -> Any:
-    class Scaled(OfRegistered, base(subject)):  # type: ignore[misc]  # mypy cannot know the base
+    class Scaled(OfRegistered, base(subject)):
         pass
 
     return trained(subject, make(Scaled, subject)), Scaled.made
@@ -314,10 +314,10 @@ def a_mixin_with_a_metaclass_that_is_merged(subject: Subject) -> Any:
     """The way around the difference of `a_mixin_with_a_metaclass`."""
     cls = base(subject)
 
-    class Merged(Registered, type(cls)):  # type: ignore[misc]  # mypy cannot know the base
+    class Merged(Registered, type(cls)):
         pass
 
-    class Scaled(cls, OfRegistered, metaclass=Merged):  # type: ignore[misc]  # nor this one
+    class Scaled(cls, OfRegistered, metaclass=Merged):
         pass
 
     optimizer = make(Scaled, subject)
