@@ -2,9 +2,10 @@
 
 from typing import Any, Dict, Optional
 
+from tf_lossscale._core.changed_class import behaves_as
 from tf_lossscale._core.loss_scale_classes import loss_scale_class
 from tf_lossscale._keras.strategies import refuse_unsupported
-from tf_lossscale._v1.identifiers import as_loss_scale, behaves_as, is_standard
+from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
 from tf_lossscale._versions.base import tf1
 from tf_lossscale._versions.keras import (

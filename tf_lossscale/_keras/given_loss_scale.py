@@ -1,9 +1,9 @@
 """The loss scale that holds the state of an experimental optimizer."""
 
 import weakref
-from typing import Any, Dict
+from typing import Any
 
-from tf_lossscale._v1.identifiers import behaves_as
+from tf_lossscale._core.changed_class import behaves_as, change_class
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
@@ -16,7 +16,6 @@ _MESSAGE = (
     "`optimizer.loss_scale`, and give each optimizer a DynamicLossScale of its own."
 )
 _given: "weakref.WeakSet[Any]" = weakref.WeakSet()
-_warning_classes: Dict[Any, Any] = {}
 _warned: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
@@ -53,33 +52,23 @@ def given_away(loss_scale: Any) -> None:
         _warn(loss_scale)
         return
     _given.add(loss_scale)
-    cls = type(loss_scale)
-    if cls not in _warning_classes:
-        _warning_classes[cls] = _warning_class(cls, behaves_as(loss_scale))
-    loss_scale.__class__ = _warning_classes[cls]
+    change_class(loss_scale, _WarnsWhenRead, overrides=True)
 
 
-def _warning_class(cls: Any, behaves_as: Any) -> Any:
-    """Returns a subclass of `cls` whose instances warn when they are called."""
+class _WarnsWhenRead:
+    """The method that reads a loss scale, with a warning."""
 
-    def __call__(self: Any) -> Any:
+    @do_not_convert
+    def __call__(self) -> Any:
         if self in _given:  # not so if the program made another instance of the class
             _warn(self)
-        return cls.__call__(self)
+        return super().__call__()  # type: ignore[misc]  # the class of the loss scale defines it
 
-    def __reduce_ex__(self: Any, protocol: Any) -> Any:
-        _, _, *state = cls.__reduce_ex__(self, protocol)
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        cls = behaves_as(self)
+        reduced: Any = super().__reduce_ex__(protocol)
+        _, _, *state = reduced
         return (cls.__new__, (cls,), *state)  # a copy has not been given away
-
-    body = {
-        "__call__": do_not_convert(__call__),
-        "__doc__": cls.__doc__,
-        "__module__": cls.__module__,
-        "__qualname__": cls.__qualname__,
-        "__reduce_ex__": __reduce_ex__,
-        "_behaves_as": behaves_as,
-    }
-    return type(cls)(cls.__name__, (cls,), body)
 
 
 def _warn(loss_scale: Any) -> None:

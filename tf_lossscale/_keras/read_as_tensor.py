@@ -5,11 +5,12 @@ it is a tensor, and code for it must run on 2.3, too.
 """
 
 import operator
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 import numpy as np
 
-from tf_lossscale._v1.identifiers import behaves_as, is_loss_scale
+from tf_lossscale._core.changed_class import behaves_as, change_class
+from tf_lossscale._v1.identifiers import is_loss_scale
 from tf_lossscale._versions.base import do_not_convert, tf
 
 __all__ = ["read_as_tensor"]
@@ -18,31 +19,15 @@ _BINARY = ("add", "floordiv", "mod", "mul", "pow", "sub", "truediv")
 _COMPARISONS = ("ge", "gt", "le", "lt")
 _OF_TENSORS = ("device", "dtype", "eval", "get_shape", "graph", "ndim", "numpy", "op", "shape")
 
-_classes: Dict[Any, Any] = {}
-
 
 def read_as_tensor(loss_scale: Any) -> Any:
     """Returns `loss_scale` itself, which from now on also converts to a tensor.
 
-    Its class becomes a subclass of what it was, without a change to any class of TensorFlow.
-
     Args:
       loss_scale: a `LossScale`, ours or the installed TensorFlow's.
     """
-    cls = type(loss_scale)
-    if issubclass(cls, _ReadsAsTensor):
-        return loss_scale
-    if cls not in _classes:
-        body = {
-            "__doc__": cls.__doc__,
-            "__hash__": cls.__hash__,
-            "__module__": cls.__module__,
-            "__qualname__": cls.__qualname__,
-            "_behaves_as": behaves_as(loss_scale),
-        }
-        metaclass: Any = type(cls)
-        _classes[cls] = metaclass(cls.__name__, (cls, _ReadsAsTensor), body)
-    loss_scale.__class__ = _classes[cls]
+    if not isinstance(loss_scale, _ReadsAsTensor):
+        change_class(loss_scale, _ReadsAsTensor, overrides=False)
     return loss_scale
 
 
@@ -88,7 +73,7 @@ class _ReadsAsTensor:
         # `pickle` finds the class that the program knows, and not the one made here.
         reduced: Any = super().__reduce_ex__(protocol)
         _, _, *state = reduced
-        return (_made_again, (type(self).__bases__[0],), *state)
+        return (_made_again, (behaves_as(self),), *state)
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_TENSORS:

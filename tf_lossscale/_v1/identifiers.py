@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from tf_lossscale._core.changed_class import behaves_as
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale, LossScale
 from tf_lossscale._versions.base import tf1
 from tf_lossscale._versions.originals import original
 
-__all__ = ["as_loss_scale", "behaves_as", "is_fixed", "is_loss_scale", "is_standard"]
+__all__ = ["as_loss_scale", "is_fixed", "is_loss_scale", "is_standard"]
 
 
 def is_loss_scale(value: Any) -> bool:
@@ -43,11 +44,6 @@ def is_standard(loss_scale: Any, name: str) -> bool:
         and all(getattr(cls, each) is getattr(known, each) for each in ("__call__", "update"))
         for known in (ours, installed)
     )
-
-
-def behaves_as(loss_scale: Any) -> Any:
-    """Returns the class of a loss scale, as it was before an optimizer was given the loss scale."""
-    return vars(type(loss_scale)).get("_behaves_as", type(loss_scale))
 
 
 def as_loss_scale(identifier: Any) -> Any:

@@ -13,16 +13,19 @@ import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import processes
+import pytest
 import tensorflow as tf
 
 import tf_lossscale as tfls
 
 __all__ = [
     "DATA",
+    "LOSS_SCALES",
     "TF",
     "Kind",
     "Subject",
     "eagerly",
+    "experimental",
     "gradient_source",
     "kinds",
     "load",
@@ -30,10 +33,12 @@ __all__ = [
     "number",
     "originals",
     "ours",
+    "with_loss_scales",
 ]
 
 DATA = os.path.join(processes.REPOSITORY, "tests", "data")
 TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
+LOSS_SCALES = {"tf": tf.compat.v1.train.experimental, "tfls": tfls.compat.v1.train.experimental}
 _DEFAULTS = (2.0**15, 2000)
 
 
@@ -151,6 +156,20 @@ def originals() -> List[Subject]:
         if hasattr(mixed_precision, "LossScaleOptimizer"):
             subjects.append(Subject(kind, "final", "original"))
     return subjects
+
+
+def experimental() -> List[Subject]:
+    """The experimental class of the installed Keras, if it has one, and ours, over every kind."""
+    return [each for each in originals() + ours() if each.api == "experimental"]
+
+
+def with_loss_scales(subjects: List[Subject]) -> List[Any]:
+    """Parameters `subject` and `scales`: ours are also given TensorFlow's own loss scales."""
+    return [
+        pytest.param(subject, LOSS_SCALES[owner], id=f"{subject}-{owner}")
+        for subject in subjects
+        for owner in (("tf",) if subject.who == "original" else ("tf", "tfls"))
+    ]
 
 
 def make_variable(kind: Kind, value: Any, name: str, dtype: str = "float32") -> Any:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import tf_lossscale as tfls
 
-EVERY = [each for each in recorded.originals() + recorded.ours() if each.api == "experimental"]
+EVERY = recorded.experimental()
 OURS = [each for each in EVERY if each.who == "ours"]
 # The class was rewritten for 2.4; ours is the later one everywhere.
 LATER = [each for each in EVERY if each.who == "ours" or recorded.TF >= (2, 4)]

@@ -16,18 +16,9 @@ import tensorflow as tf
 import tf_lossscale as tfls
 
 LEGACY = recorded.TF < (2, 4)
-SUBJECTS = [
-    each
-    for each in recorded.originals() + recorded.ours()
-    if each.api == "experimental" and (each.who == "ours" or LEGACY)
-]
+SUBJECTS = [each for each in recorded.experimental() if each.who == "ours" or LEGACY]
 OURS = [each for each in SUBJECTS if each.who == "ours"]
-SCALES = {"tf": tf.compat.v1.train.experimental, "tfls": tfls.compat.v1.train.experimental}
-CASES = [
-    pytest.param(subject, SCALES[owner], id=f"{subject}-{owner}")
-    for subject in SUBJECTS
-    for owner in (("tf",) if subject.who == "original" else ("tf", "tfls"))
-]
+CASES = recorded.with_loss_scales(SUBJECTS)
 every = pytest.mark.parametrize(("subject", "scales"), CASES)
 
 
@@ -40,7 +31,7 @@ def _eager() -> Iterator[None]:
 def below_100(scales: Any) -> Any:
     """A loss scale that applies gradients below 100, finite or not, and counts all steps."""
 
-    class Below100(scales.LossScale):  # type: ignore[name-defined,misc]
+    class Below100(scales.LossScale):
         def __init__(self, scale: float = 4.0) -> None:
             super().__init__()
             self._first = scale
@@ -106,7 +97,7 @@ def test_its_update_is_called_and_obeyed(subject: Any, scales: Any, in_function:
 
 @every
 def test_a_python_bool_decides(subject: Any, scales: Any) -> None:
-    class Never(below_100(scales)):  # type: ignore[misc]
+    class Never(below_100(scales)):
         def update(self, grads: Any) -> Any:
             return None if tf.executing_eagerly() else tf.no_op(), self._decision
 
@@ -129,7 +120,7 @@ def test_a_multiplier(subject: Any, scales: Any, in_function: bool) -> None:
 
 @every
 def test_an_override_is_called(subject: Any, scales: Any) -> None:
-    class Kept(scales.DynamicLossScale):  # type: ignore[name-defined,misc]
+    class Kept(scales.DynamicLossScale):
         def update(self, grads: Any) -> Any:
             _, should_apply = super().update(grads)
             self._current_loss_scale.assign(8.0)
@@ -172,7 +163,7 @@ def test_configs(subject: Any, scales: Any) -> None:
 
 
 def test_what_a_config_cannot_be_read_as() -> None:
-    class Mine(tfls.keras.mixed_precision.LossScaleOptimizer):  # type: ignore[misc]
+    class Mine(tfls.keras.mixed_precision.LossScaleOptimizer):
         pass
 
     optimizer = make(OURS[0], tfls.compat.v1.train.experimental.DynamicLossScale(8, 2, 4))

@@ -13,18 +13,8 @@ import pytest
 import recorded
 import tensorflow as tf
 
-import tf_lossscale as tfls
-
 LEGACY = recorded.TF < (2, 4)
-EXPERIMENTAL = [
-    each for each in recorded.originals() + recorded.ours() if each.api == "experimental"
-]
-SCALES = {"tf": tf.compat.v1.train.experimental, "tfls": tfls.compat.v1.train.experimental}
-CASES = [
-    pytest.param(subject, SCALES[owner], id=f"{subject}-{owner}")
-    for subject in EXPERIMENTAL
-    for owner in (("tf",) if subject.who == "original" else ("tf", "tfls"))
-]
+CASES = recorded.with_loss_scales(recorded.experimental())
 # What the originals can be read as, too: from 2.4 on as a tensor.
 TENSORS = [case for case in CASES if not LEGACY or case.values[0].who == "ours"]
 MAKE: Dict[str, Callable[[Any], Any]] = {
@@ -103,7 +93,7 @@ def test_it_is_called_up_to_2_3(subject: Any, scales: Any, loss_scale: str) -> N
     assert str(scale).startswith(kind)
     assert 8.0 in scale.get_config().values()
     assert scale == given if loss_scale != "number" else scale == optimizer.loss_scale
-    assert scale != None  # noqa: E711
+    assert scale != None  # noqa: E711 - not `is not`: the operator is tested
     assert scale != "dynamic"
     assert scale != MAKE["dynamic"](scales)
     assert {scale: 1}[scale] == 1
@@ -149,7 +139,7 @@ def test_in_a_summary_and_in_the_logs_of_fit(subject: Any, scales: Any, tmp_path
     keras = subject.kind.keras
     optimizer = make(subject, scales.DynamicLossScale(8.0, 1))
 
-    class Scale(keras.callbacks.Callback):  # type: ignore[name-defined,misc]
+    class Scale(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             logs["scale"] = self.model.optimizer.loss_scale
 

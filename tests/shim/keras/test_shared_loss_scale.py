@@ -16,21 +16,13 @@ import tensorflow as tf
 import tf_lossscale as tfls
 
 SHARES = recorded.TF < (2, 4)
-EXPERIMENTAL = [
-    each for each in recorded.originals() + recorded.ours() if each.api == "experimental"
-]
+EXPERIMENTAL = recorded.experimental()
 IN_GRAPHS = [each for each in EXPERIMENTAL if each.kind.name == "legacy"]
 # On Keras 3 a loss-scale optimizer saves its variables under other names.
 KERAS_2 = [each for each in EXPERIMENTAL if each.kind.name != "keras3"]
 CONFIG = {"initial_loss_scale": 4.0, "increment_period": 1, "multiplier": 2.0}
 
-# TensorFlow's own loss scales are also given to our optimizers.
-SCALES = {"tf": tf.compat.v1.train.experimental, "tfls": tfls.compat.v1.train.experimental}
-CASES = [
-    pytest.param(subject, SCALES[owner], id=f"{subject}-{owner}")
-    for subject in EXPERIMENTAL
-    for owner in (("tf",) if subject.who == "original" else ("tf", "tfls"))
-]
+CASES = recorded.with_loss_scales(EXPERIMENTAL)
 every = pytest.mark.parametrize(("subject", "scales"), CASES)
 keras_2 = pytest.mark.parametrize(
     ("subject", "scales"), [case for case in CASES if case.values[0] in KERAS_2]
@@ -344,7 +336,9 @@ def test_ours_says_that_what_is_read_is_not_its_scale(
     assert isinstance(loss_scale, scales.DynamicLossScale)
 
 
-@pytest.mark.parametrize("scales", list(SCALES.values()), ids=list(SCALES))
+@pytest.mark.parametrize(
+    "scales", list(recorded.LOSS_SCALES.values()), ids=list(recorded.LOSS_SCALES)
+)
 def test_from_loss_scale_says_that_nothing_is_shared(scales: Any, said: List[str]) -> None:
     loss_scale = scales.DynamicLossScale(4, 1)
     for expected in (0, 1, 1):

@@ -3,6 +3,8 @@
 On TensorFlow 1.15 they do so only with a seed of their own, or if they are created before it.
 """
 
+import functools
+
 import pytest
 import tensorflow as tf
 
@@ -41,7 +43,7 @@ def drawn(optimizer, seed=None, before=False):
 
 
 def both(optimizer_of, **arguments):
-    return [drawn(lambda: optimizer_of(root), **arguments) for root in (tfls, tf)]  # noqa: B023
+    return [drawn(functools.partial(optimizer_of, root), **arguments) for root in (tfls, tf)]
 
 
 @families

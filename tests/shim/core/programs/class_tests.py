@@ -160,6 +160,21 @@ def check_copies(symbol):
                 check(True, isinstance(made, tested), "a copy", cls, tested)
 
 
+def check_metaclasses(symbol):
+    """A user's base with a metaclass of its own needs one that is merged with ours."""
+
+    class Meta(type):
+        pass
+
+    mixin = Meta("Mixin", (), {})
+    cls = symbol.classes[0]
+    merged = type("Merged", (Meta, type(cls)), {})
+    user = merged("User", (cls, mixin), {})
+    made = symbol.make(user)
+    for tested in (*symbol.classes, user, mixin):
+        check(True, isinstance(made, tested), "of a merged metaclass,", user, tested)
+
+
 def check_that_no_line_runs(ours, theirs, make):
     """TensorFlow's class is a base of ours in name only: forbids its methods, takes a step."""
     if theirs is None:
@@ -219,6 +234,8 @@ for one in symbols:
     for other in symbols:
         check_pair(one, other)
 for symbol in symbols:
+    if symbol.make is not None:
+        check_metaclasses(symbol)
     if symbol.name == "FixedLossScale":
         check_copies(symbol)
 

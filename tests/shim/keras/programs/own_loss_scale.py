@@ -23,7 +23,7 @@ def two_devices() -> None:
 
 
 def below_100(owner: Any, seen: List[Any]) -> Any:
-    class Below100(owner.compat.v1.train.experimental.LossScale):  # type: ignore[misc]
+    class Below100(owner.compat.v1.train.experimental.LossScale):
         def __init__(self) -> None:
             super().__init__()
             self._scale = self._add_weight("scale", 4.0, tf.float32)
