@@ -1,13 +1,14 @@
 """The text report: each finding with its source line, the counts, and what to do next.
 
 Equal findings of a file are shown together. The first line of each group is
-`path:line:column: CODE outcome symbol: message`, which editors and `grep` understand.
+`path:line:column: CODE outcome symbol: message`, which editors and `grep` understand. Groups that
+share a long reason are adjacent, and only the first one has it.
 """
 
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TextIO
 
 from ..files.printable import quoted, visible
@@ -18,6 +19,8 @@ from .style import PLAIN, Style, width_of
 __all__ = ["error_line", "line_of", "next_steps", "summary_line", "warning_line", "write"]
 
 _COLORS = {Safety.SAFE: "green", Safety.UNSAFE: "yellow", Safety.MANUAL: "magenta"}
+_LONG = 40
+"""The length from which a reason is printed once for a file."""
 _BEFORE = 8
 """Columns kept before a place if its line is too long for the terminal."""
 
@@ -43,8 +46,9 @@ def write(
     counts: collections.Counter[tuple[str, Safety]] = collections.Counter()
     for outcome in outcomes:
         counts.update((finding.code, finding.outcome) for finding in outcome.findings)
-        for group in _groups(outcome.findings):
-            stream.writelines(line + "\n" for line in _shown(group, style))
+        for groups in _by_reason(outcome.findings):
+            for index, group in enumerate(groups):
+                stream.writelines(line + "\n" for line in _shown(group, style, index == 0))
         if outcome.warning is not None:
             stream.write(warning_line(outcome.warning) + "\n")
         if outcome.error is not None:
@@ -58,17 +62,30 @@ def write(
         stream.write(next_steps(summary) + "\n")
 
 
-def _groups(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
-    """The findings of a file; those that differ in their place only are together."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for one in findings:
-        same = one.code, one.outcome, one.applied, one.symbol, one.message
-        groups.setdefault(same, []).append(one)
-    return groups.values()
+def _by_reason(findings: Iterable[Finding]) -> Iterator[Collection[list[Finding]]]:
+    """The findings of a file, by reason; those that differ only in their place form one group."""
+    reasons: dict[tuple[object, ...], dict[tuple[str, ...], list[Finding]]] = {}
+    for finding in findings:
+        reason = _reason(finding.message)
+        shared = reason if len(reason) >= _LONG else (finding.code, finding.symbol, finding.message)
+        groups = reasons.setdefault((finding.outcome, finding.applied, shared), {})
+        same = finding.code, finding.symbol, finding.message
+        groups.setdefault(same, []).append(finding)
+    for groups in reasons.values():
+        yield groups.values()
 
 
-def _shown(group: list[Finding], style: Style) -> Iterator[str]:
-    first, *others = style.wrapped(line_of(group[0]))
+def _reason(message: str) -> str:
+    """What follows the advice, as in `use A; it behaves as B`; the message if that is all."""
+    return message.partition("; ")[2] or message
+
+
+def _shown(group: list[Finding], style: Style, with_reason: bool) -> Iterator[str]:
+    finding = group[0]
+    if not with_reason:
+        advice = finding.message[: -len(_reason(finding.message))]
+        finding = finding._replace(message=advice + "see above")
+    first, *others = style.wrapped(line_of(finding))
     if style.color:
         place, _, rest = first.partition(": ")
         words = rest.split(" ", 2)
