@@ -28,7 +28,7 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
                 "col": finding.column,
                 "title": f"{finding.code} {visible(finding.symbol)} ({finding.outcome.value})",
             }
-            stream.write(_command(level, properties, finding.message))
+            stream.write(_command(level, properties, finding.full_message))
         problem = outcome.error or outcome.warning
         if problem is not None:
             place = {"file": _file(problem.path), "line": max(problem.line, 1)}

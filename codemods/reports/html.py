@@ -123,7 +123,10 @@ def _place(finding: Finding, excerpt: str) -> Iterator[str]:
     outcome = finding.outcome.value
     label = f"{outcome}, {finding.remark}" if finding.remark else outcome
     yield f'<details class="place" data-outcome="{outcome}" data-code="{escape(finding.code)}">\n'
-    yield f'<summary><span class="at">{finding.line}:{finding.column}</span> '
+    place = f"{finding.line}:{finding.column}"
+    if finding.cell is not None:
+        place = f"cell {finding.cell}, {finding.cell_line}:{finding.column}"
+    yield f'<summary><span class="at">{place}</span> '
     yield f'<span class="tag {outcome}">{escape(finding.code)} {label}</span> '
     yield f"<code>{escape(finding.symbol)}</code>: {escape(visible(finding.message))}</summary>\n"
     if excerpt:

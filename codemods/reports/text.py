@@ -103,25 +103,27 @@ def _shown(group: list[Finding], style: Style, with_reason: bool) -> Iterator[st
 
 def _source(finding: Finding, style: Style) -> Iterator[str]:
     """The source line, and below it a line that underlines the place."""
-    gutter = f"{finding.line:>6} | "
+    place = str(finding.line) if finding.cell is None else f"{finding.cell}:{finding.cell_line}"
+    gutter = f"{place:>6} | "
     if not finding.text:
         yield f"{gutter}(a long line, column {finding.column})"
         return
     text = finding.text
     end = finding.end_column - 1 if finding.end_line == finding.line else len(text)
     before = _plain(text[: finding.column - 1]).lstrip()
-    place = _plain(text[finding.column - 1 : max(end, finding.column)])
+    marked = _plain(text[finding.column - 1 : max(end, finding.column)])
     line = _plain(text).strip()
     start = width_of(before)
     if style.width and len(gutter) + len(line) > style.width:
         room = max(style.width - len(gutter) - 2, 20)
-        cut = max(start - _BEFORE, 0) if start + len(place) > room else 0
+        cut = max(start - _BEFORE, 0) if start + len(marked) > room else 0
         line = ("\u2026" if cut else "") + line[cut : cut + room]
         line += "\u2026" if len(line) > room else ""
         start -= cut - bool(cut)
-    marks = "^" * max(min(width_of(place), width_of(line) - start), 1)
+    marks = "^" * max(min(width_of(marked), width_of(line) - start), 1)
     yield gutter + line
-    yield " " * 6 + " | " + " " * start + style.paint(marks, "bold", _COLORS[finding.outcome])
+    below = "| ".rjust(len(gutter)) + " " * start
+    yield below + style.paint(marks, "bold", _COLORS[finding.outcome])
 
 
 def _plain(text: str) -> str:
@@ -134,7 +136,8 @@ def line_of(finding: Finding) -> str:
     if finding.remark:
         outcome += f" ({finding.remark})"
     place = f"{quoted(finding.path)}:{finding.line}:{finding.column}"
-    return f"{place}: {finding.code} {outcome} {visible(f'{finding.symbol}: {finding.message}')}"
+    words = visible(f"{finding.symbol}: {finding.full_message}")
+    return f"{place}: {finding.code} {outcome} {words}"
 
 
 def error_line(error: FileError) -> str:

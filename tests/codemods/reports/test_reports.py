@@ -67,6 +67,8 @@ def test_json_is_as_promised(tree):
         "outcome",
         "applied",
         "message",
+        "cell",
+        "cell_line",
     ]
     assert all(list(finding) == keys for finding in report["findings"])
     paths = [finding["path"] for finding in report["findings"]]
