@@ -47,7 +47,11 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
 
 def _summary(summary: Summary) -> Iterator[str]:
     yield '<dl class="counts">\n'
-    names = {"files": "files checked", "changed": "changed" if summary.wrote else "to change"}
+    names = {
+        "files": "files checked",
+        "changed": "changed" if summary.wrote else "to change",
+        "other_contrib": "with other uses of tf.contrib",
+    }
     for name, count in summary.as_dict().items():
         yield f"<div><dt>{names.get(name, name)}</dt><dd>{count:,}</dd></div>\n"
     yield "</dl>\n"

@@ -16,7 +16,15 @@ from ..model import FileError, Finding, Safety
 from ..workers.results import FileOutcome, Summary
 from .style import PLAIN, Style, width_of
 
-__all__ = ["error_line", "line_of", "next_steps", "summary_line", "warning_line", "write"]
+__all__ = [
+    "error_line",
+    "line_of",
+    "next_steps",
+    "other_contrib",
+    "summary_line",
+    "warning_line",
+    "write",
+]
 
 _COLORS = {Safety.SAFE: "green", Safety.UNSAFE: "yellow", Safety.MANUAL: "magenta"}
 _LONG = 40
@@ -58,6 +66,8 @@ def write(
     if counts and not summary.keras.is_given:
         stream.write(visible(summary.keras.words) + "\n")
     stream.write(style.paint(summary_line(summary), "bold") + "\n")
+    if summary.other_contrib:
+        stream.write(other_contrib(summary) + "\n")
     if next_steps(summary):
         stream.write(next_steps(summary) + "\n")
 
@@ -178,6 +188,15 @@ def summary_line(summary: Summary) -> str:
         f"{summary.manual:,} manual",
     ]
     return f"{files} checked: {', '.join(parts)}"
+
+
+def other_contrib(summary: Summary) -> str:
+    """What the run did not check: the files that use the rest of `tf.contrib`."""
+    files = "1 file" if summary.other_contrib == 1 else f"{summary.other_contrib:,} files"
+    return (
+        f"tf.contrib is still used in {files} for other things; "
+        "tf_upgrade_v2 rewrites or reports them"
+    )
 
 
 def next_steps(summary: Summary) -> str:

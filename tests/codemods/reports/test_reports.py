@@ -55,6 +55,7 @@ def test_json_is_as_promised(tree):
         "changed": 3,
         "failed": 2,
         **summary_of(report["findings"]),
+        "other_contrib": 0,
     }
     keys = [
         "path",
@@ -89,7 +90,9 @@ def test_json_of_nothing(command_line):
     ran = command_line.run("migrate", "--report", "json")
     assert json.loads(ran.out) == {
         "version": 1,
-        "summary": dict.fromkeys(("files", "changed", "failed", "safe", "unsafe", "manual"), 0),
+        "summary": dict.fromkeys(
+            ("files", "changed", "failed", "safe", "unsafe", "manual", "other_contrib"), 0
+        ),
         "keras": {"target": "2", "reason": "tensorflow 2.15.1 is installed", "warnings": []},
         "findings": [],
         "errors": [],
