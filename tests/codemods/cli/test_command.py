@@ -194,10 +194,11 @@ def test_wrong_usage_is_status_2(command_line, argv, says):
 @pytest.mark.parametrize(
     "argv", [["--no-such"], ["--write", "--check"], ["--report", "xml"], ["--jobs", "0"]], ids=str
 )
-def test_errors_show_the_usage_of_the_subcommand(command_line, argv):
+def test_errors_are_one_line_and_a_hint(command_line, argv):
     ran = command_line.run("migrate", *argv)
-    assert ran.err.startswith("usage: tf-lossscale migrate [-h]")
-    assert "\ntf-lossscale migrate: error: " in ran.err
+    first, hint = ran.err.splitlines()
+    assert first.startswith("tf-lossscale migrate: error: ")
+    assert hint == "see `tf-lossscale migrate --help`"
 
 
 def test_a_tree_without_files_to_check_gives_a_warning(command_line):
@@ -216,6 +217,26 @@ def test_help_is_status_0(command_line, argv):
     ran = command_line.run(*argv)
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.startswith(b"usage: tf-lossscale")
+
+
+def test_the_help_of_migrate_has_groups_and_examples(command_line, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = command_line.run("migrate", "--help").out.decode()
+    heads = [line for line in text.splitlines() if line.endswith(":") and line[0] != " "]
+    assert heads == [
+        "positional arguments:",
+        "target:",
+        "edits:",
+        "rules and files:",
+        "reports:",
+        "other options:",
+        "examples:",
+        "exit status:",
+    ]
+    assert "\n  tf-lossscale migrate --to shim --write " in text
+    assert max(map(len, text.rpartition("examples:")[2].splitlines())) <= 90
+    elsewhere = command.parsers("other")[1].choices["migrate"].format_help()
+    assert "\n  other migrate --to shim --write " in elsewhere
 
 
 def test_options_reach_the_engine(command_line):
