@@ -46,7 +46,7 @@ def _main(argv: Optional[Sequence[str]], prog: str) -> int:
 
         if arguments.command == "rules":
             return explain.list_rules(sys.stdout)
-        return explain.explain(arguments.code, sys.stdout)
+        return explain.explain(arguments.codes, sys.stdout, arguments.all)
     except SystemExit as exit_:  # argparse has printed the help or the error
         return int(exit_.code or 0)
 
@@ -129,10 +129,16 @@ def parsers(prog: str) -> tuple[argparse.ArgumentParser, Any]:
     commands.add_parser("rules", help="list the rules", description="List the rules.")
     explain = commands.add_parser(
         "explain",
-        help="explain a rule, with examples",
-        description="Show what a rule does and why, with code before and after.",
+        help="explain rules, with examples",
+        description="Show what rules do and why, with code before and after.",
     )
-    explain.add_argument("code", metavar="CODE", help="rule code, such as LS301")
+    explain.add_argument(
+        "codes",
+        nargs="+",
+        metavar="CODE",
+        help="rule codes such as LS301, or prefixes such as LS3",
+    )
+    explain.add_argument("--all", action="store_true", help="show all examples, not only two")
     return parser, commands
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -355,6 +356,30 @@ def test_every_code_can_be_explained(command_line):
         ran = command_line.run("explain", line.split()[0])
         assert (ran.status, ran.err) == (0, "")
         assert ran.out.startswith(line.split()[0].encode())
+
+
+def test_explain_takes_codes_and_prefixes(command_line):
+    codes = [line.split()[0] for line in command_line.run("rules").out.decode().splitlines()]
+    ran = command_line.run("explain", "LS501", "ls3", "LS301,LS4")
+    found = re.findall(r"^(LS\d+): ", ran.out.decode(), re.MULTILINE)
+    assert found == [code for code in codes if code.startswith(("LS501", "LS3", "LS4"))]
+    ran = command_line.run("explain", "LS301", "LS777")
+    assert (ran.status, ran.out) == (2, b"")
+
+
+def test_explain_shows_two_examples_of_each_rule(command_line):
+    example = re.compile(r"^  \S.* \(--to .*\):$", re.MULTILINE)
+    for line in command_line.run("rules").out.decode().splitlines():
+        code = line.split()[0]
+        text = command_line.run("explain", code).out.decode()
+        every = command_line.run("explain", code, "--all").out.decode()
+        total = len(example.findall(every))
+        assert len(example.findall(text)) == min(total, 2)
+        assert "--all" not in every
+        more = re.search(rf"\n\n(\d+) more examples?: tf-lossscale explain {code} --all\n$", text)
+        assert (int(more[1]) if more else 0) == max(total - 2, 0)
+    assert "Before and after:" in command_line.run("explain", "LS301").out.decode()
+    assert "Not rewritten:" in command_line.run("explain", "LS301").out.decode()
 
 
 def test_the_diff_can_be_applied_by_git(command_line):
