@@ -89,6 +89,9 @@ class Finding(NamedTuple):
 
     `end_line` is the last line of the place, for suppression comments and annotations. A `safe`
     finding that is not applied needs no edit.
+
+    In a notebook, `cell` is the position among all cells and `cell_line` the line in the cell, both
+    from 1; `line` is the line of the file, and `column` the one in the line of the cell.
     """
 
     path: str
@@ -102,6 +105,15 @@ class Finding(NamedTuple):
     end_line: int = 0
     end_column: int = 0
     text: str = ""
+    cell: Optional[int] = None
+    cell_line: int = 0
+
+    @property
+    def full_message(self) -> str:
+        """The message; in a notebook, after the place in it."""
+        if self.cell is None:
+            return self.message
+        return f"cell {self.cell}, line {self.cell_line}: {self.message}"
 
     @property
     def is_left(self) -> bool:

@@ -46,7 +46,7 @@ def _main(argv: Optional[Sequence[str]], prog: str) -> int:
 
         if arguments.command == "rules":
             return explain.list_rules(sys.stdout)
-        return explain.explain(arguments.code, sys.stdout)
+        return explain.explain(arguments.codes, sys.stdout, arguments.all)
     except SystemExit as exit_:  # argparse has printed the help or the error
         return int(exit_.code or 0)
 
@@ -80,7 +80,7 @@ def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
 
 
 class _Parser(argparse.ArgumentParser):
-    """Suggests what a misspelled word could mean, and reports it with the usage of its subcommand.
+    """Suggests what a misspelled word could mean, and where to find help; prints no usage.
 
     Escapes file names in errors: a shell's `*` can expand to any name.
     """
@@ -102,7 +102,7 @@ class _Parser(argparse.ArgumentParser):
             raise
 
     def error(self, message: str) -> NoReturn:
-        super().error(visible(message))
+        self.exit(2, f"{self.prog}: error: {visible(message)}\nsee `{self.prog} --help`\n")
 
     def print_help(self, file: Any = None) -> None:
         """Prints the help and raises if that fails; argparse would ignore the failure."""
@@ -129,32 +129,58 @@ def parsers(prog: str) -> tuple[argparse.ArgumentParser, Any]:
     commands.add_parser("rules", help="list the rules", description="List the rules.")
     explain = commands.add_parser(
         "explain",
-        help="explain a rule, with examples",
-        description="Show what a rule does and why, with code before and after.",
+        help="explain rules, with examples",
+        description="Show what rules do and why, with code before and after.",
     )
-    explain.add_argument("code", metavar="CODE", help="rule code, such as LS301")
+    explain.add_argument(
+        "codes",
+        nargs="+",
+        metavar="CODE",
+        help="rule codes such as LS301, or prefixes such as LS3",
+    )
+    explain.add_argument("--all", action="store_true", help="show all examples, not only two")
     return parser, commands
+
+
+_EPILOG = """\
+examples:
+  %(prog)s                       show a diff of this directory
+  %(prog)s --to shim --write     move to the shim, same behavior
+  %(prog)s --keras 3 --write     move to the API of Keras 3
+  %(prog)s --check --select LS3  report what some rules find
+  %(prog)s --report html:a.html  write a page with all findings
+
+exit status:
+  0    nothing is left to do
+  1    changes are needed, or findings are left after writing
+  2    wrong usage, or a file could not be processed
+  130  interrupted
+
+Options can also be set in [tool.tf-lossscale] in pyproject.toml; the command line wins.
+"""
 
 
 def _add_migrate(commands: Any) -> None:
     yes_or_no = argparse.BooleanOptionalAction
     migrate = commands.add_parser(
         "migrate",
+        usage="%(prog)s [OPTIONS] [PATH ...]",
         help="rewrite files and trees; default: show a diff, write nothing",
         description="Rewrite legacy loss-scale code. Without options: show a diff, write nothing.",
-        epilog="Exit status: 0 nothing is left to do; 1 changes are needed, or findings are left "
-        "after writing; 2 wrong usage, or a file could not be processed; 130 interrupted. "
-        "Options can also be set in [tool.tf-lossscale] in pyproject.toml; the command line wins.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
     )
     migrate.set_defaults(parser=migrate)
-    add = migrate.add_argument
-    add(
+    migrate.add_argument(
         "paths",
         nargs="*",
         metavar="PATH",
         help="files and directories, or - for stdin (default: .)",
     )
+
+    add = migrate.add_argument_group("target").add_argument
     add("--to", choices=["shim", "final"], help="API to migrate to (default: final)")
     add(
         "--keras",
@@ -162,9 +188,15 @@ def _add_migrate(commands: Any) -> None:
         help="Keras version to target (default: auto, from the project or the installed "
         "TensorFlow; if unknown, both)",
     )
+
+    add = migrate.add_argument_group("edits").add_argument
     add("--write", action="store_true", help="write the changes to the files")
     add("--check", action="store_true", help="report only; print no diff")
     add("--unsafe", action=yes_or_no, help="also apply edits that can change behavior")
+    add("--mark", action=yes_or_no, help="add a # TODO(CODE) comment at each manual finding")
+    add("--allow-dirty", action=yes_or_no, help="write even if there are uncommitted changes")
+
+    add = migrate.add_argument_group("rules and files").add_argument
     add(
         "--select",
         action="append",
@@ -178,7 +210,14 @@ def _add_migrate(commands: Any) -> None:
         help="skip these rules; prefixes such as LS3 are accepted",
     )
     add("--exclude", action="append", metavar="GLOB", help="skip matching paths; repeatable")
-    add("--jobs", type=_jobs, metavar="N", help="worker processes (default: one per core)")
+    add(
+        "--follow-links-outside",
+        action="store_true",
+        help="follow symbolic links that leave the given paths",
+    )
+    add("--stdin-filename", metavar="FILE", help="file name to report for stdin")
+
+    add = migrate.add_argument_group("reports").add_argument
     add(
         "--report",
         action="append",
@@ -192,20 +231,16 @@ def _add_migrate(commands: Any) -> None:
         default="auto",
         help="colors in the diff and the text report (default: auto, on terminals)",
     )
-    add("--mark", action=yes_or_no, help="add a # TODO(CODE) comment at each manual finding")
-    add("--allow-dirty", action=yes_or_no, help="write even if there are uncommitted changes")
     add(
-        "--follow-links-outside",
-        action="store_true",
-        help="follow symbolic links that leave the given paths",
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="report why files were left unchanged; -vv: show tracebacks of internal errors",
     )
-    add(
-        "--no-settings",
-        dest="settings",
-        action="store_false",
-        help="ignore the settings in pyproject.toml",
-    )
-    add("--stdin-filename", metavar="FILE", help="file name to report for stdin")
+
+    add = migrate.add_argument_group("other options").add_argument
+    add("--jobs", type=_jobs, metavar="N", help="worker processes (default: one per core)")
     add(
         "--time-limit",
         type=_positive,
@@ -221,12 +256,12 @@ def _add_migrate(commands: Any) -> None:
         help="reject larger files (default: 32)",
     )
     add(
-        "-v",
-        "--verbose",
-        action="count",
-        default=0,
-        help="report why files were left unchanged; -vv: show tracebacks of internal errors",
+        "--no-settings",
+        dest="settings",
+        action="store_false",
+        help="ignore the settings in pyproject.toml",
     )
+    add("-h", "--help", action="help", help="show this help")
 
 
 def _jobs(text: str) -> int:

@@ -51,6 +51,6 @@ def _parser(prog: str, file: Any) -> argparse.ArgumentParser:
         for action in subparser._actions:
             if action.dest in ("paths", "stdin_filename"):
                 action.complete = file
-            elif action.dest == "code":
+            elif action.dest == "codes":
                 action.choices = [one.code for one in codes()]
     return parser

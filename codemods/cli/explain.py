@@ -1,15 +1,17 @@
-"""`tf-lossscale rules` and `tf-lossscale explain CODE`."""
+"""`tf-lossscale rules` and `tf-lossscale explain CODE ...`."""
 
 from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Sequence
 from typing import TextIO
 
 from ..files.diffs import unified
 from ..model import Safety, Target
-from ..rules.codes import Code, codes, nearest
+from ..rules.codes import Code, codes
 from ..rules.rule import Example
+from .request import prefixes_in
 
 __all__ = ["explain", "list_rules"]
 
@@ -21,20 +23,19 @@ def list_rules(stream: TextIO) -> int:
     return 0
 
 
-def explain(name: str, stream: TextIO) -> int:
-    """Prints what a rule does, why, and examples; returns 2 if no rule has the code `name`."""
-    listed = codes()
-    found = next((code for code in listed if code.code == name.upper()), None)
-    if found is None:
-        near = nearest(name.upper())
-        hint = f"; did you mean {', '.join(near)}?" if near else "; see `tf-lossscale rules`"
-        print(f"tf-lossscale: error: unknown rule code {name}{hint}", file=sys.stderr)
+def explain(names: Sequence[str], stream: TextIO, all_examples: bool = False) -> int:
+    """Prints what rules do, why, and examples; returns 2 if no code starts with one of `names`."""
+    try:
+        prefixes = prefixes_in(names)
+    except ValueError as error:
+        print(f"tf-lossscale: error: {error}", file=sys.stderr)
         return 2
-    stream.write(_text(found))
+    found = [code for code in codes() if code.code.startswith(prefixes)]
+    stream.write("\n\n".join(_text(code, all_examples) for code in found))
     return 0
 
 
-def _text(code: Code) -> str:
+def _text(code: Code, all_examples: bool) -> str:
     parts = [f"{code.code}: {code.words}", code.rule.docstring, f"Upstream: {code.rule.upstream}"]
     others = [
         f"  {other}  {words}" for other, words in code.rule.codes.items() if other != code.code
@@ -43,12 +44,19 @@ def _text(code: Code) -> str:
         parts.append("Other codes of this rule:\n" + "\n".join(others))
     rewritten = [example for example in code.rule.examples if example.after is not None]
     left = [example for example in code.rule.examples if example.after is None]
+    left.sort(key=lambda example: example.outcome is None)
+    if not all_examples:
+        rewritten, left = rewritten[: 1 if left else 2], left[: 1 if rewritten else 2]
     if rewritten:
         parts.append("Before and after:")
         parts += [_example(example) for example in rewritten]
     if left:
         parts.append("Not rewritten:")
         parts += [_example(example) for example in left]
+    more = len(code.rule.examples) - len(rewritten) - len(left)
+    if more:
+        examples = "1 more example" if more == 1 else f"{more} more examples"
+        parts.append(f"{examples}: tf-lossscale explain {code.code} --all")
     return "\n\n".join(parts) + "\n"
 
 

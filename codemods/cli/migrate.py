@@ -37,6 +37,7 @@ from ..workers.limits import Limits
 from ..workers.results import FileOutcome, Plan, Spool, Summary
 from . import keras_target
 from .keras_target import shown, warn
+from .other_contrib import uses_other_contrib
 from .request import Request
 from .terminal import Progress, put, style_of
 
@@ -130,6 +131,7 @@ def _run_stdin(request: Request) -> int:
     summary.is_dry = False
     summary.keras = keras
     summary.files = 1
+    summary.other_contrib += uses_other_contrib(source)
     summary.add(outcome)
     with contextlib.closing(Spool()) as spool:
         spool.append(outcome._replace(source=b""))
@@ -264,6 +266,7 @@ def _searched(
         if size <= limits.size:
             data = atomic_write.read(candidate.real)
             concerns = may_concern(data)
+            summary.other_contrib += not candidate.is_ignored and uses_other_contrib(data)
             imports.add(candidate.real, data)
             evidence = project.source(candidate.path, candidate.real, data) if project else []
             if project is not None and evidence and not candidate.is_ignored:

@@ -15,7 +15,7 @@ from ..workers.limits import Limits
 from . import keras_target
 from .settings import Settings
 
-__all__ = ["Request"]
+__all__ = ["Request", "prefixes_in"]
 
 _JOBS_PER_CORE = 4
 """An upper limit for `--jobs`: more processes use memory and save no time."""
@@ -82,7 +82,7 @@ class Request(NamedTuple):
         Raises:
           ValueError: if an option has an invalid value.
         """
-        select, ignore = _codes(chosen("select", [])), _codes(chosen("ignore", []))
+        select, ignore = prefixes_in(chosen("select", [])), prefixes_in(chosen("ignore", []))
         options = Options(
             target=Target(chosen("to", "final")),
             unsafe=chosen("unsafe", False),
@@ -118,8 +118,12 @@ class Request(NamedTuple):
         )
 
 
-def _codes(values: Iterable[str]) -> tuple[str, ...]:
-    """The code prefixes in the values of `--select` or `--ignore`."""
+def prefixes_in(values: Iterable[str]) -> tuple[str, ...]:
+    """The code prefixes in words such as the values of `--select`, separated by commas.
+
+    Raises:
+      ValueError: if no rule code starts with one of them.
+    """
     prefixes = tuple(
         one.strip().upper() for value in values for one in value.split(",") if one.strip()
     )

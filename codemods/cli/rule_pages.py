@@ -42,7 +42,7 @@ def _index() -> str:
     lines = [
         "# The rules",
         "",
-        "`tf-lossscale rules` prints this list, and `tf-lossscale explain CODE` prints one page.",
+        "`tf-lossscale rules` prints this list, and `tf-lossscale explain CODE --all` one page.",
         "The meaning of a code never changes. The outcomes *safe*, *unsafe* and *manual* are",
         "explained under [outcomes](../migrate.md#outcomes).",
     ]

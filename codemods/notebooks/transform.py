@@ -239,5 +239,6 @@ def _placed(body: str, cell: _Cell, finding: Finding) -> Finding:
     return finding._replace(
         line=_line(body, cell, finding.line),
         end_line=_line(body, cell, finding.end_line or finding.line),
-        message=f"cell {cell.number}, line {finding.line}: {finding.message}",
+        cell=cell.number,
+        cell_line=finding.line,
     )

@@ -9,7 +9,7 @@ from typing import TextIO
 from ..files.printable import quoted, visible
 from ..model import Safety
 from ..workers.results import FileOutcome, Summary
-from .text import summary_line
+from .text import other_contrib, summary_line
 
 __all__ = ["write"]
 
@@ -28,7 +28,7 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
                 "col": finding.column,
                 "title": f"{finding.code} {visible(finding.symbol)} ({finding.outcome.value})",
             }
-            stream.write(_command(level, properties, finding.message))
+            stream.write(_command(level, properties, finding.full_message))
         problem = outcome.error or outcome.warning
         if problem is not None:
             place = {"file": _file(problem.path), "line": max(problem.line, 1)}
@@ -39,6 +39,8 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
         stream.write(_command("warning", place, warning.message))
     stream.write(visible(summary.keras.words) + "\n")
     stream.write(summary_line(summary) + "\n")
+    if summary.other_contrib:
+        stream.write(other_contrib(summary) + "\n")
 
 
 def _command(level: str, properties: dict[str, object], message: str) -> str:

@@ -47,7 +47,11 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
 
 def _summary(summary: Summary) -> Iterator[str]:
     yield '<dl class="counts">\n'
-    names = {"files": "files checked", "changed": "changed" if summary.wrote else "to change"}
+    names = {
+        "files": "files checked",
+        "changed": "changed" if summary.wrote else "to change",
+        "other_contrib": "with other uses of tf.contrib",
+    }
     for name, count in summary.as_dict().items():
         yield f"<div><dt>{names.get(name, name)}</dt><dd>{count:,}</dd></div>\n"
     yield "</dl>\n"
@@ -123,7 +127,10 @@ def _place(finding: Finding, excerpt: str) -> Iterator[str]:
     outcome = finding.outcome.value
     label = f"{outcome}, {finding.remark}" if finding.remark else outcome
     yield f'<details class="place" data-outcome="{outcome}" data-code="{escape(finding.code)}">\n'
-    yield f'<summary><span class="at">{finding.line}:{finding.column}</span> '
+    place = f"{finding.line}:{finding.column}"
+    if finding.cell is not None:
+        place = f"cell {finding.cell}, {finding.cell_line}:{finding.column}"
+    yield f'<summary><span class="at">{place}</span> '
     yield f'<span class="tag {outcome}">{escape(finding.code)} {label}</span> '
     yield f"<code>{escape(finding.symbol)}</code>: {escape(visible(finding.message))}</summary>\n"
     if excerpt:

@@ -61,7 +61,9 @@ def _findings(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, object]]:
                 "symbol": finding.symbol,
                 "outcome": finding.outcome.value,
                 "applied": finding.applied,
-                "message": finding.message,
+                "message": finding.full_message,
+                "cell": finding.cell,
+                "cell_line": finding.cell_line if finding.cell else None,
             }
 
 

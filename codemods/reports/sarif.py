@@ -76,10 +76,12 @@ def _results(outcomes: Iterable[FileOutcome], index: dict[str, int]) -> Iterator
             result: dict[str, Any] = {
                 "ruleId": finding.code,
                 "level": _LEVELS[finding.outcome],
-                "message": {"text": f"{finding.symbol}: {finding.message}"},
+                "message": {"text": f"{finding.symbol}: {finding.full_message}"},
                 "locations": [_location(finding)],
                 "properties": {"outcome": finding.outcome.value, "applied": finding.applied},
             }
+            if finding.cell is not None:
+                result["properties"].update(cell=finding.cell, cellLine=finding.cell_line)
             if finding.code in index:
                 result["ruleIndex"] = index[finding.code]
             if finding.applied and fixes:  # with the first finding: they belong together

@@ -1,13 +1,14 @@
 """The text report: each finding with its source line, the counts, and what to do next.
 
 Equal findings of a file are shown together. The first line of each group is
-`path:line:column: CODE outcome symbol: message`, which editors and `grep` understand.
+`path:line:column: CODE outcome symbol: message`, which editors and `grep` understand. Groups that
+share a long reason are adjacent, and only the first one has it.
 """
 
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TextIO
 
 from ..files.printable import quoted, visible
@@ -15,9 +16,19 @@ from ..model import FileError, Finding, Safety
 from ..workers.results import FileOutcome, Summary
 from .style import PLAIN, Style, width_of
 
-__all__ = ["error_line", "line_of", "next_steps", "summary_line", "warning_line", "write"]
+__all__ = [
+    "error_line",
+    "line_of",
+    "next_steps",
+    "other_contrib",
+    "summary_line",
+    "warning_line",
+    "write",
+]
 
 _COLORS = {Safety.SAFE: "green", Safety.UNSAFE: "yellow", Safety.MANUAL: "magenta"}
+_LONG = 40
+"""The length from which a reason is printed once for a file."""
 _BEFORE = 8
 """Columns kept before a place if its line is too long for the terminal."""
 
@@ -43,8 +54,9 @@ def write(
     counts: collections.Counter[tuple[str, Safety]] = collections.Counter()
     for outcome in outcomes:
         counts.update((finding.code, finding.outcome) for finding in outcome.findings)
-        for group in _groups(outcome.findings):
-            stream.writelines(line + "\n" for line in _shown(group, style))
+        for groups in _by_reason(outcome.findings):
+            for index, group in enumerate(groups):
+                stream.writelines(line + "\n" for line in _shown(group, style, index == 0))
         if outcome.warning is not None:
             stream.write(warning_line(outcome.warning) + "\n")
         if outcome.error is not None:
@@ -54,21 +66,36 @@ def write(
     if counts and not summary.keras.is_given:
         stream.write(visible(summary.keras.words) + "\n")
     stream.write(style.paint(summary_line(summary), "bold") + "\n")
+    if summary.other_contrib:
+        stream.write(other_contrib(summary) + "\n")
     if next_steps(summary):
         stream.write(next_steps(summary) + "\n")
 
 
-def _groups(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
-    """The findings of a file; those that differ in their place only are together."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for one in findings:
-        same = one.code, one.outcome, one.applied, one.symbol, one.message
-        groups.setdefault(same, []).append(one)
-    return groups.values()
+def _by_reason(findings: Iterable[Finding]) -> Iterator[Collection[list[Finding]]]:
+    """The findings of a file, by reason; those that differ only in their place form one group."""
+    reasons: dict[tuple[object, ...], dict[tuple[str, ...], list[Finding]]] = {}
+    for finding in findings:
+        reason = _reason(finding.message)
+        shared = reason if len(reason) >= _LONG else (finding.code, finding.symbol, finding.message)
+        groups = reasons.setdefault((finding.outcome, finding.applied, shared), {})
+        same = finding.code, finding.symbol, finding.message
+        groups.setdefault(same, []).append(finding)
+    for groups in reasons.values():
+        yield groups.values()
 
 
-def _shown(group: list[Finding], style: Style) -> Iterator[str]:
-    first, *others = style.wrapped(line_of(group[0]))
+def _reason(message: str) -> str:
+    """What follows the advice, as in `use A; it behaves as B`; the message if that is all."""
+    return message.partition("; ")[2] or message
+
+
+def _shown(group: list[Finding], style: Style, with_reason: bool) -> Iterator[str]:
+    finding = group[0]
+    if not with_reason:
+        advice = finding.message[: -len(_reason(finding.message))]
+        finding = finding._replace(message=advice + "see above")
+    first, *others = style.wrapped(line_of(finding))
     if style.color:
         place, _, rest = first.partition(": ")
         words = rest.split(" ", 2)
@@ -86,25 +113,27 @@ def _shown(group: list[Finding], style: Style) -> Iterator[str]:
 
 def _source(finding: Finding, style: Style) -> Iterator[str]:
     """The source line, and below it a line that underlines the place."""
-    gutter = f"{finding.line:>6} | "
+    place = str(finding.line) if finding.cell is None else f"{finding.cell}:{finding.cell_line}"
+    gutter = f"{place:>6} | "
     if not finding.text:
         yield f"{gutter}(a long line, column {finding.column})"
         return
     text = finding.text
     end = finding.end_column - 1 if finding.end_line == finding.line else len(text)
     before = _plain(text[: finding.column - 1]).lstrip()
-    place = _plain(text[finding.column - 1 : max(end, finding.column)])
+    marked = _plain(text[finding.column - 1 : max(end, finding.column)])
     line = _plain(text).strip()
     start = width_of(before)
     if style.width and len(gutter) + len(line) > style.width:
         room = max(style.width - len(gutter) - 2, 20)
-        cut = max(start - _BEFORE, 0) if start + len(place) > room else 0
+        cut = max(start - _BEFORE, 0) if start + len(marked) > room else 0
         line = ("\u2026" if cut else "") + line[cut : cut + room]
         line += "\u2026" if len(line) > room else ""
         start -= cut - bool(cut)
-    marks = "^" * max(min(width_of(place), width_of(line) - start), 1)
+    marks = "^" * max(min(width_of(marked), width_of(line) - start), 1)
     yield gutter + line
-    yield " " * 6 + " | " + " " * start + style.paint(marks, "bold", _COLORS[finding.outcome])
+    below = "| ".rjust(len(gutter)) + " " * start
+    yield below + style.paint(marks, "bold", _COLORS[finding.outcome])
 
 
 def _plain(text: str) -> str:
@@ -117,7 +146,8 @@ def line_of(finding: Finding) -> str:
     if finding.remark:
         outcome += f" ({finding.remark})"
     place = f"{quoted(finding.path)}:{finding.line}:{finding.column}"
-    return f"{place}: {finding.code} {outcome} {visible(f'{finding.symbol}: {finding.message}')}"
+    words = visible(f"{finding.symbol}: {finding.full_message}")
+    return f"{place}: {finding.code} {outcome} {words}"
 
 
 def error_line(error: FileError) -> str:
@@ -158,6 +188,15 @@ def summary_line(summary: Summary) -> str:
         f"{summary.manual:,} manual",
     ]
     return f"{files} checked: {', '.join(parts)}"
+
+
+def other_contrib(summary: Summary) -> str:
+    """What the run did not check: the files that use the rest of `tf.contrib`."""
+    files = "1 file" if summary.other_contrib == 1 else f"{summary.other_contrib:,} files"
+    return (
+        f"tf.contrib is still used in {files} for other things; "
+        "tf_upgrade_v2 rewrites or reports them"
+    )
 
 
 def next_steps(summary: Summary) -> str:

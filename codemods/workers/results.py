@@ -86,6 +86,7 @@ class Summary:
       is_dry: whether they were only shown; neither written nor printed as the result.
       about: what identifies the run in a report, such as the command line, by heading.
       keras: the Keras version to target, and the reason.
+      other_contrib: the number of files that use `tf.contrib` for what no rule migrates.
     """
 
     def __init__(self, wrote: bool) -> None:
@@ -95,7 +96,7 @@ class Summary:
         self.applied = self.held = 0
         self.keras = KerasChoice(None, "not decided", is_given=True)
         self.files = self.changed = self.failed = self.left = 0
-        self.safe = self.unsafe = self.manual = 0
+        self.safe = self.unsafe = self.manual = self.other_contrib = 0
 
     def add(self, outcome: FileOutcome) -> None:
         """Adds the outcome of a file to all counts except `files`."""
@@ -118,7 +119,7 @@ class Summary:
 
     def as_dict(self) -> dict[str, int]:
         """The counts in the JSON report."""
-        names = ("files", "changed", "failed", "safe", "unsafe", "manual")
+        names = ("files", "changed", "failed", "safe", "unsafe", "manual", "other_contrib")
         return {name: getattr(self, name) for name in names}
 
 

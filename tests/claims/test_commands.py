@@ -18,6 +18,7 @@ import tf_lossscale
 
 PAGES = {
     "migrate": "docs/migrate.md",
+    "explain": "docs/migrate.md",
     "run": "docs/drop-in.md",
     "compare": "docs/compare.md",
     "checkpoint inspect": "docs/checkpoints.md",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -194,10 +195,11 @@ def test_wrong_usage_is_status_2(command_line, argv, says):
 @pytest.mark.parametrize(
     "argv", [["--no-such"], ["--write", "--check"], ["--report", "xml"], ["--jobs", "0"]], ids=str
 )
-def test_errors_show_the_usage_of_the_subcommand(command_line, argv):
+def test_errors_are_one_line_and_a_hint(command_line, argv):
     ran = command_line.run("migrate", *argv)
-    assert ran.err.startswith("usage: tf-lossscale migrate [-h]")
-    assert "\ntf-lossscale migrate: error: " in ran.err
+    first, hint = ran.err.splitlines()
+    assert first.startswith("tf-lossscale migrate: error: ")
+    assert hint == "see `tf-lossscale migrate --help`"
 
 
 def test_a_tree_without_files_to_check_gives_a_warning(command_line):
@@ -216,6 +218,26 @@ def test_help_is_status_0(command_line, argv):
     ran = command_line.run(*argv)
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.startswith(b"usage: tf-lossscale")
+
+
+def test_the_help_of_migrate_has_groups_and_examples(command_line, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = command_line.run("migrate", "--help").out.decode()
+    heads = [line for line in text.splitlines() if line.endswith(":") and line[0] != " "]
+    assert heads == [
+        "positional arguments:",
+        "target:",
+        "edits:",
+        "rules and files:",
+        "reports:",
+        "other options:",
+        "examples:",
+        "exit status:",
+    ]
+    assert "\n  tf-lossscale migrate --to shim --write " in text
+    assert max(map(len, text.rpartition("examples:")[2].splitlines())) <= 90
+    elsewhere = command.parsers("other")[1].choices["migrate"].format_help()
+    assert "\n  other migrate --to shim --write " in elsewhere
 
 
 def test_options_reach_the_engine(command_line):
@@ -334,6 +356,30 @@ def test_every_code_can_be_explained(command_line):
         ran = command_line.run("explain", line.split()[0])
         assert (ran.status, ran.err) == (0, "")
         assert ran.out.startswith(line.split()[0].encode())
+
+
+def test_explain_takes_codes_and_prefixes(command_line):
+    codes = [line.split()[0] for line in command_line.run("rules").out.decode().splitlines()]
+    ran = command_line.run("explain", "LS501", "ls3", "LS301,LS4")
+    found = re.findall(r"^(LS\d+): ", ran.out.decode(), re.MULTILINE)
+    assert found == [code for code in codes if code.startswith(("LS501", "LS3", "LS4"))]
+    ran = command_line.run("explain", "LS301", "LS777")
+    assert (ran.status, ran.out) == (2, b"")
+
+
+def test_explain_shows_two_examples_of_each_rule(command_line):
+    example = re.compile(r"^  \S.* \(--to .*\):$", re.MULTILINE)
+    for line in command_line.run("rules").out.decode().splitlines():
+        code = line.split()[0]
+        text = command_line.run("explain", code).out.decode()
+        every = command_line.run("explain", code, "--all").out.decode()
+        total = len(example.findall(every))
+        assert len(example.findall(text)) == min(total, 2)
+        assert "--all" not in every
+        more = re.search(rf"\n\n(\d+) more examples?: tf-lossscale explain {code} --all\n$", text)
+        assert (int(more[1]) if more else 0) == max(total - 2, 0)
+    assert "Before and after:" in command_line.run("explain", "LS301").out.decode()
+    assert "Not rewritten:" in command_line.run("explain", "LS301").out.decode()
 
 
 def test_the_diff_can_be_applied_by_git(command_line):

@@ -41,7 +41,7 @@ def test_names_flow_from_cell_to_cell():
     )
     (finding,) = result.findings
     assert source.splitlines()[finding.line - 1].strip() == json.dumps(OLD).encode()
-    assert finding.message.startswith("cell 3, line 1: ")
+    assert (finding.cell, finding.cell_line) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_legacy_names_in_magic_and_shell_lines_are_reported(lines, at):
     assert result.source == source
     (finding,) = result.findings
     assert (finding.code, finding.symbol) == ("LS910", "mixed_precision.experimental")
-    assert finding.message.startswith(f"cell 1, line {at}: ")
+    assert (finding.cell, finding.cell_line) == (1, at)
     assert transformed(source, ignore=("LS9",)).findings == ()
     assert transformed(source, select=("LS3",)).findings == ()
     assert transformed(source, select=("LS91",)).findings == (finding,)
@@ -187,6 +187,38 @@ def test_the_command_writes_notebooks(command_line):
     assert command_line.run("migrate", "--write").status == 0
     assert command_line.bytes_on_disk()["a.ipynb"] == encoded(document(cell(IMPORT), cell(NEW)))
     assert command_line.run("migrate").status == 0
+
+
+def test_each_report_names_the_cell(command_line):
+    cells = (cell(IMPORT), cell("# Train\n", kind="markdown"), cell("x = 1\n", OLD), cell(OLD))
+    command_line.path("a.ipynb").write_bytes(encoded(document(*cells)))
+    command_line.write(b=LEGACY)
+
+    def report(name):
+        return command_line.run("migrate", "--check", "--report", name).out.decode()
+
+    text = report("text")
+    assert text.count("LS301 safe") == 2  # equal findings in two cells are shown together
+    assert ": LS301 safe LossScaleOptimizer: cell 3, line 2: dynamic " in text
+    assert f"   3:2 | {OLD}\n" in text
+    assert f"   4:1 | {OLD}\n" in text
+    findings = json.loads(report("json"))["findings"]
+    places = [(finding["cell"], finding["cell_line"]) for finding in findings]
+    assert places == [(3, 2), (4, 1), (None, None)]
+    (run,) = json.loads(report("sarif"))["runs"]
+    places = [
+        (result["properties"].get("cell"), result["properties"].get("cellLine"))
+        for result in run["results"]
+    ]
+    assert places == [(3, 2), (4, 1), (None, None)]
+    messages = [finding["message"] for finding in findings]
+    assert [message.partition(": ")[0] for message in messages[:2]] == [
+        "cell 3, line 2",
+        "cell 4, line 1",
+    ]
+    assert [result["message"]["text"].partition(": ")[2] for result in run["results"]] == messages
+    assert "::cell 4, line 1: " in report("github")
+    assert '<span class="at">cell 3, 2:7</span>' in report("html")
 
 
 def test_a_second_run_changes_nothing():

@@ -55,6 +55,7 @@ def test_json_is_as_promised(tree):
         "changed": 3,
         "failed": 2,
         **summary_of(report["findings"]),
+        "other_contrib": 0,
     }
     keys = [
         "path",
@@ -67,6 +68,8 @@ def test_json_is_as_promised(tree):
         "outcome",
         "applied",
         "message",
+        "cell",
+        "cell_line",
     ]
     assert all(list(finding) == keys for finding in report["findings"])
     paths = [finding["path"] for finding in report["findings"]]
@@ -87,7 +90,9 @@ def test_json_of_nothing(command_line):
     ran = command_line.run("migrate", "--report", "json")
     assert json.loads(ran.out) == {
         "version": 1,
-        "summary": dict.fromkeys(("files", "changed", "failed", "safe", "unsafe", "manual"), 0),
+        "summary": dict.fromkeys(
+            ("files", "changed", "failed", "safe", "unsafe", "manual", "other_contrib"), 0
+        ),
         "keras": {"target": "2", "reason": "tensorflow 2.15.1 is installed", "warnings": []},
         "findings": [],
         "errors": [],
@@ -370,6 +375,39 @@ def test_equal_findings_of_a_file_are_shown_together(command_line):
     assert out.count("^\n") == 10
     findings = json.loads(command_line.run("migrate", "--report", "json").out)["findings"]
     assert len(findings) == 10
+
+
+def text_of(*findings: Finding) -> str:
+    stream = io.StringIO()
+    text_report.write([FileOutcome("a.py", True, findings)], Summary(False), stream)
+    return stream.getvalue()
+
+
+def test_a_long_reason_is_printed_once():
+    why = "it behaves as in TensorFlow 1.15, and TensorFlow 2's does not"
+    one = Finding("a.py", 1, 2, "LS103", "A", Safety.SAFE, True, f"use x.A; {why}", text="A")
+    other = one._replace(line=2, message="use x.C; the same")
+    two = one._replace(line=3, code="LS101", symbol="B", message=f"use x.B; {why}")
+    three = two._replace(line=4, applied=False)
+    alone = two._replace(line=5, message=why)
+    heads = [line for line in text_of(one, other, two, three, alone).splitlines() if ": LS" in line]
+    assert heads == [
+        f"a.py:1:2: LS103 safe A: use x.A; {why}",
+        "a.py:3:2: LS101 safe B: use x.B; see above",
+        "a.py:5:2: LS101 safe B: see above",
+        "a.py:2:2: LS103 safe A: use x.C; the same",
+        f"a.py:4:2: LS101 safe (unchanged) B: use x.B; {why}",
+    ]
+
+
+def test_the_names_of_one_edit_share_their_reason(command_line):
+    names = "LossScaleOptimizer, FixedLossScaleManager, ExponentialUpdateLossScaleManager"
+    source = f"from tensorflow.contrib.mixed_precision import {names}\n\nuse({names})\n"
+    command_line.write(a=source.encode())
+    out = command_line.run("migrate", "--check").out.decode()
+    assert out.count("it behaves as in TensorFlow 1.15") == 1
+    assert out.count("; see above\n") == 2
+    assert out.count("^\n") == 6
 
 
 @pytest.mark.parametrize(
