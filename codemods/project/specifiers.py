@@ -116,9 +116,7 @@ def _version(text: str) -> _Version:
     return tuple(map(int, parts))
 
 
-def _admitted(
-    family: str, clauses: Sequence[_Clause], named: Sequence[_Version]
-) -> Iterator[int]:
+def _admitted(family: str, clauses: Sequence[_Clause], named: Sequence[_Version]) -> Iterator[int]:
     """Yields the Keras versions, 2 and 3, of which the clauses admit a release.
 
     All releases are sorted, and each clause is an interval, so that a line of many clauses takes
