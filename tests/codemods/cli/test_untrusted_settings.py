@@ -243,12 +243,12 @@ def test_the_longest_keys_that_are_read_are_read_in_bounded_time(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     line = ".".join("a" * 1_000) + ".b{} = 1\n"
     (tmp_path / "pyproject.toml").write_text(
-        "[tool.tf-lossscale]\n[x]\n" + "".join(line.format(number) for number in range(49))
+        "[tool.tf-lossscale]\n[x]\n" + "".join(line.format(number) for number in range(9))
     )
     started = time.process_time()
     with contextlib.suppress(settings.SettingsError):  # some tomli refuses keys of that length
         assert settings.load(["."]).values == {}
-    assert time.process_time() - started < 60
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("source", ["settings", "command line"])
