@@ -66,8 +66,8 @@ def described() -> str:
     choice = given(None, settings)
     if choice is None:
         project = ProjectSearch()
-        globs = tuple((glob, settings.directory) for glob in settings.values.get("exclude", []))
-        for found in discover(["."], Excludes(globs), describes=is_project_file):
+        excludes = Excludes(settings.values.get("exclude", []), settings.directory)
+        for found in discover(["."], excludes, describes=is_project_file):
             if isinstance(found, ProjectFile):
                 read_project_file(found.file, project, quiet=True)
             elif isinstance(found, Candidate):
