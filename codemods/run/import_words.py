@@ -13,16 +13,13 @@ from typing import Optional
 
 __all__ = ["ImportWords", "imports_of", "stem_of"]
 
-# A repository chooses what these patterns read, so none may backtrack: each part ends where the next
-# one begins, and what is optional does not begin like what follows it.
+# None of these patterns may backtrack: each part ends where the next one begins.
 _NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*|\.(?=[ \t]*import\b)")
 _MARKS = (b"import", b"patch(")
 """What a line contains that imports a module by a statement or by a string."""
 _INIT = "__init__.py"
 _HERE = b"."
-_STATEMENT = re.compile(
-    rb"(?:from\s+([\w.]+)\s+)?import(?:\s*\(\s*|\s+)([\w.,*][\w.,*\s]*)\)?\Z"
-)
+_STATEMENT = re.compile(rb"(?:from\s+([\w.]+)\s+)?import(?:\s*\(\s*|\s+)([\w.,*][\w.,*\s]*)\)?\Z")
 """A plain import statement, without the white space around it."""
 _ALIAS = re.compile(r"(?:\A|,)\s*([\w.*]+)")
 _NO_CODE = re.compile(rb"#[^\n]*|\\\r?\n")
