@@ -127,9 +127,9 @@ class FileSearch:
         if size > self._limits.size:
             # Files that are too large to process are searched only to find out whether that is an
             # error. A sparse file is large at no cost, so all of them share one limit.
-            self._bytes_left -= size
-            if self._bytes_left < 0:
+            if size > self._bytes_left:
                 return True
+            self._bytes_left -= size
             with open(candidate.real, "rb") as file:
                 return may_concern_in(file)
         data = atomic_write.read(candidate.real)

@@ -97,12 +97,16 @@ def test_blank_lines_above_a_requirement(command_line, timed):
     assert timed().status == 1
 
 
-def test_large_sparse_files(command_line, timed):
+@pytest.mark.parametrize("size", [10**9, 10**8])
+def test_large_sparse_files(command_line, timed, size):
     for number in range(60):
         with open(f"f{number}.py", "wb") as file:
-            file.truncate(10**9)
+            file.truncate(size)
     command_line.write(a=LEGACY)
-    assert timed().status in (1, 2)
+    ran = timed()
+    assert ran.status == 2
+    assert "f59.py: error: is larger than 32 MB; raise --size-limit, or --exclude it" in ran.err
+    assert ("f0.py" in ran.err) == (size > 10**8)
 
 
 # What no limit of its own ends
