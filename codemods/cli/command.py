@@ -8,8 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, Optional
 
+from tf_lossscale._arguments import ArgumentParser
+from tf_lossscale._cli.process import guarded
+
 from ..files.printable import visible
-from .process import guarded
 from .settings import Settings, SettingsError, load
 
 __all__ = ["main", "parsers"]
@@ -28,7 +30,10 @@ def main(argv: Optional[Sequence[str]] = None, prog: str = "tf-lossscale") -> in
     """
     words = sys.argv[1:] if argv is None else argv
     return guarded(
-        prog, lambda: _main(argv, prog), tracebacks="-vv" in words or list(words).count("-v") > 1
+        prog,
+        lambda: _main(argv, prog),
+        tracebacks="-vv" in words or list(words).count("-v") > 1,
+        interrupted="interrupted; no file was left half-written",
     )
 
 
@@ -79,7 +84,7 @@ def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
     return migrate.run(request)
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(ArgumentParser):
     """Suggests what a misspelled word could mean, and where to find help; prints no usage.
 
     Escapes file names in errors: a shell's `*` can expand to any name.
@@ -103,10 +108,6 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {visible(message)}\nsee `{self.prog} --help`\n")
-
-    def print_help(self, file: Any = None) -> None:
-        """Prints the help and raises if that fails; argparse would ignore the failure."""
-        (file or sys.stdout).write(self.format_help())
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:

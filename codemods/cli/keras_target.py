@@ -14,6 +14,7 @@ from ..project.choice import choose
 from ..project.search import ProjectSearch, is_project_file, largest
 from ..workers.limits import Limits
 from .settings import Settings, load
+from .watch import LateError, Watch
 
 __all__ = ["described", "given", "read_project_file", "shown", "warn"]
 
@@ -66,15 +67,23 @@ def described() -> str:
     choice = given(None, settings)
     if choice is None:
         project = ProjectSearch()
-        globs = tuple((glob, settings.directory) for glob in settings.values.get("exclude", []))
-        for found in discover(["."], Excludes(globs), describes=is_project_file):
-            if isinstance(found, ProjectFile):
-                read_project_file(found.file, project, quiet=True)
-            elif isinstance(found, Candidate):
-                _read_source(found, project)
-        list(project.finish())
+        try:
+            with Watch(Limits()):
+                _read_all(project, settings)
+        except LateError as error:
+            return f"not known: {error}"
         choice = choose(project.evidence)
     return visible(choice.words)
+
+
+def _read_all(project: ProjectSearch, settings: Settings) -> None:
+    excludes = Excludes(settings.values.get("exclude", []), settings.directory)
+    for found in discover(["."], excludes, describes=is_project_file):
+        if isinstance(found, ProjectFile):
+            read_project_file(found.file, project, quiet=True)
+        elif isinstance(found, Candidate):
+            _read_source(found, project)
+    list(project.finish())
 
 
 def _read_source(candidate: Candidate, project: ProjectSearch) -> None:

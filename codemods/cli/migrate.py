@@ -8,38 +8,27 @@ import platform
 import sys
 import time
 from collections.abc import Collection, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Callable, Optional, TextIO, Union
+from typing import TYPE_CHECKING, Callable, Optional, TextIO
 
 from tf_lossscale._about import VERSION
 
 from .. import reports
-from ..engine.prefilter import may_concern, may_concern_in
-from ..files import atomic_write
 from ..files.diffs import colored
-from ..files.discover import (
-    Candidate,
-    ProjectFile,
-    Skipped,
-    Warned,
-    discover,
-    no_file,
-    project_files_above,
-    words,
-)
+from ..files.discover import Candidate, project_files_above
 from ..files.git_status import not_restorable
 from ..files.printable import quoted, visible
-from ..model import FileError, KerasChoice, Target
+from ..model import KerasChoice, Target
 from ..project.choice import choose
 from ..project.search import ProjectSearch, is_project_file
 from ..reports import files, text
-from ..run.import_words import ImportWords
-from ..workers.limits import Limits
 from ..workers.results import FileOutcome, Plan, Spool, Summary
 from . import keras_target
+from .file_search import FileSearch, Step
 from .keras_target import shown, warn
 from .other_contrib import uses_other_contrib
 from .request import Request
 from .terminal import Progress, put, style_of
+from .watch import LateError, Watch
 
 if TYPE_CHECKING:
     from ..resolve.neighbors import Neighbors
@@ -49,7 +38,6 @@ __all__ = ["run"]
 
 _WHICH = "-v shows what was skipped; Python files and notebooks are checked"
 
-_Step = Union[Candidate, FileOutcome]
 _Known = Callable[[str], "Neighbors"]
 """What a file, given by its absolute path, can know from the other files of the run."""
 
@@ -59,25 +47,32 @@ def run(request: Request) -> int:
     for report in request.reports:
         if report.file and not os.path.isdir(os.path.dirname(os.path.abspath(report.file))):
             return _refuse(f"--report {report.format}:{report.file}: the directory does not exist")
-    if list(request.paths) == ["-"]:
+    is_stdin = list(request.paths) == ["-"]
+    if request.settings_note and not (is_stdin and _is_for_program(request)):
+        print(request.settings_note, file=sys.stderr)
+    if is_stdin:
         return _run_stdin(request)
     summary = Summary(wrote=request.write)
     with contextlib.closing(Spool()) as spool, contextlib.closing(Progress()) as progress:
-        project = None if request.keras is not None else ProjectSearch()
-        sources: list[Candidate] = []
-        imports = ImportWords()
-        steps = _search(request, summary, progress, project, sources, imports)
-        progress.clear()
-        request, summary.keras = _with_keras(request, project)
-        plan = _plan(request, write=request.write)
-        known = _survey(steps, sources, imports, request)
-        steps = _with_more(steps, sources, known.more)
-        if request.write and not request.allow_dirty:
-            why = _why_not_written(request, steps, known, progress)
-            if why is not None:
+        try:
+            with Watch(request.limits) as watch:
+                search = FileSearch(request, summary, watch)
+                search.run(progress)
                 progress.clear()
-                what = "commit or stash the changes, or pass --allow-dirty"
-                return _refuse(f"nothing written: {why}; {what}")
+                request, summary.keras = _with_keras(request, search.project)
+                known = _survey(search, request)
+                steps = _with_more(search.steps, search.files, known.more)
+                why = None
+                if request.write and not request.allow_dirty:
+                    why = _why_not_written(request, steps, known, progress)
+        except LateError as error:
+            progress.clear()
+            return _refuse(str(error))
+        if why is not None:
+            progress.clear()
+            what = "commit or stash the changes, or pass --allow-dirty"
+            return _refuse(f"nothing written: {why}; {what}")
+        plan = _plan(request, write=request.write)
         for outcome in _outcomes(steps, plan, request, known, progress):
             summary.add(outcome)
             spool.append(outcome._replace(diff=b"", note=""))
@@ -91,7 +86,7 @@ def run(request: Request) -> int:
 
 
 def _why_not_written(
-    request: Request, steps: Sequence[_Step], known: _Known, progress: Progress
+    request: Request, steps: Sequence[Step], known: _Known, progress: Progress
 ) -> Optional[str]:
     """The reason not to overwrite the first protected file that would change; None if none is."""
     reasons = not_restorable(step.real for step in steps if isinstance(step, Candidate))
@@ -117,13 +112,17 @@ def _run_stdin(request: Request) -> int:
     if len(source) > request.limits.size:
         return _refuse(f"{request.stdin_filename}: {request.limits.too_large}")
     name = request.stdin_filename
-    for_program = any(one.file is None and one.format != "text" for one in request.reports)
+    for_program = _is_for_program(request)
     project = None if request.keras is not None else ProjectSearch()
-    if project is not None:
-        project.evidence += project.source(name, os.path.abspath(name), source)
-        for found in project_files_above(name, request.excludes, is_project_file):
-            keras_target.read_project_file(found.file, project, quiet=for_program)
-    request, keras = _with_keras(request, project, quiet=for_program)
+    try:
+        with Watch(request.limits):
+            if project is not None:
+                project.evidence += project.source(name, os.path.abspath(name), source)
+                for found in project_files_above(name, request.excludes, is_project_file):
+                    keras_target.read_project_file(found.file, project, quiet=for_program)
+            request, keras = _with_keras(request, project, quiet=for_program)
+    except LateError as error:
+        return _refuse(str(error))
     tasks = [Task(name, name, source)]
     (outcome,) = process_all(tasks, _plan(request, write=False), 1, request.limits)
     put(sys.stdout, source if outcome.error is not None else outcome.source)
@@ -137,6 +136,11 @@ def _run_stdin(request: Request) -> int:
         spool.append(outcome._replace(source=b""))
         _show(outcome._replace(diff=b""), request)
         return max(_report(request, spool, summary, sys.stderr), summary.status)
+
+
+def _is_for_program(request: Request) -> bool:
+    """Whether a program may read the report of `-` on stderr: then print nothing else there."""
+    return any(one.file is None and one.format != "text" for one in request.reports)
 
 
 def _plan(request: Request, write: bool) -> Plan:
@@ -171,19 +175,17 @@ def _with_keras(
     return request._replace(options=options, keras=choice), choice
 
 
-def _survey(
-    steps: Sequence[_Step], files: Sequence[Candidate], imports: ImportWords, request: Request
-) -> Survey:
+def _survey(search: FileSearch, request: Request) -> Survey:
     """What each file to process can know from the other files of the run."""
-    candidates = [step.real for step in steps if isinstance(step, Candidate)]
+    candidates = [step.real for step in search.steps if isinstance(step, Candidate)]
     # Imported late, because it imports LibCST, and nearly no file is a candidate.
     from ..workers.survey import Survey
 
-    by_path = {file.real: file for file in files}
+    by_path = {file.real: file for file in search.files}
     return Survey(
         candidates,
         by_path,
-        imports,
+        search.imports,
         lambda real: not by_path[real].is_ignored,
         shown,
         _plan(request, write=False),
@@ -193,8 +195,8 @@ def _survey(
 
 
 def _with_more(
-    steps: Sequence[_Step], files: Sequence[Candidate], more: Collection[str]
-) -> list[_Step]:
+    steps: Sequence[Step], files: Sequence[Candidate], more: Collection[str]
+) -> list[Step]:
     """The steps, with further files to process at their places among all files."""
     if not more:
         return list(steps)
@@ -202,7 +204,7 @@ def _with_more(
     added = {file.path: file for file in files if file.real in more}
     left = [step for step in steps if step.path not in added]
     new = [file._replace(ignores=None) for file in added.values()]
-    merged: list[_Step] = []
+    merged: list[Step] = []
     for step in left:
         place = places.get(step.path)
         while new and place is not None and places[new[0].path] < place:
@@ -211,91 +213,8 @@ def _with_more(
     return [*merged, *new]
 
 
-def _search(
-    request: Request,
-    summary: Summary,
-    progress: Progress,
-    project: Optional[ProjectSearch],
-    files: list[Candidate],
-    imports: ImportWords,
-) -> list[_Step]:
-    """The files to process and, in order between them, the outcomes that are already known.
-
-    Files without a legacy name, which are nearly all files, are counted but not kept. What they
-    say about the Keras version is added to `project`, if it is not None; `files` gets every file,
-    and `imports` the words of its imports.
-    """
-    steps: list[_Step] = []
-    describes = no_file if project is None else is_project_file
-    for found in discover(request.paths, request.excludes, request.follow_links_outside, describes):
-        if isinstance(found, FileError):
-            error = found._replace(path=shown(found.path))
-            steps.append(FileOutcome(error.path, error=error))
-        elif isinstance(found, Warned):
-            progress.clear()
-            why = visible(found.why)
-            print(f"{quoted(shown(found.path))}: warning: {why}", file=sys.stderr)
-        elif isinstance(found, ProjectFile):
-            if project is not None:
-                progress.clear()
-                keras_target.read_project_file(found.file, project)
-        elif isinstance(found, Skipped):
-            if request.verbose:
-                steps.append(FileOutcome(shown(found.path), note=found.why))
-        else:
-            candidate = found._replace(path=shown(found.path))
-            files.append(candidate)
-            step = _searched(candidate, summary, request.limits, project, imports)
-            if step is not None and (request.verbose or not _is_silent(step)):
-                steps.append(step)
-            progress.at("Searching", summary.files)
-    return steps
-
-
-def _searched(
-    candidate: Candidate,
-    summary: Summary,
-    limits: Limits,
-    project: Optional[ProjectSearch],
-    imports: ImportWords,
-) -> Optional[_Step]:
-    """The candidate if a rule could apply to it, otherwise its outcome, if any."""
-    error = None
-    try:
-        size = os.path.getsize(candidate.real)
-        if size <= limits.size:
-            data = atomic_write.read(candidate.real)
-            concerns = may_concern(data)
-            summary.other_contrib += not candidate.is_ignored and uses_other_contrib(data)
-            imports.add(candidate.real, data)
-            evidence = project.source(candidate.path, candidate.real, data) if project else []
-            if project is not None and evidence and not candidate.is_ignored:
-                project.evidence += evidence
-        elif size <= limits.search:
-            with open(candidate.real, "rb") as file:
-                concerns = may_concern_in(file)
-        else:
-            concerns = True
-        if concerns and size > limits.size:
-            error = FileError(candidate.path, 0, limits.too_large)
-    except OSError as problem:
-        concerns, error = True, FileError(candidate.path, 0, words(problem))
-    if concerns and candidate.is_ignored:
-        return FileOutcome(candidate.path, note="is ignored by git")
-    summary.files += 1
-    if error is not None:
-        return FileOutcome(candidate.path, error=error)
-    if concerns:  # drops the ignore files, which can be large
-        return candidate._replace(ignores=None)
-    return FileOutcome(candidate.path, note="no legacy name in it")
-
-
-def _is_silent(step: _Step) -> bool:
-    return isinstance(step, FileOutcome) and step.error is None
-
-
 def _outcomes(
-    steps: Sequence[_Step], plan: Plan, request: Request, known: _Known, progress: Progress
+    steps: Sequence[Step], plan: Plan, request: Request, known: _Known, progress: Progress
 ) -> Generator[FileOutcome, None, None]:
     candidates = [step for step in steps if isinstance(step, Candidate)]
     processed: Iterator[FileOutcome] = iter(())
@@ -334,10 +253,6 @@ def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) ->
     """Writes the reports; returns 2 if one cannot be written, otherwise 0."""
     status = 0
     summary.about = _about(request)
-    # With `-`, the report goes to stderr, where a program may read it: print nothing else there.
-    for_program = any(one.file is None and one.format != "text" for one in request.reports)
-    if request.settings_note and not (for_program and stream is sys.stderr):
-        print(request.settings_note, file=sys.stderr)
     for report in request.reports:
         if report.file is None:
             # Errors have already been printed to stderr.

@@ -103,7 +103,7 @@ class Request(NamedTuple):
             keras=keras_target.given(arguments.keras, settings),
             write=arguments.write,
             show_diff=not (arguments.write or arguments.check or to_stdout),
-            excludes=Excludes(tuple((glob, base) for glob in chosen("exclude", []))),
+            excludes=Excludes(chosen("exclude", []), base),
             jobs=min(chosen("jobs", None) or _cores(), _JOBS_PER_CORE * _cores()),
             reports=requested,
             allow_dirty=chosen("allow_dirty", False),

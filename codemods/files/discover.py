@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import fnmatch
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from typing import Callable, NamedTuple, Optional, Union
@@ -82,19 +83,39 @@ class Skipped(NamedTuple):
     why: str
 
 
-class Excludes(NamedTuple):
-    """The globs of `--exclude`, each with its base directory."""
+class Excludes:
+    """The globs of `--exclude`.
 
-    globs: tuple[tuple[str, str], ...] = ()
+    Args:
+      globs: the globs.
+      base: the directory that they are relative to.
+    """
+
+    def __init__(self, globs: Sequence[str] = (), base: str = "") -> None:
+        self._base = base
+        patterns = [fnmatch.translate(glob.rstrip("/")) for glob in globs]
+        self._globs = re.compile("|".join(patterns)) if patterns else None
+        self._directories = {"": False}
 
     def match(self, real: str) -> bool:
         """Whether a glob matches the path, a parent directory, or a single name in the path."""
-        for glob, base in self.globs:
-            parts = os.path.relpath(real, base).replace(os.sep, "/").split("/")
-            prefixes = ["/".join(parts[: end + 1]) for end in range(len(parts))]
-            if any(fnmatch.fnmatchcase(one, glob.rstrip("/")) for one in prefixes + parts):
-                return True
-        return False
+        if self._globs is None:
+            return False
+        path = os.path.relpath(real, self._base).replace(os.sep, "/")
+        # What is known about the parent is kept: a tree can be deep, and its globs many.
+        above = []
+        parent = path.rpartition("/")[0]
+        while parent not in self._directories:
+            above.append(parent)
+            parent = parent.rpartition("/")[0]
+        for directory in reversed(above):
+            self._directories[directory] = self._directories[parent] or self._matches(directory)
+            parent = directory
+        return self._directories[parent] or self._matches(path)
+
+    def _matches(self, path: str) -> bool:
+        assert self._globs is not None
+        return bool(self._globs.match(path) or self._globs.match(path.rpartition("/")[2]))
 
 
 class Warned(NamedTuple):

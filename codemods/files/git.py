@@ -13,19 +13,30 @@ what is passed here, and limits on its time and output.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from typing import Optional
 
 __all__ = ["GitError", "LateError", "run", "top_of", "user_path"]
 
 _SECONDS = 120.0
-"""More than any repository needs; git would wait forever for a pipe in place of a file."""
+"""More than any repository needs."""
+
+_STUCK_SECONDS = 1.0
+"""Time after which git is ended if it only waits, as it does forever for a pipe in place of a file.
+"""
+_STUCK = "is stuck, perhaps at a pipe in place of a file"
+
+_TICK = 0.25
 
 _MOST_OUTPUT = 512 * 1024**2
+
+_SLEEPS = re.compile(rb"^State:\s*S.*^(voluntary_ctxt_switches:\s*\d+)$", re.MULTILINE | re.DOTALL)
 
 _OFF = {
     "core.fsmonitor": "",
@@ -60,6 +71,10 @@ class GitError(Exception):
 
 class LateError(GitError):
     """Git exceeded its time limit."""
+
+
+_stuck: set[tuple[str, ...]] = set()
+"""The work trees and commands with which git has waited in vain; they are not tried again."""
 
 
 def top_of(path: str) -> Optional[str]:
@@ -99,7 +114,13 @@ def run(
     # --work-tree takes precedence over `core.worktree`.
     command = [f"--work-tree={top}", *_switched_off(), *arguments]
     limit = _SECONDS if seconds is None else min(seconds, _SECONDS)
-    answer, status, errors = _run(command, top, _environment(top), limit, data)
+    if (top, *arguments) in _stuck:
+        raise LateError(_STUCK)
+    try:
+        answer, status, errors = _run(command, top, _environment(top), limit, data)
+    except LateError:
+        _stuck.add((top, *arguments))
+        raise
     if status not in statuses:
         raise GitError(f"failed ({errors})")
     return answer
@@ -164,28 +185,56 @@ def _answer(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, in
       GitError: if it took too long or printed too much; the process is ended.
     """
     assert process.stdout is not None
-    late = threading.Event()
+    late = ""
+    ended = threading.Event()
 
-    def end() -> None:
-        late.set()
-        process.kill()
+    def watch() -> None:
+        nonlocal late
+        waits, before = 0.0, None
+        end = time.monotonic() + seconds
+        while not ended.wait(_TICK):
+            now = _switches(process.pid)
+            waits = waits + _TICK if now is not None and now == before else 0.0
+            before = now
+            if waits >= _STUCK_SECONDS:
+                late = _STUCK
+            elif time.monotonic() > end:
+                late = f"did not answer within {seconds:g} seconds"
+            if late:
+                process.kill()
+                return
 
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         answer = process.stdout.read(_MOST_OUTPUT + 1)
         if len(answer) > _MOST_OUTPUT:
             raise GitError("printed too much output")
         status = process.wait()
     finally:
-        timer.cancel()
+        ended.set()
+        watcher.join()
         process.kill()
         process.stdout.close()
         process.wait()
-    if late.is_set():
-        raise LateError(f"did not answer within {seconds:g} seconds")
+    if late:
+        raise LateError(late)
     return answer, status
+
+
+def _switches(process: int) -> Optional[bytes]:
+    """How often a sleeping process has gone to sleep so far; None if it runs, or if unknown.
+
+    While it waits for a single event, this stays the same. A process that reads from a disk does
+    not count as sleeping, even if the disk is slow.
+    """
+    try:
+        with open(f"/proc/{process}/status", "rb") as file:
+            status = file.read()
+    except OSError:  # not Linux, or it has ended
+        return None
+    found = _SLEEPS.search(status)
+    return found[1] if found else None
 
 
 def _program() -> str:

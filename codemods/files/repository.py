@@ -116,6 +116,9 @@ class Repositories:
         started = time.monotonic()
         try:
             listed = git.run(top, "ls-files", "--stage", "-z", seconds=self._seconds_left)
+        except git.LateError:
+            self._seconds_left = 0
+            return []
         except git.GitError:
             return []
         finally:

@@ -7,6 +7,7 @@ string literals count. Unknown or damaged content is skipped.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import tokenize
@@ -34,6 +35,9 @@ _LITERAL = re.compile(r"[rRuU]?(\"\"\"|'''|\"|')([^\\]*)\1\Z", re.DOTALL)
 _SHOWN = re.compile(r"[\w.,*+!<>=~^| -]*\Z")
 """What reports show of a specifier; a version of tf-keras can be any text."""
 
+_MOST_PINS = 100
+"""How many requirements of TensorFlow or Keras are read in each file."""
+
 _NEAR = 25
 """The lines of a lock file in which the version follows the name."""
 
@@ -58,7 +62,7 @@ Reader = Callable[[str], Iterable[Pin]]
 
 def evidence_of(path: str, text: str, reader: Reader) -> Iterator[Evidence]:
     """Yields the pins that allow only one Keras version."""
-    for pin in reader(text):
+    for pin in itertools.islice(reader(text), _MOST_PINS):
         keras = keras_of(pin.name, pin.specifier)
         if keras is not None:
             shown = pin.specifier if _SHOWN.match(pin.specifier) else ""
@@ -142,7 +146,7 @@ def _pyproject(text: str) -> Iterator[Pin]:
     ]
     for requirement in listed:
         for pin in _requirement(0, requirement):
-            yield pin._replace(line=_line(text, re.escape(requirement)))
+            yield pin._replace(line=_line(text, re.escape(requirement.strip())))
     poetry = _at(content, "tool", "poetry")
     tables = [_at(poetry, "dependencies"), _at(poetry, "dev-dependencies")]
     groups = _at(poetry, "group")
@@ -165,7 +169,7 @@ def _tables(text: str, tables: Iterable[object]) -> Iterator[Pin]:
                 continue
             for one in value if isinstance(value, list) else [value]:
                 version = _at(one, "version") if isinstance(one, dict) else one
-                line = _line(text, rf"^\s*[\"']?{re.escape(name)}[\"']?\s*=")
+                line = _line(text, rf"^[ \t]*[\"']?{re.escape(name)}[\"']?[ \t]*=")
                 yield Pin(line, name, version if isinstance(version, str) else "")
 
 
@@ -184,12 +188,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _line(text: str, pattern: str) -> int:
     match = re.search(pattern, text, re.MULTILINE)
-    return text.count("\n", 0, match.start()) + 1 + _blank(match[0]) if match else 1
-
-
-def _blank(text: str) -> int:
-    """The number of line ends in the white space at the start of a match."""
-    return text[: len(text) - len(text.lstrip())].count("\n")
+    return text.count("\n", 0, match.start()) + 1 if match else 1
 
 
 def _environment_yml(text: str) -> Iterator[Pin]:

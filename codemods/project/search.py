@@ -18,6 +18,13 @@ __all__ = ["ProjectSearch", "Unread", "is_project_file", "largest"]
 _MB = 1024 * 1024
 _LOCKS = ("*.lock", "pylock.toml", "*conda-lock.yml")
 _MOST_INCLUDES = 100
+_MOST_INCLUDED = 2 * _MB
+"""Limits for files that only `-r` and `-c` name: how many are read, and their size in total."""
+_TOO_MANY = (
+    f"-r and -c name more than {_MOST_INCLUDES} files or {_MOST_INCLUDED // _MB} MiB in total"
+)
+_MOST_NAMED = 10_000
+"""How many files `-r` and `-c` may name at all, counting those that the search finds by itself."""
 _MOST_SOURCE = 4 * _MB
 """The largest Python file or notebook in which evidence is searched, in bytes."""
 
@@ -85,18 +92,13 @@ class Unread(NamedTuple):
     why: str
 
 
-class _Include(NamedTuple):
-    path: str
-    real: str
-
-
 class ProjectSearch:
     """The evidence of a run."""
 
     def __init__(self) -> None:
         self.evidence: list[Evidence] = []
         self._read: set[str] = set()
-        self._includes: list[_Include] = []
+        self._includes: dict[str, str] = {}  # the absolute path of each, and the one to show
 
     def source(self, path: str, real: str, data: bytes) -> list[Evidence]:
         """Returns the evidence in a Python file or notebook.
@@ -138,28 +140,39 @@ class ProjectSearch:
     def _include(self, path: str, real: str, text: str) -> None:
         """Notes the files that `-r` and `-c` name, if they are inside the project."""
         folder = os.path.dirname(real)
+        top = last_directory(folder).rstrip(os.sep) + os.sep
         for include in pins.includes_in(text):
+            if len(self._includes) >= _MOST_NAMED:
+                return
             target = os.path.normpath(os.path.join(folder, include.path))
-            top = last_directory(folder).rstrip(os.sep) + os.sep
-            if target.startswith(top):
+            if target.startswith(top) and target not in self._includes:
                 shown = os.path.normpath(os.path.join(os.path.dirname(path), include.path))
-                self._includes.append(_Include(shown, target))
+                self._includes[target] = shown
 
     def finish(self) -> Iterator[Unread]:
         """Reads the included files that the search has not found; yields those it cannot read."""
-        for _ in range(_MOST_INCLUDES):
-            self._includes = [one for one in self._includes if one.real not in self._read]
-            if not self._includes:
-                return
-            path, real = self._includes.pop(0)
-            self._read.add(real)
-            try:
-                if os.path.getsize(real) > largest(real):
-                    yield Unread(path, f"is larger than {largest(real) // _MB} MiB")
+        done: set[str] = set()
+        files, size = 0, 0
+        while len(done) < len(self._includes):
+            # Files that are read here can name more.
+            for real, path in [one for one in self._includes.items() if one[0] not in done]:
+                done.add(real)
+                if real in self._read:
                     continue
-                text = atomic_write.read(real).decode("utf-8-sig", "replace")
-            except OSError as error:
-                yield Unread(path, (error.strerror or str(error)).lower())
-                continue
-            self.evidence += pins.evidence_of(path, text, pins.requirements)
-            self._include(path, real, text)
+                self._read.add(real)
+                files += 1
+                try:
+                    length = os.path.getsize(real) if files <= _MOST_INCLUDES else 0
+                    size += length
+                    if files > _MOST_INCLUDES or size > _MOST_INCLUDED:
+                        yield Unread(path, _TOO_MANY)
+                        return
+                    if length > largest(real):
+                        yield Unread(path, f"is larger than {largest(real) // _MB} MiB")
+                        continue
+                    text = atomic_write.read(real).decode("utf-8-sig", "replace")
+                except OSError as error:
+                    yield Unread(path, (error.strerror or str(error)).lower())
+                    continue
+                self.evidence += pins.evidence_of(path, text, pins.requirements)
+                self._include(path, real, text)

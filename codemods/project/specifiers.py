@@ -5,11 +5,12 @@ The `packaging` library is not used, because it reads neither Poetry's `^2.10` n
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, LAST_WITH_KERAS_2
 
@@ -35,11 +36,27 @@ PACKAGES = {
 """The distributions that decide, each with the one whose version numbers it has."""
 
 _LONGEST = 200
+_LAST = (10**9,)
+"""After every version: a part of a version that is read has at most nine digits."""
 _CLAUSE = re.compile(
-    r"(===|==|~=|!=|<=|>=|<|>|=|\^|~|)\s*v?(?:\d+!)?(\d+(?:\.\d+)*)"
+    r"(===|==|~=|!=|<=|>=|<|>|=|\^|~|)\s*v?(?:\d+!)?(\d+(?:\.\d+)*)(?!\.?\d)"
     r"(\.?\*)?(?:[-_.+a-zA-Z][-\w.+]*)?\Z"
 )
 _Version = tuple[int, ...]
+
+
+class _Clause(NamedTuple):
+    """One comparison with a version.
+
+    Attributes:
+      operator: as it is written; may be empty.
+      version: one to three numbers.
+      is_prefix: whether the version ends in `.*`.
+    """
+
+    operator: str
+    version: _Version
+    is_prefix: bool
 
 
 def normalized(name: str) -> str:
@@ -68,18 +85,14 @@ def keras_of(package: str, specifier: str) -> Optional[int]:
         alternatives = [_clauses(one) for one in re.split(r"\|\|?", specifier)]
     except ValueError:
         return None
-    named = [version for clauses in alternatives for _, version, _ in clauses]
-    allowed = {
-        keras
-        for keras, version in itertools.chain(_releases(family), _named(family, named))
-        for clauses in alternatives
-        if all(_admits(*clause, version) for clause in clauses)
-    }
-    return allowed.pop() if len(allowed) == 1 else None
+    # Versions that the specifier itself names count as releases, too.
+    named = sorted(_padded(one.version) for clauses in alternatives for one in clauses)
+    keras = {keras for clauses in alternatives for keras in _admitted(family, clauses, named)}
+    return keras.pop() if len(keras) == 1 else None
 
 
-def _clauses(text: str) -> list[tuple[str, _Version, bool]]:
-    """The operator, the version, and whether it ends in `.*`, for each clause.
+def _clauses(text: str) -> list[_Clause]:
+    """Splits one alternative of a specifier into its clauses.
 
     Raises:
       ValueError: if a clause cannot be read.
@@ -91,7 +104,8 @@ def _clauses(text: str) -> list[tuple[str, _Version, bool]]:
         match = _CLAUSE.match(part)
         if match is None:
             raise ValueError(part)
-        clauses.append((match[1], _version(match[2]), bool(match[3]) or match[1] == "="))
+        is_prefix = bool(match[3]) or match[1] == "="
+        clauses.append(_Clause(match[1], _version(match[2]), is_prefix))
     return clauses
 
 
@@ -102,43 +116,67 @@ def _version(text: str) -> _Version:
     return tuple(map(int, parts))
 
 
-def _releases(family: str) -> Iterator[tuple[int, _Version]]:
-    """Versions on both sides: all that exist, and more that may follow."""
+def _admitted(family: str, clauses: Sequence[_Clause], named: Sequence[_Version]) -> Iterator[int]:
+    """Yields the Keras versions, 2 and 3, of which the clauses admit a release.
+
+    All releases are sorted, and each clause is an interval, so that a line of many clauses takes
+    microseconds: a repository can contain many such lines.
+    """
+    intervals = [_interval(clause) for clause in clauses if clause.operator != "!="]
+    excluded = sorted(_interval(clause) for clause in clauses if clause.operator == "!=")
+    low = max((low for low, _ in intervals), default=(0,))
+    high = min((high for _, high in intervals), default=_LAST)
+    first = FIRST_WITH_KERAS_3[family]
+    for keras, start, end in ((2, low, min(high, first)), (3, max(low, first), high)):
+        for versions in (_releases(family), named):
+            at, stop = bisect.bisect_left(versions, start), bisect.bisect_left(versions, end)
+            if _has_other(versions[at:stop], excluded):
+                yield keras
+
+
+def _has_other(versions: Sequence[_Version], excluded: Sequence[tuple[_Version, _Version]]) -> bool:
+    """Whether a version is in none of the intervals; both are sorted."""
+    at = 0
+    for low, high in excluded:
+        if at == len(versions) or versions[at] < low:
+            break
+        at = max(at, bisect.bisect_left(versions, high))
+    return at < len(versions)
+
+
+@lru_cache(maxsize=None)
+def _releases(family: str) -> list[_Version]:
+    """All versions that exist, and more that may follow, sorted."""
     last, first = LAST_WITH_KERAS_2[family], FIRST_WITH_KERAS_3[family]
-    for version in itertools.product(range(last[0] + 1), range(21), range(10)):
-        if version <= last:
-            yield 2, version
-    for version in itertools.product(range(first[0], first[0] + 4), range(60), (0, 1, 2)):
-        if version >= first:
-            yield 3, version
-
-
-def _named(family: str, versions: list[_Version]) -> Iterator[tuple[int, _Version]]:
-    """The versions that the specifier itself names."""
-    for version in versions:
-        full = _padded(version)
-        yield (3 if full >= FIRST_WITH_KERAS_3[family] else 2), full
+    old = itertools.product(range(last[0] + 1), range(21), range(10))
+    new = itertools.product(range(first[0], first[0] + 4), range(60), (0, 1, 2))
+    return [*(one for one in old if one <= last), *(one for one in new if one >= first)]
 
 
 def _padded(version: _Version) -> _Version:
     return (*version, 0, 0)[:3]
 
 
-def _admits(operator: str, version: _Version, is_prefix: bool, candidate: _Version) -> bool:
+def _interval(clause: _Clause) -> tuple[_Version, _Version]:
+    """The first version that the clause admits, or excludes, and the first one after them."""
+    operator, version, is_prefix = clause
     full = _padded(version)
     if operator in ("", "=", "==", "===", "!="):
-        same = candidate[: len(version)] == version if is_prefix else candidate == full
-        return same != (operator == "!=")
+        return full, _after(version if is_prefix else full)
     if operator == "~=":
-        return candidate >= full and candidate[: max(len(version) - 1, 1)] == version[:-1]
+        return full, _after(version[:-1]) if len(version) > 1 else full
     if operator == "^":
         kept = next((i for i, part in enumerate(version) if part), len(version) - 1) + 1
-        return candidate >= full and candidate[:kept] == version[:kept]
+        return full, _after(version[:kept])
     if operator == "~":
-        kept = min(len(version), 2)
-        return candidate >= full and candidate[:kept] == version[:kept]
+        return full, _after(version[:2])
     if operator == "<":
-        return candidate < full
+        return (0,), full
     if operator == "<=":
-        return candidate <= full
-    return candidate > full if operator == ">" else candidate >= full
+        return (0,), _after(full)
+    return (_after(full) if operator == ">" else full), _LAST
+
+
+def _after(version: _Version) -> _Version:
+    """The first version after all that begin with the numbers of `version`."""
+    return (*version[:-1], version[-1] + 1)

@@ -9,7 +9,8 @@ import stat
 from collections.abc import Iterator
 from typing import Optional, TextIO
 
-from ..files.leftovers import claim, new_name
+from ..files.directories import Directory
+from ..files.leftovers import claim, new_name, remove_leftovers
 
 __all__ = ["replacing"]
 
@@ -36,6 +37,8 @@ def replacing(path: str) -> Iterator[TextIO]:
             with _text(descriptor) as file:
                 yield file
             return
+        with contextlib.suppress(OSError), Directory(os.path.realpath(directory)) as opened:
+            remove_leftovers(opened)
         temporary = new_name()
         if handle is None:
             temporary = os.path.join(directory, temporary)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Optional
 
 __all__ = ["ImportWords", "imports_of", "stem_of"]
 
-_NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*|\.+(?=[ \t]*import\b)")
+# None of these patterns may backtrack: each part ends where the next one begins.
+_NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*|\.(?=[ \t]*import\b)")
 _MARKS = (b"import", b"patch(")
 """What a line contains that imports a module by a statement or by a string."""
 _INIT = "__init__.py"
 _HERE = b"."
-_STATEMENT = re.compile(rb"\s*(?:from\s+([\w.]+)\s+)?import\s+\(?\s*([\w.,*\s]+?)\s*\)?\s*\Z")
-"""A plain import statement, alone on its lines."""
+_STATEMENT = re.compile(rb"(?:from\s+([\w.]+)\s+)?import(?:\s*\(\s*|\s+)([\w.,*][\w.,*\s]*)\)?\Z")
+"""A plain import statement, without the white space around it."""
 _ALIAS = re.compile(r"(?:\A|,)\s*([\w.*]+)")
 _NO_CODE = re.compile(rb"#[^\n]*|\\\r?\n")
 """Comments and line continuations."""
@@ -41,8 +42,6 @@ class ImportWords:
             return
         number = len(self._files)
         self._files.append(file)
-        if _has_dots(words):
-            words.add(_HERE)
         for word in words:
             self._with.setdefault(word, []).append(number)
 
@@ -75,12 +74,12 @@ def imports_of(module: str, source: bytes) -> Optional[set[tuple[str, str]]]:
     is_package = os.path.basename(module) == _INIT
     for line in _lines(source):
         words = _NAME.findall(line)
-        if os.fsencode(word) not in words and not (is_package and _has_dots(words)):
+        if os.fsencode(word) not in words and not (is_package and _HERE in words):
             continue
-        code = _NO_CODE.sub(b" ", line)
+        code = _NO_CODE.sub(b" ", line).strip()
         statement = _STATEMENT.match(code)
         if statement is None:
-            if code.strip():
+            if code:
                 return None
             continue
         above = (statement[1] or b"").decode()
@@ -95,10 +94,6 @@ def imports_of(module: str, source: bytes) -> Optional[set[tuple[str, str]]]:
                     rest = parts[place + 1] if above and place + 1 < len(parts) else ""
                     found.add((".".join(parts[: place + 1]), rest))
     return found
-
-
-def _has_dots(words: Iterable[bytes]) -> bool:
-    return any(word.startswith(b".") for word in words)
 
 
 def _lines(source: bytes) -> Iterator[bytes]:

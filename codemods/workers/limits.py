@@ -10,6 +10,8 @@ __all__ = ["Limits", "bound_memory", "memory_bound"]
 
 _MB = 1024 * 1024
 _GB = 1024 * _MB
+_LEAST_SECONDS = 600.0
+"""Enough to search a million files, however short the limit for one of them is."""
 
 
 class Limits(NamedTuple):
@@ -32,8 +34,13 @@ class Limits(NamedTuple):
 
     @property
     def search(self) -> int:
-        """Bytes of a file that is searched for legacy names."""
-        return 32 * self.size
+        """Bytes that are searched for legacy names in files of more than `size` bytes together."""
+        return 8 * self.size
+
+    @property
+    def all_seconds(self) -> float:
+        """Processor time to search all files, not counting the workers."""
+        return max(10 * self.seconds, _LEAST_SECONDS)
 
     @property
     def too_slow(self) -> str:

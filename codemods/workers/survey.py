@@ -48,7 +48,8 @@ _PARTS = _MAKES | {*CLASSES, "global_policy", "layer_policy"}
 """What makes optimizers, and what they are made of; `_MAKES` is what makes those of Keras."""
 _CONTRIB = (_CLASS, "LossScaleManager")
 _CALL = ".loss_scale("
-_STORE = re.compile(rb"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
+# An annotation has a limit: without one, a line of many colons takes quadratic time.
+_STORE = re.compile(rb"\.(\w+)\s*(?::[^=\n]{1,200})?=(?!=)")
 _STORE_ELSEWHERE = re.compile(rb"\.(?<!\bself\.)(\w+)\b\s*=(?!=)")
 _SETATTR = re.compile(rb"setattr\([^()]*?,\s*[\"'](\w+)[\"']")
 _COMPILES = re.compile(rb"(?<!\bre)(?<!\bregex)\.compile\s*\(")

@@ -1,10 +1,13 @@
 """The arguments of `tf-lossscale checkpoint`."""
 
 import argparse
+import contextlib
+import io
 import os
 import sys
 from typing import List, Tuple
 
+from tf_lossscale._arguments import ArgumentParser
 from tf_lossscale._checkpoint.errors import CheckpointError
 from tf_lossscale._checkpoint.printing import printable
 from tf_lossscale._checkpoint.targets import TARGETS
@@ -51,14 +54,19 @@ def main(arguments: List[str], prog: str) -> int:
         return exit_.code if isinstance(exit_.code, int) else 0
     # TensorFlow is used for remote paths only; its errors are raised.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    output = io.StringIO()
     try:
-        return _inspect(parsed) if parsed.action == "inspect" else _convert(parsed)
+        with contextlib.redirect_stdout(output):
+            return _inspect(parsed) if parsed.action == "inspect" else _convert(parsed)
     except (CheckpointError, ImportError, OSError) as error:
         message = str(error)
     except MemoryError:
         message = f"{_path(parsed)}: damaged, or too large for the memory"
     except Exception as error:  # not status 1, which means that there is no loss scale
         message = f"{_path(parsed)}: cannot be read: {type(error).__name__}: {error}"
+    finally:
+        # Out of the `try`, whose errors are those of the files: a full disk behind stdout is none.
+        print(output.getvalue(), end="")
     print(f"{prog} {parsed.action}: {printable(message)}", file=sys.stderr)
     return 2
 
@@ -67,8 +75,8 @@ def _path(parsed: argparse.Namespace) -> str:
     return str(parsed.path if parsed.action == "inspect" else parsed.source)
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser(prog: str) -> ArgumentParser:
+    parser = ArgumentParser(
         prog=prog, description="Inspect or convert the loss-scale state in checkpoints."
     )
     actions = parser.add_subparsers(dest="action", metavar="inspect|convert")
@@ -130,7 +138,6 @@ def _inspect(parsed: argparse.Namespace) -> int:
 
     contents = reading.read(parsed.path)
     print(report.as_json(contents) if parsed.json else report.as_text(contents))
-    sys.stdout.flush()
     return 0 if contents.states else 1
 
 

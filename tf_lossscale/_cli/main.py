@@ -8,6 +8,8 @@ import sys
 from typing import Iterator, List, Optional, Tuple
 
 from tf_lossscale._about import VERSION
+from tf_lossscale._arguments import ArgumentParser
+from tf_lossscale._cli.process import guarded
 
 __all__ = ["main"]
 
@@ -46,7 +48,13 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments and arguments[0] in CODEMODS:
         return _codemods(arguments, prog)
-    parser = argparse.ArgumentParser(
+    if arguments[:1] == ["run"] and not _is_help(arguments[1:]):  # ends as the script does
+        return _run(arguments[1:], prog)
+    return guarded(prog, lambda: _main(arguments, prog))
+
+
+def _main(arguments: List[str], prog: str) -> int:
+    parser = ArgumentParser(
         prog=prog,
         usage=f"{prog} COMMAND ...",
         description=DESCRIPTION,
@@ -76,7 +84,7 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
     return OTHERS[parsed.command](arguments[1:], prog)
 
 
-def _completion(parser: argparse.ArgumentParser, arguments: List[str], prog: str) -> int:
+def _completion(parser: ArgumentParser, arguments: List[str], prog: str) -> int:
     shells = ("bash", "zsh", "tcsh")
     given = parser.parse_known_args([*arguments, "doctor"])[0].print_completion
     if given not in shells:
@@ -122,7 +130,7 @@ def _quiet_interrupts() -> Iterator[None]:
 
 def _run(arguments: List[str], prog: str) -> int:
     name = prog if prog.startswith("python") else f"{prog} run"
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=name,
         usage=f"{name} [-h] [--replace] [--record FILE [--no-norm]] "
         "(SCRIPT | -m MODULE | -c CODE | -) [ARGS]",
@@ -163,6 +171,10 @@ def _run(arguments: List[str], prog: str) -> int:
     )
 
 
+def _is_help(arguments: List[str]) -> bool:
+    return any(one in ("-h", "--help") for one in _split_at_script(arguments)[0])
+
+
 def _split_at_script(arguments: List[str]) -> Tuple[List[str], List[str]]:
     """Returns the options of `run`, and the arguments for `python`."""
     skip = False
@@ -192,7 +204,7 @@ def _compare(arguments: List[str], prog: str) -> int:
 
 
 def _doctor(arguments: List[str], prog: str) -> int:
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=f"{prog} doctor",
         description="Show which TensorFlow and Keras are installed, which legacy names they have, "
         "and which the shim supplies. The exit status is 1 if TensorFlow is missing.",

@@ -5,6 +5,7 @@ import json
 import sys
 from typing import List, Optional
 
+from tf_lossscale._arguments import ArgumentParser
 from tf_lossscale._recording.comparing import (
     Comparison,
     Tolerances,
@@ -25,7 +26,7 @@ cannot be compared.
 
 def main(argv: List[str], prog: str = "tf-lossscale") -> int:
     """Runs `compare` and returns the exit status."""
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=f"{prog} compare",
         description="Compares two recorded runs: whether the new one did what the old one did.",
         epilog=_EPILOG,

@@ -6,10 +6,11 @@ import os
 import random
 import stat
 import subprocess
+import sys
 import time
 
 import pytest
-from command_line import LEGACY, MANUAL
+from command_line import FINAL, LEGACY, MANUAL
 from file_system import snapshot
 from tf_lossscale_codemods.cli import migrate, settings
 from tf_lossscale_codemods.files.diffs import unified
@@ -34,7 +35,27 @@ def table(command_line, lines: str, where: str = "pyproject.toml") -> None:
     command_line.path(where).write_text(f"[tool.tf-lossscale]\n{lines}\n", encoding="utf-8")
 
 
+def test_settings_that_matter_are_shown_before_a_file_is_written(command_line):
+    command_line.write(a=LEGACY, bad=b"from tensorflow.keras import mixed_precision (\n")
+    table(command_line, "allow-dirty = true")
+    ran = command_line.run("migrate", "--write")
+    assert ran.status == 2
+    note, error = ran.err.splitlines()
+    assert note == "settings from pyproject.toml: allow-dirty = true"
+    assert error.startswith("bad.py:1: error: ")
+    assert command_line.path("a.py").read_bytes() == FINAL
+
+
 # Reports
+
+
+def test_a_report_removes_what_a_killed_one_has_left(command_line):
+    command_line.write(a=LEGACY)
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    command_line.path(f"reports/.tf-lossscale-{dead.pid}-0123456789abcdef.tmp").write_text("half")
+    assert command_line.run("migrate", "--report", "json:reports/report.json").status == 1
+    assert os.listdir("reports") == ["report.json"]
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
@@ -243,12 +264,12 @@ def test_the_longest_keys_that_are_read_are_read_in_bounded_time(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     line = ".".join("a" * 1_000) + ".b{} = 1\n"
     (tmp_path / "pyproject.toml").write_text(
-        "[tool.tf-lossscale]\n[x]\n" + "".join(line.format(number) for number in range(49))
+        "[tool.tf-lossscale]\n[x]\n" + "".join(line.format(number) for number in range(9))
     )
     started = time.process_time()
     with contextlib.suppress(settings.SettingsError):  # some tomli refuses keys of that length
         assert settings.load(["."]).values == {}
-    assert time.process_time() - started < 60
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("source", ["settings", "command line"])

@@ -25,8 +25,7 @@ def tree(tmp_path, monkeypatch):
 
 
 def files(*paths: str, excludes=(), follow_outside=False):
-    globs = tuple((glob, os.getcwd()) for glob in excludes)
-    found = list(discover(paths or ["."], Excludes(globs), follow_outside))
+    found = list(discover(paths or ["."], Excludes(excludes, os.getcwd()), follow_outside))
     assert not [one for one in found if isinstance(one, FileError)]
     return [one.path for one in found if isinstance(one, Candidate) and not one.is_ignored]
 

@@ -164,7 +164,7 @@ class TestDefects:
         assert ran.returncode == 2
         assert b"Traceback" in ran.stderr
 
-    @pytest.mark.parametrize("name", ["migrate._search", "migrate._report", "settings.load"])
+    @pytest.mark.parametrize("name", ["migrate.FileSearch", "migrate._report", "settings.load"])
     def test_outside_of_a_file(self, command_line, name):
         command_line.write(a=LEGACY)
         module, _, function = name.partition(".")

@@ -238,7 +238,9 @@ def test_backup_and_restore(subject: Any, tmp_path: Any) -> None:
                 assert subject.read(optimizer) == (16.0, 0, 2)
 
     fit(model, epochs=4, callbacks=[backup(where), Count()])
-    assert ran == [2, 3]
+    # Keras 3.0 restores the weights, but not the epoch.
+    restarts = getattr(subject.kind.keras, "__version__", "").startswith("3.0.")
+    assert ran == ([0, 1, 2, 3] if restarts else [2, 3])
     assert subject.read(optimizer) == (32.0, 0, 4)
 
 

@@ -23,7 +23,9 @@ OURS = tfls.keras.mixed_precision.LossScaleOptimizer
 THEIRS = keras.mixed_precision.LossScaleOptimizer
 CLASSES = pytest.mark.parametrize(("writer", "reader"), [(OURS, THEIRS), (THEIRS, OURS)])
 # MultiOptimizer needs a function that assigns variables to optimizers.
-SKIPPED = ("LossScaleOptimizer", "MultiOptimizer", "Optimizer")
+SKIPPED = ["LossScaleOptimizer", "MultiOptimizer", "Optimizer"]
+if keras.__version__.startswith("3.12."):
+    SKIPPED.append("Muon")  # no step of it can be made in Keras's own loss-scale optimizer
 INPUTS = np.arange(16.0, dtype=np.float32).reshape(8, 2) / 16
 NAMES = sorted(
     name

@@ -1,19 +1,17 @@
-"""Runs the command as a process: every failure is one line and an exit status, not a traceback.
+"""Runs a command as a process: every failure is one line and an exit status, not a traceback.
 
 Streams can be closed, full, or unable to encode a file name, and Ctrl-C can come at any moment.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
+import re
 import sys
 import traceback
-from collections.abc import Iterator
-from typing import Callable
+from typing import Callable, Iterator
 
-from ..files.printable import quoted, visible
+from tf_lossscale._checkpoint.printing import printable
 
 __all__ = ["INTERRUPTED", "guarded"]
 
@@ -23,13 +21,19 @@ INTERRUPTED = 130
 _REPORT = "https://github.com/tf-lossscale/tf-lossscale/issues"
 
 
-def guarded(prog: str, function: Callable[[], int], tracebacks: bool) -> int:
+def guarded(
+    prog: str,
+    function: Callable[[], int],
+    tracebacks: bool = True,
+    interrupted: str = "interrupted",
+) -> int:
     """Returns the exit status of `function`, and turns exceptions into a message and a status.
 
     Args:
       prog: the name of the command in messages.
       function: the command; returns its exit status.
-      tracebacks: whether to print tracebacks of internal errors.
+      tracebacks: whether to print tracebacks of internal errors; otherwise -vv does.
+      interrupted: what to print after Ctrl-C.
     """
     if sys.stdout is None:
         _say(f"{prog}: error: stdout is closed; redirect it to {os.devnull} to discard the output")
@@ -40,15 +44,15 @@ def guarded(prog: str, function: Callable[[], int], tracebacks: bool) -> int:
             sys.stdout.flush()
             return status
         except KeyboardInterrupt:
-            _say(f"{prog}: interrupted; no file was left half-written")
+            _say(f"{prog}: {interrupted}")
             status = INTERRUPTED
         except BrokenPipeError:  # the reader closed the pipe: `tf-lossscale migrate | head`
             status = 2
         except Exception as error:
-            if tracebacks:
+            if tracebacks and not _is_from_system(error):
                 with contextlib.suppress(OSError):
                     traceback.print_exc()
-            _say(f"{prog}: error: {_words(error)}")
+            _say(f"{prog}: error: {_words(error, tracebacks)}")
             status = 2
         try:
             sys.stdout.flush()
@@ -57,18 +61,25 @@ def guarded(prog: str, function: Callable[[], int], tracebacks: bool) -> int:
         return status
 
 
-def _words(error: Exception) -> str:
+def _is_from_system(error: Exception) -> bool:
+    return isinstance(error, OSError) and bool(error.strerror)
+
+
+def _words(error: Exception, tracebacks: bool) -> str:
     if isinstance(error, OSError) and error.strerror:
-        where = f": {quoted(os.fsdecode(error.filename))}" if error.filename else ""
+        where = f": {os.fsdecode(error.filename)}" if error.filename else ""
         return f"{error.strerror.lower()}{where}"
     what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-    return f"internal error ({what}); run with -vv for a traceback; please report it at {_REPORT}"
+    hint = "" if tracebacks else "run with -vv for a traceback; "
+    return f"internal error ({what}); {hint}please report it at {_REPORT}"
 
 
 def _say(line: str) -> None:
     """Prints a line to stderr; does nothing if stderr cannot be written."""
+    # A name in the line may come from a repository: `##[error]` is a command to some CI systems.
+    line = re.sub("#(?=#)", r"\\043", printable(line))
     with contextlib.suppress(OSError, ValueError):
-        print(visible(line), file=sys.stderr, flush=True)
+        print(line, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

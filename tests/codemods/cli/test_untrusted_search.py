@@ -1,0 +1,154 @@
+"""The search of a run, which no worker limits, takes bounded time whatever the files contain."""
+
+import os
+import re
+import signal
+import time
+
+import pytest
+from command_line import FINAL, LEGACY
+from tf_lossscale_codemods.cli import file_search, migrate
+from tf_lossscale_codemods.workers.limits import Limits
+
+SECONDS = 5.0
+"""Processor time allowed for a run, so that a busy machine does not count."""
+
+RE_EXPORT = b"from tensorflow.keras.mixed_precision import experimental as a\n"
+MANY = "!=" + ",!=".join(f"2.{number}" for number in range(20, 60))
+
+
+@pytest.fixture
+def timed(command_line):
+    """Runs the command and checks that it takes little time."""
+
+    def run(*argv: str):
+        started = time.process_time()
+        ran = command_line.run("migrate", "--jobs", "1", *argv)
+        assert time.process_time() - started < SECONDS
+        assert "Traceback" not in ran.err
+        return ran
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        b"# import " + b"." * 300_000,
+        b"import os" + b"." * 300_000,
+        b"from models import a" + b" " * 6_000 + b"!",
+        b"from models import a" + b" " * 6_000 + b"b\n",
+        b"from" + b" " * 6_000 + b"models" + b" " * 6_000 + b"import a" + b", a" * 6_000 + b"!",
+        b"from models import (\n" + b"a, \\\n" * 100_000,
+        b"import models \\\n" * 30_000,
+        b"\\\n" * 100_000 + b"import models\n",
+        b"# import models (\n" * 30_000,
+        b"patch(" * 100_000 + b"models",
+    ],
+    ids=lambda use: f"{use[:12]} {len(use)}",
+)
+def test_long_import_lines(command_line, timed, use):
+    command_line.write(models=RE_EXPORT, use=use)
+    assert timed().status in (0, 1, 2)
+
+
+def test_requirements_with_many_clauses(command_line, timed):
+    lines = [f"tensorflow{MANY[: 190 - len(str(n))]},!=1.{n}" for n in range(4_500)]
+    command_line.path("requirements.txt").write_text("\n".join(lines))
+    command_line.write(a=LEGACY)
+    assert timed().status == 1
+
+
+def test_a_long_toml_header_over_many_keys(command_line, timed):
+    keys = "".join(f"k{number}.a = 1\n" for number in range(20_000))
+    header = "[" + ".".join("a" * 1_000) + "]\n"
+    command_line.path("pyproject.toml").write_text(f"[tool.tf-lossscale]\n{header}{keys}")
+    command_line.write(a=LEGACY)
+    timed()
+
+
+def test_many_globs_over_deep_directories(command_line, timed):
+    globs = [f"{'*a' * 20}{number}" for number in range(200)]
+    table = f"[tool.tf-lossscale]\nexclude = {globs}\n"
+    command_line.path("pyproject.toml").write_text(table)
+    deepest = "/".join(["a" * 5] * 400)
+    os.makedirs(deepest)
+    command_line.path(f"{deepest}/a.py").write_bytes(LEGACY)
+    assert timed().status == 1
+
+
+@pytest.mark.parametrize("line", ["tensorflow!={}.0", "-r more{}.txt", "a"])
+def test_requirements_chained_by_includes(command_line, timed, line):
+    for number in range(30):
+        lines = (line.format(n) + "\n" for n in range(number * 50_000, (number + 1) * 50_000))
+        text = f"-r chain{number + 1}.txt\n" + "".join(lines)
+        command_line.path(f"chain{number}.txt").write_text(text[: 2**20])
+    command_line.path("requirements.txt").write_text("-r chain0.txt\n")
+    command_line.write(a=LEGACY)
+    ran = timed()
+    assert ran.status == 1
+    assert "-r and -c name more than 100 files or 2 MiB in total" in ran.err
+
+
+def test_blank_lines_above_a_requirement(command_line, timed):
+    blank = "[tool.poetry.dependencies]\n" + "\n" * 400_000
+    command_line.path("pyproject.toml").write_text(blank + "tensorflow = '2.10'\n")
+    command_line.write(a=LEGACY)
+    assert timed().status == 1
+
+
+@pytest.mark.parametrize("size", [10**9, 10**8])
+def test_large_sparse_files(command_line, timed, size):
+    for number in range(60):
+        with open(f"f{number}.py", "wb") as file:
+            file.truncate(size)
+    command_line.write(a=LEGACY)
+    ran = timed()
+    assert ran.status == 2
+    assert "f59.py: error: is larger than 32 MB; raise --size-limit, or --exclude it" in ran.err
+    assert ("f0.py" in ran.err) == (size > 10**8)
+
+
+# What no limit of its own ends
+
+
+@pytest.fixture
+def stuck(monkeypatch):
+    """The search of a file with this content backtracks for hours."""
+    evil = re.compile(rb"(a+)+b")
+    monkeypatch.setattr(
+        file_search, "may_concern", lambda data: evil.search(data) or b"LossScale" in data
+    )
+    return b"a" * 60 + b"c"
+
+
+def test_a_file_that_takes_too_long_is_one_line(command_line, timed, stuck):
+    command_line.write(a=LEGACY, b=stuck, c=LEGACY)
+    ran = timed("--write", "--time-limit", "1")
+    assert (ran.status, ran.err) == (
+        2,
+        "b.py: error: took more than 1 seconds; raise --time-limit, or --exclude it\n",
+    )
+    files = command_line.bytes_on_disk()
+    assert files == {"a.py": FINAL, "b.py": stuck, "c.py": FINAL}
+    assert signal.getsignal(signal.SIGPROF) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize("where", ["search", "survey", "git"])
+def test_a_search_that_takes_too_long_ends_with_an_error(
+    command_line, timed, stuck, monkeypatch, where
+):
+    monkeypatch.setattr(Limits, "all_seconds", 1.0)
+    command_line.write(a=LEGACY, b=LEGACY + b"#" + stuck)
+
+    def spins(*_):
+        re.search(rb"(a+)+b", stuck)
+
+    if where == "survey":
+        monkeypatch.setattr(migrate, "_survey", spins)
+    elif where == "git":
+        monkeypatch.setattr(migrate, "not_restorable", spins)
+    ran = timed("--write")
+    assert (ran.status, ran.out) == (2, b"")
+    assert ran.err.startswith("tf-lossscale: error: the search took more than 1 seconds; ")
+    assert command_line.bytes_on_disk()["a.py"] == LEGACY
