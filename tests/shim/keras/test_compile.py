@@ -204,6 +204,8 @@ def test_callbacks_act_on_the_inner_optimizer(subject: Any) -> None:
 @pytest.mark.skipif(recorded.TF < (2, 3), reason="the callbacks write other files before")
 @final
 def test_backup_and_restore(subject: Any, tmp_path: Any) -> None:
+    if getattr(subject.kind.keras, "__version__", "").startswith("3.0."):
+        pytest.skip("Keras 3.0 restores the weights, but not the epoch")
     callbacks = subject.kind.keras.callbacks
     backup = getattr(callbacks, "BackupAndRestore", None)
     backup = backup or callbacks.experimental.BackupAndRestore
@@ -238,9 +240,7 @@ def test_backup_and_restore(subject: Any, tmp_path: Any) -> None:
                 assert subject.read(optimizer) == (16.0, 0, 2)
 
     fit(model, epochs=4, callbacks=[backup(where), Count()])
-    # Keras 3.0 restores the weights, but not the epoch.
-    restarts = getattr(subject.kind.keras, "__version__", "").startswith("3.0.")
-    assert ran == ([0, 1, 2, 3] if restarts else [2, 3])
+    assert ran == [2, 3]
     assert subject.read(optimizer) == (32.0, 0, 4)
 
 
