@@ -10,8 +10,8 @@ from command_line import FINAL, LEGACY
 from tf_lossscale_codemods.cli import file_search, migrate
 from tf_lossscale_codemods.workers.limits import Limits
 
-SECONDS = 10  # of the processor; the inputs took more than 45
-"""Processor time allowed for a run, so that a busy machine does not count."""
+SECONDS = 10
+"""Processor time allowed for a run; the inputs took more than 45 seconds."""
 
 RE_EXPORT = b"from tensorflow.keras.mixed_precision import experimental as a\n"
 MANY = "!=" + ",!=".join(f"2.{number}" for number in range(20, 60))
