@@ -20,6 +20,7 @@ def report() -> int:
     except ImportError as error:
         print("TensorFlow     none")
         print(f"migrate        {migration_target()}")
+        sys.stdout.flush()  # if that fails, it is the only message
         print(f"\n{error}", file=sys.stderr)
         return 1
     print(f"TensorFlow     {tf.__version__}")
