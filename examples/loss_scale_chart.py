@@ -20,6 +20,8 @@ WIDTH, LEFT, RIGHT, TOP, HEIGHT, ROW = 720, 44, 16, 62, 190, 18
 """In pixels: of the picture, around the axes, of the axes, and of a row of skipped steps."""
 COLORS = ("#f08c00", "#4263eb")
 """Of the first run and of the second one; both can be seen on white and on black."""
+GRAY = "#868e96"
+"""Of text and axes, for the same reason."""
 
 
 class Run(NamedTuple):
@@ -50,7 +52,7 @@ def run_of(name: str, steps: Sequence[Dict[str, Any]]) -> Run:
 
 
 def chart(title: str, runs: Sequence[Run]) -> str:
-    """Returns an SVG element without empty lines, in the text color of the page around it."""
+    """Returns an SVG element without empty lines, for light and dark pages."""
     count = max(len(run.scales) for run in runs)
     powers = [math.log2(scale) for run in runs for scale in run.scales]
     low, high = math.floor(min(powers)) - 1, math.ceil(max(powers)) + 1
@@ -65,13 +67,13 @@ def chart(title: str, runs: Sequence[Run]) -> str:
     height = bottom + ROW * len(runs) + 40
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'role="img" font-family="sans-serif" font-size="13" fill="currentColor" '
+        f'role="img" font-family="sans-serif" font-size="13" fill="{GRAY}" '
         f'style="width: 100%; height: auto">',
         f"<title>{html.escape(title)}</title>",
         text(LEFT, 20, title, size=15),
     ]
     for power in range(low, high + 1, 2 if high - low < 12 else 4):
-        lines.append(line([(LEFT, y(power)), (WIDTH - RIGHT, y(power))], "currentColor", 0.15))
+        lines.append(line([(LEFT, y(power)), (WIDTH - RIGHT, y(power))], GRAY, 0.15))
         lines.append(
             f'<text x="{LEFT - 8}" y="{y(power) + 4:.1f}" text-anchor="end">2'
             f'<tspan dy="-5" font-size="10">{power}</tspan></text>'
@@ -97,7 +99,7 @@ def chart(title: str, runs: Sequence[Run]) -> str:
         label = f"{run.name}: {len(run.skipped)} of {len(run.scales)} steps skipped"
         lines.append(text(across + 32, 42, label))
     axis = bottom + ROW * len(runs)
-    lines.append(line([(LEFT, axis), (WIDTH - RIGHT, axis)], "currentColor", 0.6))
+    lines.append(line([(LEFT, axis), (WIDTH - RIGHT, axis)], GRAY, 0.6))
     for step in range(0, count + 1, 20 if count <= 200 else 100):
         lines.append(text(x(step), axis + 18, str(step), anchor="middle"))
     lines.append(text(WIDTH - RIGHT, axis + 34, "step", anchor="end"))

@@ -1,5 +1,8 @@
-"""The version of the distribution, in a module that imports nothing."""
+"""The version and the address of the distribution, in a module that imports nothing."""
 
-__all__ = ["VERSION"]
+__all__ = ["HOME", "VERSION"]
 
-VERSION = "0.1.0"
+VERSION = "1.0.0"
+HOME = ""
+"""The address of the repository on GitHub, once it is published. While it is empty, neither the
+package page nor a report has links to it."""

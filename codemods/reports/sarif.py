@@ -8,7 +8,7 @@ import urllib.parse
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from tf_lossscale._about import VERSION
+from tf_lossscale._about import HOME, VERSION
 
 from ..files.printable import visible
 from ..model import FileError, Finding, Replacement, Safety
@@ -21,8 +21,6 @@ _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 
-_HOME = "https://github.com/tf-lossscale/tf-lossscale"
-
 _LEVELS = {Safety.SAFE: "note", Safety.UNSAFE: "warning", Safety.MANUAL: "warning"}
 
 
@@ -30,12 +28,13 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
     """Writes one run, result by result, so that memory does not grow with the number of files."""
     rules = codes()
     index = {rule.code: number for number, rule in enumerate(rules)}
-    driver = {
+    driver: dict[str, Any] = {
         "name": "tf-lossscale",
         "version": VERSION,
-        "informationUri": _HOME,
         "rules": [_rule(rule) for rule in rules],
     }
+    if HOME:
+        driver["informationUri"] = HOME
     invocation = {
         "executionSuccessful": summary.failed == 0,
         "toolExecutionNotifications": list(_notifications(outcomes)),
@@ -60,13 +59,15 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
 
 
 def _rule(rule: Code) -> dict[str, Any]:
-    return {
+    described: dict[str, Any] = {
         "id": rule.code,
         "shortDescription": {"text": rule.words},
         "fullDescription": {"text": rule.summary},
         "help": {"text": rule.text},
-        "helpUri": f"{_HOME}/blob/main/docs/rules/{rule.rule.slug}.md",
     }
+    if HOME:
+        described["helpUri"] = f"{HOME}/blob/main/docs/rules/{rule.rule.slug}.md"
+    return described
 
 
 def _results(outcomes: Iterable[FileOutcome], index: dict[str, int]) -> Iterator[dict[str, Any]]:

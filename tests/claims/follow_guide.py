@@ -179,9 +179,10 @@ class Follower:
 
 
 def _status(command: Command) -> int:
-    """`migrate` ends with 1 where it shows findings that it does not apply."""
-    left = re.search(r" (\d+) to change,", "\n".join(command.shown))
-    return int(left is not None and left.group(1) != "0")
+    """`migrate` ends with 1 while something is left to change, or to do by hand."""
+    return int(
+        re.search(r" [1-9]\d* (to change,|manual$)", "\n".join(command.shown), re.M) is not None
+    )
 
 
 def _changes(diff: str) -> Dict[str, List[str]]:

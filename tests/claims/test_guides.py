@@ -48,7 +48,7 @@ GUIDES = {
     "guide-tf1": Guide(
         "tf1.tar.gz",
         "1.15",
-        7,
+        6,
         ["2.3", "2.4", "2.8", "2.11", "2.15", "2.21 with Keras 2"],
         [
             "cp -r start run-new",

@@ -11,14 +11,13 @@ import sys
 import traceback
 from typing import Callable, Iterator
 
+from tf_lossscale._about import HOME
 from tf_lossscale._checkpoint.printing import printable
 
 __all__ = ["INTERRUPTED", "guarded"]
 
 INTERRUPTED = 130
 """The exit status that shells report for a program that was ended by SIGINT."""
-
-_REPORT = "https://github.com/tf-lossscale/tf-lossscale/issues"
 
 
 def guarded(
@@ -71,7 +70,8 @@ def _words(error: Exception, tracebacks: bool) -> str:
         return f"{error.strerror.lower()}{where}"
     what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
     hint = "" if tracebacks else "run with -vv for a traceback; "
-    return f"internal error ({what}); {hint}please report it at {_REPORT}"
+    where = f" at {HOME}/issues" if HOME else ""
+    return f"internal error ({what}); {hint}please report it{where}"
 
 
 def _say(line: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from command_line import LEGACY, MANUAL
 from tf_lossscale_codemods.files.diffs import excerpt, unified
 from tf_lossscale_codemods.model import FileError, Finding, Safety
-from tf_lossscale_codemods.reports import text as text_report
+from tf_lossscale_codemods.reports import sarif, text as text_report
 from tf_lossscale_codemods.reports.style import Style
 from tf_lossscale_codemods.reports.text import line_of
 from tf_lossscale_codemods.workers.results import FileOutcome, Spool, Summary
@@ -194,11 +194,20 @@ def test_sarif_says_the_same_as_json(tree):
     assert "odd%20%3C%26%3E%20%22%27%25%2C%20%3A%23%C3%BC.py" in uris
 
 
-def test_sarif_names_the_tool_and_the_page_of_each_rule(tree):
+def test_sarif_names_the_tool_and_has_no_links_before_there_is_an_address(tree, monkeypatch):
+    monkeypatch.setattr(sarif, "HOME", "")
     (run,) = json.loads(tree.run("migrate", "--report", "sarif").out)["runs"]
     driver = run["tool"]["driver"]
     assert driver["version"] == VERSION
-    assert driver["informationUri"] == "https://github.com/tf-lossscale/tf-lossscale"
+    assert "informationUri" not in driver
+    assert [rule["id"] for rule in driver["rules"] if "helpUri" in rule] == []
+
+
+def test_sarif_names_the_page_of_each_rule(tree, monkeypatch):
+    monkeypatch.setattr(sarif, "HOME", "https://example.org/home")
+    (run,) = json.loads(tree.run("migrate", "--report", "sarif").out)["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["informationUri"] == "https://example.org/home"
     docs = pathlib.Path(__file__).parents[3] / "docs"
     for rule in driver["rules"]:
         before, _, page = rule["helpUri"].partition("/blob/main/docs/")
