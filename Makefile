@@ -56,7 +56,6 @@ doctest: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest --doctest-modules -q tf_lossscale \
 	  --ignore tf_lossscale/_cli/child/sitecustomize.py
 	$(TEST)/bin/python -m pytest --doctest-modules -q codemods
-	$(TEST)/bin/python -m doctest README.md
 
 rules: $(TEST)/.ready
 	$(TEST)/bin/python -m tf_lossscale_codemods.cli.rule_pages docs/rules

@@ -1,8 +1,8 @@
 """The parts of the metadata that setup.cfg cannot express.
 
-The top-level folder `codemods/` becomes the package `tf_lossscale_codemods`, because package discovery
-cannot rename. The README becomes the package page: its links are relative in the repository, and lead
-to the address in `tf_lossscale/_about.py` on the page, or nowhere while that is empty.
+The top-level folder `codemods/` becomes the package `tf_lossscale_codemods`: package discovery
+cannot rename. The README, whose links are relative, becomes the package page: there, they lead to
+the address in `tf_lossscale/_about.py`, or become plain text while that is empty.
 """
 
 import os
@@ -18,7 +18,7 @@ HOME = runpy.run_path(os.path.join(HERE, "tf_lossscale", "_about.py"))["HOME"]
 
 def package_page(text, home):
     """Returns the README with links that work outside of the repository."""
-    link = r"[\1](%s/blob/main/\2)" % home if home else r"\1"
+    link = rf"[\1]({home}/blob/main/\2)" if home else r"\1"
     return re.sub(r"\[([^\]]*)\]\((?!https?:)([^)]*)\)", link, text)
 
 

@@ -17,13 +17,14 @@ class Row(NamedTuple):
 
 
 def rows(page: str) -> List[Row]:
-    """The rows that have identifiers."""
+    """The rows with identifiers, which stand in a comment that readers do not see."""
     found = []
     for line in page.splitlines():
-        if line.startswith("| "):
-            cells = line.strip("| ").split(" | ")
-            found.append(Row(re.findall(r"\b[A-Z]\d+\b", cells[0]), cells[-1]))
-    return [row for row in found if row.names]
+        names = re.search(r"<!--([A-Z]\d+(?:,[A-Z]\d+)*)--> \|$", line)
+        if names:
+            ours = line[: names.start()].split(" | ")[-1]
+            found.append(Row(names[1].split(","), ours.strip()))
+    return found
 
 
 def untested(table: List[Row]) -> List[str]:
@@ -57,7 +58,7 @@ def test_every_identifier_that_is_named_is_that_of_a_row():
 
 
 def test_a_row_without_a_test_is_found():
-    assert untested(rows("| C1, C77 | breaks | fixed |")) == ["C77"]
+    assert untested(rows("| breaks | fixed <!--C1,C77--> |")) == ["C77"]
 
 
 def test_an_unknown_identifier_is_found():

@@ -3,7 +3,6 @@
 `mkdocs build --strict` sees the pages of the documentation only.
 """
 
-import os
 import re
 from typing import Iterable, List, Set
 
@@ -11,7 +10,6 @@ import pytest
 from documents import ROOT, Text, markdown, place, prose
 
 _LINK = re.compile(r"\]\(([^)\s]*)\)")
-OURS = "https://github.com/tf-lossscale/tf-lossscale/blob/main/"
 _CODE = re.compile(r"`[^`\n]*`")
 
 
@@ -21,8 +19,6 @@ def wrong_links(texts: Iterable[Text]) -> List[str]:
         plain = _CODE.sub(lambda match: " " * len(match[0]), prose(text))
         for match in _LINK.finditer(plain):
             target, _, anchor = match[1].partition("#")
-            if target.startswith(OURS):  # the README is the package page, which needs these
-                target = os.path.relpath(ROOT / target[len(OURS) :], (ROOT / text.file).parent)
             if target.startswith(("https://", "http://")):
                 continue
             path = (ROOT / text.file).parent.joinpath(target).resolve() if target else None
@@ -58,7 +54,6 @@ def test_there_are_links_and_anchors_to_check():
 @pytest.mark.parametrize(
     "link",
     [
-        OURS + "docs/no-such-page.md",
         "migrate.md#no-such-heading",
         "#no-such-heading",
         "not-there.md",

@@ -28,7 +28,6 @@ EXAMPLES = {
     "examples/traces/NAME.jsonl": "NAME stands for several",
     ".venv-test/bin/python": "made by make",
     "pyvenv.cfg": "every virtual environment has one",
-    ".git/info/exclude": "a file of git's",
 }
 """Paths in texts that are not of this repository, and why."""
 

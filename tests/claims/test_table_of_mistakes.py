@@ -1,4 +1,4 @@
-"""The table of mistakes in `docs/compare.md` holds what `compare` says of the recorded runs."""
+"""The table of mistakes holds what `compare` reports about the recorded runs."""
 
 import importlib.util
 import sys
@@ -9,7 +9,7 @@ from documents import ROOT
 from tf_lossscale._recording.comparing import compare
 
 RECORDING = ROOT / "tests" / "shim" / "recording"
-PAGE = ROOT / "docs" / "compare.md"
+PAGE = RECORDING / "README.md"
 START, END = "<!-- mistakes -->\n", "<!-- end of mistakes -->\n"
 MODELS = ("dense", "conv", "text")
 MISTAKES = {

@@ -2,7 +2,7 @@
 
 Each is copied, migrated to every target, and checked: results compile, a second run changes
 nothing, and each line of code that still uses a legacy symbol is in the report. Prints the table in
-docs/real-repositories.md; exits with status 1 if a check fails.
+tests/codemods/README.md; exits with status 1 if a check fails.
 """
 
 import io

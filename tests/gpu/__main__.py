@@ -25,7 +25,7 @@ def main() -> int:
     if not gpus:
         print(
             f"Nothing was tested: TensorFlow {tf.__version__} sees no GPU on this machine "
-            "(see GPUs in docs/performance.md)."
+            "(see GPUs in benchmarks/README.md)."
         )
         return 0
     for gpu in gpus:

@@ -162,7 +162,7 @@ def test_checkpoints_by_object_in_eager_mode(path, tmp_path):
     ],
 )
 def test_a_name_map_reads_old_files_under_control_flow_v2(kind, prefix):
-    """The recipe of docs/tf1.md, for the names that the original gives them (C10)."""
+    """A map of names, where the variables have the names that the original gives them (C10)."""
     path = os.path.join(support.DATA, "fixtures", "1.15.5", *kind.split("/"))
     with support.graph(control_flow_v2=True) as session:
 
