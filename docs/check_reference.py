@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the build fails if a public name, or a member of a class, is not on its page.
+"""A hook of mkdocs: the build fails if a public name is not on its page, or an example is broken.
 
 mkdocstrings shows what has a docstring, and finds it by reading the source. The names that must be
 there are those that Python finds, so that a class whose bases cannot be read is noticed.
@@ -24,7 +24,11 @@ _ID = re.compile(r'\bid="([^"]+)"')
 def on_post_build(config: Any) -> None:
     """Called by mkdocs when all pages are written."""
     folder = pathlib.Path(config["site_dir"], "api")
-    found = {each for page in folder.glob("*.html") for each in ids(page.read_text("utf-8"))}
+    pages = {path.name: path.read_text("utf-8") for path in folder.glob("*.html")}
+    quoted = [name for name, page in pages.items() if "<blockquote>" in page]
+    if quoted:  # what `>>>` becomes
+        raise PluginError('an example without the line "Examples:" above it: ' + ", ".join(quoted))
+    found = {each for page in pages.values() for each in ids(page)}
     missing = [name for symbol in _paths.SYMBOLS for name in missing_of(symbol, found)]
     if missing:
         raise PluginError("without a docstring, or not in docs/api:\n  " + "\n  ".join(missing))

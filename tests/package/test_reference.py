@@ -53,6 +53,13 @@ def test_what_is_not_on_a_page_fails_the_build(reference, site, namespace, what)
         reference.on_post_build({"site_dir": str(site)})
 
 
+def test_an_example_that_is_shown_as_a_quotation_fails_the_build(reference, site):
+    page = site / "api" / "all.html"
+    page.write_text(page.read_text() + "<blockquote><p>import tensorflow</p></blockquote>")
+    with pytest.raises(Exception, match=r"Examples:.*all\.html"):
+        reference.on_post_build({"site_dir": str(site)})
+
+
 def test_a_symbol_without_a_docstring_fails_the_build(reference, site, monkeypatch):
     monkeypatch.setattr(_namespace, "load", lambda symbol: lambda: None)
     with pytest.raises(Exception, match=r"contrib\.tpu\.cross_replica_sum"):

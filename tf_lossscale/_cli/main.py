@@ -20,6 +20,16 @@ CODEMODS = {
 }
 CODEMODS_PYTHON = (3, 9)
 
+MOST_WANTED = """\
+usage: {prog} COMMAND ...
+
+  {prog} migrate                      show what would change here, write nothing
+  {prog} migrate --to shim --write    rewrite to the shim, on the TensorFlow that you have
+  {prog} run train.py                 run an old script unchanged
+
+{prog}: error: a command is required; see `{prog} --help`
+"""
+
 DESCRIPTION = """\
 Migrate code away from TensorFlow's retired loss-scale and cross-shard optimizers.
 
@@ -70,8 +80,7 @@ def _main(arguments: List[str], prog: str) -> int:
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     try:
         if not arguments:
-            parser.print_help(sys.stderr)
-            parser.exit(2, f"\n{prog}: error: a command is required\n")
+            parser.exit(2, MOST_WANTED.format(prog=prog))
         if not arguments[0].startswith("-") and arguments[0] not in OTHERS:
             near = difflib.get_close_matches(arguments[0], [*CODEMODS, *OTHERS], 1)
             hint = f"did you mean {near[0]}?" if near else f"see `{prog} --help`"

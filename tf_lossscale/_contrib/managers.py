@@ -26,19 +26,20 @@ class LossScaleManager(HoldsState, metaclass=SameClass):
     This class has no state. A subclass makes its own variables; unlike the original it can be saved
     by `tf.train.Checkpoint`.
 
-    >>> import tensorflow as tf
-    >>> import tf_lossscale as tfls
-    >>> class Halving(tfls.contrib.mixed_precision.LossScaleManager):
-    ...     def __init__(self, scale):
-    ...         self.scale = tf.Variable(scale, trainable=False)
-    ...     def get_loss_scale(self):
-    ...         return self.scale
-    ...     def update_loss_scale(self, finite_grads):
-    ...         return self.scale.assign(tf.where(finite_grads, self.scale, self.scale / 2))
-    >>> manager = Halving(8.0)
-    >>> update = manager.update_loss_scale(tf.constant(False))
-    >>> float(manager.get_loss_scale().numpy())
-    4.0
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> class Halving(tfls.contrib.mixed_precision.LossScaleManager):
+      ...     def __init__(self, scale):
+      ...         self.scale = tf.Variable(scale, trainable=False)
+      ...     def get_loss_scale(self):
+      ...         return self.scale
+      ...     def update_loss_scale(self, finite_grads):
+      ...         return self.scale.assign(tf.where(finite_grads, self.scale, self.scale / 2))
+      >>> manager = Halving(8.0)
+      >>> update = manager.update_loss_scale(tf.constant(False))
+      >>> float(manager.get_loss_scale().numpy())
+      4.0
     """
 
     @abc.abstractmethod
@@ -69,11 +70,12 @@ class FixedLossScaleManager(LossScaleManager):
 
     State: none. The scale is a float32 tensor of shape `[]`, made once; nothing is saved.
 
-    >>> import tf_lossscale as tfls
-    >>> manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128)
-    >>> update = manager.update_loss_scale(False)
-    >>> float(manager.get_loss_scale().numpy())
-    128.0
+    Examples:
+      >>> import tf_lossscale as tfls
+      >>> manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128)
+      >>> update = manager.update_loss_scale(False)
+      >>> float(manager.get_loss_scale().numpy())
+      128.0
 
     Args:
       loss_scale: the scale, at least 1; a number, a NumPy scalar or an eager tensor. Converted to
@@ -126,13 +128,14 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
     * `bad_steps` (int32): non-finite steps since the last change of the scale. Back to 0 at a
       change; a finite step does not change it.
 
-    >>> import tf_lossscale as tfls
-    >>> manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
-    ...     8.0, incr_every_n_steps=2)
-    >>> for finite in (False, True, False):  # the second non-finite step of two
-    ...     update = manager.update_loss_scale(finite)
-    >>> round(float(manager.get_loss_scale().numpy()), 3)
-    6.4
+    Examples:
+      >>> import tf_lossscale as tfls
+      >>> manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
+      ...     8.0, incr_every_n_steps=2)
+      >>> for finite in (False, True, False):  # the second non-finite step of two
+      ...     update = manager.update_loss_scale(finite)
+      >>> round(float(manager.get_loss_scale().numpy()), 3)
+      6.4
 
     Args:
       init_loss_scale: the first scale; converted to float32.

@@ -29,18 +29,19 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
     State: none of its own. Slots are those of `opt`, and the loss scale is in `loss_scale_manager`;
     `tf.train.Checkpoint` finds them as `base_optimizer` and `loss_scale_manager`.
 
-    >>> import tensorflow as tf
-    >>> import tf_lossscale as tfls
-    >>> weight = tf.Variable(1.0)
-    >>> optimizer = tfls.contrib.mixed_precision.LossScaleOptimizer(
-    ...     tf.compat.v1.train.GradientDescentOptimizer(0.5),
-    ...     tfls.contrib.mixed_precision.FixedLossScaleManager(128))
-    >>> step = optimizer.minimize(lambda: weight * 1.0, var_list=[weight])
-    >>> float(weight.numpy())
-    0.5
-    >>> step = optimizer.minimize(lambda: weight * float("inf"), var_list=[weight])  # is skipped
-    >>> float(weight.numpy())
-    0.5
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> weight = tf.Variable(1.0)
+      >>> optimizer = tfls.contrib.mixed_precision.LossScaleOptimizer(
+      ...     tf.compat.v1.train.GradientDescentOptimizer(0.5),
+      ...     tfls.contrib.mixed_precision.FixedLossScaleManager(128))
+      >>> step = optimizer.minimize(lambda: weight * 1.0, var_list=[weight])
+      >>> float(weight.numpy())
+      0.5
+      >>> step = optimizer.minimize(lambda: weight * float("inf"), var_list=[weight])  # is skipped
+      >>> float(weight.numpy())
+      0.5
 
     Args:
       opt: a `tf.compat.v1.train.Optimizer`, or any object with its `compute_gradients` and

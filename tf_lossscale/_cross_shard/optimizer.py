@@ -50,13 +50,14 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
 
     State: none of its own; slots are those of `opt`.
 
-    >>> import tensorflow as tf
-    >>> import tf_lossscale as tfls
-    >>> weight = tf.Variable(1.0)
-    >>> optimizer = tfls.tpu.CrossShardOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.5))
-    >>> step = optimizer.apply_gradients([(tf.constant(1.0), weight)])  # here there is one shard
-    >>> float(weight.numpy())
-    0.5
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> weight = tf.Variable(1.0)
+      >>> optimizer = tfls.tpu.CrossShardOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.5))
+      >>> step = optimizer.apply_gradients([(tf.constant(1.0), weight)])  # here there is one shard
+      >>> float(weight.numpy())
+      0.5
 
     Args:
       opt: a `tf.compat.v1.train.Optimizer`.

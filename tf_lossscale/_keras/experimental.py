@@ -35,14 +35,15 @@ class LossScaleOptimizer(_Base):
     class is used itself, on every version: its `update()` gets the gradients, on each replica those
     of that replica, and decides whether they are applied.
 
-    >>> import tensorflow as tf
-    >>> import tf_lossscale as tfls
-    >>> weight = tf.Variable(1.0)
-    >>> optimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(
-    ...     tf.keras.optimizers.SGD(0.5), "dynamic")
-    >>> step = optimizer.minimize(lambda: weight * 1.0, [weight])
-    >>> float(weight.numpy()), float(optimizer.loss_scale)
-    (0.5, 32768.0)
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> weight = tf.Variable(1.0)
+      >>> optimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(
+      ...     tf.keras.optimizers.SGD(0.5), "dynamic")
+      >>> step = optimizer.minimize(lambda: weight * 1.0, [weight])
+      >>> float(weight.numpy()), float(optimizer.loss_scale)
+      (0.5, 32768.0)
 
     Args:
       optimizer: a Keras optimizer, which must not be a loss-scale optimizer or already be wrapped

@@ -38,18 +38,19 @@ class LossScaleOptimizer(_Implementation):
 
     A fixed scale has no counter (`dynamic_counter` is None) and stores nothing on Keras 2.
 
-    >>> import tensorflow as tf
-    >>> import tf_lossscale as tfls
-    >>> weight = tf.Variable(1.0)
-    >>> optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(
-    ...     tf.keras.optimizers.SGD(0.5), initial_scale=8.0)
-    >>> for factor in (1.0, float("inf")):  # the second step is skipped
-    ...     with tf.GradientTape() as tape:
-    ...         scaled_loss = optimizer.get_scaled_loss(weight * factor)
-    ...     gradients = optimizer.get_unscaled_gradients(tape.gradient(scaled_loss, [weight]))
-    ...     step = optimizer.apply_gradients(zip(gradients, [weight]))
-    >>> float(weight.numpy()), float(optimizer.loss_scale), int(optimizer.iterations.numpy())
-    (0.5, 4.0, 2)
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> weight = tf.Variable(1.0)
+      >>> optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(
+      ...     tf.keras.optimizers.SGD(0.5), initial_scale=8.0)
+      >>> for factor in (1.0, float("inf")):  # the second step is skipped
+      ...     with tf.GradientTape() as tape:
+      ...         scaled_loss = optimizer.get_scaled_loss(weight * factor)
+      ...     gradients = optimizer.get_unscaled_gradients(tape.gradient(scaled_loss, [weight]))
+      ...     step = optimizer.apply_gradients(zip(gradients, [weight]))
+      >>> float(weight.numpy()), float(optimizer.loss_scale), int(optimizer.iterations.numpy())
+      (0.5, 4.0, 2)
 
     Args:
       inner_optimizer: a Keras optimizer, which must not be a loss-scale optimizer or already be

@@ -75,10 +75,11 @@ class _PolicyWithLossScale(_MadePolicy, metaclass=_SamePolicy):
     State: none of its own. `loss_scale` is the loss scale that was passed; the default one is
     created when it is first read.
 
-    >>> import tf_lossscale as tfls
-    >>> policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16")
-    >>> policy.compute_dtype, policy.variable_dtype, float(policy.loss_scale())
-    ('float16', 'float32', 32768.0)
+    Examples:
+      >>> import tf_lossscale as tfls
+      >>> policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16")
+      >>> policy.compute_dtype, policy.variable_dtype, float(policy.loss_scale())
+      ('float16', 'float32', 32768.0)
 
     Args:
       name: name of the policy, such as `"mixed_float16"`.

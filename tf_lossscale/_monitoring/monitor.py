@@ -22,9 +22,10 @@ class StepCounts(NamedTuple):
       skipped: number of skipped steps.
       in_a_row: number of skipped steps in a row up to the last step; 0 if that was applied.
 
-    >>> from tf_lossscale.monitoring import StepCounts
-    >>> StepCounts(steps=100, skipped=3, in_a_row=1).skipped
-    3
+    Examples:
+      >>> from tf_lossscale.monitoring import StepCounts
+      >>> StepCounts(steps=100, skipped=3, in_a_row=1).skipped
+      3
     """
 
     steps: int
@@ -45,18 +46,19 @@ class Monitor:
     optimizer shows the same counts. Weights, random numbers, names and checkpoints do not change;
     the counts are not saved, and begin at 0 in a new process.
 
-    >>> import tensorflow as tf
-    >>> import tf_lossscale as tfls
-    >>> weight = tf.Variable(1.0, name="weight")
-    >>> optimizer = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(
-    ...     tf.compat.v1.train.GradientDescentOptimizer(0.5), "dynamic")
-    >>> monitor = tfls.monitoring.Monitor(optimizer)
-    >>> for gradient in (1.0, float("inf")):
-    ...     step = optimizer.apply_gradients([(tf.constant(gradient), weight)])
-    >>> monitor.counts()
-    StepCounts(steps=2, skipped=1, in_a_row=1)
-    >>> monitor.first_bad, monitor.loss_scale
-    ('weight', 16384.0)
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> weight = tf.Variable(1.0, name="weight")
+      >>> optimizer = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(
+      ...     tf.compat.v1.train.GradientDescentOptimizer(0.5), "dynamic")
+      >>> monitor = tfls.monitoring.Monitor(optimizer)
+      >>> for gradient in (1.0, float("inf")):
+      ...     step = optimizer.apply_gradients([(tf.constant(gradient), weight)])
+      >>> monitor.counts()
+      StepCounts(steps=2, skipped=1, in_a_row=1)
+      >>> monitor.first_bad, monitor.loss_scale
+      ('weight', 16384.0)
 
     Args:
       optimizer: a loss-scale optimizer of this package whose loss scale can skip steps.

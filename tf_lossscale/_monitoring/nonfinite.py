@@ -16,12 +16,13 @@ def find_nonfinite(grads_and_vars: Any) -> Any:
     Every element of every gradient is tested, which takes longer than the finite check of an
     optimizer: use it to debug. Under a strategy, it tests the gradients of the current replica.
 
-    >>> import tensorflow as tf
-    >>> import tf_lossscale as tfls
-    >>> one, two = tf.Variable(1.0, name="one"), tf.Variable(2.0, name="two")
-    >>> gradients = [tf.constant(1.0), tf.constant(float("nan"))]
-    >>> tfls.monitoring.find_nonfinite(zip(gradients, [one, two]))
-    ['two']
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> one, two = tf.Variable(1.0, name="one"), tf.Variable(2.0, name="two")
+      >>> gradients = [tf.constant(1.0), tf.constant(float("nan"))]
+      >>> tfls.monitoring.find_nonfinite(zip(gradients, [one, two]))
+      ['two']
 
     Args:
       grads_and_vars: pairs of a float gradient (a tensor, `IndexedSlices`, or None, which counts as

@@ -30,23 +30,24 @@ class LossScale(HoldsState, metaclass=SameClass):
     State: the variables that `_add_weight` made, one set for each graph that the object is used in.
     They are saved as children under their names.
 
-    >>> import tensorflow as tf
-    >>> import tf_lossscale as tfls
-    >>> class Halving(tfls.compat.v1.mixed_precision.LossScale):
-    ...     def __init__(self, scale):
-    ...         super().__init__()
-    ...         self.scale = self._add_weight("scale", scale)
-    ...     def __call__(self):
-    ...         return tf.convert_to_tensor(self.scale)
-    ...     def update(self, grads):
-    ...         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in grads])
-    ...         return self.scale.assign(tf.where(finite, self.scale, self.scale / 2)), finite
-    ...     def get_config(self):
-    ...         return {"scale": 8.0}
-    >>> loss_scale = Halving(8.0)
-    >>> update, should_apply = loss_scale.update([tf.constant([1.0, float("nan")])])
-    >>> bool(should_apply), float(loss_scale())
-    (False, 4.0)
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> class Halving(tfls.compat.v1.mixed_precision.LossScale):
+      ...     def __init__(self, scale):
+      ...         super().__init__()
+      ...         self.scale = self._add_weight("scale", scale)
+      ...     def __call__(self):
+      ...         return tf.convert_to_tensor(self.scale)
+      ...     def update(self, grads):
+      ...         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in grads])
+      ...         return self.scale.assign(tf.where(finite, self.scale, self.scale / 2)), finite
+      ...     def get_config(self):
+      ...         return {"scale": 8.0}
+      >>> loss_scale = Halving(8.0)
+      >>> update, should_apply = loss_scale.update([tf.constant([1.0, float("nan")])])
+      >>> bool(should_apply), float(loss_scale())
+      (False, 4.0)
     """
 
     def __init__(self) -> None:
@@ -113,12 +114,13 @@ class FixedLossScale(LossScale):
 
     State: none; nothing is saved.
 
-    >>> import tensorflow as tf
-    >>> import tf_lossscale as tfls
-    >>> loss_scale = tfls.compat.v1.mixed_precision.FixedLossScale(128)
-    >>> _, should_apply = loss_scale.update([tf.constant(float("inf"))])
-    >>> should_apply, float(loss_scale())
-    (True, 128.0)
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> loss_scale = tfls.compat.v1.mixed_precision.FixedLossScale(128)
+      >>> _, should_apply = loss_scale.update([tf.constant(float("inf"))])
+      >>> should_apply, float(loss_scale())
+      (True, 128.0)
 
     Args:
       loss_scale_value: the scale, a Python int or float, at least 1.
@@ -179,16 +181,17 @@ class DynamicLossScale(LossScale):
     * `good_steps` (int64): finite steps since the last change of the scale or the last non-finite
       step. Back to 0 at either, even if the new scale would not be finite, or is 1 already.
 
-    >>> import tensorflow as tf
-    >>> import tf_lossscale as tfls
-    >>> loss_scale = tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, increment_period=2)
-    >>> _, should_apply = loss_scale.update([tf.constant([1.0, float("inf")])])
-    >>> bool(should_apply), float(loss_scale())
-    (False, 4.0)
-    >>> for _ in range(2):
-    ...     _, should_apply = loss_scale.update([tf.constant([1.0, 2.0])])
-    >>> bool(should_apply), float(loss_scale())
-    (True, 8.0)
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> loss_scale = tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, increment_period=2)
+      >>> _, should_apply = loss_scale.update([tf.constant([1.0, float("inf")])])
+      >>> bool(should_apply), float(loss_scale())
+      (False, 4.0)
+      >>> for _ in range(2):
+      ...     _, should_apply = loss_scale.update([tf.constant([1.0, 2.0])])
+      >>> bool(should_apply), float(loss_scale())
+      (True, 8.0)
 
     Args:
       initial_loss_scale: the first scale.

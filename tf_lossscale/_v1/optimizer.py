@@ -35,18 +35,19 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
     State: none of its own. Slots are those of `opt`, and the scale is in the loss scale;
     `tf.train.Checkpoint` finds them as `base_optimizer` and `loss_scale`.
 
-    >>> import tensorflow as tf
-    >>> import tf_lossscale as tfls
-    >>> weight = tf.Variable(1.0)
-    >>> loss_scale = tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, increment_period=1)
-    >>> optimizer = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(
-    ...     tf.compat.v1.train.GradientDescentOptimizer(0.5), loss_scale)
-    >>> step = optimizer.minimize(lambda: weight * 1.0, var_list=[weight])
-    >>> float(weight.numpy()), float(loss_scale())
-    (0.5, 16.0)
-    >>> step = optimizer.minimize(lambda: weight * float("inf"), var_list=[weight])  # is skipped
-    >>> float(weight.numpy()), float(loss_scale())
-    (0.5, 8.0)
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> weight = tf.Variable(1.0)
+      >>> loss_scale = tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, increment_period=1)
+      >>> optimizer = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(
+      ...     tf.compat.v1.train.GradientDescentOptimizer(0.5), loss_scale)
+      >>> step = optimizer.minimize(lambda: weight * 1.0, var_list=[weight])
+      >>> float(weight.numpy()), float(loss_scale())
+      (0.5, 16.0)
+      >>> step = optimizer.minimize(lambda: weight * float("inf"), var_list=[weight])  # is skipped
+      >>> float(weight.numpy()), float(loss_scale())
+      (0.5, 8.0)
 
     Args:
       opt: a `tf.compat.v1.train.Optimizer`.

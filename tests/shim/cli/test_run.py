@@ -225,7 +225,7 @@ def test_wrong_usage_is_status_2():
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "run an unmodified legacy script"),
+        ([], "tf-lossscale run train.py "),
         ([], "tf-lossscale: error: a command is required"),
         (["migrat"], "unknown command 'migrat'; did you mean migrate?"),
         (["docter"], "unknown command 'docter'; did you mean doctor?"),
