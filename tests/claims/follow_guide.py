@@ -19,6 +19,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 _SET_UP = ("python3", "pip")
 """Programs that make the environments, which a test has already."""
 
+_UPGRADE = ROOT / "tests" / "guides" / "tf_upgrade_v2.diff"
+"""What `tf_upgrade_v2` makes of the example, which the page does not show."""
+
 _IDENTITY = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
 
 
@@ -36,8 +39,7 @@ class Command(NamedTuple):
     @property
     def rewrites(self) -> bool:
         """Whether it changes the program, as the next diff shows."""
-        words = shlex.split(self.line)
-        return "--write" in words or words[0] == "tf_upgrade_v2"
+        return "--write" in shlex.split(self.line)
 
 
 class Diff(NamedTuple):
@@ -137,6 +139,7 @@ class Follower:
             if isinstance(part, Command):
                 if part.line.startswith("git commit"):
                     shown = ""
+                    self._rewritten = False
                 self._run(part)
             else:
                 shown += part.text
@@ -150,12 +153,17 @@ class Follower:
         is_here = command.environment in self._environments or not command.environment
         if command.program.startswith(_SET_UP) and not self._sets_up:
             return
+        if not is_here and command.program == "tf_upgrade_v2":
+            self.output("git apply -", stdin=_UPGRADE.read_text(encoding="utf-8"))
         if not is_here and command.program != "git":
             return
         if any(each in command.line for each in self._skipped):
             return
         printed = self.output(command.line, command.environment, status=_status(command))
         assert fits(command.shown, printed), f"{command.line}\n{printed}"
+        if command.program == "tf_upgrade_v2":
+            changed = self.output("git diff -U0 --no-color")
+            assert _changes(changed) == _changes(_UPGRADE.read_text(encoding="utf-8")), changed
         self._rewritten = self._rewritten or command.rewrites
         if is_here:
             self.ran.append(command.line)

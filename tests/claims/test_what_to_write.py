@@ -17,6 +17,23 @@ TARGETS = {
     "Keras 3": Options(Target.FINAL, 3),
 }
 
+EXPERIMENTAL = "tf.keras.mixed_precision.experimental"
+SHIM_OF_EXPERIMENTAL = f"`tfls{EXPERIMENTAL[2:]}.LossScaleOptimizer(opt, 'dynamic')"
+OTHER_SHIM = {
+    f"{EXPERIMENTAL}.LossScaleOptimizer(opt, 'dynamic').loss_scale()": SHIM_OF_EXPERIMENTAL
+    + ".loss_scale`",
+    f"{EXPERIMENTAL}.LossScaleOptimizer(opt, 'dynamic')._optimizer": SHIM_OF_EXPERIMENTAL
+    + ".inner_optimizer`",
+    f"{EXPERIMENTAL}.LossScaleOptimizer(opt, tf.mixed_precision.experimental.DynamicLossScale("
+    "multiplier=4.0))": "`tfls`; *manual*: decide whether `multiplier=2` will do",
+    f"{EXPERIMENTAL}.Policy('mixed_float16', loss_scale=128)": "*unsafe*: refused from 2.9 on",
+    "tf.keras.mixed_precision.LossScaleOptimizer(opt, loss_scale='dynamic')": "`tfls.keras."
+    "mixed_precision.LossScaleOptimizer(opt)`",
+    "tf.keras.mixed_precision.set_policy('mixed_float16')": f"`tfls{EXPERIMENTAL[2:]}."
+    "set_policy('mixed_float16')`",
+}
+"""What `--to shim` does besides writing `tfls` for `tf`, which the page does not show."""
+
 
 class Row(NamedTuple):
     """A row of the table, without the backticks of its first cell."""
@@ -30,8 +47,11 @@ def rows() -> List[Row]:
     found = []
     for line in (ROOT / "docs" / "what-to-write.md").read_text(encoding="utf-8").splitlines():
         cells = line.strip("| ").split(" | ")
-        if line.startswith("| `tf.") and len(cells) == 5:
-            found.append(Row(cells[0].strip("`"), dict(zip(TARGETS, cells[1:4])), cells[4]))
+        if line.startswith("| `tf."):
+            legacy, *others, rules = cells
+            legacy = legacy.strip("`")
+            shim = OTHER_SHIM.get(legacy, "`tfls`")
+            found.append(Row(legacy, dict(zip(TARGETS, [shim, *others])), rules))
     return found
 
 
@@ -89,6 +109,10 @@ def test_the_rules_are_those_that_find_it(row):
     assert set(linked) == found
     slugs = {each.code: each.rule.slug for each in codes()}
     assert linked == {code: slugs[code] for code in found}
+
+
+def test_every_exception_has_a_row():
+    assert set(OTHER_SHIM) <= {row.legacy for row in ROWS}
 
 
 def test_every_legacy_symbol_has_a_row():
