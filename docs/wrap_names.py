@@ -1,4 +1,4 @@
-"""A hook of mkdocs: long names in tables break after a dot or a bracket, not in the middle."""
+"""A hook of mkdocs: long names in tables break after a dot or a bracket, or before a capital."""
 
 import re
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 _CELL = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
 _TEXT = re.compile(r"(?<=>)[^<]+")
 _BREAK = re.compile(r"(?<=[\w)])([./(])(?=[\w'&])")
+_LONG = re.compile(r"[A-Za-z]{24,}")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -14,4 +16,5 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def _with_breaks(text: "re.Match[str]") -> str:
-    return _BREAK.sub(r"\1<wbr>", text[0])
+    long = _LONG.sub(lambda name: _CAPITAL.sub("<wbr>", name[0]), text[0])
+    return _BREAK.sub(r"\1<wbr>", long)
