@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.collectives import in_tpu_replication, tpu_shards
 from tf_lossscale._versions.replicas import replica_id
-from tf_lossscale._versions.tpu import in_tpu_replication, tpu_shards
 
 __all__ = ["ALONE", "Shards", "current_shards"]
 

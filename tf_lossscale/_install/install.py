@@ -15,7 +15,7 @@ from tf_lossscale._install.api_modules import is_of_interest, is_private
 from tf_lossscale._install.fill import fill
 from tf_lossscale._install.record import Record
 from tf_lossscale._install.synthetic_namespace import SyntheticNamespace, awaiting_spec
-from tf_lossscale._versions.api_modules import is_lazy_loader
+from tf_lossscale._versions.originals import is_lazy_loader
 
 __all__ = ["install", "uninstall"]
 
