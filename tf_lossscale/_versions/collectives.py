@@ -21,11 +21,9 @@ __all__ = [
 # traced, and then are for tensors of one shape.
 KEYS_AT_RUN_TIME = TF_VERSION >= (2, 4)
 
-
 # Whether `MultiWorkerMirroredStrategy` sums when only some of the workers trace a function again.
 # Up to 2.4 it numbers its sums while tracing, so the workers would wait for each other forever.
 STRATEGY_SURVIVES_RETRACING = TF_VERSION >= (2, 5)
-
 
 # Whether `MultiWorkerMirroredStrategy` can write the sums of a graph over the tensors it summed, as
 # Grappler's scoped allocator does. Whoever reads those afterwards gets the sums.
@@ -75,7 +73,6 @@ def host_of(device: str) -> str:
 
 
 _lock = threading.Lock()
-
 
 _counters: Dict[str, Any] = {}
 

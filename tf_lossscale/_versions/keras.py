@@ -27,7 +27,6 @@ __all__ = [
 # The packages that hold a Keras of this TensorFlow.
 KERAS_PACKAGES: Tuple[str, ...] = ("tensorflow",) if TF_VERSION < (2, 6) else ("keras", "tf_keras")
 
-
 # Keras 2 refuses to wrap one optimizer twice from TensorFlow 2.6 on; Keras 3 never does.
 WRAPPERS_ARE_MARKED: bool = TF_VERSION >= (2, 6)
 

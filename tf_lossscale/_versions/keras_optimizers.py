@@ -37,24 +37,19 @@ __all__ = [
 # The loss-scale optimizer refuses some strategies from TensorFlow 2.2 on.
 KERAS_REFUSES_STRATEGIES: bool = TF_VERSION >= (2, 2)
 
-
 # Up to TensorFlow 2.3 the experimental class uses the variables of the `DynamicLossScale` that it
 # is given. From 2.4 to 2.8, where it last exists, each optimizer has its own.
 EXPERIMENTAL_SHARES_LOSS_SCALE: bool = TF_VERSION < (2, 4)
 
-
 # `OptimizerV2.apply_gradients` clips from TensorFlow 2.4 on; before, only `minimize` did.
 LEGACY_CLIPS_WHEN_APPLIED: bool = TF_VERSION >= (2, 4)
-
 
 # It takes gradients that the caller has added up over the replicas from TensorFlow 2.2 on.
 LEGACY_AGGREGATES_ALWAYS: bool = TF_VERSION < (2, 2)
 
-
 # The loss-scale optimizer adds gradients up before it tests them from TensorFlow 2.5 on, and passes
 # `experimental_aggregate_gradients=False` to the inner optimizer from then on.
 LEGACY_AGGREGATES_FIRST: bool = TF_VERSION >= (2, 5)
-
 
 # `OptimizerV2._compute_gradients` takes a tape from TensorFlow 2.4 on.
 LEGACY_COMPUTES_WITH_TAPE: bool = TF_VERSION >= (2, 4)
@@ -164,7 +159,6 @@ _KERAS_3_BEFORE_THE_SUM = (
     "_clip_gradients",
 )
 
-
 _KERAS_3_OPTIONS = (
     "clipnorm",
     "clipvalue",
@@ -172,7 +166,6 @@ _KERAS_3_OPTIONS = (
     "gradient_accumulation_steps",
     "loss_scale_factor",
 )
-
 
 _KERAS_2_METHODS = ("get_scaled_loss", "get_unscaled_gradients", "loss_scale", "dynamic_counter")
 

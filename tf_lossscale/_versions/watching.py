@@ -25,7 +25,6 @@ __all__ = [
 
 _lock = threading.Lock()
 
-
 _made = 0
 
 
@@ -112,7 +111,6 @@ class RawVariable:
 # In a graph with a seed, TensorFlow 1.15 derives the seed of a random operation from the number of
 # operations before it. An operation that only watches a program would change its random numbers.
 _SEEDS_COUNT_OPERATIONS = TF_VERSION < (2, 3)
-
 
 _UNCOUNTED = "_tfls_uncounted_operations"
 
