@@ -106,17 +106,18 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         gradients = gradients_of_step(strategy, self, self._opt, pairs)
         finite = gradients.all_finite()
         watched = gradients.watched_by(self)
-        applied = apply_if(
-            finite,
-            self._opt.apply_gradients,
-            gradients.pairs,
-            global_step,
-            name,
-            gradients.already_summed_for,
-            watched.skipped,
-        )
-        updated = self._loss_scale_manager.update_loss_scale(finite)
-        done = (applied, updated, watched.finished(applied))
+        with watched.around():
+            applied = apply_if(
+                finite,
+                self._opt.apply_gradients,
+                gradients.pairs,
+                global_step,
+                name,
+                gradients.already_summed_for,
+                watched.skipped,
+            )
+            updated = self._loss_scale_manager.update_loss_scale(finite)
+        done = (applied, updated, *watched.finished(applied, finite))
         return tf.group(*[each for each in done if each is not None])
 
 

@@ -4,6 +4,7 @@ from typing import Any, List, Optional, Tuple
 
 from tf_lossscale._core.optimizer_wrapper import OptimizerWrapper
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
+from tf_lossscale._core.steps import report_loss
 from tf_lossscale._versions.base import do_not_convert, tf1
 
 __all__ = ["ScaledLossOptimizer"]
@@ -50,7 +51,7 @@ class ScaledLossOptimizer(OptimizerWrapper):
           TypeError: a tensor was given in eager mode to the optimizer of `contrib`.
           RuntimeError: a tensor was given in eager mode to another.
         """
-        loss = self._loss_to_scale(loss)
+        loss = report_loss(self, self._loss_to_scale(loss))
         # Read once, so that loss and gradients use the same value even if it changes with each
         # reading; and outside the loss, where a tape would watch its variables.
         loss_scale = self._current_loss_scale()

@@ -7,7 +7,7 @@ optimizer contains the variables, and the operations take no random seeds.
 import contextlib
 import functools
 import threading
-from typing import Any, Callable, Iterator, List, Sequence
+from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
 from tf_lossscale._versions.base import TF_VERSION, do_not_convert, first_module, tf, tf1
 from tf_lossscale._versions.graphs import in_eager_mode
@@ -16,8 +16,7 @@ __all__ = [
     "RawVariable",
     "add_control_input",
     "after_each_call",
-    "before_each_run",
-    "host_call",
+    "before_sessions",
     "remote_target",
     "runs_stateful_operations",
     "without_changing_seeds",
@@ -151,20 +150,6 @@ def _exclude_uncounted() -> None:
         tf1.Graph._last_id = property(_counted)
 
 
-def host_call(function: Callable[..., Any], inputs: Sequence[Any], name: str) -> Any:
-    """Returns an int64 scalar that `function` computes from arrays each time it runs, on the CPU.
-
-    Args:
-      function: takes an array for each input and returns an `np.int64`.
-      inputs: tensors.
-      name: name of the operation.
-    """
-    with tf1.device("/device:CPU:0"):  # there is no other kernel
-        result = tf1.numpy_function(function, list(inputs), tf.int64, name=name)
-    result.set_shape([])
-    return result
-
-
 def add_control_input(operation: Any, before: Any) -> None:
     """Makes an operation of a graph wait for another, which may have been created after it."""
     operation._add_control_input(before)
@@ -178,7 +163,8 @@ def runs_stateful_operations(graph: Any) -> bool:
 def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
     """Has `then` called after each call of any `tf.function`, outside graphs.
 
-    There is no public hook; the class of all such functions is the same.
+    There is no public hook; the class of all such functions is the same. A concrete function is
+    called by itself, too.
 
     Args:
       then: what to call.
@@ -186,53 +172,80 @@ def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
     Returns:
       A function that ends this.
     """
-    cls: Any = type(tf.function(lambda: None))
-    original = cls.__call__
 
-    @functools.wraps(original)
-    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(function, *args, **kwargs)
-        if tf.executing_eagerly():
-            then()
-        return result
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(function, *args, **kwargs)
+            if tf.executing_eagerly():
+                then()
+            return result
 
-    ours = do_not_convert(call)
-    cls.__call__ = ours
+        return do_not_convert(call)
 
-    def undo() -> None:
-        if cls.__call__ is ours:
-            cls.__call__ = original
-
-    return undo
+    concrete = first_module(
+        "tensorflow.python.eager.polymorphic_function.concrete_function",
+        "tensorflow.python.eager.polymorphic_function.monomorphic_function",
+        "tensorflow.python.eager.function",
+    ).ConcreteFunction
+    methods = [(type(tf.function(lambda: None)), "__call__"), (concrete, "__call__")]
+    return _replace_methods([(cls, name, wrap) for cls, name in methods])
 
 
 _session: Any = first_module("tensorflow.python.client.session")
 
 
-def before_each_run(first: Callable[[Any], None]) -> Callable[[], None]:
-    """Has `first` called with the Session before each run, also by `make_callable`.
+def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) -> Callable[[], None]:
+    """Has functions called with the Session before each run, and before it is closed.
 
-    Every run first passes new operations of the graph on, by this private method.
+    Every run first passes new operations of the graph on, by a private method; only the callables
+    that Keras makes in graph mode do so once.
 
     Args:
-      first: what to call; an error that it raises ends the run.
+      run: called before a run; an error that it raises ends the run.
+      close: called before a Session is closed.
 
     Returns:
       A function that ends this.
     """
+
+    def before(first: Callable[[Any], None]) -> Callable[[Any], Any]:
+        def wrap(original: Any) -> Any:
+            @functools.wraps(original)
+            def method(session: Any, *args: Any, **kwargs: Any) -> Any:
+                first(session)
+                return original(session, *args, **kwargs)
+
+            return method
+
+        return wrap
+
     cls = _session.BaseSession
-    original = cls._extend_graph
+    return _replace_methods(
+        [
+            (cls, "_extend_graph", before(run)),
+            (cls._Callable, "__call__", before(lambda function: run(function._session))),
+            (cls, "close", before(close)),
+        ]
+    )
 
-    @functools.wraps(original)
-    def extend(session: Any) -> Any:
-        first(session)
-        return original(session)
 
-    cls._extend_graph = extend
+_Wrap = Callable[[Any], Any]
+
+
+def _replace_methods(methods: Sequence[Tuple[Any, str, _Wrap]]) -> Callable[[], None]:
+    """Wraps methods of classes; returns a function that restores those that are still ours."""
+    replaced = []
+    for cls, name, wrap in methods:
+        original = getattr(cls, name)
+        ours = wrap(original)
+        setattr(cls, name, ours)
+        replaced.append((cls, name, original, ours))
 
     def undo() -> None:
-        if cls._extend_graph is extend:
-            cls._extend_graph = original
+        for cls, name, original, ours in replaced:
+            if getattr(cls, name) is ours:
+                setattr(cls, name, original)
 
     return undo
 
