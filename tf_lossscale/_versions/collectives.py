@@ -3,7 +3,8 @@
 import threading
 from typing import Any, Dict, Optional
 
-from tf_lossscale._versions.base import TF_VERSION, first_module, tf, tf1
+from tf_lossscale._versions.base import first_module, has, tf, tf1
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "KEYS_AT_RUN_TIME",
@@ -17,17 +18,9 @@ __all__ = [
     "tpu_shards",
 ]
 
-# Whether a collective can have a key that is a tensor. Older ones have theirs from when they are
-# traced, and then are for tensors of one shape.
-KEYS_AT_RUN_TIME = TF_VERSION >= (2, 4)
-
-# Whether `MultiWorkerMirroredStrategy` sums when only some of the workers trace a function again.
-# Up to 2.4 it numbers its sums while tracing, so the workers would wait for each other forever.
-STRATEGY_SURVIVES_RETRACING = TF_VERSION >= (2, 5)
-
-# Whether `MultiWorkerMirroredStrategy` can write the sums of a graph over the tensors it summed, as
-# Grappler's scoped allocator does. Whoever reads those afterwards gets the sums.
-SUMS_OVERWRITE_SUMMANDS = TF_VERSION < (2, 5)
+KEYS_AT_RUN_TIME = has(Since.COLLECTIVES_HAVE_KEYS_AT_RUN_TIME)
+STRATEGY_SURVIVES_RETRACING = has(Since.STRATEGY_SURVIVES_RETRACING)
+SUMS_OVERWRITE_SUMMANDS = not has(Since.SUMMANDS_ARE_KEPT)
 
 
 def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) -> Any:
@@ -57,7 +50,7 @@ def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) 
         instance_key=instance_key,
         merge_op="Add",
         final_op="Id",
-        **({} if TF_VERSION < (2, 5) else {"ordering_token": []}),
+        **({"ordering_token": []} if has(Since.COLLECTIVES_HAVE_ORDERING_TOKEN) else {}),
     )
 
 

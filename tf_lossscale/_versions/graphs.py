@@ -3,7 +3,8 @@
 import sys
 from typing import Any
 
-from tf_lossscale._versions.base import TF_VERSION, first_module, tf, tf1
+from tf_lossscale._versions.base import first_module, has, tf, tf1
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "call_round_by_round",
@@ -120,13 +121,12 @@ def disable_lowering(result: Any) -> None:
 # The switches of the mixed precision graph rewrite. A Session reads `..._enabled` when it is
 # created and then enables the rewrite in Grappler; while it is set, the Keras of TensorFlow 1.15 to
 # 2.15 and tf_keras reject a mixed policy. The only public way to set it are the original functions.
-# It is a module attribute up to TensorFlow 2.5; later versions have functions.
 _rewrite: Any = first_module("tensorflow.python.training.experimental.mixed_precision_global_state")
 
 
 def set_graph_rewrite(on: bool) -> None:
     """Sets whether new Sessions rewrite their graphs."""
-    if TF_VERSION >= (2, 6):
+    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
         _rewrite.set_mixed_precision_graph_rewrite_enabled(on)
     else:
         _rewrite.mixed_precision_graph_rewrite_is_enabled = on
@@ -134,7 +134,7 @@ def set_graph_rewrite(on: bool) -> None:
 
 def graph_rewrite_is_on() -> bool:
     """Returns whether new Sessions rewrite their graphs."""
-    if TF_VERSION >= (2, 6):
+    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
         return bool(_rewrite.is_mixed_precision_graph_rewrite_enabled())
     return bool(_rewrite.mixed_precision_graph_rewrite_is_enabled)
 
@@ -151,12 +151,12 @@ def mixed_policy_is_set() -> bool:
     From 2.3 on, Keras 2 sets a flag in TensorFlow. On TensorFlow 1.15 the policy itself must be
     read, and so must that of Keras 3, if it is loaded; no Keras is imported for this.
     """
-    if TF_VERSION >= (2, 6):
+    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
         is_set = bool(_rewrite.is_using_mixed_precision_policy())
     else:
         is_set = bool(getattr(_rewrite, "using_mixed_precision_policy", False))
     policies = []
-    if TF_VERSION < (2, 3):
+    if not has(Since.MIXED_POLICY_SETS_FLAG):
         policies.append(tf.keras.mixed_precision.experimental.global_policy())
     keras_3: Any = getattr(sys.modules.get("keras"), "mixed_precision", None)
     if hasattr(keras_3, "dtype_policy"):

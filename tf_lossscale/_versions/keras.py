@@ -5,8 +5,9 @@ import importlib
 import sys
 from typing import Any, List, NamedTuple, Optional, Tuple
 
-from tf_lossscale._versions.base import TF_VERSION, tf
+from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.originals import original
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "KERAS_PACKAGES",
@@ -24,11 +25,12 @@ __all__ = [
     "policy_of_layer",
 ]
 
-# The packages that hold a Keras of this TensorFlow.
-KERAS_PACKAGES: Tuple[str, ...] = ("tensorflow",) if TF_VERSION < (2, 6) else ("keras", "tf_keras")
+_KERAS_IS_A_PACKAGE = has(Since.KERAS_IS_A_PACKAGE)
 
-# Keras 2 refuses to wrap one optimizer twice from TensorFlow 2.6 on; Keras 3 never does.
-WRAPPERS_ARE_MARKED: bool = TF_VERSION >= (2, 6)
+# The packages that contain a Keras of this TensorFlow.
+KERAS_PACKAGES: Tuple[str, ...] = ("keras", "tf_keras") if _KERAS_IS_A_PACKAGE else ("tensorflow",)
+
+WRAPPERS_ARE_MARKED: bool = has(Since.KERAS_MARKS_WRAPPED)
 
 
 def is_keras_object(value: Any) -> bool:
@@ -63,13 +65,13 @@ def keras_packages() -> List[Tuple[str, str]]:
 
 def loaded_keras_packages() -> List[str]:
     """Returns the packages of the Kerases that are loaded."""
-    if TF_VERSION < (2, 6):
+    if not _KERAS_IS_A_PACKAGE:
         return ["tensorflow"]
     return [name for name in KERAS_PACKAGES if hasattr(sys.modules.get(name), "optimizers")]
 
 
 def _keras_package(module: str) -> Optional[str]:
-    if TF_VERSION < (2, 6):
+    if not _KERAS_IS_A_PACKAGE:
         inside = ("tensorflow.python.keras.", "tensorflow_core.python.keras.")
         return "tensorflow" if module.startswith(inside) else None
     package = module.split(".")[0]
@@ -92,11 +94,9 @@ class KerasFamily(NamedTuple):
     @property
     def keras(self) -> Any:
         """The public Keras module."""
-        # Up to 2.15 the `keras` package leaves out a part of the API that `tf.keras` has.
-        in_tensorflow = self.package == "tensorflow" or TF_VERSION < (2, 16)
-        return (
-            tf.keras if in_tensorflow and self.package != "tf_keras" else sys.modules[self.package]
-        )
+        if self.package == "tf_keras" or has(Since.KERAS_PACKAGE_IS_COMPLETE):
+            return sys.modules[self.package]
+        return tf.keras
 
     @property
     def installed_final(self) -> Optional[Any]:

@@ -5,9 +5,10 @@ import inspect
 import sys
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from tf_lossscale._versions.base import TF_VERSION, first_module
+from tf_lossscale._versions.base import first_module, has
 from tf_lossscale._versions.keras import KerasFamily, loaded_keras_packages
 from tf_lossscale._versions.originals import original
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "deserialize_optimizer",
@@ -100,7 +101,7 @@ def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
       name: the name of the installed class.
     """
     installed = family.installed_class
-    if TF_VERSION < (2, 12) or installed is None:
+    if not has(Since.FILES_NAME_MODULES) or installed is None:
         return
     if family.kind == "keras3":
         api = importlib.import_module(family.package + ".src.api_export")
@@ -117,7 +118,7 @@ def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
     for name in ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3"):
         yield known, name
         yield known, name.lower()
-    if TF_VERSION < (2, 12):
+    if not has(Since.FILES_NAME_MODULES):
         return
     module = original(keras.mixed_precision, "LossScaleOptimizer").__module__
     if hasattr(sys.modules[module.split(".")[0]], "Operation"):  # Keras 3

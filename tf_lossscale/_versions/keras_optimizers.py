@@ -5,9 +5,10 @@ import importlib
 import sys
 from typing import Any, Iterator, List, Sequence
 
-from tf_lossscale._versions.base import TF_VERSION, tf
+from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.overridden_methods import overridden
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "EXPERIMENTAL_SHARES_LOSS_SCALE",
@@ -34,25 +35,12 @@ __all__ = [
     "show_to_keras_session",
 ]
 
-# The loss-scale optimizer refuses some strategies from TensorFlow 2.2 on.
-KERAS_REFUSES_STRATEGIES: bool = TF_VERSION >= (2, 2)
-
-# Up to TensorFlow 2.3 the experimental class uses the variables of the `DynamicLossScale` that it
-# is given. From 2.4 to 2.8, where it last exists, each optimizer has its own.
-EXPERIMENTAL_SHARES_LOSS_SCALE: bool = TF_VERSION < (2, 4)
-
-# `OptimizerV2.apply_gradients` clips from TensorFlow 2.4 on; before, only `minimize` did.
-LEGACY_CLIPS_WHEN_APPLIED: bool = TF_VERSION >= (2, 4)
-
-# It takes gradients that the caller has added up over the replicas from TensorFlow 2.2 on.
-LEGACY_AGGREGATES_ALWAYS: bool = TF_VERSION < (2, 2)
-
-# The loss-scale optimizer adds gradients up before it tests them from TensorFlow 2.5 on, and passes
-# `experimental_aggregate_gradients=False` to the inner optimizer from then on.
-LEGACY_AGGREGATES_FIRST: bool = TF_VERSION >= (2, 5)
-
-# `OptimizerV2._compute_gradients` takes a tape from TensorFlow 2.4 on.
-LEGACY_COMPUTES_WITH_TAPE: bool = TF_VERSION >= (2, 4)
+KERAS_REFUSES_STRATEGIES: bool = has(Since.KERAS_REFUSES_STRATEGIES)
+EXPERIMENTAL_SHARES_LOSS_SCALE: bool = not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)
+LEGACY_CLIPS_WHEN_APPLIED: bool = has(Since.LEGACY_CLIPS_WHEN_APPLIED)
+LEGACY_AGGREGATES_ALWAYS: bool = not has(Since.LEGACY_ACCEPTS_SUMS)
+LEGACY_AGGREGATES_FIRST: bool = has(Since.LEGACY_AGGREGATES_FIRST)
+LEGACY_COMPUTES_WITH_TAPE: bool = has(Since.LEGACY_COMPUTES_WITH_TAPE)
 
 
 def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
@@ -104,7 +92,7 @@ def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:
       optimizer: the optimizer.
       pairs: gradients and variables, in a replica context.
     """
-    if TF_VERSION < (2, 4):  # it returns the gradients alone
+    if not has(Since.LEGACY_AGGREGATES_PAIRS):
         variables = [variable for _, variable in pairs]
         return list(zip(optimizer._aggregate_gradients(pairs), variables))
     return list(optimizer._aggregate_gradients(optimizer._transform_unaggregated_gradients(pairs)))
@@ -116,7 +104,7 @@ def called_from_compile() -> bool:
     It compares the loss scale of an optimizer with that of a policy, and both are objects there. A
     tensor cannot be compared with one in eager mode.
     """
-    if TF_VERSION >= (2, 2):
+    if has(Since.COMPILE_LEAVES_LOSS_SCALE):
         return False
     frame: Any = sys._getframe(2)
     return bool(frame.f_globals.get("__name__", "").endswith("keras.engine.training"))
@@ -127,7 +115,7 @@ def called_from_minimize_of_fit() -> bool:
 
     Later versions leave the sum over the replicas to the optimizer.
     """
-    if not (2, 2) <= TF_VERSION < (2, 4):
+    if not has(Since.LEGACY_ACCEPTS_SUMS) or has(Since.FIT_LEAVES_SUM):
         return False
     frame: Any = sys._getframe(1)
     for _ in range(8):  # with the wrappers of AutoGraph

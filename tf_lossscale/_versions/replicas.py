@@ -5,8 +5,9 @@ import functools
 import threading
 from typing import Any, Iterator, List, Sequence
 
-from tf_lossscale._versions.base import TF_VERSION, first_module, tf, tf1
+from tf_lossscale._versions.base import first_module, has, tf, tf1
 from tf_lossscale._versions.overridden_methods import is_overridden, overridden
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "already_summed",
@@ -179,9 +180,9 @@ def _as_mirrored(value: Any, variable: Any) -> Any:
         return value
     if len(getattr(variable, "values", ())) != len(copies):
         return copies[0]  # there is one variable for all replicas, which needs one gradient
-    if TF_VERSION < (2, 2):
-        return _values.Mirrored(value.device_map, tuple(copies))
-    return _values.Mirrored(tuple(copies))
+    if has(Since.DISTRIBUTED_VALUES_HAVE_NO_DEVICE_MAP):
+        return _values.Mirrored(tuple(copies))
+    return _values.Mirrored(value.device_map, tuple(copies))
 
 
 def map_replicas(function: Any, value: Any) -> Any:
@@ -207,6 +208,6 @@ def per_replica(like: Any, copies: Sequence[Any]) -> Any:
       like: another such value.
       copies: one tensor for each replica.
     """
-    if TF_VERSION < (2, 2):
-        return _values.PerReplica(like.device_map, tuple(copies))
-    return _values.PerReplica(tuple(copies))
+    if has(Since.DISTRIBUTED_VALUES_HAVE_NO_DEVICE_MAP):
+        return _values.PerReplica(tuple(copies))
+    return _values.PerReplica(like.device_map, tuple(copies))

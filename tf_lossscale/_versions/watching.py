@@ -9,8 +9,9 @@ import functools
 import threading
 from typing import Any, Callable, Iterator, List, Sequence
 
-from tf_lossscale._versions.base import TF_VERSION, do_not_convert, first_module, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import in_eager_mode
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "RawVariable",
@@ -108,9 +109,8 @@ class RawVariable:
                 graph.capture(self.handle)
 
 
-# In a graph with a seed, TensorFlow 1.15 derives the seed of a random operation from the number of
-# operations before it. An operation that only watches a program would change its random numbers.
-_SEEDS_COUNT_OPERATIONS = TF_VERSION < (2, 3)
+# Where seeds count all operations, one that only watches a program would change its random numbers.
+_SEEDS_COUNT_OPERATIONS = not has(Since.SEEDS_COUNT_RANDOM_OPERATIONS)
 
 _UNCOUNTED = "_tfls_uncounted_operations"
 
