@@ -306,10 +306,16 @@ def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
         yield known, name.lower()
     if TF_VERSION < (2, 12):
         return
-    module = original(keras.mixed_precision, "LossScaleOptimizer").__module__
+    installed: Any = original(keras.mixed_precision, "LossScaleOptimizer")
+    module = installed.__module__
     if hasattr(sys.modules[module.split(".")[0]], "Operation"):  # Keras 3
         symbols = importlib.import_module(module.split(".")[0] + ".src.api_export")
         known = symbols.REGISTERED_NAMES_TO_OBJS
+        # `optimizers.deserialize` lowers the name of a built-in class, and since the lowered name
+        # is a custom object of ours, looks it up below the path of the API.
+        yield known, symbols.REGISTERED_OBJS_TO_NAMES[installed].rpartition(".")[0] + "." + (
+            installed.__name__.lower()
+        )
     else:
         known = first_module("tensorflow.python.util.tf_export")._NAME_TO_SYMBOL_MAPPING
     for name in ("LossScaleOptimizer", "LossScaleOptimizerV3"):
