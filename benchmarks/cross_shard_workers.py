@@ -40,7 +40,7 @@ def measure() -> None:
     import tensorflow as tf
 
     import tf_lossscale as tfls
-    from tf_lossscale._cross_shard import meeting
+    from tf_lossscale._core import workers
 
     tf1 = tf.compat.v1
     report = Report("cross_shard_workers", tf.__version__)
@@ -48,7 +48,7 @@ def measure() -> None:
     newer = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
     strategy = (newer or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
     on_replicas = getattr(strategy, "run", None) or strategy.experimental_run_v2
-    meet = meeting.meet
+    meet = workers.meet
     index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 
     def skip(*_):
@@ -66,11 +66,11 @@ def measure() -> None:
 
         ways = {}
         for name, way in (("met", meet), ("alone", skip)):
-            meeting.meet = way
+            workers.meet = way
             function = tf.function(lambda step=step: on_replicas(step), autograph=False)
             function()
             ways[name] = lambda function=function: function()
-        meeting.meet = meet
+        workers.meet = meet
         times = median_times(ways, report.repetitions)
         if index == 0:
             report.add(

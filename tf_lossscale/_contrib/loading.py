@@ -2,8 +2,8 @@
 
 from typing import Any, Callable
 
-from tf_lossscale._install.import_hook import Subscriber, subscribe
-from tf_lossscale._versions.contrib import CONTRIB_MODULES, loaded_contrib_classes
+from tf_lossscale._import_hook import Subscriber, subscribe
+from tf_lossscale._versions.originals import CONTRIB_MODULES, loaded_contrib_classes
 
 __all__ = ["when_contrib_is_loaded"]
 

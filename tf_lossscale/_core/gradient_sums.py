@@ -12,7 +12,7 @@ from typing import Any, List, Sequence, Tuple
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_workers_agree, copy_of, summed_to_test
 from tf_lossscale._core.step_watchers import Watch, watch
-from tf_lossscale._cross_shard.meeting import has_several_workers
+from tf_lossscale._core.workers import has_several_workers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import SUMS_OVERWRITE_SUMMANDS
 from tf_lossscale._versions.replicas import has_own_sum, sum_is_off

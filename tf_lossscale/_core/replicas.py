@@ -8,8 +8,8 @@ term does). In a replica context, `all_replicas_agree` combines the flags of all
 
 from typing import Any, Callable, List, Sequence
 
-from tf_lossscale._cross_shard.collectives import sum_over_workers
-from tf_lossscale._cross_shard.meeting import workers_meet
+from tf_lossscale._core.collectives import sum_over_workers
+from tf_lossscale._core.workers import workers_meet
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
 from tf_lossscale._versions.replicas import map_replicas

@@ -2,17 +2,21 @@
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
 from tf_lossscale._core.optimizer_step import as_pairs
 from tf_lossscale._core.optimizer_wrapper import OptimizerWrapper
 from tf_lossscale._core.same_class import SameClass, stands_for
+from tf_lossscale._core.shards import (
+    Shards,
+    all_shards,
+    checked_groups,
+    current_shards,
+    subgroup_size,
+)
+from tf_lossscale._core.workers import Call, call_site, has_several_workers, step_of, workers_meet
 from tf_lossscale._cross_shard.applying import apply_summed
-from tf_lossscale._cross_shard.call_site import Call, call_site
-from tf_lossscale._cross_shard.collectives import collective_sums
-from tf_lossscale._cross_shard.groups import all_shards, checked_groups, subgroup_size
-from tf_lossscale._cross_shard.meeting import has_several_workers, step_of, workers_meet
 from tf_lossscale._cross_shard.packing import sum_packed
-from tf_lossscale._cross_shard.shards import Shards, current_shards
 from tf_lossscale._cross_shard.sums import replica_sums, with_shapes
 from tf_lossscale._cross_shard.tpu import tpu_sum
 from tf_lossscale._versions.base import do_not_convert, tf, tf1

@@ -2,11 +2,9 @@
 
 from typing import Any, List, Optional, Sequence
 
-from tf_lossscale._cross_shard.call_site import Call, call_site
-from tf_lossscale._cross_shard.collectives import collective_sums
-from tf_lossscale._cross_shard.groups import all_shards, checked_groups
-from tf_lossscale._cross_shard.meeting import step_of, workers_meet
-from tf_lossscale._cross_shard.shards import Shards, current_shards
+from tf_lossscale._core.collectives import collective_sums
+from tf_lossscale._core.shards import Shards, all_shards, checked_groups, current_shards
+from tf_lossscale._core.workers import Call, call_site, step_of, workers_meet
 from tf_lossscale._cross_shard.tpu import tpu_sum
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 

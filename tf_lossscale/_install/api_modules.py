@@ -10,8 +10,7 @@ does not walk TensorFlow's attributes; it recognizes every module of such a tree
 from typing import List, Optional
 
 from tf_lossscale import _paths
-from tf_lossscale._versions.api_modules import API_ROOTS, tf_keras_is_in_use
-from tf_lossscale._versions.compilers import COMPILERS
+from tf_lossscale._versions.originals import API_ROOTS, COMPILERS, tf_keras_is_in_use
 
 __all__ = [
     "is_of_interest",

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Optional
 
 from tf_lossscale import _namespace, _paths
-from tf_lossscale._versions.compilers import StandIn
+from tf_lossscale._versions.originals import StandIn
 
 __all__ = ["is_stand_in", "stand_in"]
 

@@ -7,7 +7,7 @@ from tf_lossscale._install.api_modules import join, namespace_of, namespaces_bel
 from tf_lossscale._install.compile_stand_ins import is_stand_in, stand_in
 from tf_lossscale._install.record import Record, forget
 from tf_lossscale._install.synthetic_namespace import SyntheticNamespace
-from tf_lossscale._versions.compilers import COMPILERS, Compiler
+from tf_lossscale._versions.originals import COMPILERS, Compiler
 
 __all__ = ["fill"]
 

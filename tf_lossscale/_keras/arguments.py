@@ -8,13 +8,9 @@ from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
 from tf_lossscale._versions.base import tf1
-from tf_lossscale._versions.keras import (
-    KerasFamily,
-    keras_family,
-    registered_class,
-    registered_class_name,
-)
-from tf_lossscale._versions.keras_3 import keras_3_backend
+from tf_lossscale._versions.keras import KerasFamily, keras_family
+from tf_lossscale._versions.keras_files import registered_class, registered_class_name
+from tf_lossscale._versions.keras_optimizers import keras_3_backend
 
 __all__ = [
     "DEFAULT_GROWTH_STEPS",

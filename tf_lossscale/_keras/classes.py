@@ -20,14 +20,13 @@ from tf_lossscale._keras.legacy import OptimizerV2Wrapper
 from tf_lossscale._keras.new_style import Keras2Wrapper
 from tf_lossscale._keras.wrapper import forwards
 from tf_lossscale._versions.base import do_not_convert
-from tf_lossscale._versions.keras import (
-    KerasFamily,
-    loaded_families,
+from tf_lossscale._versions.keras import KerasFamily, loaded_families
+from tf_lossscale._versions.keras_files import (
     register_loss_scale_optimizer,
     serialize_as,
     share_registration,
 )
-from tf_lossscale._versions.keras_3 import explain_missing_methods
+from tf_lossscale._versions.keras_optimizers import explain_missing_methods
 
 if TYPE_CHECKING:
     from tf_lossscale._keras.protocol import LossScaleWrapper

@@ -5,7 +5,7 @@ from typing import Any, Optional
 from tf_lossscale._keras.arguments import unmark_wrapped
 from tf_lossscale._keras.policy import experimental_policy_of
 from tf_lossscale._versions.keras import WRAPPERS_ARE_MARKED, keras_family, policy_of_layer
-from tf_lossscale._versions.keras_3 import keras_3_backend
+from tf_lossscale._versions.keras_optimizers import keras_3_backend
 
 __all__ = ["experimental_policy", "forget_earlier_wrapper", "takes"]
 

@@ -15,8 +15,9 @@ from tf_lossscale._keras.arguments import (
 from tf_lossscale._keras.keras3_config import for_keras_3
 from tf_lossscale._v1.loss_scales import DynamicLossScale
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.keras import calling_keras, deserialize_optimizer, loaded_keras
-from tf_lossscale._versions.keras_2 import EXPERIMENTAL_SHARES_LOSS_SCALE
+from tf_lossscale._versions.keras import calling_keras, loaded_keras
+from tf_lossscale._versions.keras_files import deserialize_optimizer
+from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE
 
 __all__ = ["from_config", "to_config"]
 

@@ -11,7 +11,7 @@ from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
 from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._keras.transformed import late_check
 from tf_lossscale._versions.base import do_not_convert, tf
-from tf_lossscale._versions.keras_3 import (
+from tf_lossscale._versions.keras_optimizers import (
     is_overwritten_with_gradient,
     keras_3_can_be_given_sums,
     keras_3_is_given_sums,

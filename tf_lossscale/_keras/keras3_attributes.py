@@ -10,7 +10,7 @@ from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._keras.keras3_options import OPTIONS, InnerOption
 from tf_lossscale._keras.state import Keras3State, make_state
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.keras_3 import keras_3_does_not_track
+from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
 
 __all__ = ["Keras3Attributes"]
 

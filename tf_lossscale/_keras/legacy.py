@@ -13,7 +13,7 @@ from tf_lossscale._versions.checkpoints import (
     TrackableReference,
     called_from_checkpoint,
 )
-from tf_lossscale._versions.keras_2 import (
+from tf_lossscale._versions.keras_optimizers import (
     LEGACY_AGGREGATES_ALWAYS,
     LEGACY_AGGREGATES_FIRST,
     LEGACY_CLIPS_WHEN_APPLIED,

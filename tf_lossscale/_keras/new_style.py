@@ -7,7 +7,7 @@ from tf_lossscale._keras.steps import StepArguments
 from tf_lossscale._keras.transformed import late_check
 from tf_lossscale._keras.wrapper import DelegatingWrapper
 from tf_lossscale._versions.base import do_not_convert, tf
-from tf_lossscale._versions.keras_2 import overrides
+from tf_lossscale._versions.keras_optimizers import overrides
 
 __all__ = ["Keras2Wrapper"]
 

@@ -11,9 +11,8 @@ from tf_lossscale._core.same_class import SameClass, is_our, stands_for
 from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
 from tf_lossscale._v1.loss_scales import DynamicLossScale
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.compilers import compile_uses_policies
 from tf_lossscale._versions.keras import policy_of_layer
-from tf_lossscale._versions.originals import original
+from tf_lossscale._versions.originals import compile_uses_policies, original
 
 __all__ = [
     "ExperimentalPolicy",

@@ -8,10 +8,9 @@ was loaded. We never import a Keras for this; the import hook reports each one.
 
 from typing import Any
 
-from tf_lossscale._install.import_hook import Subscriber, subscribe
-from tf_lossscale._versions.keras import (
-    KERAS_PACKAGES,
-    loaded_keras_packages,
+from tf_lossscale._import_hook import Subscriber, subscribe
+from tf_lossscale._versions.keras import KERAS_PACKAGES, loaded_keras_packages
+from tf_lossscale._versions.keras_files import (
     register_loss_scale_optimizer,
     unregister_loss_scale_optimizer,
 )

@@ -3,7 +3,7 @@
 from typing import Any, Tuple
 
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.keras_2 import KERAS_REFUSES_STRATEGIES
+from tf_lossscale._versions.keras_optimizers import KERAS_REFUSES_STRATEGIES
 
 __all__ = ["refuse_unsupported"]
 

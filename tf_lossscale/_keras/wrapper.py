@@ -13,7 +13,7 @@ from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._keras.transformed import LateCheck
 from tf_lossscale._versions.base import do_not_convert
 from tf_lossscale._versions.checkpoints import Trackable, TrackableReference
-from tf_lossscale._versions.keras_2 import called_from_compile
+from tf_lossscale._versions.keras_optimizers import called_from_compile
 
 __all__ = ["DelegatingWrapper", "Forward", "forwards"]
 

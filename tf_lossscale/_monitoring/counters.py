@@ -4,7 +4,7 @@ from typing import Any, List, NamedTuple, Optional
 
 from tf_lossscale._core.conditional import gate
 from tf_lossscale._versions.base import tf, tf1, where
-from tf_lossscale._versions.raw_variables import RawVariable
+from tf_lossscale._versions.watching import RawVariable
 
 __all__ = ["Counters", "Values", "own_scope"]
 

@@ -10,7 +10,7 @@ from tf_lossscale._monitoring.counters import Counters, own_scope
 from tf_lossscale._monitoring.optimizers import current_scale
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_xla_context
-from tf_lossscale._versions.random_seeds import without_changing_seeds
+from tf_lossscale._versions.watching import without_changing_seeds
 
 __all__ = ["Watcher", "unnoticed", "variable_name"]
 

@@ -21,10 +21,9 @@ from tf_lossscale._recorder.rings import Rings
 from tf_lossscale._recorder.steps import known_steps
 from tf_lossscale._recorder.taps import Tap, applying
 from tf_lossscale._versions.base import do_not_convert
-from tf_lossscale._versions.keras_2 import called_from_minimize_of_fit
-from tf_lossscale._versions.keras_3_build import build_as_apply_does
+from tf_lossscale._versions.keras_optimizers import build_as_apply_does, called_from_minimize_of_fit
 from tf_lossscale._versions.recorded_classes import RECORDED_CLASSES, Recorded
-from tf_lossscale._versions.sessions import before_each_run
+from tf_lossscale._versions.watching import before_each_run
 
 __all__ = ["Patches"]
 

@@ -5,11 +5,11 @@ from typing import Any, Collection
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._recorder.errors import RecordingError
 from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.collectives import in_tpu_replication
 from tf_lossscale._versions.graphs import in_xla_context
-from tf_lossscale._versions.keras_3_build import calculates_with_tensorflow
+from tf_lossscale._versions.keras_optimizers import calculates_with_tensorflow
 from tf_lossscale._versions.recorded_classes import Recorded
-from tf_lossscale._versions.sessions import remote_target
-from tf_lossscale._versions.tpu import in_tpu_replication
+from tf_lossscale._versions.watching import remote_target
 
 __all__ = [
     "is_outside_replicas",

@@ -8,7 +8,7 @@ from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras import keras_family
-from tf_lossscale._versions.keras_2 import has_own_aggregation, overrides
+from tf_lossscale._versions.keras_optimizers import has_own_aggregation, overrides
 from tf_lossscale._versions.recorded_classes import Recorded
 from tf_lossscale._versions.replicas import estimator_scales_loss
 

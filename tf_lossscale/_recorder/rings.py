@@ -10,8 +10,7 @@ from typing import Any, Callable, List
 
 from tf_lossscale._recorder.measuring import COLUMNS, Row, unpacked
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.function_calls import after_each_call
-from tf_lossscale._versions.raw_variables import RawVariable
+from tf_lossscale._versions.watching import RawVariable, after_each_call
 
 __all__ = ["Ring", "Rings"]
 

@@ -6,7 +6,7 @@ import threading
 import warnings
 from typing import Any, List, Optional
 
-from tf_lossscale._install import import_hook
+from tf_lossscale._import_hook import Subscriber, is_loaded, subscribe, unsubscribe
 from tf_lossscale._recorder.errors import RecordingError
 from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._versions.recorded_classes import RECORDED_CLASSES
@@ -14,7 +14,7 @@ from tf_lossscale._versions.recorded_classes import RECORDED_CLASSES
 __all__ = ["start", "stop"]
 
 
-class _Recording(import_hook.Subscriber):
+class _Recording(Subscriber):
     """The recording of this process.
 
     Args:
@@ -31,9 +31,9 @@ class _Recording(import_hook.Subscriber):
 
     def begin(self) -> None:
         """Patches the classes that are loaded already, and waits for the others."""
-        import_hook.subscribe(self)
-        names = [name for name in RECORDED_CLASSES if import_hook.is_loaded(name)]
-        if import_hook.is_loaded("tensorflow"):
+        subscribe(self)
+        names = [name for name in RECORDED_CLASSES if is_loaded(name)]
+        if is_loaded("tensorflow"):
             self._patch(names)
             self._patches.look_for_earlier_optimizers()
         else:
@@ -47,7 +47,7 @@ class _Recording(import_hook.Subscriber):
         """Patches the classes of a module, once TensorFlow is there."""
         if name != "tensorflow":
             self._waiting.append(name)
-        if name == "tensorflow" or self._patches is not None or import_hook.is_loaded("tensorflow"):
+        if name == "tensorflow" or self._patches is not None or is_loaded("tensorflow"):
             waiting, self._waiting = self._waiting, []
             self._patch(waiting)
 
@@ -65,7 +65,7 @@ class _Recording(import_hook.Subscriber):
         Returns:
           What is missing in the record, a sentence each.
         """
-        import_hook.unsubscribe(self)
+        unsubscribe(self)
         complaints: List[str] = []
         if self._patches is not None:
             self._patches.undo()

@@ -49,13 +49,13 @@ from tf_lossscale._recorder.steps import Steps, steps_of
 from tf_lossscale._recorder.usable_losses import is_usable
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
-from tf_lossscale._versions.host_calls import (
+from tf_lossscale._versions.recorded_classes import Recorded
+from tf_lossscale._versions.watching import (
     add_control_input,
     host_call,
     runs_stateful_operations,
+    without_changing_seeds,
 )
-from tf_lossscale._versions.random_seeds import without_changing_seeds
-from tf_lossscale._versions.recorded_classes import Recorded
 
 __all__ = ["Tap", "applying"]
 

@@ -6,7 +6,7 @@ from typing import Any
 from tf_lossscale._core.loss_scale_classes import loss_scale_class
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.graph_rewrite import (
+from tf_lossscale._versions.graphs import (
     graph_rewrite_is_on,
     mixed_policy_is_set,
     plain_session_exists,

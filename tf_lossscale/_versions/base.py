@@ -46,9 +46,7 @@ def _parse(version: str) -> Tuple[int, int]:
 
 tf: Any = _import_tensorflow()
 
-
 TF_VERSION: Tuple[int, int] = _parse(tf.__version__)
-
 
 tf1: Any = tf.compat.v1
 

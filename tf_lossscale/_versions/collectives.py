@@ -1,9 +1,9 @@
-"""TensorFlow's collective operations, and the order of the steps of one worker."""
+"""TensorFlow's collective operations, and the shards of a TPU program."""
 
 import threading
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
-from tf_lossscale._versions.base import TF_VERSION, tf, tf1
+from tf_lossscale._versions.base import TF_VERSION, first_module, tf, tf1
 
 __all__ = [
     "KEYS_AT_RUN_TIME",
@@ -13,6 +13,8 @@ __all__ = [
     "collective_reduce",
     "functions_start_eagerly",
     "host_of",
+    "in_tpu_replication",
+    "tpu_shards",
 ]
 
 # Whether a collective can have a key that is a tensor. Older ones have theirs from when they are
@@ -71,6 +73,7 @@ def host_of(device: str) -> str:
 
 
 _lock = threading.Lock()
+
 _counters: Dict[str, Any] = {}
 
 
@@ -101,3 +104,32 @@ def _new_counter(number: int, host: str) -> Any:
         )
         tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(0, tf.int64))
     return handle
+
+
+# The number of TPU shards that the graph is built for: `tpu_shard_context`, `tpu.replicate` and
+# TPUStrategy set it. The originals read it from here; there is no public way.
+_tpu_function: Any = first_module("tensorflow.python.tpu.tpu_function")
+
+
+def tpu_shards() -> Optional[int]:
+    """Returns the number of TPU shards that the graph is built for, or None if it is not set."""
+    return _tpu_function.get_tpu_context().number_of_shards
+
+
+# The context of operations in `tpu.replicate` and `tpu.rewrite`; the class moved in 2.10.
+_tpu_replication: Any = first_module(
+    "tensorflow.python.tpu.tpu_replication", "tensorflow.python.tpu.tpu"
+)
+
+
+def in_tpu_replication() -> bool:
+    """Returns whether new operations are for the replicas of a TPU program."""
+    graph = None if tf.executing_eagerly() else tf1.get_default_graph()
+    while graph is not None:
+        context = graph._get_control_flow_context()
+        while context is not None:
+            if isinstance(context, _tpu_replication.TPUReplicateContext):
+                return True
+            context = context.outer_context
+        graph = getattr(graph, "outer_graph", None)
+    return False

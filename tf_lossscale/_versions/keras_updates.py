@@ -8,7 +8,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from tf_lossscale._versions.base import TF_VERSION
 from tf_lossscale._versions.keras import KerasFamily
-from tf_lossscale._versions.keras_2 import (
+from tf_lossscale._versions.keras_optimizers import (
     has_own_aggregation,
     has_own_transformation,
     overrides,

@@ -88,7 +88,6 @@ def graph_of_all_replicas() -> Any:
 
 _distribute_lib: Any = first_module("tensorflow.python.distribute.distribute_lib")
 
-
 _loss_reduction: Any = (
     _distribute_lib.get_loss_reduction
     if hasattr(_distribute_lib, "get_loss_reduction")  # up to 2.11

@@ -17,14 +17,16 @@ one of them would wait forever. So every replica waits before it fails, long eno
 replicas to see the mismatch themselves.
 """
 
+import os
+import sys
 import time
 import zlib
-from typing import Any, List, NamedTuple, Sequence
+from types import FrameType
+from typing import Any, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from tf_lossscale._cross_shard.call_site import Call
-from tf_lossscale._cross_shard.keys import MEETING_KEY, group_key, sum_key
+from tf_lossscale._core.shards import MEETING_KEY, group_key, sum_key
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import (
     KEYS_AT_RUN_TIME,
@@ -34,16 +36,80 @@ from tf_lossscale._versions.collectives import (
     host_of,
 )
 
-__all__ = ["Step", "has_several_workers", "meet", "step_of", "sum_together", "workers_meet"]
+__all__ = [
+    "Call",
+    "CallSite",
+    "Step",
+    "call_site",
+    "has_several_workers",
+    "meet",
+    "step_of",
+    "sum_together",
+    "workers_meet",
+]
+
+# Packages whose frames lie between the user's line and ours, and modules that call functions that
+# are passed to them, because the threads of replicas begin there.
+_LIBRARIES = frozenset({"keras", "tensorflow", "tensorflow_core", "tensorflow_estimator"})
+
+_LIBRARIES |= {"contextlib", "functools", "tf_keras", "tf_lossscale", "threading"}
+
+_GENERATED = "__autograph_generated_file"
+
+
+class CallSite(NamedTuple):
+    """A line of the program.
+
+    Attributes:
+      place: its function and its file, without the directory, which may differ between workers.
+      line: its number; 0 if no user code calls, as when a strategy runs TensorFlow's own function.
+    """
+
+    place: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.place}, line {self.line}"
+
+
+class Call(NamedTuple):
+    """A call in the user's program: what is called, as text equal on all workers, and where."""
+
+    what: str
+    site: CallSite
+
+
+def call_site() -> CallSite:
+    """Returns the innermost line that is not in TensorFlow, Keras or this package."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    while frame is not None and _is_library(frame):
+        frame = frame.f_back
+    if frame is None:
+        return CallSite("no file", 0)
+    name, function = os.path.basename(frame.f_code.co_filename), frame.f_code.co_name
+    if name.startswith(_GENERATED):
+        name = "code by AutoGraph"  # the file has another name in each process
+    return CallSite(f"{name}, in {function}", frame.f_lineno)
+
+
+def _is_library(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).split(".")[0] in _LIBRARIES
+
 
 # float32 holds whole numbers exactly up to here.
 _EXACT = 1 << 24
+
 # A prime; numbers that stand for shapes are smaller.
 _MODULUS = (1 << 29) - 3
+
 _FACTOR = 1000003
+
 _RANKS = 255  # TensorFlow's tensors have fewer dimensions
+
 _WEIGHTS = [pow(_FACTOR, power, _MODULUS) for power in range(1, _RANKS + 1)]
+
 _SHOWN = 8
+
 # Seconds for which a replica in a Session waits before it fails. The others see the mismatch within
 # milliseconds, or later on busy machines.
 _GRACE = 10.0
@@ -52,6 +118,7 @@ _MESSAGE = (
     "The workers are at different steps of CrossShardOptimizer or cross_replica_sum, so nothing "
     "was added up. This worker is at: "
 )
+
 _ADVICE = (
     "One row for each replica follows: [line, number of the call, number of the shapes, number of "
     "the shapes known while tracing]. Rows must be equal. Where lines or calls differ, the workers "

@@ -7,17 +7,23 @@ functions, and supports subgroups, which `tf.distribute` does not in older versi
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._cross_shard.call_site import Call, call_site
-from tf_lossscale._cross_shard.groups import all_shards, group_of
-from tf_lossscale._cross_shard.keys import check_loop, group_key, instance_keys
-from tf_lossscale._cross_shard.meeting import (
+from tf_lossscale._core.shards import (
+    Shards,
+    all_shards,
+    check_loop,
+    group_key,
+    group_of,
+    instance_keys,
+)
+from tf_lossscale._core.workers import (
+    Call,
     Step,
+    call_site,
     has_several_workers,
     meet,
     step_of,
     sum_together,
 )
-from tf_lossscale._cross_shard.shards import Shards
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import collective_reduce
 from tf_lossscale._versions.graphs import (
