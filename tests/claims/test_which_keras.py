@@ -1,6 +1,7 @@
 """The commands of `docs/which-keras.md` run, and print the lines that the page names."""
 
 import re
+import runpy
 import shlex
 
 from command_parsers import entry_point
@@ -40,3 +41,10 @@ def test_each_migrate_command_runs_and_targets_its_keras(tmp_path, monkeypatch, 
             (1, True) if "3" in words else (0, False)
         )
         assert (tmp_path / "train.py").read_text() == SCRIPT, "nothing is written"
+
+
+def test_the_tested_versions_are_those_of_make_versions():
+    versions = runpy.run_path(str(ROOT / "tests" / "versions" / "__main__.py"))
+    rows = versions["table"](versions["VERSIONS"])
+    assert "\n".join([*versions["HEADER"], *rows]) in PAGE
+    assert len({version.name for version in versions["VERSIONS"]}) == len(rows)

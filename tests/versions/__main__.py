@@ -16,52 +16,71 @@ from typing import List, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 OLD_PROTOBUF = ("protobuf<3.21",)
 OLD_NUMPY = ("numpy<2",)
+HEADER = ("| TensorFlow | Keras | Python |", "|---|---|---|")
 
 
 class Version(NamedTuple):
     """One TensorFlow with one Keras: the Python it runs on, and what has to be installed."""
 
-    name: str
+    tensorflow: str
+    keras: str
+    """`2`, `3.3.3` or the like, or `tf-keras`."""
     python: str
     requirements: List[str]
 
+    @property
+    def name(self) -> str:
+        """Names the environment: `tf2.15`, `tf2.16-keras3.3`, `tf2.21-tf-keras`."""
+        short = "tf" + ".".join(self.tensorflow.split(".")[:2])
+        if self.keras == "2":
+            return short
+        keras = self.keras if self.keras == "tf-keras" else "keras" + self.keras
+        return short + "-" + ".".join(keras.replace(".*", "").split(".")[:2])
 
-def _tensorflow(release: str, python: str, *more: str) -> Version:
-    short = ".".join(release.split(".")[:2])
-    return Version("tf" + short, python, ["tensorflow-cpu==" + release, *more])
+
+def _keras_2(release: str, python: str, *more: str) -> Version:
+    return Version(release, "2", python, ["tensorflow-cpu==" + release, *more])
 
 
-def _keras_3(tensorflow: str, python: str, keras: str) -> Version:
-    short = ".".join(tensorflow.split(".")[:2])
-    minor = ".".join(keras.split(".")[:2])
-    pins = ["tensorflow-cpu==" + tensorflow, "keras==" + keras]
-    return Version(f"tf{short}-keras{minor}", python, pins)
+def _keras_3(tensorflow: str, keras: str, python: str) -> Version:
+    pins = [f"tensorflow-cpu=={tensorflow}", f"keras=={keras}"]
+    return Version(tensorflow, keras, python, pins)
 
 
 VERSIONS = [
-    Version("tf1.15", "3.7", ["tensorflow==1.15.5", "protobuf<3.21", "numpy<1.19", "h5py<3"]),
-    _tensorflow("2.3.4", "3.8", *OLD_PROTOBUF),
-    _tensorflow("2.4.4", "3.8", *OLD_PROTOBUF),
-    _tensorflow("2.5.3", "3.9", *OLD_PROTOBUF),
-    _tensorflow("2.6.5", "3.9", "keras==2.6.0", *OLD_PROTOBUF),
-    _tensorflow("2.7.4", "3.9", *OLD_PROTOBUF, *OLD_NUMPY),
-    _tensorflow("2.8.4", "3.9", *OLD_PROTOBUF, *OLD_NUMPY),
-    _tensorflow("2.9.3", "3.10", *OLD_NUMPY),
-    _tensorflow("2.10.1", "3.10", *OLD_NUMPY),
-    _tensorflow("2.11.1", "3.10", *OLD_NUMPY),
-    _tensorflow("2.12.1", "3.11", *OLD_NUMPY),
-    _tensorflow("2.13.1", "3.11", *OLD_NUMPY),
-    _tensorflow("2.14.1", "3.11", *OLD_NUMPY),
-    _tensorflow("2.15.1", "3.11"),
-    _keras_3("2.16.1", "3.11", "3.0.5"),
-    _keras_3("2.16.2", "3.12", "3.3.3"),
-    _keras_3("2.17.*", "3.12", "3.4.1"),
-    _keras_3("2.18.*", "3.12", "3.6.0"),
-    _keras_3("2.19.*", "3.12", "3.8.0"),
-    _keras_3("2.20.*", "3.13", "3.12.*"),
-    Version("tf2.21-keras3", "3.12", ["tensorflow-cpu==2.21.*"]),
-    Version("tf2.21-keras2", "3.13", ["tensorflow-cpu==2.21.*", "tf-keras==2.21.*"]),
+    Version("1.15.5", "2", "3.7", ["tensorflow==1.15.5", "protobuf<3.21", "numpy<1.19", "h5py<3"]),
+    _keras_2("2.3.4", "3.8", *OLD_PROTOBUF),
+    _keras_2("2.4.4", "3.8", *OLD_PROTOBUF),
+    _keras_2("2.5.3", "3.9", *OLD_PROTOBUF),
+    _keras_2("2.6.5", "3.9", "keras==2.6.0", *OLD_PROTOBUF),
+    _keras_2("2.7.4", "3.9", *OLD_PROTOBUF, *OLD_NUMPY),
+    _keras_2("2.8.4", "3.9", *OLD_PROTOBUF, *OLD_NUMPY),
+    _keras_2("2.9.3", "3.10", *OLD_NUMPY),
+    _keras_2("2.10.1", "3.10", *OLD_NUMPY),
+    _keras_2("2.11.1", "3.10", *OLD_NUMPY),
+    _keras_2("2.12.1", "3.11", *OLD_NUMPY),
+    _keras_2("2.13.1", "3.11", *OLD_NUMPY),
+    _keras_2("2.14.1", "3.11", *OLD_NUMPY),
+    _keras_2("2.15.1", "3.11"),
+    _keras_3("2.16.1", "3.0.5", "3.11"),
+    _keras_3("2.16.2", "3.3.3", "3.12"),
+    _keras_3("2.17.*", "3.4.1", "3.12"),
+    _keras_3("2.18.*", "3.6.0", "3.12"),
+    _keras_3("2.19.*", "3.8.0", "3.12"),
+    _keras_3("2.20.*", "3.12.*", "3.13"),
+    _keras_3("2.21.*", "3.*", "3.12"),
+    Version("2.21.*", "tf-keras", "3.13", ["tensorflow-cpu==2.21.*", "tf-keras==2.21.*"]),
 ]
+
+
+def table(versions: List[Version]) -> List[str]:
+    """Returns the rows for these versions; docs/which-keras.md has the table of all of them."""
+    rows = []
+    for version in versions:
+        tensorflow = version.tensorflow.replace(".*", "")
+        keras = "newest 3" if version.keras == "3.*" else version.keras.replace(".*", "")
+        rows.append(f"| {tensorflow} | {keras} | {version.python} |")
+    return rows
 
 
 def core_tests() -> List[str]:
@@ -94,7 +113,7 @@ def run(folder: Path, version: Version) -> str:
     except (OSError, subprocess.CalledProcessError) as error:
         return f"failed: {error}"
     variables = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3")
-    if version.name.endswith("keras2"):
+    if version.keras == "tf-keras":
         variables["TF_USE_LEGACY_KERAS"] = "1"
     command = [str(python), "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
     done = subprocess.run(
@@ -111,13 +130,13 @@ def main(arguments: List[str]) -> int:
     """Prints a row for each version as soon as it is known."""
     folder = Path(arguments[0] if arguments else ROOT / ".versions").resolve()
     names = arguments[1:] or [version.name for version in VERSIONS]
-    print("| TensorFlow and Keras | Python | core tests |\n|---|---|---|", flush=True)
+    print(HEADER[0] + " core tests |\n" + HEADER[1] + "---|", flush=True)
     failed = 0
     for version in VERSIONS:
         if version.name in names:
             result = run(folder, version)
             failed += result.startswith("failed")
-            print(f"| {version.name} | {version.python} | {result} |", flush=True)
+            print(f"{table([version])[0]} {result} |", flush=True)
     return 1 if failed else 0
 
 
