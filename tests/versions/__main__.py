@@ -12,12 +12,24 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import List
+from typing import List, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tf_lossscale._versions.releases import RELEASES, Release  # noqa: E402
+
+HEADER = ("| TensorFlow | Keras | Python |", "|---|---|---|")
+
+
+def table(releases: Sequence[Release]) -> List[str]:
+    """Returns the rows for these releases; docs/which-keras.md has the table of all of them."""
+    rows = []
+    for release in releases:
+        tensorflow = release.tensorflow.replace(".*", "")
+        keras = "newest 3" if release.keras == "3.*" else release.keras.replace(".*", "")
+        rows.append(f"| {tensorflow} | {keras} | {release.python} |")
+    return rows
 
 
 def core_tests() -> List[str]:
@@ -50,7 +62,7 @@ def run(folder: Path, release: Release) -> str:
     except (OSError, subprocess.CalledProcessError) as error:
         return f"failed: {error}"
     variables = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3")
-    if release.name.endswith("keras2"):
+    if release.keras == "tf-keras":
         variables["TF_USE_LEGACY_KERAS"] = "1"
     command = [str(python), "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
     done = subprocess.run(
@@ -64,20 +76,20 @@ def run(folder: Path, release: Release) -> str:
 
 
 def main(arguments: List[str]) -> int:
-    """Prints a row for each version as soon as it is known."""
+    """Prints a row for each release as soon as it is known."""
     folder = Path(arguments[0] if arguments else ROOT / ".versions").resolve()
     known = [release.name for release in RELEASES]
     names = arguments[1:] or known
     if not set(names) <= set(known):
         print(f"The names are: {', '.join(known)}.", file=sys.stderr)
         return 2
-    print("| TensorFlow and Keras | Python | core tests |\n|---|---|---|", flush=True)
+    print(HEADER[0] + " core tests |\n" + HEADER[1] + "---|", flush=True)
     failed = 0
     for release in RELEASES:
         if release.name in names:
             result = run(folder, release)
             failed += result.startswith("failed")
-            print(f"| {release.name} | {release.python} | {result} |", flush=True)
+            print(f"{table([release])[0]} {result} |", flush=True)
     return 1 if failed else 0
 
 

@@ -120,10 +120,15 @@ def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
         yield known, name.lower()
     if not has(Since.FILES_NAME_MODULES):
         return
-    module = original(keras.mixed_precision, "LossScaleOptimizer").__module__
+    installed: Any = original(keras.mixed_precision, "LossScaleOptimizer")
+    module = installed.__module__
     if hasattr(sys.modules[module.split(".")[0]], "Operation"):  # Keras 3
         symbols = importlib.import_module(module.split(".")[0] + ".src.api_export")
         known = symbols.REGISTERED_NAMES_TO_OBJS
+        # `optimizers.deserialize` lowers the name of a built-in class. Keras finds the lowered name
+        # in the custom objects, and then looks for it in the module where the API has the class.
+        api_module = symbols.REGISTERED_OBJS_TO_NAMES[installed].rpartition(".")[0]
+        yield known, api_module + ".lossscaleoptimizer"
     else:
         known = first_module("tensorflow.python.util.tf_export")._NAME_TO_SYMBOL_MAPPING
     for name in ("LossScaleOptimizer", "LossScaleOptimizerV3"):

@@ -34,55 +34,79 @@ class Release(NamedTuple):
     """A TensorFlow with one Keras, on which the tests run.
 
     Attributes:
-      name: names its environment: `tf2.15`, or `tf2.16-keras3.3` where a Keras must be chosen.
-      python: the Python of that environment.
-      requirements: what pip installs there, besides the tools of the tests.
+      tensorflow: its version; `.*` at the end stands for the newest one.
+      keras: `2` where it comes with TensorFlow, the version of Keras 3, or `tf-keras`.
+      python: the Python on which they are tested.
+      more: what else has to be installed for them.
       tox: whether tox runs tests on it; `make versions` runs the core of the tests on all.
     """
 
-    name: str
+    tensorflow: str
+    keras: str
     python: str
-    requirements: Tuple[str, ...]
+    more: Tuple[str, ...] = ()
     tox: bool = False
 
     @property
-    def tensorflow(self) -> str:
-        """The version of TensorFlow, such as `2.16`."""
-        return self.name[len("tf") :].partition("-")[0]
+    def version(self) -> str:
+        """The version of TensorFlow without its last part, such as `2.16`."""
+        return ".".join(self.tensorflow.split(".")[:2])
+
+    @property
+    def name(self) -> str:
+        """Names the environment: `tf2.15`, `tf2.16-keras3.3`, `tf2.21-keras3`, `tf2.21-keras2`."""
+        if self.keras == "2":
+            return "tf" + self.version
+        if self.keras == "tf-keras":
+            return f"tf{self.version}-keras2"
+        short = ".".join(self.keras.replace(".*", "").split(".")[:2])
+        return f"tf{self.version}-keras{short}"
+
+    @property
+    def requirements(self) -> Tuple[str, ...]:
+        """What pip installs for it, besides the tools of the tests."""
+        # There is no tensorflow-cpu 1.15.5.
+        package = "tensorflow" if self.version == "1.15" else "tensorflow-cpu"
+        pins = [f"{package}=={self.tensorflow}"]
+        if self.keras == "tf-keras":
+            pins.append(f"tf-keras=={self.tensorflow}")
+        elif self.keras not in ("2", "3.*"):
+            pins.append(f"keras=={self.keras}")
+        return (*pins, *self.more)
 
 
 _PROTOBUF = "protobuf<3.21"  # later ones refuse the code that these releases have generated
-_NUMPY = "numpy<2"  # they were built for the old interface
+_NUMPY = "numpy<2"  # these releases were built for the old interface
 
 RELEASES: Tuple[Release, ...] = (
-    Release("tf1.15", "3.7", ("tensorflow==1.15.5", _PROTOBUF, "numpy<1.19", "h5py<3"), tox=True),
-    Release("tf2.3", "3.8", ("tensorflow-cpu==2.3.4", _PROTOBUF), tox=True),
-    Release("tf2.4", "3.8", ("tensorflow-cpu==2.4.4", _PROTOBUF), tox=True),
-    Release("tf2.5", "3.9", ("tensorflow-cpu==2.5.3", _PROTOBUF)),
-    Release("tf2.6", "3.9", ("tensorflow-cpu==2.6.5", "keras==2.6.0", _PROTOBUF)),
-    Release("tf2.7", "3.9", ("tensorflow-cpu==2.7.4", _PROTOBUF, _NUMPY)),
-    Release("tf2.8", "3.9", ("tensorflow-cpu==2.8.4", _PROTOBUF, _NUMPY), tox=True),
-    Release("tf2.9", "3.10", ("tensorflow-cpu==2.9.3", _NUMPY)),
-    Release("tf2.10", "3.10", ("tensorflow-cpu==2.10.1", _NUMPY)),
-    Release("tf2.11", "3.10", ("tensorflow-cpu==2.11.1", _NUMPY), tox=True),
-    Release("tf2.12", "3.11", ("tensorflow-cpu==2.12.1", _NUMPY)),
-    Release("tf2.13", "3.11", ("tensorflow-cpu==2.13.1", _NUMPY)),
-    Release("tf2.14", "3.11", ("tensorflow-cpu==2.14.1", _NUMPY)),
-    Release("tf2.15", "3.11", ("tensorflow-cpu==2.15.1",), tox=True),
-    Release("tf2.16-keras3.0", "3.11", ("tensorflow-cpu==2.16.1", "keras==3.0.5")),
-    Release("tf2.16-keras3.3", "3.12", ("tensorflow-cpu==2.16.2", "keras==3.3.3"), tox=True),
-    Release("tf2.17-keras3.4", "3.12", ("tensorflow-cpu==2.17.*", "keras==3.4.1")),
-    Release("tf2.18-keras3.6", "3.12", ("tensorflow-cpu==2.18.1", "keras==3.6.0"), tox=True),
-    Release("tf2.19-keras3.8", "3.12", ("tensorflow-cpu==2.19.*", "keras==3.8.0")),
-    Release("tf2.20-keras3.12", "3.13", ("tensorflow-cpu==2.20.*", "keras==3.12.*")),
-    Release("tf2.21-keras3", "3.12", ("tensorflow-cpu==2.21.*",), tox=True),
-    Release("tf2.21-keras2", "3.13", ("tensorflow-cpu==2.21.*", "tf-keras==2.21.*"), tox=True),
+    Release("1.15.5", "2", "3.7", (_PROTOBUF, "numpy<1.19", "h5py<3"), tox=True),
+    Release("2.3.4", "2", "3.8", (_PROTOBUF,), tox=True),
+    Release("2.4.4", "2", "3.8", (_PROTOBUF,), tox=True),
+    Release("2.5.3", "2", "3.9", (_PROTOBUF,)),
+    Release("2.6.5", "2", "3.9", ("keras==2.6.0", _PROTOBUF)),
+    Release("2.7.4", "2", "3.9", (_PROTOBUF, _NUMPY)),
+    Release("2.8.4", "2", "3.9", (_PROTOBUF, _NUMPY), tox=True),
+    Release("2.9.3", "2", "3.10", (_NUMPY,)),
+    Release("2.10.1", "2", "3.10", (_NUMPY,)),
+    Release("2.11.1", "2", "3.10", (_NUMPY,), tox=True),
+    Release("2.12.1", "2", "3.11", (_NUMPY,)),
+    Release("2.13.1", "2", "3.11", (_NUMPY,)),
+    Release("2.14.1", "2", "3.11", (_NUMPY,)),
+    Release("2.15.1", "2", "3.11", tox=True),
+    Release("2.16.1", "3.0.5", "3.11"),
+    Release("2.16.2", "3.3.3", "3.12", tox=True),
+    Release("2.17.*", "3.4.1", "3.12"),
+    Release("2.18.1", "3.6.0", "3.12", tox=True),
+    Release("2.19.*", "3.8.0", "3.12"),
+    Release("2.20.*", "3.12.*", "3.13"),
+    Release("2.21.*", "3.*", "3.12", tox=True),
+    Release("2.21.*", "tf-keras", "3.13", tox=True),
 )
 """All releases that are supported, oldest first."""
 
 
 def _supported(releases: Tuple[Release, ...]) -> str:
-    versions: List[str] = [each.tensorflow for each in releases]
+    versions: List[str] = [each.version for each in releases]
     return f"{versions[0]}, or {versions[1]} to {versions[-1]}"
 
 
