@@ -16,9 +16,7 @@ from tf_lossscale._core.shards import (
 )
 from tf_lossscale._core.workers import Call, call_site, has_several_workers, step_of, workers_meet
 from tf_lossscale._cross_shard.applying import apply_summed
-from tf_lossscale._cross_shard.packing import sum_packed
-from tf_lossscale._cross_shard.sums import replica_sums, with_shapes
-from tf_lossscale._cross_shard.tpu import tpu_sum
+from tf_lossscale._cross_shard.sums import replica_sums, sum_packed, tpu_sum, with_shapes
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import called_from_checkpoint
 from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
@@ -32,7 +30,6 @@ Groups = List[List[int]]
 
 _SUM = tf1.losses.Reduction.SUM
 _MEAN = tf1.losses.Reduction.MEAN
-
 
 _installed: Any = original(tf1.tpu, "CrossShardOptimizer")
 _Base: Any = tf1.train.Optimizer if _installed is None else _installed
