@@ -4,8 +4,6 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
-from tf_lossscale._core.optimizer_step import as_pairs
-from tf_lossscale._core.optimizer_wrapper import OptimizerWrapper
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.shards import (
     Shards,
@@ -15,6 +13,7 @@ from tf_lossscale._core.shards import (
     subgroup_size,
 )
 from tf_lossscale._core.workers import Call, call_site, has_several_workers, step_of, workers_meet
+from tf_lossscale._core.wrapper import OptimizerWrapper, as_pairs
 from tf_lossscale._cross_shard.applying import apply_summed
 from tf_lossscale._cross_shard.sums import replica_sums, sum_packed, tpu_sum, with_shapes
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
