@@ -153,19 +153,23 @@ def test_make_and_pip_install_the_newest_release():
     assert f"TensorFlow {newest} needs Python" in read("Makefile")
 
 
-def test_messages_and_the_readme_name_the_supported_versions():
-    assert f"| {SUPPORTED.replace(', or', ' and')} | {pythons()[0]} to {pythons()[-1]} |" in read(
-        "README.md"
-    )
+def test_texts_name_the_supported_versions():
     assert SUPPORTED in INSTALL_HINT
+    texts = [prose(text) for text in markdown() if text.file != "CHANGELOG.md"]
+    found = [
+        each for text in texts for each in re.findall(r"1\.\d+,? (?:and|or) 2\.\d+ to 2\.\d+", text)
+    ]
+    assert {each.replace(" and", ", or") for each in found} <= {SUPPORTED}
 
 
-def test_which_keras_names_the_releases_between_which_keras_changed():
+def test_a_page_has_the_releases_between_which_keras_changed():
     last, first = LAST_WITH_KERAS_2["tensorflow"], FIRST_WITH_KERAS_3["tensorflow"]
-    rows = [line for line in read("docs/which-keras.md").splitlines() if line.startswith("| ")]
-    assert rows[1].startswith("| up to {}.{} | Keras 2 |".format(*last))
-    assert rows[2].startswith("| {}.{} and later | Keras 3 |".format(*first))
-    assert rows[3].startswith("| {}.{} and later with `{}=1`".format(*first[:2], LEGACY_KERAS))
+    rows = [
+        "| up to {}.{} | Keras 2 |".format(*last),
+        "| {}.{} and later | Keras 3 |".format(*first),
+        "| {}.{} and later with `{}=1`".format(*first[:2], LEGACY_KERAS),
+    ]
+    assert any(all("\n" + row in text.text for row in rows) for text in markdown())
 
 
 def test_the_target_version_of_the_tools_is_the_oldest_python():

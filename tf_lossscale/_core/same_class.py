@@ -77,7 +77,6 @@ def stands_for(find: Callable[[], Iterable[Optional[type]]]) -> Callable[[Any], 
 
 
 _KERAS_AND_CONTRIB = ("LossScaleOptimizer", "BaseLossScaleOptimizer")
-
 _PACKAGES = frozenset({"tf_lossscale", "tensorflow", "tensorflow_core", "keras", "tf_keras"})
 
 

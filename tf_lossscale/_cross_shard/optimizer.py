@@ -12,7 +12,13 @@ from tf_lossscale._core.shards import (
     current_shards,
     subgroup_size,
 )
-from tf_lossscale._core.workers import Call, call_site, has_several_workers, step_of, workers_meet
+from tf_lossscale._core.workers import (
+    Call,
+    call_site,
+    has_several_workers,
+    step_of,
+    workers_are_checked,
+)
 from tf_lossscale._core.wrapper import OptimizerWrapper, as_pairs
 from tf_lossscale._cross_shard.applying import apply_summed
 from tf_lossscale._cross_shard.sums import replica_sums, sum_packed, tpu_sum, with_shapes
@@ -164,9 +170,9 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         if len(groups) == 1 and leaves_sum_to_tensorflow(self._opt) and _sums_in_one_call(dense):
             if not has_several_workers(shards.strategy):
                 return self._opt.apply_gradients(dense, global_step, name)
-            if STRATEGY_SURVIVES_RETRACING or not workers_meet(shards.strategy):
-                met = _after_meeting(dense, shards, groups, call)
-                return self._opt.apply_gradients(met, global_step, name)
+            if STRATEGY_SURVIVES_RETRACING or not workers_are_checked(shards.strategy):
+                checked = _after_check(dense, shards, groups, call)
+                return self._opt.apply_gradients(checked, global_step, name)
         summed = _summed(dense, shards, groups, call)
         return apply_summed(self._opt, summed, shards, groups, global_step, name)
 
@@ -261,10 +267,10 @@ def _tpu_summed(pairs: Pairs, groups: Any) -> Pairs:
     return summed
 
 
-def _after_meeting(pairs: Pairs, shards: Shards, groups: Groups, call: Call) -> Pairs:
+def _after_check(pairs: Pairs, shards: Shards, groups: Groups, call: Call) -> Pairs:
     """Returns the pairs unchanged, after the workers have checked that their steps are equal."""
     present = [gradient for gradient, _ in pairs if gradient is not None]
-    step = step_of(call, groups, present) if workers_meet(shards.strategy) else None
+    step = step_of(call, groups, present) if workers_are_checked(shards.strategy) else None
     if step is None:
         call = with_shapes(call, present)
     with tf.control_dependencies(collective_sums([], shards, groups, step, call)):

@@ -4,7 +4,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.shards import Shards, all_shards, checked_groups, current_shards
-from tf_lossscale._core.workers import Call, call_site, step_of, workers_meet
+from tf_lossscale._core.workers import Call, call_site, step_of, workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
 __all__ = ["cross_replica_sum", "replica_sums", "sum_packed", "tpu_sum", "with_shapes"]
@@ -76,7 +76,7 @@ def replica_sums(
       parts: the tensors that were packed into `values`, if they were.
     """
     summands = values if parts is None else parts
-    step = step_of(call, groups, summands) if workers_meet(shards.strategy) else None
+    step = step_of(call, groups, summands) if workers_are_checked(shards.strategy) else None
     if step is None and parts is not None:
         call = with_shapes(call, parts)
 

@@ -66,8 +66,8 @@ def install(replace: bool = False) -> None:
 def uninstall() -> None:
     """Undoes `install()`: the paths that it added are gone, those that it replaced are back.
 
-    Some API modules of TensorFlow 2.4 to 2.8 remember for good what was once asked of them; a name
-    that was added to one of these and used stays there.
+    Some API modules of TensorFlow 2.4 to 2.8 cache their attributes permanently: a name that was
+    added to one of these and used stays there.
     """
     global _record
     with _lock:

@@ -1,4 +1,4 @@
-"""The installed TensorFlow, its version, and what all other modules use of it."""
+"""The installed TensorFlow, its version, and helpers for all other modules."""
 
 import importlib
 from typing import Any, Callable, Tuple, TypeVar
@@ -64,7 +64,7 @@ def has(since: Tuple[int, int]) -> bool:
 
 
 def first_module(*names: str) -> Any:
-    """Imports the first of `names` that this TensorFlow has; modules move between versions."""
+    """Imports the first of several modules that exists: private modules move between versions."""
     for name in names:
         try:
             return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""The graphs in which operations are created: XLA, loops, branches, and the graph rewrite."""
+"""The graph in which operations are created: XLA, loops, branches, and the graph rewrite."""
 
 import sys
 from typing import Any
@@ -37,7 +37,7 @@ _context: Any = first_module("tensorflow.python.eager.context")
 def in_eager_mode() -> Any:
     """Returns a context manager for eager mode, also within `with tf.Graph().as_default():`.
 
-    `tf.init_scope` stays in that graph.
+    `tf.init_scope` would stay in that graph.
     """
     return _context.eager_mode()
 
@@ -70,13 +70,13 @@ def in_loop_of_session() -> bool:
     return loop is not None and not hasattr(graph, "outer_graph")
 
 
-# The kind of function whose call remains one operation in all versions from 1.15 to 2.21. The call
-# of a `tf.function` is inlined, or its collectives cannot run in a Session.
+# The call of such a function remains one operation in all versions. The call of a `tf.function` is
+# inlined, or its collectives cannot run in a Session.
 _defined_function: Any = first_module("tensorflow.python.framework.function")
 
 
 def call_round_by_round(function: Any, value: Any) -> Any:
-    """Calls `function(value)` as one operation; iterations of a loop wait for the previous one.
+    """Calls `function(value)` as one operation, and makes each round of a loop wait for the last.
 
     TensorFlow runs each loop in its own frame, and distinguishes collectives by their frame. There
     is no frame inside the operation of a call. Otherwise iterations overlap, unless they depend on
@@ -148,8 +148,8 @@ def plain_session_exists() -> bool:
 def mixed_policy_is_set() -> bool:
     """Returns whether the global dtype policy of any loaded Keras is a mixed precision policy.
 
-    From 2.3 on, Keras 2 sets a flag in TensorFlow. On TensorFlow 1.15 the policy itself must be
-    read, and so must that of Keras 3, if it is loaded; no Keras is imported for this.
+    Keras 2 sets a flag in TensorFlow, except on TensorFlow 1.15, where the policy itself is read.
+    Keras 3 sets none; its policy is read if it is loaded. No Keras is imported for this.
     """
     if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
         is_set = bool(_rewrite.is_using_mixed_precision_policy())

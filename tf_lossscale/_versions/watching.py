@@ -1,7 +1,7 @@
-"""Variables, operations and calls that watch a program without changing what it computes.
+"""Variables, operations and hooks for watching a program without changing what it computes.
 
-The monitor and the recorder add them to programs of others. No collection, checkpoint, strategy or
-optimizer contains the variables, and the operations take no random seeds.
+The monitor and the recorder use them in users' programs. The variables are in no collection,
+checkpoint, strategy or optimizer, and the operations do not change random numbers.
 """
 
 import contextlib
@@ -25,7 +25,6 @@ __all__ = [
 ]
 
 _lock = threading.Lock()
-
 _made = 0
 
 
@@ -111,7 +110,6 @@ class RawVariable:
 
 # Where seeds count all operations, one that only watches a program would change its random numbers.
 _SEEDS_COUNT_OPERATIONS = not has(Since.SEEDS_COUNT_RANDOM_OPERATIONS)
-
 _UNCOUNTED = "_tfls_uncounted_operations"
 
 
@@ -146,7 +144,7 @@ def _graphs() -> List[Any]:
 
 
 def _exclude_uncounted() -> None:
-    # The seeds of a graph are taken from this private property, which nothing else reads.
+    # TensorFlow takes the seeds from this private property, and uses it for nothing else.
     if isinstance(tf1.Graph._last_id, property) and tf1.Graph._last_id.fget is not _counted:
         tf1.Graph._last_id = property(_counted)
 
@@ -159,29 +157,29 @@ def host_call(function: Callable[..., Any], inputs: Sequence[Any], name: str) ->
       inputs: tensors.
       name: name of the operation.
     """
-    with tf1.device("/device:CPU:0"):  # there is no other kernel
+    with tf1.device("/device:CPU:0"):  # it has no other kernel
         result = tf1.numpy_function(function, list(inputs), tf.int64, name=name)
     result.set_shape([])
     return result
 
 
 def add_control_input(operation: Any, before: Any) -> None:
-    """Makes an operation of a graph wait for another, which may have been created after it."""
+    """Makes an operation of a graph wait for another one, even one that was created later."""
     operation._add_control_input(before)
 
 
 def runs_stateful_operations(graph: Any) -> bool:
-    """Returns whether a graph runs each stateful operation, as functions do, needed or not."""
+    """Returns whether a graph, like that of a function, runs stateful operations in any case."""
     return bool(getattr(graph, "_add_control_dependencies", False))
 
 
 def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
-    """Has `then` called after each call of any `tf.function`, outside graphs.
+    """Calls `then` after each eager call of any `tf.function`.
 
-    There is no public hook; the class of all such functions is the same.
+    There is no public hook, but all such functions have the same class.
 
     Args:
-      then: what to call.
+      then: takes no arguments.
 
     Returns:
       A function that ends this.
@@ -210,12 +208,13 @@ _session: Any = first_module("tensorflow.python.client.session")
 
 
 def before_each_run(first: Callable[[Any], None]) -> Callable[[], None]:
-    """Has `first` called with the Session before each run, also by `make_callable`.
+    """Calls `first` with the Session before each run, and in `make_callable`.
 
-    Every run first passes new operations of the graph on, by this private method.
+    There is no public hook. Every run first calls this private method, which passes on new
+    operations of the graph.
 
     Args:
-      first: what to call; an error that it raises ends the run.
+      first: takes the Session; an error that it raises ends the run.
 
     Returns:
       A function that ends this.
