@@ -1,10 +1,13 @@
 """The commands of `docs/which-keras.md` run, and print the lines that the page names."""
 
 import re
+import runpy
 import shlex
 
 from command_parsers import entry_point
 from documents import ROOT, Text, blocks
+
+from tf_lossscale._versions.releases import RELEASES
 
 PAGE = (ROOT / "docs" / "which-keras.md").read_text(encoding="utf-8")
 SCRIPT = "import tensorflow as tf\n\nopt = tf.keras.mixed_precision.LossScaleOptimizer(opt)\n"
@@ -40,3 +43,10 @@ def test_each_migrate_command_runs_and_targets_its_keras(tmp_path, monkeypatch, 
             (1, True) if "3" in words else (0, False)
         )
         assert (tmp_path / "train.py").read_text() == SCRIPT, "nothing is written"
+
+
+def test_the_tested_versions_are_those_of_make_versions():
+    versions = runpy.run_path(str(ROOT / "tests" / "versions" / "__main__.py"))
+    rows = versions["table"](RELEASES)
+    assert "\n".join([*versions["HEADER"], *rows]) in PAGE
+    assert len({release.name for release in RELEASES}) == len(rows)

@@ -2,10 +2,10 @@
 
 from typing import Any, Dict, Iterable, List, Optional, Sequence
 
-from tf_lossscale._core.optimizer_step import as_pairs, require_replica_context
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import scale_loss, tape_for, unscale_gradients
 from tf_lossscale._core.steps import report_loss
+from tf_lossscale._core.wrapper import as_pairs, require_replica_context
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
 from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
 from tf_lossscale._keras.strategies import refuse_unsupported

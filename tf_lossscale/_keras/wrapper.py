@@ -2,9 +2,9 @@
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._core.optimizer_step import as_pairs, require_replica_context
 from tf_lossscale._core.scaling import scale_loss, tape_for, unscale_gradients
 from tf_lossscale._core.steps import report_loss
+from tf_lossscale._core.wrapper import as_pairs, require_replica_context
 from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._keras.state import make_state

@@ -3,10 +3,14 @@
 from typing import Any, List, Optional
 
 from tf_lossscale._core.gradient_sums import gradients_of_step, unsummed, watch_fixed
-from tf_lossscale._core.optimizer_step import apply_if, as_pairs, require_replica_context
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.scaled_loss_optimizer import ScaledLossOptimizer
+from tf_lossscale._core.wrapper import (
+    ScaledLossOptimizer,
+    apply_if,
+    as_pairs,
+    require_replica_context,
+)
 from tf_lossscale._v1.identifiers import as_loss_scale, is_fixed
 from tf_lossscale._v1.loss_scales import updates_itself
 from tf_lossscale._versions.base import do_not_convert, tf, tf1

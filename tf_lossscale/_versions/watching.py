@@ -1,7 +1,7 @@
-"""Variables, operations and calls that watch a program without changing what it computes.
+"""Variables, operations and hooks for watching a program without changing what it computes.
 
-The monitor and the recorder add them to programs of others. No collection, checkpoint, strategy or
-optimizer contains the variables, and the operations take no random seeds.
+The monitor and the recorder use them in users' programs. The variables are in no collection,
+checkpoint, strategy or optimizer, and the operations do not change random numbers.
 """
 
 import contextlib
@@ -9,8 +9,9 @@ import functools
 import threading
 from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
-from tf_lossscale._versions.base import TF_VERSION, do_not_convert, first_module, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import in_eager_mode
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "RawVariable",
@@ -23,7 +24,6 @@ __all__ = [
 ]
 
 _lock = threading.Lock()
-
 _made = 0
 
 
@@ -107,10 +107,8 @@ class RawVariable:
                 graph.capture(self.handle)
 
 
-# In a graph with a seed, TensorFlow 1.15 derives the seed of a random operation from the number of
-# operations before it. An operation that only watches a program would change its random numbers.
-_SEEDS_COUNT_OPERATIONS = TF_VERSION < (2, 3)
-
+# Where seeds count all operations, one that only watches a program would change its random numbers.
+_SEEDS_COUNT_OPERATIONS = not has(Since.SEEDS_COUNT_RANDOM_OPERATIONS)
 _UNCOUNTED = "_tfls_uncounted_operations"
 
 
@@ -145,29 +143,29 @@ def _graphs() -> List[Any]:
 
 
 def _exclude_uncounted() -> None:
-    # The seeds of a graph are taken from this private property, which nothing else reads.
+    # TensorFlow takes the seeds from this private property, and uses it for nothing else.
     if isinstance(tf1.Graph._last_id, property) and tf1.Graph._last_id.fget is not _counted:
         tf1.Graph._last_id = property(_counted)
 
 
 def add_control_input(operation: Any, before: Any) -> None:
-    """Makes an operation of a graph wait for another, which may have been created after it."""
+    """Makes an operation of a graph wait for another one, even one that was created later."""
     operation._add_control_input(before)
 
 
 def runs_stateful_operations(graph: Any) -> bool:
-    """Returns whether a graph runs each stateful operation, as functions do, needed or not."""
+    """Returns whether a graph, like that of a function, runs stateful operations in any case."""
     return bool(getattr(graph, "_add_control_dependencies", False))
 
 
 def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
-    """Has `then` called after each call of any `tf.function`, outside graphs.
+    """Calls `then` after each eager call of any `tf.function`.
 
-    There is no public hook; the class of all such functions is the same. A concrete function is
+    There is no public hook, but all such functions have the same class. A concrete function can be
     called by itself, too.
 
     Args:
-      then: what to call.
+      then: takes no arguments.
 
     Returns:
       A function that ends this.
@@ -196,10 +194,10 @@ _session: Any = first_module("tensorflow.python.client.session")
 
 
 def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) -> Callable[[], None]:
-    """Has functions called with the Session before each run, and before it is closed.
+    """Calls functions with the Session before each run, and before it is closed.
 
-    Every run first passes new operations of the graph on, by a private method; only the callables
-    that Keras makes in graph mode do so once.
+    There is no public hook. Every run first calls a private method, which passes on new operations
+    of the graph; the callables that Keras makes in graph mode call it only once.
 
     Args:
       run: called before a run; an error that it raises ends the run.
