@@ -57,7 +57,7 @@ class Recorder(Watcher):
         self._file = file
         self._with_norm = with_norm
         self._losses: MutableMapping[Any, Losses] = weakref.WeakKeyDictionary()
-        self._reader = Reader(file.guard, self._before_run)
+        self._reader = Reader(file, self._before_run)
         for each in known_steps():
             each.record_to(file, self._reader)
         self._earlier: MutableMapping[Any, Tuple[str, Optional[_State]]]

@@ -8,11 +8,11 @@ a Session is closed, and when the recording ends. Steps that were overwritten be
 import atexit
 import time
 import weakref
-from typing import Any, Callable, List, MutableMapping
+from typing import Any, Callable, List, MutableMapping, Sequence
 
 from tf_lossscale._core.conditional import gate
 from tf_lossscale._recorder.measuring import COLUMNS, Row, unpacked
-from tf_lossscale._recorder.record_file import Guard
+from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.watching import RawVariable, after_each_call, before_sessions
 
@@ -187,13 +187,13 @@ class Reader:
     """Reads all rings of a recording.
 
     Args:
-      guard: the guard of the record.
+      file: the record.
       before_run: called before each run with the Session, and whether its graph has steps with
         rings; an error that it raises ends the run.
     """
 
-    def __init__(self, guard: Guard, before_run: Callable[[Any, bool], None]) -> None:
-        self._guard = guard
+    def __init__(self, file: RecordFile, before_run: Callable[[Any, bool], None]) -> None:
+        self._file = file
         self._before_run = before_run
         self._eager: List[Ring] = []
         self._pace = _Pace()
@@ -218,12 +218,7 @@ class Reader:
             self._pace.note(self._read_eager(is_last=False))
 
     def _read_eager(self, is_last: bool) -> int:
-        with self._guard:
-            self._is_reading = True
-            try:
-                return max([each.flush(None, is_last) for each in self._eager], default=0)
-            finally:
-                self._is_reading = False
+        return self._read_rings(self._eager, None, is_last)
 
     def _run(self, session: Any) -> None:
         if self._is_reading:
@@ -239,15 +234,22 @@ class Reader:
             pace.note(self._read_session(session, is_last=False))
 
     def _read_session(self, session: Any, is_last: bool) -> int:
-        with self._guard:
+        try:
+            return self._read_rings(getattr(session.graph, _RINGS, []), session, is_last)
+        except (RuntimeError, tf.errors.OpError):
+            return 0  # it was closed, or its device failed
+
+    def _read_rings(self, rings: Sequence[Ring], session: Any, is_last: bool) -> int:
+        """Reads rings, and writes what they hold; returns the most steps of one of them."""
+        with self._file.guard:
             self._is_reading = True
             try:
-                rings = getattr(session.graph, _RINGS, [])
-                return max([each.flush(session, is_last) for each in rings], default=0)
-            except (RuntimeError, tf.errors.OpError):
-                return 0  # it was closed, or its device failed
+                count = max([each.flush(session, is_last) for each in rings], default=0)
             finally:
                 self._is_reading = False
+            if count:
+                self._file.flush()
+            return count
 
     def _close(self, session: Any) -> None:
         if session in self._sessions:
