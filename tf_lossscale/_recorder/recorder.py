@@ -85,9 +85,9 @@ class Recorder(Watcher):
             refuse_unsupported()
         is_sum = sums_replicas(step.optimizer, inner_optimizer(step.optimizer))
         flat = [each for tensors in step.tested for each in tensors]
-        loss = self.losses(step.optimizer).take(flat, is_sum, step.summed_by_caller)
         gradients = Gradients(step.tested, step.are_applied)
         with unnoticed(SCOPE):
+            loss = self.losses(step.optimizer).take(flat, is_sum, step.summed_by_caller)
             steps = self.steps(step.optimizer, step.variables)
             values = self.values(step.optimizer, loss, gradients)
             if tf.executing_eagerly():

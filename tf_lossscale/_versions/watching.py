@@ -20,6 +20,7 @@ __all__ = [
     "before_sessions",
     "remote_target",
     "runs_stateful_operations",
+    "seed_tensorflow",
     "without_changing_seeds",
 ]
 
@@ -146,6 +147,40 @@ def _exclude_uncounted() -> None:
     # TensorFlow takes the seeds from this private property, and uses it for nothing else.
     if isinstance(tf1.Graph._last_id, property) and tf1.Graph._last_id.fget is not _counted:
         tf1.Graph._last_id = property(_counted)
+
+
+def seed_tensorflow(seed: int) -> None:
+    """Sets the seed of eager mode, and of each graph that is created from now on.
+
+    `tf.random.set_seed` would seed one of them only; and in TensorFlow 1.15, eager mode cannot be
+    enabled any more once the default graph exists, which it would create.
+
+    Args:
+      seed: the seed.
+    """
+    context = first_module("tensorflow.python.eager.context")
+    if context._context is not None:
+        context._context._set_global_seed(seed)
+
+    def wrap_context(original: Any) -> Any:
+        @functools.wraps(original)
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            self._set_global_seed(seed)
+
+        return init
+
+    def wrap_graph(original: Any) -> Any:
+        @functools.wraps(original)
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            if type(self) is tf.Graph:  # that of a function takes the seed from around it
+                self.seed = seed
+
+        return init
+
+    _replace_methods([(context.Context, "__init__", wrap_context)])
+    _replace_methods([(tf.Graph, "__init__", wrap_graph)])
 
 
 def add_control_input(operation: Any, before: Any) -> None:
