@@ -227,6 +227,13 @@ class Keras3Attributes(Constructor):
         weights = getattr(self._state.loss_scale, "_weights", {}) if self._state.decides else {}
         return [(f"loss_scale_{name}", variable) for (name, _), variable in weights.items()]
 
+    @classmethod
+    def _unpickle_model(cls, file: Any) -> Any:
+        # Keras copies an optimizer by saving it, and files name the final class for both of ours.
+        copied = super()._unpickle_model(file)  # type: ignore[misc]  # Keras's class defines it
+        copied.__class__ = cls
+        return copied
+
     @property
     def dynamic(self) -> bool:
         """Whether the loss scale is dynamic."""

@@ -5,7 +5,8 @@ Later versions of `compile` ignore the loss scale of a policy, so the class here
 for a loss scale that would be ignored.
 """
 
-from typing import Any, Dict, Optional
+import copyreg
+from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 from tf_lossscale._core.same_class import SameClass, is_our, stands_for
 from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
@@ -56,6 +57,17 @@ class _SamePolicy(SameClass):
             return True
         return super().__instancecheck__(instance)
 
+
+def _reduce_class(cls: Any) -> Union[str, Tuple[Callable[..., Any], Tuple[Any, ...]]]:
+    """Returns what `pickle` stores for a class: the public one is not below its own name."""
+    return (_public_class, ()) if cls is ExperimentalPolicy else str(cls.__qualname__)
+
+
+def _public_class() -> Any:
+    return ExperimentalPolicy
+
+
+copyreg.pickle(_SamePolicy, _reduce_class)
 
 # In Keras 3.3 the public class makes objects of a subclass, which alone reads the name.
 _MadePolicy: Any = type(Policy("float32"))
@@ -236,7 +248,7 @@ def _accepting_our_loss_scales(installed: Any) -> Any:
     """Returns a subclass of the installed experimental policy that also accepts our loss scales."""
 
     @stands_for(lambda: [installed])
-    class AcceptsOurs(installed, metaclass=SameClass):
+    class AcceptsOurs(installed, metaclass=_SamePolicy):
         def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
             if isinstance(loss_scale, str) and loss_scale == "auto":
                 super().__init__(name)  # the default value differs between versions

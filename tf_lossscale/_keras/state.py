@@ -5,7 +5,7 @@ from typing import Any, Optional, Tuple
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.update_rules import dynamic_update
 from tf_lossscale._v1.identifiers import is_standard
-from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.checkpoints import Trackable
 
 __all__ = ["DynamicState", "FixedState", "Keras3State", "OwnState", "make_state"]
@@ -139,10 +139,8 @@ class DynamicState(_OfObject):
         Returns:
           The operation; None in eager mode.
         """
-        # "cond" is only a name, there is no conditional: see `DynamicLossScale.update`.
-        with tf1.name_scope(None, "cond"):
-            factor = float(self.loss_scale.multiplier)
-            return dynamic_update(self.scale, self.counter, finite, self.growth_steps, factor)
+        factor = float(self.loss_scale.multiplier)
+        return dynamic_update(self.scale, self.counter, finite, self.growth_steps, factor)
 
 
 def make_state(loss_scale: Any) -> Any:
