@@ -10,8 +10,8 @@ import sys
 from typing import List, Optional, Sequence
 
 from tf_lossscale._cli import child
-from tf_lossscale._recorder import child as recording_child, file_lock
-from tf_lossscale._recorder.errors import RecordingError
+from tf_lossscale._recorder import child as recording_child, record_file
+from tf_lossscale._recorder.record_file import RecordingError
 
 __all__ = ["run_python"]
 
@@ -57,7 +57,7 @@ def run_python(
         return 2
     if record is not None:
         try:
-            held = file_lock.hold(record)
+            held = record_file.hold(record)
         except OSError as error:
             reason = error.strerror or error
             print(f"tf-lossscale: {record} cannot be written: {reason}.", file=sys.stderr)
@@ -65,7 +65,7 @@ def run_python(
         except RecordingError as error:
             print(f"tf-lossscale: {error}", file=sys.stderr)
             return 2
-        recording_child.announce(os.environ, record, norm, file_lock.hand_over(held))
+        recording_child.announce(os.environ, record, norm, record_file.hand_over(held))
     child.announce(os.environ, replace)
     command = [sys.executable, *_interpreter_options(), *arguments]
     sys.stdout.flush()

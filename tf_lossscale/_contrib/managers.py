@@ -5,9 +5,8 @@ import functools
 from typing import Any, Callable, Optional
 
 from tf_lossscale._contrib.loading import when_contrib_is_loaded
-from tf_lossscale._core.checkpointed_state import HoldsState
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.update_rules import contrib_update
+from tf_lossscale._core.state import HoldsState, contrib_update
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
 __all__ = ["ExponentialUpdateLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]

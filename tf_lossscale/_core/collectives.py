@@ -19,8 +19,8 @@ from tf_lossscale._core.workers import (
     Call,
     Step,
     call_site,
+    check_between_workers,
     has_several_workers,
-    meet,
     step_of,
     sum_together,
 )
@@ -58,11 +58,11 @@ def collective_sums(
       values: tensors of a float dtype, int32, int64 or uint32, of the same shapes on all replicas.
       shards: the replicas of a strategy.
       groups: numbers of replicas; every replica in one group.
-      step: what the workers must have in common, if they meet before the sums; None otherwise.
-      call: what they must have in common in a Session, where they meet at each sum.
+      step: what the workers must have in common, if it is checked before the sums; else None.
+      call: what they must have in common in a Session, where it is checked at each sum.
 
     Returns:
-      Tensors like `values`; for no values, one tensor that is computed after the meeting.
+      Tensors like `values`; for no values, one tensor that is computed after the check.
     """
     if len(groups[group_of(shards.replica, groups)]) == 1:
         return [tf.identity(value) for value in values]
@@ -86,7 +86,7 @@ def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
 
     Args:
       value: float32 tensor, which each replica of this process contributes once.
-      strategy: a strategy whose workers meet.
+      strategy: a strategy for which `workers_are_checked` is true.
       what: what the sum is for, as text that is equal on all workers.
     """
     groups = all_shards(strategy.num_replicas_in_sync)
@@ -111,19 +111,21 @@ def _reduce_all(
     """Builds the operations of one replica."""
     if step is None:
         sums = [_reduce(value, strategy, index, groups, call) for value in values]
-        return sums or [_meet_in_session(strategy, index, groups, call)]
+        return sums or [_check_in_session(strategy, index, groups, call)]
     if len(strategy.extended.worker_devices) > 1:
         check_loop(index, current_loop())
     return sum_together(step, values, strategy, index, groups)
 
 
-def _meet_in_session(strategy: Any, index: int, groups: Sequence[Sequence[int]], call: Call) -> Any:
+def _check_in_session(
+    strategy: Any, index: int, groups: Sequence[Sequence[int]], call: Call
+) -> Any:
     devices = strategy.extended.worker_devices
     loop = current_loop() if len(devices) > 1 else None
     key = instance_keys(index, len(groups), loop)[-1]
     place = devices[index % len(devices)]
     with tf1.device(None), tf1.device(place):
-        return meet(step_of(call, groups, []), [], strategy, index, place, key)
+        return check_between_workers(step_of(call, groups, []), [], strategy, index, place, key)
 
 
 def _reduce(
@@ -140,16 +142,17 @@ def _reduce(
 
     def reduce(x: Any) -> Any:
         with tf1.device(None), tf1.device(place):
-            met = []
+            checked = []
             if has_several_workers(strategy):
-                met = [meet(step_of(call, groups, [x]), [x], strategy, index, place, keys[-1])]
-            with tf.control_dependencies(met):
+                own = step_of(call, groups, [x])
+                checked = [check_between_workers(own, [x], strategy, index, place, keys[-1])]
+            with tf.control_dependencies(checked):
                 return add_up(x)
 
     def add_up(x: Any) -> Any:
         # In its own scope: TensorFlow may merge the collectives of one scope, which up to 2.4
-        # overwrites their inputs. On the member's own device, whatever the surrounding code
-        # says: two members on one device would wait for each other.
+        # overwrites their inputs. On the member's own device, even if the surrounding code sets
+        # another: two members on one device would wait for each other.
         with tf1.name_scope(None, "replica_sum"), tf1.device(None), tf1.device(place):
             return collective_reduce(x, len(members), group_key(strategy, members), keys[number])
 

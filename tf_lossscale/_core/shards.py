@@ -25,7 +25,7 @@ from tf_lossscale._versions.replicas import graph_of_all_replicas, replica_id
 
 __all__ = [
     "ALONE",
-    "MEETING_KEY",
+    "CHECK_KEY",
     "Shards",
     "all_shards",
     "check_loop",
@@ -160,11 +160,9 @@ BASE = 1 << 30
 # The range above it has two halves; the second is for computed keys.
 _COMPUTED = BASE + (1 << 29)
 
-# The key of the meeting of the workers, equal at every step.
-MEETING_KEY = _COMPUTED
-
+# The key of the check between workers, equal at every step.
+CHECK_KEY = _COMPUTED
 _numbers = itertools.count(BASE)
-
 _lock = threading.Lock()
 
 
@@ -190,12 +188,13 @@ def group_key(strategy: Any, members: List[int]) -> int:
 
 
 def sum_key(number: Any) -> Any:
-    """Returns the instance key for a number that stands for what is summed.
+    """Returns the instance key of a sum.
 
     Args:
-      number: an integer or integer tensor, at least 0 and less than `2**29 - 1`.
+      number: an integer or integer tensor that depends on what is summed, at least 0 and less than
+        `2**29 - 1`.
     """
-    return MEETING_KEY + 1 + number
+    return CHECK_KEY + 1 + number
 
 
 def check_loop(replica: int, loop: Any) -> None:
@@ -217,7 +216,7 @@ def instance_keys(replica: int, groups: int, loop: Any) -> List[int]:
 
     Args:
       replica: number of the replica.
-      groups: number of groups; each gets its own key, and the meeting gets the last one.
+      groups: number of groups; each gets its own key, and the check between workers the last one.
       loop: the loop that contains the sum, or None.
 
     Raises:

@@ -1,20 +1,21 @@
-"""The meeting of the workers at the beginning of a step, which checks that the step is the same.
+"""The check between workers at the beginning of a step: that all are at the same step.
 
 The devices of a collective find each other by its key. If workers assigned keys while tracing, the
-keys would differ as soon as one worker traces once more than the others; and a key does not say
-what is summed, so a vector could meet a scalar. Therefore each step begins with a collective that
-always has the same key and shape. In it, every replica contributes a row of numbers: which line of
-the program calls, what for, and with which shapes. If the rows differ, every replica sees this, and
-all raise the same error. If they are equal, the sums get keys that depend only on their shapes.
+keys would differ as soon as one worker traces once more than the others. And a key does not depend
+on what is summed, so a vector could be added to a scalar. Therefore each step begins with a
+collective that always has the same key and shape. In it, every replica contributes a row of
+numbers: which line of the program calls, what for, and with which shapes. If the rows differ, every
+replica sees this, and all raise the same error. If they are equal, the sums get keys that depend
+only on their shapes.
 
 The steps of a worker run one after the other, so only one step uses these keys at any time.
 
 In a Session, all workers should have built the same graph. There each sum has its own keys, from
-when it was built, and its own meeting under one of them. Several meetings can run at the same time,
-so a replica that sees a mismatch must not fail immediately. Its failure would abort its other
-meetings, the workers in those would fail too, and a worker that still had to receive something from
-one of them would wait forever. So every replica waits before it fails, long enough for all
-replicas to see the mismatch themselves.
+when it was built, and its own check under one of them. Several checks can run at the same time, so
+a replica that sees a mismatch must not fail immediately. Its failure would abort its other checks,
+the workers in those would fail too, and a worker that still had to receive something from one of
+them would wait forever. So every replica waits before it fails, long enough for all replicas to see
+the mismatch themselves.
 """
 
 import os
@@ -26,7 +27,7 @@ from typing import Any, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from tf_lossscale._core.shards import MEETING_KEY, group_key, sum_key
+from tf_lossscale._core.shards import CHECK_KEY, group_key, sum_key
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import (
     KEYS_AT_RUN_TIME,
@@ -41,19 +42,17 @@ __all__ = [
     "CallSite",
     "Step",
     "call_site",
+    "check_between_workers",
     "has_several_workers",
-    "meet",
     "step_of",
     "sum_together",
-    "workers_meet",
+    "workers_are_checked",
 ]
 
 # Packages whose frames lie between the user's line and ours, and modules that call functions that
 # are passed to them, because the threads of replicas begin there.
 _LIBRARIES = frozenset({"keras", "tensorflow", "tensorflow_core", "tensorflow_estimator"})
-
 _LIBRARIES |= {"contextlib", "functools", "tf_keras", "tf_lossscale", "threading"}
-
 _GENERATED = "__autograph_generated_file"
 
 
@@ -73,7 +72,12 @@ class CallSite(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call in the user's program: what is called, as text equal on all workers, and where."""
+    """A call in the user's program.
+
+    Attributes:
+      what: the symbol that is called, as text that is equal on all workers.
+      site: the line that calls it.
+    """
 
     what: str
     site: CallSite
@@ -101,13 +105,9 @@ _EXACT = 1 << 24
 
 # A prime; numbers that stand for shapes are smaller.
 _MODULUS = (1 << 29) - 3
-
 _FACTOR = 1000003
-
 _RANKS = 255  # TensorFlow's tensors have fewer dimensions
-
 _WEIGHTS = [pow(_FACTOR, power, _MODULUS) for power in range(1, _RANKS + 1)]
-
 _SHOWN = 8
 
 # Seconds for which a replica in a Session waits before it fails. The others see the mismatch within
@@ -145,8 +145,8 @@ def has_several_workers(strategy: Any) -> bool:
     return len(strategy.extended.worker_devices) < strategy.num_replicas_in_sync
 
 
-def workers_meet(strategy: Any) -> bool:
-    """Returns whether steps begin with a meeting: with several workers, outside Sessions."""
+def workers_are_checked(strategy: Any) -> bool:
+    """Returns whether steps begin with a check: with several workers, outside Sessions."""
     return has_several_workers(strategy) and functions_start_eagerly()
 
 
@@ -173,7 +173,7 @@ def step_of(call: Call, groups: Sequence[Any], values: Sequence[Any]) -> Step:
 def sum_together(
     step: Step, values: Sequence[Any], strategy: Any, index: int, groups: Sequence[Sequence[int]]
 ) -> List[Any]:
-    """Builds the step of one replica in a function: the meeting, then the sums over its group.
+    """Builds the step of one replica in a function: the check, then the sums over its group.
 
     Args:
       step: what the workers must have in common.
@@ -183,16 +183,16 @@ def sum_together(
       groups: numbers of replicas; every replica in one group.
 
     Returns:
-      The sums; for no values, one tensor that is computed after the meeting.
+      The sums; for no values, one tensor that is computed after the check.
     """
     devices = strategy.extended.worker_devices
     device = devices[index % len(devices)]
     members = next(list(group) for group in groups if index in group)
-    # On the member's own device, whatever the surrounding code says: two members on one device
-    # would wait for each other.
+    # On the member's own device, even if the surrounding code sets another: two members on one
+    # device would wait for each other.
     with tf1.device(None), tf1.device(device):
         with tf.control_dependencies([advance(device)]):
-            results = [meet(step, values, strategy, index, device, MEETING_KEY)]
+            results = [check_between_workers(step, values, strategy, index, device, CHECK_KEY)]
         if values:
             with tf.control_dependencies(results):
                 results = [
@@ -215,8 +215,8 @@ def _sum(value: Any, position: int, strategy: Any, members: List[int]) -> Any:
         return collective_reduce(value, len(members), group_key(strategy, members), key)
 
 
-def meet(
-    step: Step, values: Sequence[Any], strategy: Any, index: int, device: str, meeting_key: int
+def check_between_workers(
+    step: Step, values: Sequence[Any], strategy: Any, index: int, device: str, check_key: int
 ) -> Any:
     """Returns a bool scalar, True, that is computed when all replicas have reached the same step.
 
@@ -226,15 +226,15 @@ def meet(
       strategy: the strategy.
       index: number of the replica.
       device: its device.
-      meeting_key: the key of the collective.
+      check_key: the key of the collective.
     """
     replicas = strategy.num_replicas_in_sync
     traced = 0 if KEYS_AT_RUN_TIME else zlib.crc32(_traced_shapes(values).encode()) % _EXACT
-    with tf1.name_scope(None, "meeting"):
+    with tf1.name_scope(None, "check_between_workers"):
         row = tf.concat([step.row, [float(traced)]], axis=0)
         own = tf.expand_dims(tf.one_hot(index, replicas), 1) * tf.expand_dims(row, 0)
         key = group_key(strategy, list(range(replicas)))
-        rows = collective_reduce(own, replicas, key, meeting_key)
+        rows = collective_reduce(own, replicas, key, check_key)
         same = tf.reduce_all(tf.equal(rows, rows[:1]))
         with tf1.device(host_of(device)):
             waited = [] if functions_start_eagerly() else [_wait_unless(same)]

@@ -11,10 +11,14 @@ from types import ModuleType
 from typing import Any, List, Optional
 
 from tf_lossscale import _import_hook
-from tf_lossscale._install.api_modules import is_of_interest, is_private
 from tf_lossscale._install.fill import fill
+from tf_lossscale._install.namespaces import (
+    SyntheticNamespace,
+    awaiting_spec,
+    is_of_interest,
+    is_private,
+)
 from tf_lossscale._install.record import Record
-from tf_lossscale._install.synthetic_namespace import SyntheticNamespace, awaiting_spec
 from tf_lossscale._versions.originals import is_lazy_loader
 
 __all__ = ["install", "uninstall"]
@@ -62,8 +66,8 @@ def install(replace: bool = False) -> None:
 def uninstall() -> None:
     """Undoes `install()`: the paths that it added are gone, those that it replaced are back.
 
-    Some API modules of TensorFlow 2.4 to 2.8 remember for good what was once asked of them; a name
-    that was added to one of these and used stays there.
+    Some API modules of TensorFlow 2.4 to 2.8 cache their attributes permanently: a name that was
+    added to one of these and used stays there.
     """
     global _record
     with _lock:

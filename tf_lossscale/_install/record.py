@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Any, Dict, Iterable, List, Set, Tuple
 
 from tf_lossscale._import_hook import subscribers
-from tf_lossscale._install.api_modules import is_of_interest, is_private
+from tf_lossscale._install.namespaces import is_of_interest, is_private
 from tf_lossscale._versions.originals import (
     attribute_dicts,
     forget_replaced,

@@ -2,8 +2,7 @@
 
 from typing import Any, Dict, Optional
 
-from tf_lossscale._core.changed_class import behaves_as
-from tf_lossscale._core.loss_scale_classes import loss_scale_class
+from tf_lossscale._core.same_class import behaves_as, loss_scale_class
 from tf_lossscale._keras.strategies import refuse_unsupported
 from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
 from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale

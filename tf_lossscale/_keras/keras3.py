@@ -2,10 +2,10 @@
 
 from typing import Any, Dict, Iterable, List, Optional, Sequence
 
-from tf_lossscale._core.optimizer_step import as_pairs, require_replica_context
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import scale_loss, tape_for, unscale_gradients
-from tf_lossscale._core.step_watchers import watcher_of
+from tf_lossscale._core.steps import report_loss
+from tf_lossscale._core.wrapper import as_pairs, require_replica_context
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
 from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
 from tf_lossscale._keras.strategies import refuse_unsupported
@@ -39,7 +39,7 @@ class Keras3Wrapper(Keras3Attributes):
           The product, in the dtype of the loss. If `loss` is a callable, so is the result.
         """
         self._calls.note("get_scaled_loss")
-        return scale_loss(loss, self._effective_scale)
+        return scale_loss(report_loss(self, loss), self._effective_scale)
 
     @do_not_convert
     def scale_loss(self, loss: Any) -> Any:
@@ -55,7 +55,7 @@ class Keras3Wrapper(Keras3Attributes):
         loss = tf.convert_to_tensor(loss)
         if loss.dtype not in (tf.float32, tf.float64):
             loss = tf.cast(loss, tf.float32)
-        return scale_loss(loss, self._state)
+        return scale_loss(report_loss(self, loss), self._state)
 
     @do_not_convert
     def get_unscaled_gradients(self, grads: Sequence[Any]) -> List[Any]:
@@ -204,7 +204,7 @@ class Keras3Wrapper(Keras3Attributes):
             (gradients, rest),
             same_on_replicas=not summed_by_caller,
             late_check=check,
-            watcher=watcher_of(self),
+            optimizer=self,
             variables=changed,
         )
 

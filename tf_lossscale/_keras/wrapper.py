@@ -2,9 +2,9 @@
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._core.optimizer_step import as_pairs, require_replica_context
 from tf_lossscale._core.scaling import scale_loss, tape_for, unscale_gradients
-from tf_lossscale._core.step_watchers import watcher_of
+from tf_lossscale._core.steps import report_loss
+from tf_lossscale._core.wrapper import as_pairs, require_replica_context
 from tf_lossscale._keras.config import to_config
 from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._keras.state import make_state
@@ -175,7 +175,7 @@ class DelegatingWrapper(Constructor):
           The product, in the dtype of the loss. If `loss` is a callable, the result is a callable
           that reads the loss scale when it is called.
         """
-        return scale_loss(loss, self._effective_scale)
+        return scale_loss(report_loss(self, loss), self._effective_scale)
 
     @do_not_convert
     def get_unscaled_gradients(self, grads: Sequence[Any]) -> List[Any]:
@@ -248,7 +248,7 @@ class DelegatingWrapper(Constructor):
             args,
             same_on_replicas,
             late_check,
-            watcher_of(self),
+            self,
             args[-1].variables,
         )
 

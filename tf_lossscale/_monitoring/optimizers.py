@@ -4,15 +4,14 @@ from typing import Any
 
 from tf_lossscale._contrib.managers import ExponentialUpdateLossScaleManager
 from tf_lossscale._contrib.optimizer import LossScaleOptimizer
-from tf_lossscale._core.loss_scale_classes import loss_scale_class
-from tf_lossscale._core.same_class import is_our
+from tf_lossscale._core.same_class import is_our, loss_scale_class
 from tf_lossscale._keras.constructor import Constructor
 from tf_lossscale._v1.identifiers import is_fixed
 from tf_lossscale._v1.loss_scales import DynamicLossScale
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
 from tf_lossscale._versions.base import tf
 
-__all__ = ["check", "current_scale", "has_minimum"]
+__all__ = ["check", "current_scale", "has_minimum", "name_of"]
 
 
 def check(optimizer: Any) -> None:
@@ -63,6 +62,17 @@ def current_scale(optimizer: Any) -> Any:
     else:
         scale = optimizer._current_loss_scale()
     return tf.convert_to_tensor(scale)
+
+
+def name_of(optimizer: Any) -> str:
+    """Returns the name of the inner optimizer; in Keras 3, that of ours is always the same."""
+    if isinstance(optimizer, Constructor):
+        inner = optimizer.inner_optimizer  # type: ignore[attr-defined]
+        return str(getattr(inner, "name", None) or inner._name)
+    try:
+        return str(optimizer.get_name())
+    except AttributeError:  # an inner optimizer that is not TensorFlow's
+        return type(optimizer).__name__
 
 
 def has_minimum(optimizer: Any) -> bool:

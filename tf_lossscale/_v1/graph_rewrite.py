@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from tf_lossscale._core.loss_scale_classes import loss_scale_class
+from tf_lossscale._core.same_class import loss_scale_class
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import (

@@ -4,11 +4,10 @@ import abc
 import functools
 from typing import Any, Dict, List, Optional, Tuple
 
-from tf_lossscale._core.checkpointed_state import HoldsState
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import require_cross_replica_context, summed_to_test
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.update_rules import dynamic_update
+from tf_lossscale._core.state import HoldsState, dynamic_update
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
 

@@ -3,7 +3,8 @@
 import threading
 from typing import Any, Dict, Optional
 
-from tf_lossscale._versions.base import TF_VERSION, first_module, tf, tf1
+from tf_lossscale._versions.base import first_module, has, tf, tf1
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "KEYS_AT_RUN_TIME",
@@ -17,17 +18,9 @@ __all__ = [
     "tpu_shards",
 ]
 
-# Whether a collective can have a key that is a tensor. Older ones have theirs from when they are
-# traced, and then are for tensors of one shape.
-KEYS_AT_RUN_TIME = TF_VERSION >= (2, 4)
-
-# Whether `MultiWorkerMirroredStrategy` sums when only some of the workers trace a function again.
-# Up to 2.4 it numbers its sums while tracing, so the workers would wait for each other forever.
-STRATEGY_SURVIVES_RETRACING = TF_VERSION >= (2, 5)
-
-# Whether `MultiWorkerMirroredStrategy` can write the sums of a graph over the tensors it summed, as
-# Grappler's scoped allocator does. Whoever reads those afterwards gets the sums.
-SUMS_OVERWRITE_SUMMANDS = TF_VERSION < (2, 5)
+KEYS_AT_RUN_TIME = has(Since.COLLECTIVES_HAVE_KEYS_AT_RUN_TIME)
+STRATEGY_SURVIVES_RETRACING = has(Since.STRATEGY_SURVIVES_RETRACING)
+SUMS_OVERWRITE_SUMMANDS = not has(Since.SUMMANDS_ARE_KEPT)
 
 
 def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) -> Any:
@@ -36,9 +29,9 @@ def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) 
     Args:
       value: tensor.
       size: number of devices.
-      group_key: number that stands for the set of devices.
-      instance_key: number by which they find each other; may be an int32 tensor of shape `[]` if
-        `KEYS_AT_RUN_TIME`.
+      group_key: the number of the set of devices.
+      instance_key: the number by which they find each other; an int32 tensor of shape `[]` is
+        allowed if `KEYS_AT_RUN_TIME`.
     """
     if isinstance(instance_key, int):
         return tf.raw_ops.CollectiveReduce(
@@ -57,32 +50,31 @@ def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) 
         instance_key=instance_key,
         merge_op="Add",
         final_op="Id",
-        **({} if TF_VERSION < (2, 5) else {"ordering_token": []}),
+        **({"ordering_token": []} if has(Since.COLLECTIVES_HAVE_ORDERING_TOKEN) else {}),
     )
 
 
 def functions_start_eagerly() -> bool:
-    """Returns whether what is built now is called from eager code in the end, not by a Session."""
+    """Returns whether new operations will run in eager code or its functions, not in a Session."""
     with tf.init_scope():
         return bool(tf.executing_eagerly())
 
 
 def host_of(device: str) -> str:
-    """Returns the name of the CPU of the worker that `device` is on."""
+    """Returns the name of the CPU of the worker to which `device` belongs."""
     return device[: device.index("/device:")] + "/device:CPU:0"
 
 
 _lock = threading.Lock()
-
 _counters: Dict[str, Any] = {}
 
 
 def advance(device: str) -> Any:
-    """Returns an operation that runs after all earlier ones for `device`, whatever function calls.
+    """Returns an operation that runs after all earlier ones for `device`, across functions.
 
-    Functions keep operations on one resource in the order of the program, and calls of functions
-    and branches and loops with such operations too. The resource is a plain counter of this
-    process; no strategy and no checkpoint knows of it.
+    Functions run operations on one resource in the order of the program, and so they do with calls,
+    branches and loops that contain such operations. The resource is a plain counter of this
+    process, which is in no strategy and no checkpoint.
 
     Args:
       device: name of the device of a replica.
@@ -107,7 +99,7 @@ def _new_counter(number: int, host: str) -> Any:
 
 
 # The number of TPU shards that the graph is built for: `tpu_shard_context`, `tpu.replicate` and
-# TPUStrategy set it. The originals read it from here; there is no public way.
+# TPUStrategy set it. The originals read it here, too; no public function returns it.
 _tpu_function: Any = first_module("tensorflow.python.tpu.tpu_function")
 
 

@@ -1,9 +1,10 @@
-"""The graphs in which operations are created: XLA, loops, branches, and the graph rewrite."""
+"""The graph in which operations are created: XLA, loops, branches, and the graph rewrite."""
 
 import sys
 from typing import Any
 
-from tf_lossscale._versions.base import TF_VERSION, first_module, tf, tf1
+from tf_lossscale._versions.base import first_module, has, tf, tf1
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "call_round_by_round",
@@ -36,7 +37,7 @@ _context: Any = first_module("tensorflow.python.eager.context")
 def in_eager_mode() -> Any:
     """Returns a context manager for eager mode, also within `with tf.Graph().as_default():`.
 
-    `tf.init_scope` stays in that graph.
+    `tf.init_scope` would stay in that graph.
     """
     return _context.eager_mode()
 
@@ -69,13 +70,13 @@ def in_loop_of_session() -> bool:
     return loop is not None and not hasattr(graph, "outer_graph")
 
 
-# The kind of function whose call remains one operation in all versions from 1.15 to 2.21. The call
-# of a `tf.function` is inlined, or its collectives cannot run in a Session.
+# The call of such a function remains one operation in all versions. The call of a `tf.function` is
+# inlined, or its collectives cannot run in a Session.
 _defined_function: Any = first_module("tensorflow.python.framework.function")
 
 
 def call_round_by_round(function: Any, value: Any) -> Any:
-    """Calls `function(value)` as one operation; iterations of a loop wait for the previous one.
+    """Calls `function(value)` as one operation, and makes each round of a loop wait for the last.
 
     TensorFlow runs each loop in its own frame, and distinguishes collectives by their frame. There
     is no frame inside the operation of a call. Otherwise iterations overlap, unless they depend on
@@ -120,13 +121,12 @@ def disable_lowering(result: Any) -> None:
 # The switches of the mixed precision graph rewrite. A Session reads `..._enabled` when it is
 # created and then enables the rewrite in Grappler; while it is set, the Keras of TensorFlow 1.15 to
 # 2.15 and tf_keras reject a mixed policy. The only public way to set it are the original functions.
-# It is a module attribute up to TensorFlow 2.5; later versions have functions.
 _rewrite: Any = first_module("tensorflow.python.training.experimental.mixed_precision_global_state")
 
 
 def set_graph_rewrite(on: bool) -> None:
     """Sets whether new Sessions rewrite their graphs."""
-    if TF_VERSION >= (2, 6):
+    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
         _rewrite.set_mixed_precision_graph_rewrite_enabled(on)
     else:
         _rewrite.mixed_precision_graph_rewrite_is_enabled = on
@@ -134,7 +134,7 @@ def set_graph_rewrite(on: bool) -> None:
 
 def graph_rewrite_is_on() -> bool:
     """Returns whether new Sessions rewrite their graphs."""
-    if TF_VERSION >= (2, 6):
+    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
         return bool(_rewrite.is_mixed_precision_graph_rewrite_enabled())
     return bool(_rewrite.mixed_precision_graph_rewrite_is_enabled)
 
@@ -148,15 +148,15 @@ def plain_session_exists() -> bool:
 def mixed_policy_is_set() -> bool:
     """Returns whether the global dtype policy of any loaded Keras is a mixed precision policy.
 
-    From 2.3 on, Keras 2 sets a flag in TensorFlow. On TensorFlow 1.15 the policy itself must be
-    read, and so must that of Keras 3, if it is loaded; no Keras is imported for this.
+    Keras 2 sets a flag in TensorFlow, except on TensorFlow 1.15, where the policy itself is read.
+    Keras 3 sets none; its policy is read if it is loaded. No Keras is imported for this.
     """
-    if TF_VERSION >= (2, 6):
+    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
         is_set = bool(_rewrite.is_using_mixed_precision_policy())
     else:
         is_set = bool(getattr(_rewrite, "using_mixed_precision_policy", False))
     policies = []
-    if TF_VERSION < (2, 3):
+    if not has(Since.MIXED_POLICY_SETS_FLAG):
         policies.append(tf.keras.mixed_precision.experimental.global_policy())
     keras_3: Any = getattr(sys.modules.get("keras"), "mixed_precision", None)
     if hasattr(keras_3, "dtype_policy"):

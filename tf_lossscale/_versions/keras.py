@@ -5,8 +5,9 @@ import importlib
 import sys
 from typing import Any, List, NamedTuple, Optional, Tuple
 
-from tf_lossscale._versions.base import TF_VERSION, tf
+from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.originals import original
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "KERAS_PACKAGES",
@@ -24,17 +25,18 @@ __all__ = [
     "policy_of_layer",
 ]
 
-# The packages that hold a Keras of this TensorFlow.
-KERAS_PACKAGES: Tuple[str, ...] = ("tensorflow",) if TF_VERSION < (2, 6) else ("keras", "tf_keras")
+_KERAS_IS_A_PACKAGE = has(Since.KERAS_IS_A_PACKAGE)
 
-# Keras 2 refuses to wrap one optimizer twice from TensorFlow 2.6 on; Keras 3 never does.
-WRAPPERS_ARE_MARKED: bool = TF_VERSION >= (2, 6)
+# The packages that contain a Keras of this TensorFlow.
+KERAS_PACKAGES: Tuple[str, ...] = ("keras", "tf_keras") if _KERAS_IS_A_PACKAGE else ("tensorflow",)
+
+WRAPPERS_ARE_MARKED: bool = has(Since.KERAS_MARKS_WRAPPED)
 
 
 def is_keras_object(value: Any) -> bool:
     """Returns whether the class of `value` comes from any Keras, without importing one.
 
-    A look at `tf.keras` would import Keras 3, or fail where Keras is not installed.
+    Reading `tf.keras` would import Keras 3, or fail where Keras is not installed.
     """
     for base in type(value).__mro__:
         parts = base.__module__.split(".")
@@ -46,12 +48,12 @@ def is_keras_object(value: Any) -> bool:
 
 
 def keras_packages() -> List[Tuple[str, str]]:
-    """Returns name and version of `tf.keras` and of the separate packages that are installed."""
+    """Returns the name and version of `tf.keras`, and of the packages keras and tf-keras."""
     found = []
-    # TensorFlow 2.16 and later has none where the package keras is missing.
+    # From TensorFlow 2.16 on, `tf.keras` raises an error if the package keras is not installed.
     with contextlib.suppress(AttributeError, ImportError):
         found.append(("tf.keras", str(tf.keras.__version__)))
-    if sys.version_info >= (3, 8):  # below that, Keras is a part of TensorFlow
+    if sys.version_info >= (3, 8):  # older Pythons have a TensorFlow that contains Keras
         metadata = importlib.import_module("importlib.metadata")
         for name in ("keras", "tf-keras"):
             try:
@@ -62,14 +64,14 @@ def keras_packages() -> List[Tuple[str, str]]:
 
 
 def loaded_keras_packages() -> List[str]:
-    """Returns the packages of the Kerases that are loaded."""
-    if TF_VERSION < (2, 6):
+    """Returns the packages that contain a Keras and have been imported."""
+    if not _KERAS_IS_A_PACKAGE:
         return ["tensorflow"]
     return [name for name in KERAS_PACKAGES if hasattr(sys.modules.get(name), "optimizers")]
 
 
 def _keras_package(module: str) -> Optional[str]:
-    if TF_VERSION < (2, 6):
+    if not _KERAS_IS_A_PACKAGE:
         inside = ("tensorflow.python.keras.", "tensorflow_core.python.keras.")
         return "tensorflow" if module.startswith(inside) else None
     package = module.split(".")[0]
@@ -77,7 +79,9 @@ def _keras_package(module: str) -> Optional[str]:
 
 
 class KerasFamily(NamedTuple):
-    """A kind of Keras optimizer.
+    """A kind of Keras optimizer, in one Keras package.
+
+    Several can be loaded in one process: Keras 2 and Keras 3, each with one kind or two.
 
     Attributes:
       kind: "legacy" (Keras 2 `OptimizerV2`), "new" (Keras 2 from TensorFlow 2.9 on) or "keras3".
@@ -92,29 +96,27 @@ class KerasFamily(NamedTuple):
     @property
     def keras(self) -> Any:
         """The public Keras module."""
-        # Up to 2.15 the `keras` package leaves out a part of the API that `tf.keras` has.
-        in_tensorflow = self.package == "tensorflow" or TF_VERSION < (2, 16)
-        return (
-            tf.keras if in_tensorflow and self.package != "tf_keras" else sys.modules[self.package]
-        )
+        if self.package == "tf_keras" or has(Since.KERAS_PACKAGE_IS_COMPLETE):
+            return sys.modules[self.package]
+        return tf.keras
 
     @property
     def installed_final(self) -> Optional[Any]:
-        """The installed final class, which also `compile` knows; None before TensorFlow 2.4."""
+        """The original final class of this Keras; None before TensorFlow 2.4."""
         return original(self.keras.mixed_precision, "LossScaleOptimizer")
 
     @property
     def installed_class(self) -> Optional[Any]:
-        """The installed class over this kind of optimizer, which Keras itself looks for."""
+        """The original class for this kind of optimizer, for which Keras itself tests."""
         final = self.installed_final
         if final is None:
             return self.installed_experimental
-        # From TensorFlow 2.9 on the public name of Keras 2 is a common base of two private classes.
+        # From TensorFlow 2.9 on, the public class of Keras 2 is a base of two private ones.
         private = "LossScaleOptimizerV3" if self.kind == "new" else "LossScaleOptimizer"
         return getattr(sys.modules[final.__module__], private)
 
     def installed_name(self, role: str) -> str:
-        """Returns the name of the installed class in model files.
+        """Returns the name of the original class in model files.
 
         Args:
           role: "final" or "experimental".
@@ -126,17 +128,17 @@ class KerasFamily(NamedTuple):
 
     @property
     def installed_experimental(self) -> Optional[Any]:
-        """The installed experimental class; None after TensorFlow 2.8."""
+        """The original experimental class; None after TensorFlow 2.8."""
         experimental = getattr(self.keras.mixed_precision, "experimental", None)
         return original(experimental, "LossScaleOptimizer") if self.kind == "legacy" else None
 
 
 def keras_family(optimizer: Any) -> "Optional[KerasFamily]":
-    """Returns what is known of the Keras that the class of `optimizer` comes from.
+    """Returns the family of an optimizer, or None if it is not a Keras optimizer.
 
-    Told by the class alone, as Keras 2 and Keras 3 may be loaded side by side; None where it is no
-    Keras optimizer. The private names are those of the base classes; the public ones move between
-    `keras.optimizers` and `keras.optimizers.legacy`, and importing one would load a Keras.
+    Only the base classes of the optimizer can decide, because Keras 2 and Keras 3 can both be
+    loaded. They are recognized by name: the public aliases move between `keras.optimizers` and
+    `keras.optimizers.legacy`, and reading one may import another Keras.
     """
     return _family_of_class(type(optimizer))
 
@@ -155,10 +157,14 @@ def _family_of_class(cls: Any) -> "Optional[KerasFamily]":
 
 
 def default_family() -> KerasFamily:
-    """Returns what is known of the optimizers of `tf.keras`, or of the Keras that there is."""
-    kerases = [lambda: tf.keras, lambda: importlib.import_module("tf_keras")]
-    for find in kerases:
-        # TensorFlow 2.16 and later has no `tf.keras` where the package that it wants is missing.
+    """Returns the family of the optimizers of `tf.keras`; of tf-keras if `tf.keras` is missing.
+
+    Raises:
+      ImportError: neither is installed.
+    """
+    candidates = [lambda: tf.keras, lambda: importlib.import_module("tf_keras")]
+    for find in candidates:
+        # From TensorFlow 2.16 on, `tf.keras` raises an error if its package is not installed.
         with contextlib.suppress(AttributeError, ImportError):
             family = _family_of_class(find().optimizers.Optimizer)
             if family is not None:
@@ -170,9 +176,10 @@ def default_family() -> KerasFamily:
 
 
 def calling_keras() -> Optional[Any]:
-    """Returns the Keras that called, somewhere up the stack, or None.
+    """Returns the Keras module that called, directly or not, or None.
 
-    What a model file says of an optimizer does not tell which Keras is reading it.
+    For reading model files: their description of an optimizer fits several Keras packages, and only
+    the calling one can use the result.
     """
     frame: Any = sys._getframe(1)
     while frame is not None:
@@ -185,7 +192,7 @@ def calling_keras() -> Optional[Any]:
 
 
 def loaded_keras(is_3: bool) -> Optional[Any]:
-    """Returns the loaded Keras 3, or the loaded Keras 2; None where there is none."""
+    """Returns the loaded Keras 3, or else the loaded Keras 2; None if it is not loaded."""
     for package in loaded_keras_packages():
         keras = KerasFamily("", package, None).keras
         if hasattr(keras, "Operation") == is_3:  # only Keras 3 has it
@@ -194,7 +201,7 @@ def loaded_keras(is_3: bool) -> Optional[Any]:
 
 
 def loaded_families() -> List[KerasFamily]:
-    """Returns a family of each loaded Keras, which names its loss-scale classes."""
+    """Returns one family for each loaded Keras, for access to its loss-scale classes."""
     return [KerasFamily("legacy", package, None) for package in loaded_keras_packages()]
 
 
@@ -212,9 +219,9 @@ def keras_session(optimizer: Any) -> Any:
 
 
 def policy_of_layer(layer: Any) -> Any:
-    """Returns the dtype policy of a Keras layer, None for what is no layer.
+    """Returns the dtype policy of a Keras layer; None for other objects.
 
-    It has no public name in TensorFlow 1.15, which has no `get_layer_policy` either.
+    TensorFlow 1.15 has neither a public attribute for it nor `get_layer_policy`.
     """
     policy = getattr(layer, "dtype_policy", None)
     return getattr(layer, "_dtype_policy", None) if policy is None else policy

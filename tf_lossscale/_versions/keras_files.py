@@ -1,13 +1,14 @@
-"""The names by which each Keras writes optimizers to model files and reads them."""
+"""How each Keras writes optimizers to model files, and reads them: by registered names."""
 
 import importlib
 import inspect
 import sys
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from tf_lossscale._versions.base import TF_VERSION, first_module
+from tf_lossscale._versions.base import first_module, has
 from tf_lossscale._versions.keras import KerasFamily, loaded_keras_packages
 from tf_lossscale._versions.originals import original
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "deserialize_optimizer",
@@ -21,22 +22,22 @@ __all__ = [
 
 
 def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: bool) -> Any:
-    """Makes an optimizer of a Keras from a serialized one, also one of an older generation.
+    """Creates an optimizer from its serialized form, which may be that of an older Keras.
 
     Args:
-      keras: the Keras.
-      config: what `optimizers.serialize` returned.
-      custom_objects: name to class, or None.
-      legacy: whether an `OptimizerV2` is wanted where Keras 2 has a newer kind as well.
+      keras: the public module of the Keras that the optimizer is for.
+      config: a result of `optimizers.serialize`.
+      custom_objects: maps names to classes, or None.
+      legacy: whether to create an `OptimizerV2` if this Keras 2 also has a newer kind.
     """
-    more = {}
+    options = {}
     if hasattr(keras, "Operation"):  # Keras 3
         # Its `optimizers.deserialize` does not know every optimizer (Lamb), this function does.
         if isinstance(config, dict) and config.get("module"):
             return keras.saving.deserialize_keras_object(config, custom_objects=custom_objects)
     elif legacy and _takes_any_keyword(keras.optimizers.deserialize):
-        more["use_legacy_optimizer"] = True  # there are two kinds, from TensorFlow 2.10 on
-    return keras.optimizers.deserialize(config, custom_objects=custom_objects, **more)
+        options["use_legacy_optimizer"] = True  # from TensorFlow 2.10 on there are two kinds
+    return keras.optimizers.deserialize(config, custom_objects=custom_objects, **options)
 
 
 def registered_class(name: Any) -> Optional[Any]:
@@ -69,7 +70,7 @@ def _takes_any_keyword(function: Any) -> bool:
 
 
 def register_loss_scale_optimizer(package: str, cls: Any) -> None:
-    """Lets one loaded Keras read the optimizers of model files that its own class wrote as `cls`.
+    """Lets one loaded Keras read optimizers that its own class wrote as objects of `cls`.
 
     Args:
       package: "tensorflow", "keras" or "tf_keras".
@@ -87,20 +88,20 @@ def unregister_loss_scale_optimizer(package: str, cls: Any) -> None:
 
 
 def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
-    """Has model files name `cls` as they name the installed class, by module and name.
+    """Makes model files name `cls` like the original class, by module and name.
 
-    So that the installed class can read what ours wrote, in a process that knows nothing of ours.
-    Files of TensorFlow 2.12 and later hold the module. Keras 2 writes that of the class, and the
-    class name also as `registered_name`. Keras 3 writes what a class of its API is exported under;
-    there is no public way to export a class.
+    Then the original class can read files of ours in a process without this package. Files of
+    TensorFlow 2.12 and later contain the module. Keras 2 writes `__module__` of the class, and its
+    name also as `registered_name`. Keras 3 writes the path under which its API exports a class,
+    which no public function can set.
 
     Args:
-      family: that of its inner optimizers.
-      cls: the class.
-      name: the name of the installed class.
+      family: the family of the inner optimizers of `cls`.
+      cls: our class.
+      name: the name of the original class.
     """
     installed = family.installed_class
-    if TF_VERSION < (2, 12) or installed is None:
+    if not has(Since.FILES_NAME_MODULES) or installed is None:
         return
     if family.kind == "keras3":
         api = importlib.import_module(family.package + ".src.api_export")
@@ -110,14 +111,14 @@ def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
 
 
 def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
-    """Yields each name by which files name the installed class, and the table that resolves it."""
+    """Yields each name of the original class in files, with the table that resolves it."""
     keras = KerasFamily("", package, None).keras
-    # The lower case is for `optimizers.deserialize` of Keras 2, which lowers the names it knows.
+    # `optimizers.deserialize` of Keras 2 looks up names in lower case.
     known = keras.utils.get_custom_objects()
     for name in ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3"):
         yield known, name
         yield known, name.lower()
-    if TF_VERSION < (2, 12):
+    if not has(Since.FILES_NAME_MODULES):
         return
     installed: Any = original(keras.mixed_precision, "LossScaleOptimizer")
     module = installed.__module__
@@ -136,12 +137,12 @@ def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
 
 
 def share_registration(keras: Any, registered: Any, cls: Any) -> None:
-    """Serializes `cls` under the name that another class was registered with, if it was.
+    """Makes `cls` serialize under the registered name of another class, if it has one.
 
     Args:
-      keras: the Keras.
-      registered: what `@register_keras_serializable` may have decorated.
-      cls: the class that its instances may be of.
+      keras: the public Keras module.
+      registered: a user's class, perhaps decorated with `@register_keras_serializable`.
+      cls: the class of which its instances really are.
     """
     register = getattr(keras.utils, "register_keras_serializable", None)  # TensorFlow 2.0 has it
     if register is None:
@@ -150,7 +151,7 @@ def share_registration(keras: Any, registered: Any, cls: Any) -> None:
     package, separator, name = full_name.partition(">")
     if not separator:
         return
-    # It takes no name twice, and files are to be read as what the user registered.
+    # Keras refuses to register a name twice, and files must be read as the user's class.
     known = keras.utils.get_custom_objects()
     kept = known.pop(full_name)
     register(package, name)(cls)

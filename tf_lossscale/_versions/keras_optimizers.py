@@ -1,13 +1,14 @@
-"""How the optimizers of Keras 2 and Keras 3 differ between versions."""
+"""How the optimizers of Keras 2 and Keras 3, and graph-mode Keras 2, differ between versions."""
 
 import contextlib
 import importlib
 import sys
 from typing import Any, Iterator, List, Sequence
 
-from tf_lossscale._versions.base import TF_VERSION, tf
+from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.overridden_methods import overridden
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "EXPERIMENTAL_SHARES_LOSS_SCALE",
@@ -34,34 +35,21 @@ __all__ = [
     "show_to_keras_session",
 ]
 
-# The loss-scale optimizer refuses some strategies from TensorFlow 2.2 on.
-KERAS_REFUSES_STRATEGIES: bool = TF_VERSION >= (2, 2)
-
-# Up to TensorFlow 2.3 the experimental class uses the variables of the `DynamicLossScale` that it
-# is given. From 2.4 to 2.8, where it last exists, each optimizer has its own.
-EXPERIMENTAL_SHARES_LOSS_SCALE: bool = TF_VERSION < (2, 4)
-
-# `OptimizerV2.apply_gradients` clips from TensorFlow 2.4 on; before, only `minimize` did.
-LEGACY_CLIPS_WHEN_APPLIED: bool = TF_VERSION >= (2, 4)
-
-# It takes gradients that the caller has added up over the replicas from TensorFlow 2.2 on.
-LEGACY_AGGREGATES_ALWAYS: bool = TF_VERSION < (2, 2)
-
-# The loss-scale optimizer adds gradients up before it tests them from TensorFlow 2.5 on, and passes
-# `experimental_aggregate_gradients=False` to the inner optimizer from then on.
-LEGACY_AGGREGATES_FIRST: bool = TF_VERSION >= (2, 5)
-
-# `OptimizerV2._compute_gradients` takes a tape from TensorFlow 2.4 on.
-LEGACY_COMPUTES_WITH_TAPE: bool = TF_VERSION >= (2, 4)
+KERAS_REFUSES_STRATEGIES: bool = has(Since.KERAS_REFUSES_STRATEGIES)
+EXPERIMENTAL_SHARES_LOSS_SCALE: bool = not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)
+LEGACY_CLIPS_WHEN_APPLIED: bool = has(Since.LEGACY_CLIPS_WHEN_APPLIED)
+LEGACY_AGGREGATES_ALWAYS: bool = not has(Since.LEGACY_ACCEPTS_SUMS)
+LEGACY_AGGREGATES_FIRST: bool = has(Since.LEGACY_AGGREGATES_FIRST)
+LEGACY_COMPUTES_WITH_TAPE: bool = has(Since.LEGACY_COMPUTES_WITH_TAPE)
 
 
 def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
-    """Returns whether the class of an optimizer has one of `methods` of its own.
+    """Returns whether an optimizer overrides one of `methods` of its Keras base class.
 
     Args:
       family: the optimizer's.
       optimizer: the optimizer.
-      *methods: names of methods of the base class, or of later versions of it.
+      *methods: names of methods, which this version of the base class may not have.
     """
     cls = type(optimizer)
     return any(
@@ -71,7 +59,7 @@ def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
 
 
 def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
-    """Returns whether an `OptimizerV2` adds gradients up in a way of its own, as Horovod's do.
+    """Returns whether an `OptimizerV2` sums gradients in its own way, as Horovod's do.
 
     Args:
       family: the optimizer's.
@@ -85,7 +73,7 @@ def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
 
 
 def has_own_transformation(family: KerasFamily, optimizer: Any) -> bool:
-    """Returns whether an `OptimizerV2` changes gradients in a way of its own when it applies them.
+    """Returns whether an `OptimizerV2` changes gradients in its own way before it applies them.
 
     Args:
       family: the optimizer's.
@@ -96,15 +84,16 @@ def has_own_transformation(family: KerasFamily, optimizer: Any) -> bool:
 
 
 def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:
-    """Adds gradients up as an `OptimizerV2` of TensorFlow 2.2 or later does when it applies them.
+    """Sums gradients as an `OptimizerV2` of TensorFlow 2.2 or later does when it applies them.
 
-    The methods are private, but optimizers such as Horovod's override them, so they must be asked.
+    The methods are private, but optimizers such as Horovod's override them. So they must be called:
+    a sum of our own would leave out what the override does.
 
     Args:
       optimizer: the optimizer.
       pairs: gradients and variables, in a replica context.
     """
-    if TF_VERSION < (2, 4):  # it returns the gradients alone
+    if not has(Since.LEGACY_AGGREGATES_PAIRS):
         variables = [variable for _, variable in pairs]
         return list(zip(optimizer._aggregate_gradients(pairs), variables))
     return list(optimizer._aggregate_gradients(optimizer._transform_unaggregated_gradients(pairs)))
@@ -113,24 +102,25 @@ def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:
 def called_from_compile() -> bool:
     """Returns whether a property is read by the `compile` of TensorFlow 1.15.
 
-    It compares the loss scale of an optimizer with that of a policy, and both are objects there. A
-    tensor cannot be compared with one in eager mode.
+    That `compile` compares the loss scale of an optimizer with that of a policy. Both must be
+    objects: a comparison with a tensor raises an error in eager mode.
     """
-    if TF_VERSION >= (2, 2):
+    if has(Since.COMPILE_LEAVES_LOSS_SCALE):
         return False
     frame: Any = sys._getframe(2)
     return bool(frame.f_globals.get("__name__", "").endswith("keras.engine.training"))
 
 
 def called_from_minimize_of_fit() -> bool:
-    """Returns whether `fit` of TensorFlow 2.2 or 2.3 applies gradients that it has summed itself.
+    """Returns whether the caller is `fit` of TensorFlow 2.2 or 2.3, which has summed the gradients.
 
-    Later versions leave the sum over the replicas to the optimizer.
+    Its call looks like that of a program whose gradients are not summed yet. Later versions leave
+    the sum over the replicas to the optimizer.
     """
-    if not (2, 2) <= TF_VERSION < (2, 4):
+    if not has(Since.LEGACY_ACCEPTS_SUMS) or has(Since.FIT_LEAVES_SUM):
         return False
     frame: Any = sys._getframe(1)
-    for _ in range(8):  # with the wrappers of AutoGraph
+    for _ in range(8):  # AutoGraph puts some frames of its own between
         if frame is None:
             return False
         module = frame.f_globals.get("__name__", "")
@@ -141,9 +131,10 @@ def called_from_minimize_of_fit() -> bool:
 
 
 def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None:
-    """Has the Session that graph-mode Keras keeps to itself initialize `variables`.
+    """Makes graph-mode Keras initialize `variables` in its Session.
 
-    It knows the variables that Keras made; there is no public way to tell it of others.
+    Keras initializes only variables that it has created itself. It has no public function that adds
+    others.
     """
     backend = getattr(sys.modules[family.base.__module__], "backend", None)
     for variable in variables:
@@ -151,6 +142,7 @@ def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None
             backend.track_variable(variable)
 
 
+# The methods of a step up to the sum over the replicas. All are private but `apply`.
 _KERAS_3_BEFORE_THE_SUM = (
     "apply",
     "_all_reduce_sum_gradients",
@@ -159,6 +151,7 @@ _KERAS_3_BEFORE_THE_SUM = (
     "_clip_gradients",
 )
 
+# The options that change what a step does before that sum.
 _KERAS_3_OPTIONS = (
     "clipnorm",
     "clipvalue",
@@ -171,10 +164,10 @@ _KERAS_2_METHODS = ("get_scaled_loss", "get_unscaled_gradients", "loss_scale", "
 
 
 def explain_missing_methods(cls: Any) -> None:
-    """Makes the AttributeError of a Keras 2 method on Keras 3's own class say what to do.
+    """Adds advice to the AttributeError for a Keras 2 method of Keras 3's own class.
 
-    A program that has tested the optimizer's class calls these methods next. `hasattr` remains
-    false.
+    Programs of Keras 2 test the class of the optimizer, and then call these methods. `hasattr`
+    still returns False.
 
     Args:
       cls: the class of an optimizer. Nothing is done if it has the methods.
@@ -196,7 +189,7 @@ def explain_missing_methods(cls: Any) -> None:
 
 
 def keras_3_backend(family: KerasFamily) -> str:
-    """Returns what Keras 3 calculates with: "tensorflow", "jax", "torch" and so on."""
+    """Returns the backend of Keras 3: "tensorflow", "jax", "torch" and so on."""
     return str(family.keras.config.backend())
 
 
@@ -206,15 +199,16 @@ def keras_3_does_not_track() -> Any:
 
 
 def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[Any]) -> bool:
-    """Returns whether a Keras 3 optimizer does the same with gradients that are added up before.
+    """Returns whether a Keras 3 optimizer takes the same step if it is given summed gradients.
 
-    In `apply` it adds those of the replicas up last: it has accumulated and clipped each replica's
-    own by then, and put gradients in the place of variables that ask for that.
+    Its `apply` sums the gradients of the replicas last. Before, it accumulates and clips the
+    gradients of each replica, and assigns them to variables with `overwrite_with_gradient`. With
+    any of these, sums would be treated differently.
 
     Args:
       family: the optimizer's.
       optimizer: the optimizer.
-      variables: those that the gradients are for.
+      variables: the variables of the gradients.
     """
     return (
         keras_3_can_be_given_sums(family, optimizer)
@@ -233,7 +227,7 @@ def is_overwritten_with_gradient(variable: Any) -> bool:
 
 
 def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
-    """Returns whether `keras_3_is_given_sums` does what it says: no class overrides these steps.
+    """Returns whether `keras_3_is_given_sums` works: the class overrides none of these steps.
 
     Args:
       family: the optimizer's.
@@ -247,16 +241,16 @@ def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
 
 @contextlib.contextmanager
 def keras_3_is_given_sums(optimizer: Any) -> Iterator[None]:
-    """Keeps a Keras 3 optimizer from adding the gradients of the replicas up, within the block.
+    """Keeps a Keras 3 optimizer from summing the gradients of the replicas, within the block.
 
-    It has no argument for that.
+    `apply` has no argument for it, and there is no public method to override.
     """
     with overridden([optimizer], "_all_reduce_sum_gradients", lambda _: list):
         yield
 
 
 def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
-    """Builds an optimizer that is not built yet, as its own `apply` would at its beginning.
+    """Builds an optimizer like its own `apply` does at the beginning, if it is not built yet.
 
     Args:
       optimizer: a loss-scale optimizer of Keras 3, or ours.

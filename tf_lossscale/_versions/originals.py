@@ -1,4 +1,4 @@
-"""Finds the symbols of TensorFlow and Keras by name, also after `install()` replaced them.
+"""Where TensorFlow and Keras have the symbols that `install()` may replace, and their originals.
 
 This module does not import TensorFlow, because `install()` runs before TensorFlow is imported.
 """
@@ -39,14 +39,14 @@ API_ROOTS: Tuple[Tuple[str, str], ...] = (
     ("tensorflow_core", ""),
     ("tensorflow", ""),
 )
-"""Names of the top modules of the API trees, in all versions, and the namespace of each."""
+"""The top module of each API tree, in all versions, and the namespace that it is."""
 
 
 def attribute_dicts(module: Any) -> List[Dict[str, Any]]:
     """Returns the dictionaries that contain the attributes of an API module.
 
-    TensorFlow 1.15 to 2.8 put some API modules behind a wrapper, which caches the attributes that
-    were read. It does not clear its cache when the attribute is deleted.
+    TensorFlow 1.15 to 2.8 put some API modules behind a wrapper, which caches attributes. Deleting
+    an attribute of the wrapper does not remove it from the cache.
     """
     dicts = [vars(module)]
     cache = dicts[0].get("_tfmw_attr_map")
@@ -59,7 +59,7 @@ def attribute_dicts(module: Any) -> List[Dict[str, Any]]:
 def is_lazy_loader(module: Any) -> bool:
     """Returns whether this is a placeholder for a module that TensorFlow loads on first use.
 
-    Reading its attributes would load it.
+    Reading an attribute of it loads the module.
     """
     return type(module).__name__.endswith("LazyLoader")
 
@@ -90,7 +90,7 @@ def forget_replaced() -> None:
 
 
 def original(namespace: Any, name: str) -> Optional[Any]:
-    """Returns the original value of a path, also after `install()` replaced it; None if missing.
+    """Returns TensorFlow's own attribute, even if `install()` replaced it; None if it is missing.
 
     Args:
       namespace: an API module, the wrapper of one, or None.
@@ -98,7 +98,7 @@ def original(namespace: Any, name: str) -> Optional[Any]:
     """
     if namespace is None:
         return None
-    # First, because reading the attribute may import our class, whose module may be the caller.
+    # Look here first: reading the attribute may import our class, whose module may be the caller.
     replaced = _replaced_value(namespace, name)
     return getattr(namespace, name, None) if replaced is None else replaced
 
@@ -123,9 +123,9 @@ CONTRIB_MODULES = tuple(
 
 
 def loaded_contrib_classes(name: str) -> List[Any]:
-    """Returns the class of this name, if TensorFlow has loaded it; otherwise an empty list.
+    """Returns the class of this name in a list, which is empty if `tf.contrib` is not loaded.
 
-    After `install()` the modules can be ours, which load our classes when they are read.
+    After `install()` the modules can be ours. Reading their attributes would load our classes.
     """
     loaded = [sys.modules[module] for module in CONTRIB_MODULES if module in sys.modules]
     found = [vars(module)[name] for module in loaded if name in vars(module)]
@@ -165,16 +165,16 @@ COMPILERS: Dict[str, Compiler] = {
     "tensorflow.python.keras.engine.training_v1": Compiler("loss_scale_optimizer"),
     "tensorflow_core.python.keras.engine.training": Compiler("loss_scale_optimizer"),
 }
-"""By module name, for all versions."""
+"""The modules that define `compile`, in all versions."""
 
 
 class StandIn:
-    """What `install()` puts into such a global variable; other attributes are those of Keras.
+    """The value that `install()` gives to such a variable. It has all attributes of Keras's value.
 
     Attributes:
       installed: Keras's own value: a class, or the module of the classes.
-      always: whether all optimizers are wrapped in our class, and not only those of models with
-        one of our experimental policies.
+      always: whether all optimizers are wrapped in our class, or only those of models with one of
+        our experimental policies.
     """
 
     def __init__(self, installed: Any, always: bool) -> None:

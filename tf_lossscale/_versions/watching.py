@@ -1,30 +1,29 @@
-"""Variables, operations and calls that watch a program without changing what it computes.
+"""Variables, operations and hooks for watching a program without changing what it computes.
 
-The monitor and the recorder add them to programs of others. No collection, checkpoint, strategy or
-optimizer contains the variables, and the operations take no random seeds.
+The monitor and the recorder use them in users' programs. The variables are in no collection,
+checkpoint, strategy or optimizer, and the operations do not change random numbers.
 """
 
 import contextlib
 import functools
 import threading
-from typing import Any, Callable, Iterator, List, Sequence
+from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
-from tf_lossscale._versions.base import TF_VERSION, do_not_convert, first_module, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import in_eager_mode
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "RawVariable",
     "add_control_input",
     "after_each_call",
-    "before_each_run",
-    "host_call",
+    "before_sessions",
     "remote_target",
     "runs_stateful_operations",
     "without_changing_seeds",
 ]
 
 _lock = threading.Lock()
-
 _made = 0
 
 
@@ -108,10 +107,8 @@ class RawVariable:
                 graph.capture(self.handle)
 
 
-# In a graph with a seed, TensorFlow 1.15 derives the seed of a random operation from the number of
-# operations before it. An operation that only watches a program would change its random numbers.
-_SEEDS_COUNT_OPERATIONS = TF_VERSION < (2, 3)
-
+# Where seeds count all operations, one that only watches a program would change its random numbers.
+_SEEDS_COUNT_OPERATIONS = not has(Since.SEEDS_COUNT_RANDOM_OPERATIONS)
 _UNCOUNTED = "_tfls_uncounted_operations"
 
 
@@ -146,93 +143,107 @@ def _graphs() -> List[Any]:
 
 
 def _exclude_uncounted() -> None:
-    # The seeds of a graph are taken from this private property, which nothing else reads.
+    # TensorFlow takes the seeds from this private property, and uses it for nothing else.
     if isinstance(tf1.Graph._last_id, property) and tf1.Graph._last_id.fget is not _counted:
         tf1.Graph._last_id = property(_counted)
 
 
-def host_call(function: Callable[..., Any], inputs: Sequence[Any], name: str) -> Any:
-    """Returns an int64 scalar that `function` computes from arrays each time it runs, on the CPU.
-
-    Args:
-      function: takes an array for each input and returns an `np.int64`.
-      inputs: tensors.
-      name: name of the operation.
-    """
-    with tf1.device("/device:CPU:0"):  # there is no other kernel
-        result = tf1.numpy_function(function, list(inputs), tf.int64, name=name)
-    result.set_shape([])
-    return result
-
-
 def add_control_input(operation: Any, before: Any) -> None:
-    """Makes an operation of a graph wait for another, which may have been created after it."""
+    """Makes an operation of a graph wait for another one, even one that was created later."""
     operation._add_control_input(before)
 
 
 def runs_stateful_operations(graph: Any) -> bool:
-    """Returns whether a graph runs each stateful operation, as functions do, needed or not."""
+    """Returns whether a graph, like that of a function, runs stateful operations in any case."""
     return bool(getattr(graph, "_add_control_dependencies", False))
 
 
 def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
-    """Has `then` called after each call of any `tf.function`, outside graphs.
+    """Calls `then` after each eager call of any `tf.function`.
 
-    There is no public hook; the class of all such functions is the same.
+    There is no public hook, but all such functions have the same class. A concrete function can be
+    called by itself, too.
 
     Args:
-      then: what to call.
+      then: takes no arguments.
 
     Returns:
       A function that ends this.
     """
-    cls: Any = type(tf.function(lambda: None))
-    original = cls.__call__
 
-    @functools.wraps(original)
-    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(function, *args, **kwargs)
-        if tf.executing_eagerly():
-            then()
-        return result
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(function, *args, **kwargs)
+            if tf.executing_eagerly():
+                then()
+            return result
 
-    ours = do_not_convert(call)
-    cls.__call__ = ours
+        return do_not_convert(call)
 
-    def undo() -> None:
-        if cls.__call__ is ours:
-            cls.__call__ = original
-
-    return undo
+    concrete = first_module(
+        "tensorflow.python.eager.polymorphic_function.concrete_function",
+        "tensorflow.python.eager.polymorphic_function.monomorphic_function",
+        "tensorflow.python.eager.function",
+    ).ConcreteFunction
+    methods = [(type(tf.function(lambda: None)), "__call__"), (concrete, "__call__")]
+    return _replace_methods([(cls, name, wrap) for cls, name in methods])
 
 
 _session: Any = first_module("tensorflow.python.client.session")
 
 
-def before_each_run(first: Callable[[Any], None]) -> Callable[[], None]:
-    """Has `first` called with the Session before each run, also by `make_callable`.
+def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) -> Callable[[], None]:
+    """Calls functions with the Session before each run, and before it is closed.
 
-    Every run first passes new operations of the graph on, by this private method.
+    There is no public hook. Every run first calls a private method, which passes on new operations
+    of the graph; the callables that Keras makes in graph mode call it only once.
 
     Args:
-      first: what to call; an error that it raises ends the run.
+      run: called before a run; an error that it raises ends the run.
+      close: called before a Session is closed.
 
     Returns:
       A function that ends this.
     """
+
+    def before(first: Callable[[Any], None]) -> Callable[[Any], Any]:
+        def wrap(original: Any) -> Any:
+            @functools.wraps(original)
+            def method(session: Any, *args: Any, **kwargs: Any) -> Any:
+                first(session)
+                return original(session, *args, **kwargs)
+
+            return method
+
+        return wrap
+
     cls = _session.BaseSession
-    original = cls._extend_graph
+    return _replace_methods(
+        [
+            (cls, "_extend_graph", before(run)),
+            (cls._Callable, "__call__", before(lambda function: run(function._session))),
+            (cls, "close", before(close)),
+        ]
+    )
 
-    @functools.wraps(original)
-    def extend(session: Any) -> Any:
-        first(session)
-        return original(session)
 
-    cls._extend_graph = extend
+_Wrap = Callable[[Any], Any]
+
+
+def _replace_methods(methods: Sequence[Tuple[Any, str, _Wrap]]) -> Callable[[], None]:
+    """Wraps methods of classes; returns a function that restores those that are still ours."""
+    replaced = []
+    for cls, name, wrap in methods:
+        original = getattr(cls, name)
+        ours = wrap(original)
+        setattr(cls, name, ours)
+        replaced.append((cls, name, original, ours))
 
     def undo() -> None:
-        if cls._extend_graph is extend:
-            cls._extend_graph = original
+        for cls, name, original, ours in replaced:
+            if getattr(cls, name) is ours:
+                setattr(cls, name, original)
 
     return undo
 

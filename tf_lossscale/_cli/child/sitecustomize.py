@@ -151,12 +151,23 @@ def _restore_environment():
             del os.environ[PATH]
 
 
+def _report_unused():
+    # type: () -> None
+    from tf_lossscale._recorder import child
+
+    child.report_unused()
+
+
 def _begin():
     # type: () -> None
     sys.path[:] = [folder for folder in sys.path if folder != HERE]
     sys.path_importer_cache.pop(HERE, None)
     mode, _, identity = os.environ.get(MODE, "").partition(os.pathsep)
     if identity == _identity():
+        if RECORD in os.environ:
+            import atexit
+
+            atexit.register(_report_unused)
         sys.meta_path.insert(0, _InstallAtFirstImport(mode == "replace"))
     else:
         _restore_environment()

@@ -1,18 +1,25 @@
-"""Decides by its name whether a module of TensorFlow or Keras may need our symbols.
+"""Decides by its name whether a module may need our symbols, and supplies missing modules.
 
 TensorFlow's public API is a tree of modules, and one process contains several such trees:
 `tf.train` is `tensorflow._api.v2.train`, `import tensorflow.train` creates a second module from the
 same file, `compat.v1` is a third tree, and Keras has its own, which is loaded late. So `install()`
 does not walk TensorFlow's attributes; it recognizes every module of such a tree by its name
-(`namespace_of`).
+(`namespace_of`). A namespace that TensorFlow no longer has becomes a `SyntheticNamespace`.
 """
 
-from typing import List, Optional
+import importlib
+import importlib.abc
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, List, Optional
 
-from tf_lossscale import _paths
+from tf_lossscale import _namespace, _paths
 from tf_lossscale._versions.originals import API_ROOTS, COMPILERS, tf_keras_is_in_use
 
 __all__ = [
+    "SyntheticNamespace",
+    "awaiting_spec",
     "is_of_interest",
     "is_private",
     "join",
@@ -112,3 +119,82 @@ def is_of_interest(module_name: str) -> bool:
 def join(namespace: str, child: str) -> str:
     """Returns the path of `child` below a namespace; the empty string is the top."""
     return namespace + "." + child if namespace else child
+
+
+class SyntheticNamespace(ModuleType):
+    """A module whose attributes are our symbols, which are loaded on first use.
+
+    Args:
+      name: its full name in import statements.
+      namespace: the namespace that it stands for.
+    """
+
+    def __init__(self, name: str, namespace: str) -> None:
+        super().__init__(name, f"`tf.{namespace}`, supplied by tf_lossscale.")
+        self.__path__: List[str] = []  # makes it a package, so that its submodules can be imported
+        self.__spec__ = ModuleSpec(name, _Loader(self), is_package=True)
+        self._namespace = namespace
+        shown = _paths.VIEWS.get(namespace) or _paths.PRIVATE.get(namespace, namespace)
+        self._symbols = _paths.NAMESPACES.get(shown, {})
+        self.__all__ = dir(self)
+
+    def __getattr__(self, name: str) -> Any:
+        symbol = self._symbols.get(name)
+        if symbol is not None:
+            value = _namespace.load(symbol)
+            setattr(self, name, value)
+            return value
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(self.refuse(name))
+
+    def __dir__(self) -> List[str]:
+        below = namespaces_below(self._namespace)
+        return sorted([*self._symbols, *(below or private_below(self._namespace))])
+
+    def refuse(self, name: str) -> str:
+        """Returns the error message for a name that is not supplied."""
+        return (
+            f"tf.{self._namespace}.{name} is not in this TensorFlow "
+            f"({getattr(sys.modules.get('tensorflow'), '__version__', 'version unknown')}), and "
+            f"tf-lossscale does not supply it. Of tf.{self._namespace} it supplies: "
+            + ", ".join(dir(self))
+            + "."
+        )
+
+
+class _Loader(importlib.abc.Loader):
+    """Returns the existing module when a namespace is looked up or reloaded."""
+
+    def __init__(self, namespace: SyntheticNamespace) -> None:
+        self._namespace = namespace
+
+    def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
+        return self._namespace
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+def awaiting_spec(name: str) -> ModuleSpec:
+    """Returns the spec of a namespace that is supplied once `import tensorflow` has completed.
+
+    Args:
+      name: its full name in import statements.
+    """
+    return ModuleSpec(name, _AwaitingLoader(), is_package=True)
+
+
+class _AwaitingLoader(importlib.abc.Loader):
+    """Waits for the thread that imports TensorFlow, and returns the namespace added by then."""
+
+    def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
+        importlib.import_module("tensorflow")
+        module = sys.modules.get(spec.name)
+        if not isinstance(module, SyntheticNamespace):  # or this thread is importing TensorFlow
+            raise ModuleNotFoundError(f"No module named {spec.name!r}", name=spec.name)
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._own_spec  # Python replaced it by the spec with this loader
