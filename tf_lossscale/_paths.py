@@ -51,9 +51,9 @@ SYMBOLS: Tuple[Symbol, ...] = (
     ),
     Symbol("LossScaleOptimizer", "_contrib.optimizer:LossScaleOptimizer", "LS103", _CONTRIB),
     Symbol("LossScaleManager", "_contrib.managers:LossScaleManager", "LS104", _CONTRIB),
-    Symbol("LossScale", "_v1.loss_scales:LossScale", "LS201", _LOSS_SCALES),
-    Symbol("FixedLossScale", "_v1.loss_scales:FixedLossScale", "LS202", _LOSS_SCALES),
-    Symbol("DynamicLossScale", "_v1.loss_scales:DynamicLossScale", "LS203", _LOSS_SCALES),
+    Symbol("LossScale", "_core.loss_scales:LossScale", "LS201", _LOSS_SCALES),
+    Symbol("FixedLossScale", "_core.loss_scales:FixedLossScale", "LS202", _LOSS_SCALES),
+    Symbol("DynamicLossScale", "_core.loss_scales:DynamicLossScale", "LS203", _LOSS_SCALES),
     Symbol(
         "MixedPrecisionLossScaleOptimizer",
         "_v1.optimizer:MixedPrecisionLossScaleOptimizer",

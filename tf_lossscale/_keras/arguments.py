@@ -2,10 +2,10 @@
 
 from typing import Any, Dict, Optional
 
+from tf_lossscale._core.identifiers import as_loss_scale, is_standard
+from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale
 from tf_lossscale._core.same_class import behaves_as, loss_scale_class
 from tf_lossscale._keras.strategies import refuse_unsupported
-from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
-from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
 from tf_lossscale._versions.base import tf1
 from tf_lossscale._versions.keras import KerasFamily, keras_family
 from tf_lossscale._versions.keras_files import registered_class, registered_class_name

@@ -4,6 +4,7 @@ import copy
 import sys
 from typing import Any, Dict, Optional
 
+from tf_lossscale._core.loss_scales import DynamicLossScale
 from tf_lossscale._keras.arguments import (
     DEFAULT_GROWTH_STEPS,
     DEFAULT_INITIAL_SCALE,
@@ -13,7 +14,6 @@ from tf_lossscale._keras.arguments import (
     to_loss_scale_config,
 )
 from tf_lossscale._keras.keras3_config import for_keras_3
-from tf_lossscale._v1.loss_scales import DynamicLossScale
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import calling_keras, loaded_keras
 from tf_lossscale._versions.keras_files import deserialize_optimizer

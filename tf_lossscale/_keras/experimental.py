@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from tf_lossscale._core.identifiers import is_standard
 from tf_lossscale._keras.arguments import check_inner, experimental_loss_scale
 from tf_lossscale._keras.classes import serialized_like_the_installed, with_installed_experimental
 from tf_lossscale._keras.final import LossScaleOptimizer as _Final
 from tf_lossscale._keras.given_loss_scale import fixed_loss_scale, given_away, own_loss_scale
 from tf_lossscale._keras.read_as_tensor import read_as_tensor
-from tf_lossscale._v1.identifiers import is_standard
 from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 import weakref
 from typing import Any
 
+from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale
 from tf_lossscale._core.same_class import behaves_as, change_class
-from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
 __all__ = ["fixed_loss_scale", "given_away", "own_loss_scale"]

@@ -8,9 +8,9 @@ for a loss scale that would be ignored.
 import copyreg
 from typing import Any, Callable, Dict, Optional, Tuple, Union
 
+from tf_lossscale._core.identifiers import as_loss_scale, is_standard
+from tf_lossscale._core.loss_scales import DynamicLossScale
 from tf_lossscale._core.same_class import SameClass, is_our, stands_for
-from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
-from tf_lossscale._v1.loss_scales import DynamicLossScale
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import policy_of_layer
 from tf_lossscale._versions.originals import compile_uses_policies, original
@@ -253,7 +253,7 @@ def _accepting_our_loss_scales(installed: Any) -> Any:
             if isinstance(loss_scale, str) and loss_scale == "auto":
                 super().__init__(name)  # the default value differs between versions
                 return
-            # Our loss scales are registered as TensorFlow's: see `tf_lossscale._v1.loss_scales`.
+            # Our loss scales are registered as TensorFlow's: see `tf_lossscale._core.loss_scales`.
             super().__init__(name, loss_scale=loss_scale)
 
     AcceptsOurs.__name__ = AcceptsOurs.__qualname__ = installed.__name__

@@ -9,8 +9,8 @@ from typing import Any, Optional
 
 import numpy as np
 
+from tf_lossscale._core.identifiers import is_loss_scale
 from tf_lossscale._core.same_class import behaves_as, change_class
-from tf_lossscale._v1.identifiers import is_loss_scale
 from tf_lossscale._versions.base import do_not_convert, tf
 
 __all__ = ["read_as_tensor"]
