@@ -78,9 +78,7 @@ SYMBOLS: Tuple[Symbol, ...] = (
     Symbol("global_policy", "_keras.policy:experimental_global_policy", "LS603", _EXPERIMENTAL),
     Symbol("get_layer_policy", "_keras.policy:get_layer_policy", "LS604", _EXPERIMENTAL),
     Symbol("LossScaleOptimizer", "_keras.final:LossScaleOptimizer", "LS401", _FINAL, False),
-    Symbol(
-        "from_loss_scale", "_keras.from_loss_scale:from_loss_scale", "LS301", _FINAL, legacy=False
-    ),
+    Symbol("from_loss_scale", "_keras.experimental:from_loss_scale", "LS301", _FINAL, legacy=False),
     Symbol("Policy", "_keras.policy:Policy", "LS602", _FINAL, False),
     Symbol("set_global_policy", "_keras.policy:set_global_policy", "LS601", _FINAL, False),
     Symbol("global_policy", "_keras.policy:global_policy", "LS603", _FINAL, False),

@@ -12,13 +12,13 @@ the first one. docs/keras.md has the resulting table of `isinstance`.
 import copyreg
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple, Type, Union
 
 from tf_lossscale._core.same_class import SameClass
+from tf_lossscale._keras.keras2 import Keras2Wrapper, forwards
 from tf_lossscale._keras.keras3 import Keras3Wrapper
 from tf_lossscale._keras.legacy import OptimizerV2Wrapper
-from tf_lossscale._keras.new_style import Keras2Wrapper
-from tf_lossscale._keras.wrapper import forwards
+from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert
 from tf_lossscale._versions.keras import KerasFamily, loaded_families
 from tf_lossscale._versions.keras_files import (
@@ -28,12 +28,9 @@ from tf_lossscale._versions.keras_files import (
 )
 from tf_lossscale._versions.keras_optimizers import explain_missing_methods
 
-if TYPE_CHECKING:
-    from tf_lossscale._keras.protocol import LossScaleWrapper
-
 __all__ = ["implementation", "serialized_like_the_installed", "with_installed_experimental"]
 
-WRAPPERS: "Dict[str, Type[LossScaleWrapper]]" = {
+WRAPPERS: Dict[str, Type[LossScaleWrapper]] = {
     "legacy": OptimizerV2Wrapper,
     "new": Keras2Wrapper,
     "keras3": Keras3Wrapper,

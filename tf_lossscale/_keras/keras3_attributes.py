@@ -1,14 +1,12 @@
 """The attributes, variables and files of the wrapper of Keras 3 optimizers."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import numpy as np
 
 from tf_lossscale._keras.calls import ScalingCalls
-from tf_lossscale._keras.config import to_config
-from tf_lossscale._keras.constructor import Constructor
-from tf_lossscale._keras.keras3_options import OPTIONS, InnerOption
 from tf_lossscale._keras.state import Keras3State, make_state
+from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
 
@@ -17,12 +15,49 @@ __all__ = ["Keras3Attributes"]
 LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
-class Keras3Attributes(Constructor):
+_OPTIONS = (
+    "clipnorm",
+    "clipvalue",
+    "ema_momentum",
+    "ema_overwrite_frequency",
+    "global_clipnorm",
+    "gradient_accumulation_steps",
+    "use_ema",
+    "weight_decay",
+)
+
+
+class _InnerOption:
+    """Descriptor of an option that is read from and set on the inner optimizer.
+
+    While the base class creates the wrapper's variables, it must see no options set. Otherwise the
+    wrapper would have more variables than the installed class.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, wrapper: Any, owner: Any = None) -> Any:
+        if wrapper is None:
+            return self
+        if wrapper.__dict__.get("_forwards_options"):
+            return getattr(wrapper.inner_optimizer, self.name)
+        return wrapper.__dict__.get("_own_options", {}).get(self.name)
+
+    def __set__(self, wrapper: Any, value: Any) -> None:
+        if wrapper.__dict__.get("_forwards_options"):
+            setattr(wrapper.inner_optimizer, self.name, value)
+        else:
+            wrapper.__dict__.setdefault("_own_options", {})[self.name] = value
+
+
+class Keras3Attributes(LossScaleWrapper):
     """Base class of `Keras3Wrapper`: all but the scaling and the steps.
 
-    An attribute that it does not define is read from the inner optimizer. If the inner optimizer
-    has an attribute, it is also set there.
+    Unlike the wrappers of Keras 2 optimizers it has variables of its own, as Keras 3's class has.
     """
+
+    _inner_is_stored_as = "inner_optimizer"
 
     # Attributes that the installed class, a base of each implementation, provides.
     built: bool
@@ -117,15 +152,6 @@ class Keras3Attributes(Constructor):
         else:
             # Up to Keras 3.4, the base class creates its own, unused counter under this name.
             self.__dict__["_own_iterations"] = variable
-
-    @property
-    def learning_rate(self) -> Any:
-        """The learning rate of the inner optimizer."""
-        return self.inner_optimizer.learning_rate
-
-    @learning_rate.setter
-    def learning_rate(self, value: Any) -> None:
-        self.inner_optimizer.learning_rate = value
 
     # Attributes that the constructor of the installed class sets.
 
@@ -234,62 +260,21 @@ class Keras3Attributes(Constructor):
         copied.__class__ = cls
         return copied
 
-    @property
-    def dynamic(self) -> bool:
-        """Whether the loss scale is dynamic."""
-        return self._state.dynamic
-
-    @property
-    def loss_scale(self) -> Any:
-        """The current loss scale: a float32 tensor of shape `[]`."""
-        return self._state()
-
-    @property
-    def dynamic_counter(self) -> Optional[Any]:
-        """The variable that counts finite steps since the scale last changed; None if fixed."""
-        return self._state.counter if self.dynamic else None
-
-    @property
-    def lr(self) -> Any:
-        """The learning rate of the inner optimizer."""
-        return self.learning_rate
-
-    @lr.setter
-    def lr(self, value: Any) -> None:
-        self.learning_rate = value
-
-    def get_config(self) -> Dict[str, Any]:
-        """Returns the installed class's configuration, with `dynamic` added for a fixed scale."""
-        return to_config(self)
-
     def __dir__(self) -> List[str]:
         inner = [name for name in dir(self.inner_optimizer) if not name.startswith("_")]
         return sorted({*super().__dir__(), *inner})
 
-    def __getattr__(self, name: str) -> Any:
-        inner = self.__dict__.get("inner_optimizer")
-        if inner is None or name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        try:
-            return getattr(inner, name)
-        except AttributeError as error:
-            message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(message) from error
+    @classmethod
+    def _is_forwarded(cls, name: str) -> bool:
+        # Keras looks for private attributes that only some optimizers have, and creates its own.
+        return not name.startswith("_")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        inner = self.__dict__.get("inner_optimizer")
-        if (
-            inner is None
-            or not self.__dict__.get("_forwards_options")
-            or name.startswith("_")
-            or name in self.__dict__
-            or hasattr(type(self), name)
-            or not hasattr(inner, name)
-        ):
-            super().__setattr__(name, value)
+        if self.__dict__.get("_forwards_options") and self._is_set_on_inner(name):
+            setattr(self.inner_optimizer, name, value)
         else:
-            setattr(inner, name, value)
+            super().__setattr__(name, value)
 
 
-for _name in OPTIONS:
-    setattr(Keras3Attributes, _name, InnerOption(_name))
+for _name in _OPTIONS:
+    setattr(Keras3Attributes, _name, _InnerOption(_name))

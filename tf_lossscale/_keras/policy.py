@@ -19,7 +19,7 @@ __all__ = [
     "ExperimentalPolicy",
     "Policy",
     "experimental_global_policy",
-    "experimental_policy_of",
+    "experimental_policy_of_model",
     "get_layer_policy",
     "global_policy",
     "set_global_policy",
@@ -147,6 +147,15 @@ class _PolicyWithLossScale(_MadePolicy, metaclass=_SamePolicy):
 # Layers are saved with the class of their policy, and Keras must find its own class there.
 _PolicyWithLossScale.__name__ = _PolicyWithLossScale.__qualname__ = _MadePolicy.__name__
 _PolicyWithLossScale.__module__ = _MadePolicy.__module__
+
+
+def experimental_policy_of_model(model: Any) -> Optional[Any]:
+    """Returns the experimental policy (of our class) that a model was made under, or None.
+
+    Args:
+      model: the model whose `compile` is running, or None.
+    """
+    return experimental_policy_of(policy_of_layer(model))
 
 
 def experimental_policy_of(policy: Any) -> Optional[Any]:

@@ -175,9 +175,9 @@ class Keras3State:
         self.multiplier = multiplier
 
     @property
-    def counter(self) -> Any:
-        """The TensorFlow variable that counts finite steps."""
-        return self._optimizer.step_counter.value
+    def counter(self) -> Optional[Any]:
+        """The TensorFlow variable that counts finite steps; None if the scale is fixed."""
+        return self._optimizer.step_counter.value if self.dynamic else None
 
     @property
     def current_loss_scale(self) -> Any:
