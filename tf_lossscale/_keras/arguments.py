@@ -111,11 +111,9 @@ def _classes(names: Tuple[str, ...]) -> Tuple[Any, ...]:
 
 
 def takes(optimizer: Any) -> bool:
-    """Returns whether our class can wrap this optimizer.
+    """Returns whether our class can wrap an optimizer that was passed to `compile`.
 
-    Args:
-      optimizer: a Keras optimizer, possibly on a Keras 3 backend other than TensorFlow; or the
-        class in which Keras wraps a `tf.compat.v1.train.Optimizer`.
+    It cannot on another Keras 3 backend, nor what Keras wraps a `tf.compat.v1` optimizer in.
     """
     family = keras_family(optimizer)
     if family is None:
@@ -124,11 +122,7 @@ def takes(optimizer: Any) -> bool:
 
 
 def forget_earlier_wrapper(optimizer: Any) -> None:
-    """Allows a second `compile` to wrap the same optimizer again where Keras's own class does.
-
-    Args:
-      optimizer: the optimizer that was passed to `compile`.
-    """
+    """Allows a second `compile` to wrap the same optimizer again where Keras's own class does."""
     family = keras_family(optimizer)
     if family is not None and (family.kind == "keras3" or not WRAPPERS_ARE_MARKED):
         vars(optimizer).pop(_MARK, None)
@@ -198,11 +192,7 @@ def experimental_loss_scale(loss_scale: Any) -> Any:
 
 
 def as_final_arguments(loss_scale: Any) -> Optional[Dict[str, Any]]:
-    """Returns the arguments of the final class for a loss scale, None if it has none for it.
-
-    Args:
-      loss_scale: what `experimental_loss_scale` returned.
-    """
+    """Returns the final class's arguments for what `experimental_loss_scale` returned, or None."""
     if is_standard(loss_scale, "FixedLossScale"):
         loss_scale = float(loss_scale.get_config()["loss_scale_value"])
     if isinstance(loss_scale, float):
@@ -216,14 +206,10 @@ def as_final_arguments(loss_scale: Any) -> Optional[Dict[str, Any]]:
 
 
 def loss_scale_from_config(config: Any, custom_objects: Optional[Dict[str, Any]] = None) -> Any:
-    """Returns the loss scale that a `{"class_name": ..., "config": ...}` describes.
-
-    Args:
-      config: as the originals write it up to TensorFlow 2.3.
-      custom_objects: maps names to classes.
+    """Returns the loss scale of a `{"class_name": ..., "config": ...}`, as up to TensorFlow 2.3.
 
     Raises:
-      ValueError: the class is neither a known loss scale nor registered with Keras.
+      ValueError: the class is no known loss scale, not registered, and not in `custom_objects`.
     """
     name = config.get("class_name")
     standard = {each.__name__: each for each in (FixedLossScale, DynamicLossScale)}

@@ -31,9 +31,6 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
     the form of TensorFlow 2.0 to 2.3, because the installed class can read no other from a file.
     Our class and the later ones of TensorFlow read both. Only the old form has a place for a
     multiplier, and for a loss scale of a user's own class.
-
-    Args:
-      optimizer: an instance of our class.
     """
     family = optimizer._family
     inner = family.keras.optimizers.serialize(optimizer.inner_optimizer)
@@ -146,11 +143,7 @@ def _experimental_argument(config: Dict[str, Any]) -> Any:
 
 
 def _for_keras_3(serialized: Dict[str, Any]) -> Dict[str, Any]:
-    """Returns the optimizer in the form of Keras 3. One that has this form is returned as it is.
-
-    Args:
-      serialized: a dict `{"class_name": ..., "config": {...}, ...}`.
-    """
+    """Returns a serialized optimizer in the form of Keras 3, which it may already have."""
     arguments = dict(serialized.get("config") or {})
     if "lr" in arguments:
         arguments["learning_rate"] = arguments.pop("lr")

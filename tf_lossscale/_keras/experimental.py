@@ -130,19 +130,9 @@ def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
 
 
 def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
-    """Wraps `optimizer` in the class that the graph rewrite uses for Keras optimizers.
+    """Wraps `optimizer` like `from_loss_scale`, but as the graph rewrite does up to TensorFlow 2.8.
 
-    Args:
-      optimizer: a Keras optimizer.
-      loss_scale: a loss scale that the experimental class accepts.
-
-    Returns:
-      An instance of the experimental class if the installed Keras has one (up to TensorFlow 2.8),
-      otherwise what `from_loss_scale` returns.
-
-    Raises:
-      TypeError: `optimizer` cannot be wrapped.
-      ValueError: `optimizer` is already wrapped, or `loss_scale` is not a loss scale.
+    There it is in the experimental class whatever the loss scale.
     """
     family = keras_family(optimizer)
     if family is not None and family.installed_experimental is not None:
@@ -151,13 +141,7 @@ def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
 
 
 def _own_loss_scale(loss_scale: Any) -> DynamicLossScale:
-    """Returns a new `DynamicLossScale` for one optimizer, with the settings of `loss_scale`.
-
-    It begins at the initial scale, as with the originals from TensorFlow 2.4 on.
-
-    Args:
-      loss_scale: a `DynamicLossScale`, ours or the installed TensorFlow's.
-    """
+    """Returns a `DynamicLossScale` with the same settings, at its initial scale."""
     with tf.init_scope():  # an optimizer may be made while a function is traced
         return DynamicLossScale(
             loss_scale.initial_loss_scale, loss_scale.increment_period, loss_scale.multiplier
@@ -172,13 +156,7 @@ def _fixed_loss_scale(scale: float) -> FixedLossScale:
 
 
 def _given_away(loss_scale: Any) -> None:
-    """Notes that an optimizer took its settings from `loss_scale`, whose state it does not use.
-
-    A warning is logged once if `loss_scale` is given to another optimizer, or is read.
-
-    Args:
-      loss_scale: a `DynamicLossScale`, ours or the installed TensorFlow's.
-    """
+    """Lets `loss_scale` warn once, when it is read or given to a second optimizer."""
     if loss_scale in _given:
         _warn(loss_scale)
         return
@@ -187,7 +165,7 @@ def _given_away(loss_scale: Any) -> None:
 
 
 class _WarnsWhenRead:
-    """The method that reads a loss scale, with a warning."""
+    """A `DynamicLossScale`, ours or TensorFlow's, whose state an optimizer does not use."""
 
     @do_not_convert
     def __call__(self) -> Any:
@@ -209,11 +187,7 @@ def _warn(loss_scale: Any) -> None:
 
 
 def _read_as_tensor(loss_scale: Any) -> Any:
-    """Returns `loss_scale` itself, which from now on also converts to a tensor.
-
-    Args:
-      loss_scale: a `LossScale`, ours or the installed TensorFlow's.
-    """
+    """Returns `loss_scale` itself, which from now on also converts to a tensor."""
     if not isinstance(loss_scale, _ReadsAsTensor):
         change_class(loss_scale, _ReadsAsTensor, overrides=False)
     return loss_scale

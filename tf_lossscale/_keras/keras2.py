@@ -12,27 +12,12 @@ from tf_lossscale._keras.arguments import refuse_unsupported
 from tf_lossscale._keras.late_check import LateCheck, late_check
 from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import StepArguments, step
-from tf_lossscale._keras.wrapper import LossScaleWrapper
+from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.checkpoints import Trackable, TrackableReference
 from tf_lossscale._versions.keras_optimizers import called_from_compile, overrides
 
-__all__ = ["DelegatingWrapper", "Forward", "Keras2Wrapper", "forwards"]
-
-
-class Forward:
-    """Descriptor of an attribute that is read from and set on the inner optimizer."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, wrapper: Any, owner: Any = None) -> Any:
-        if wrapper is None:
-            return self
-        return getattr(wrapper._optimizer, self.name)
-
-    def __set__(self, wrapper: Any, value: Any) -> None:
-        setattr(wrapper._optimizer, self.name, value)
+__all__ = ["DelegatingWrapper", "Keras2Wrapper", "forwards"]
 
 
 def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:

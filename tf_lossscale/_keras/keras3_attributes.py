@@ -6,7 +6,7 @@ import numpy as np
 
 from tf_lossscale._keras.calls import ScalingCalls
 from tf_lossscale._keras.state import Keras3State, make_state
-from tf_lossscale._keras.wrapper import LossScaleWrapper
+from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
 
@@ -27,28 +27,48 @@ _OPTIONS = (
 )
 
 
-class _InnerOption:
-    """Descriptor of an option that is read from and set on the inner optimizer.
+class _InnerOption(Forward):
+    """Descriptor of an option of the inner optimizer.
 
     While the base class creates the wrapper's variables, it must see no options set. Otherwise the
     wrapper would have more variables than the installed class.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-
     def __get__(self, wrapper: Any, owner: Any = None) -> Any:
-        if wrapper is None:
-            return self
-        if wrapper.__dict__.get("_forwards_options"):
-            return getattr(wrapper.inner_optimizer, self.name)
+        if wrapper is None or wrapper.__dict__.get("_forwards_options"):
+            return super().__get__(wrapper, owner)
         return wrapper.__dict__.get("_own_options", {}).get(self.name)
 
     def __set__(self, wrapper: Any, value: Any) -> None:
         if wrapper.__dict__.get("_forwards_options"):
-            setattr(wrapper.inner_optimizer, self.name, value)
+            super().__set__(wrapper, value)
         else:
             wrapper.__dict__.setdefault("_own_options", {})[self.name] = value
+
+
+def _stored(
+    name: str, documentation: str, before: Optional[Callable[[Any, Any], None]] = None
+) -> Any:
+    """Returns a property for an attribute that the constructor of the installed class sets.
+
+    Args:
+      name: its name.
+      documentation: its docstring.
+      before: is called before it is set, with the optimizer and the value.
+    """
+
+    def read(optimizer: Any) -> Any:
+        if name not in optimizer.__dict__:
+            message = f"{type(optimizer).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(message)
+        return optimizer.__dict__[name]
+
+    def write(optimizer: Any, value: Any) -> None:
+        if before is not None:
+            before(optimizer, value)
+        optimizer.__dict__[name] = value
+
+    return property(read, write, doc=documentation)
 
 
 class Keras3Attributes(LossScaleWrapper):
@@ -155,49 +175,23 @@ class Keras3Attributes(LossScaleWrapper):
 
     # Attributes that the constructor of the installed class sets.
 
-    @property
-    def inner_optimizer(self) -> Any:
-        """The wrapped optimizer."""
-        return self._stored("inner_optimizer")
+    inner_optimizer = _stored("inner_optimizer", "The wrapped optimizer.")
+    dynamic_growth_steps = _stored(
+        "dynamic_growth_steps",
+        "Consecutive finite steps after which the loss scale doubles; None if it is fixed.",
+    )
 
-    @inner_optimizer.setter
-    def inner_optimizer(self, value: Any) -> None:
-        self.__dict__["inner_optimizer"] = value
-
-    @property
-    def _optimizer(self) -> Any:
-        return self.inner_optimizer
-
-    @property
-    def initial_scale(self) -> float:
-        """The initial loss scale."""
-        scale: float = self._stored("initial_scale")
-        return scale
-
-    @initial_scale.setter
-    def initial_scale(self, value: float) -> None:
+    def _before_initial_scale(self, value: float) -> None:
         if "_state" in self.__dict__:
             self._check(value)
             if self.dynamic and not self.built:  # the installed class reads it when it is built
                 self.dynamic_scale.assign(value)
-        self.__dict__["initial_scale"] = value
+
+    initial_scale = _stored("initial_scale", "The initial loss scale.", _before_initial_scale)
 
     @property
-    def dynamic_growth_steps(self) -> Optional[int]:
-        """Consecutive finite steps after which the loss scale doubles; None if it is fixed."""
-        steps: Optional[int] = self._stored("dynamic_growth_steps")
-        return steps
-
-    @dynamic_growth_steps.setter
-    def dynamic_growth_steps(self, value: Optional[int]) -> None:
-        self.__dict__["dynamic_growth_steps"] = value
-
-    def _stored(self, name: str) -> Any:
-        try:
-            return self.__dict__[name]
-        except KeyError:
-            message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(message) from None
+    def _optimizer(self) -> Any:
+        return self.inner_optimizer
 
     def exclude_from_weight_decay(
         self, var_list: Optional[Sequence[Any]] = None, var_names: Optional[Sequence[str]] = None

@@ -13,7 +13,22 @@ from tf_lossscale._keras.config import from_config, to_config
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras import KerasFamily, default_family
 
-__all__ = ["LossScaleWrapper"]
+__all__ = ["Forward", "LossScaleWrapper"]
+
+
+class Forward:
+    """Descriptor of an attribute that is read from and set on the inner optimizer."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, wrapper: Any, owner: Any = None) -> Any:
+        if wrapper is None:
+            return self
+        return getattr(wrapper._optimizer, self.name)
+
+    def __set__(self, wrapper: Any, value: Any) -> None:
+        setattr(wrapper._optimizer, self.name, value)
 
 
 class LossScaleWrapper:
