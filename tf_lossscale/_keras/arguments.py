@@ -212,7 +212,7 @@ def loss_scale_from_config(config: Any, custom_objects: Optional[Dict[str, Any]]
       ValueError: the class is no known loss scale, not registered, and not in `custom_objects`.
     """
     name = config.get("class_name")
-    standard = {each.__name__: each for each in (FixedLossScale, DynamicLossScale)}
+    standard = {scale.__name__: scale for scale in (FixedLossScale, DynamicLossScale)}
     cls = (custom_objects or {}).get(name) or registered_class(name) or standard.get(name)
     if cls is None:
         raise ValueError(

@@ -63,7 +63,10 @@ class Keras3Wrapper(Keras3Attributes):
         with tape:
             scaled = self.get_scaled_loss(loss() if callable(loss) else loss)
         variables = list(var_list() if callable(var_list) else var_list)
-        watched = [each if isinstance(each, tf.Variable) else each.value for each in variables]
+        watched = [
+            variable if isinstance(variable, tf.Variable) else variable.value
+            for variable in variables
+        ]
         gradients = self.get_unscaled_gradients(tape.gradient(scaled, watched))
         return self.apply_gradients(zip(gradients, variables))
 
@@ -90,8 +93,9 @@ class Keras3Wrapper(Keras3Attributes):
         pairs = list(grads_and_vars)
         if pairs:
             pairs = as_pairs(pairs, type(self).__name__)
-        gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
-        if scaled and not summed_by_caller and all(each is not None for each in gradients):
+        gradients = [gradient for gradient, _ in pairs]
+        variables = [variable for _, variable in pairs]
+        if scaled and not summed_by_caller and all(gradient is not None for gradient in gradients):
             # Keras 3 does the same; so `fit` calls the `apply` of a subclass that overrides it.
             self._note("scale_loss")
             self.apply(gradients, variables)
@@ -159,15 +163,17 @@ class Keras3Wrapper(Keras3Attributes):
                 self.build(variables)
         if gradients:
             as_pairs(zip(gradients, variables), type(self).__name__)
-        tested = [each for each in gradients if each is not None]
-        changed = [each for gradient, each in zip(gradients, variables) if gradient is not None]
+        tested = [gradient for gradient in gradients if gradient is not None]
+        changed = [
+            variable for variable, gradient in zip(variables, gradients) if gradient is not None
+        ]
         rest = StepArguments(variables, None, not summed_by_caller)
         own = tested  # not summed, for a loss scale that decides
         if replica_count() > 1 and tested and not summed_by_caller:
             tested = reduce_sum(tested)
             if keras_3_takes_sums(self._family, self.inner_optimizer, variables):
                 sums = iter(tested)
-                gradients = [None if each is None else next(sums) for each in gradients]
+                gradients = [None if gradient is None else next(sums) for gradient in gradients]
                 rest.aggregate = False
         check = late_check(self._family, self.inner_optimizer)
         step(

@@ -226,7 +226,7 @@ class Keras3Attributes(LossScaleWrapper):
             variable.assign(value)
         if len(weights) > len(variables) and not self.built:
             # Copies, because the arrays of an HDF5 file are invalid after Keras closes the file.
-            self.__dict__["_waiting_weights"] = [np.array(each) for each in weights]
+            self.__dict__["_waiting_weights"] = [np.array(array) for array in weights]
 
     # Files of Keras 3 hold Keras's variables only. A user's own loss scale has others.
 
@@ -260,7 +260,7 @@ class Keras3Attributes(LossScaleWrapper):
 
     @classmethod
     def _is_forwarded(cls, name: str) -> bool:
-        # Keras looks for private attributes that only some optimizers have, and creates its own.
+        # Before its constructor has run, Keras must not find the inner optimizer's `_tracker`.
         return not name.startswith("_")
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -71,7 +71,9 @@ class LateCheck:
                 done = update(distribution, pairs, *args, **kwargs)
                 if tf.executing_eagerly():
                     return None
-                return tf.group(*[each for each in tf.nest.flatten([done]) if each is not None])
+                return tf.group(
+                    *[operation for operation in tf.nest.flatten([done]) if operation is not None]
+                )
 
             return branch(flag.so_far(), run)
 

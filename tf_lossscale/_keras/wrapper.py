@@ -76,7 +76,7 @@ class LossScaleWrapper:
     @classmethod
     def _is_of_one_kind(cls) -> bool:
         """Returns whether the class is already bound to one kind of inner optimizer."""
-        derived = any("_derived_from" in vars(each) for each in cls.__mro__)
+        derived = any("_derived_from" in vars(base) for base in cls.__mro__)
         return derived or cls._family != default_family()
 
     def _set_up(self, inner: Any, loss_scale: Any) -> None:
