@@ -161,13 +161,14 @@ class _Class(StandIn):
           **options: `name`, in Keras 3.
         """
         # Imported late, because it imports TensorFlow.
-        ours: Any = importlib.import_module("tf_lossscale._keras.compiled")
-        policy = ours.experimental_policy(sys._getframe(1).f_locals.get("self"))
-        if not ours.takes(optimizer) or not (self.always or policy):
+        arguments: Any = importlib.import_module("tf_lossscale._keras.arguments")
+        policies: Any = importlib.import_module("tf_lossscale._keras.policy")
+        policy = policies.experimental_policy_of_model(sys._getframe(1).f_locals.get("self"))
+        if not arguments.takes(optimizer) or not (self.always or policy):
             return self.installed(optimizer, *loss_scale, **options)
         if policy is not None:
             if not policy.scales:
                 return optimizer
             loss_scale = (policy.loss_scale_of_compile,)
-        ours.forget_earlier_wrapper(optimizer)
+        arguments.forget_earlier_wrapper(optimizer)
         return _namespace.load(_EXPERIMENTAL if loss_scale else _FINAL)(optimizer, *loss_scale)

@@ -12,7 +12,7 @@ from tf_lossscale._core.replicas import (
     replica_count,
 )
 from tf_lossscale._core.steps import Step, Watch, is_watched, watch_step, watch_unconditional
-from tf_lossscale._keras.transformed import LateCheck
+from tf_lossscale._keras.late_check import LateCheck
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import replica_id, supports_merge_call
 

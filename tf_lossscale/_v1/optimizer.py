@@ -3,6 +3,8 @@
 from typing import Any, List, Optional
 
 from tf_lossscale._core.gradient_sums import gradients_of_step, unsummed, watch_fixed
+from tf_lossscale._core.identifiers import as_loss_scale, is_fixed
+from tf_lossscale._core.loss_scales import updates_itself
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.wrapper import (
@@ -11,8 +13,6 @@ from tf_lossscale._core.wrapper import (
     as_pairs,
     require_replica_context,
 )
-from tf_lossscale._v1.identifiers import as_loss_scale, is_fixed
-from tf_lossscale._v1.loss_scales import updates_itself
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
 

@@ -1,31 +1,84 @@
-"""Lets TensorFlow read a `LossScale` object as a tensor of its current value.
+"""What becomes of the `LossScale` object that a program gives to a Keras optimizer.
 
-Up to TensorFlow 2.3 `optimizer.loss_scale` is the object that the optimizer was given. From 2.4 on
-it is a tensor, and code for it must run on 2.3, too.
+It depends on the TensorFlow, as with the originals. Up to 2.3 the object itself is the scale:
+`optimizer.loss_scale` returns it, and code for later versions reads it as a tensor. From 2.4 on the
+optimizer has a scale of its own, and the object warns when it is read.
 """
 
 import operator
+import weakref
 from typing import Any, Optional
 
 import numpy as np
 
+from tf_lossscale._core.identifiers import is_loss_scale
+from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale
 from tf_lossscale._core.same_class import behaves_as, change_class
-from tf_lossscale._v1.identifiers import is_loss_scale
-from tf_lossscale._versions.base import do_not_convert, tf
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
-__all__ = ["read_as_tensor"]
+__all__ = ["fixed_loss_scale", "given_away", "own_loss_scale", "read_as_tensor"]
 
+_MESSAGE = (
+    "A DynamicLossScale was read, or given to another optimizer, after it was given to a Keras "
+    "optimizer. Each of these optimizers has a loss scale of its own, as since TensorFlow 2.4; up "
+    "to 2.3 they shared it, so a program from 2.3 can have other numbers. To silence this, read "
+    "`optimizer.loss_scale`, and give each optimizer a DynamicLossScale of its own."
+)
+_given: "weakref.WeakSet[Any]" = weakref.WeakSet()
+_warned: "weakref.WeakSet[Any]" = weakref.WeakSet()
 _BINARY = ("add", "floordiv", "mod", "mul", "pow", "sub", "truediv")
 _COMPARISONS = ("ge", "gt", "le", "lt")
 _OF_TENSORS = ("device", "dtype", "eval", "get_shape", "graph", "ndim", "numpy", "op", "shape")
 
 
-def read_as_tensor(loss_scale: Any) -> Any:
-    """Returns `loss_scale` itself, which from now on also converts to a tensor.
+def own_loss_scale(loss_scale: Any) -> DynamicLossScale:
+    """Returns a `DynamicLossScale` with the same settings, at its initial scale."""
+    with tf.init_scope():  # an optimizer may be made while a function is traced
+        return DynamicLossScale(
+            loss_scale.initial_loss_scale, loss_scale.increment_period, loss_scale.multiplier
+        )
 
-    Args:
-      loss_scale: a `LossScale`, ours or the installed TensorFlow's.
-    """
+
+def fixed_loss_scale(scale: float) -> FixedLossScale:
+    """Returns a `FixedLossScale`, also below 1, which the Keras optimizers accept from 2.4 on."""
+    loss_scale = FixedLossScale(max(scale, 1.0))
+    loss_scale._loss_scale_value = scale
+    return loss_scale
+
+
+def given_away(loss_scale: Any) -> None:
+    """Lets `loss_scale` warn once, when it is read or given to a second optimizer."""
+    if loss_scale in _given:
+        _warn(loss_scale)
+        return
+    _given.add(loss_scale)
+    change_class(loss_scale, _WarnsWhenRead, overrides=True)
+
+
+class _WarnsWhenRead:
+    """A `DynamicLossScale`, ours or TensorFlow's, whose state an optimizer does not use."""
+
+    @do_not_convert
+    def __call__(self) -> Any:
+        if self in _given:  # not so if the program made another instance of the class
+            _warn(self)
+        return super().__call__()  # type: ignore[misc]  # the class of the loss scale defines it
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        cls = behaves_as(self)
+        reduced: Any = super().__reduce_ex__(protocol)
+        _, _, *state = reduced
+        return (cls.__new__, (cls,), *state)  # a copy has not been given away
+
+
+def _warn(loss_scale: Any) -> None:
+    if loss_scale not in _warned:
+        _warned.add(loss_scale)
+        tf1.logging.warning(_MESSAGE)
+
+
+def read_as_tensor(loss_scale: Any) -> Any:
+    """Returns `loss_scale` itself, which from now on also converts to a tensor."""
     if not isinstance(loss_scale, _ReadsAsTensor):
         change_class(loss_scale, _ReadsAsTensor, overrides=False)
     return loss_scale

@@ -1,16 +1,17 @@
 """The finite check of gradients that an inner optimizer transforms while it applies them.
 
-A `gradient_transformers` argument, an option such as `global_clipnorm`, and overrides of methods
-such as `_transform_gradients` or `_clip_gradients` run within a step of the inner optimizer, and
-can turn finite gradients into an infinity or a NaN. All of them run before the optimizer calls the
-method that updates the variables. Therefore that method is replaced during the step by one that
-first tests its gradients. Methods such as `update_step`, which process one gradient at a time while
-the variables change, are not covered.
+Options such as `gradient_transformers` and `global_clipnorm`, and overrides of methods such as
+`_transform_gradients`, run within a step of the inner optimizer and can turn finite gradients into
+an infinity or a NaN. The originals apply the NaN. There is no public hook after them, so the method
+that updates the variables is replaced during the step by one that first tests its gradients;
+`tf_lossscale._versions.keras_updates` lists the methods of each kind of optimizer. Methods such as
+`update_step`, which process one gradient at a time while the variables change, are not covered.
 """
 
 import contextlib
+import functools
 import weakref
-from typing import Any, Callable, Iterator, List, MutableMapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, MutableMapping, Optional, Sequence
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
@@ -24,12 +25,7 @@ __all__ = ["LateCheck", "late_check"]
 
 
 def late_check(family: KerasFamily, optimizer: Any) -> "Optional[LateCheck]":
-    """Returns the check for an inner optimizer; None if it does not transform gradients.
-
-    Args:
-      family: the family of the inner optimizer.
-      optimizer: the inner optimizer.
-    """
+    """Returns the check for an inner optimizer; None if it does not transform gradients."""
     methods = update_methods(family, optimizer)
     return None if methods is None else LateCheck(optimizer, methods)
 
@@ -75,7 +71,9 @@ class LateCheck:
                 done = update(distribution, pairs, *args, **kwargs)
                 if tf.executing_eagerly():
                     return None
-                return tf.group(*[each for each in tf.nest.flatten([done]) if each is not None])
+                return tf.group(
+                    *[operation for operation in tf.nest.flatten([done]) if operation is not None]
+                )
 
             return branch(flag.so_far(), run)
 
@@ -84,26 +82,21 @@ class LateCheck:
             accumulate = _method(optimizer, methods.accumulate)
             branch(flag.so_far(), lambda: accumulate(gradients, accumulators))
 
-        def average_if_finite(name: str) -> Callable[[Any], Callable[[Any], None]]:
-            def run(variables: Any) -> None:
-                branch(flag.so_far(), lambda: _method(optimizer, name)(variables))
+        def average_if_finite(name: str, variables: Any) -> None:
+            branch(flag.so_far(), lambda: _method(optimizer, name)(variables))
 
-            return lambda _: run
-
-        with contextlib.ExitStack() as overrides:
-            overrides.enter_context(overridden([optimizer], methods.update, lambda _: if_finite))
-            if methods.decay and getattr(optimizer, "weight_decay", None) is not None:
-                # Weight decay runs before the update, so it is deferred until the step is tested.
-                overrides.enter_context(
-                    overridden([optimizer], methods.decay, lambda _: decays.append)
-                )
-            if methods.accumulate and _accumulates(optimizer):
-                overrides.enter_context(
-                    overridden([optimizer], methods.accumulate, lambda _: accumulate_if_finite)
-                )
-            if getattr(optimizer, "use_ema", False):
-                for name in methods.average:
-                    overrides.enter_context(overridden([optimizer], name, average_if_finite(name)))
+        replacements: Dict[str, Callable[..., Any]] = {methods.update: if_finite}
+        if methods.decay and getattr(optimizer, "weight_decay", None) is not None:
+            # Weight decay runs before the update, so it is deferred until the step is tested.
+            replacements[methods.decay] = decays.append
+        if methods.accumulate and getattr(optimizer, "gradient_accumulation_steps", None):
+            replacements[methods.accumulate] = accumulate_if_finite
+        if getattr(optimizer, "use_ema", False):
+            for name in methods.average:
+                replacements[name] = functools.partial(average_if_finite, name)
+        with contextlib.ExitStack() as stack:
+            for name, function in replacements.items():
+                stack.enter_context(overridden([optimizer], name, _constant(function)))
             yield flag.after_step
 
 
@@ -170,8 +163,8 @@ def _is_seen_from(graph: Any, tensor: Any) -> bool:
     return own is graph
 
 
-def _accumulates(optimizer: Any) -> bool:
-    return bool(getattr(optimizer, "gradient_accumulation_steps", None))
+def _constant(value: Any) -> Callable[[Any], Any]:
+    return lambda _: value
 
 
 def _method(optimizer: Any, name: Optional[str]) -> Callable[..., Any]:

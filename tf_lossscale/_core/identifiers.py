@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, LossScale
 from tf_lossscale._core.same_class import behaves_as
-from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale, LossScale
 from tf_lossscale._versions.base import tf1
 from tf_lossscale._versions.originals import original
 
