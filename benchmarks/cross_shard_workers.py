@@ -1,6 +1,6 @@
-"""Measures the cost of the meeting of the workers in a step, with two workers on loopback.
+"""Measures the cost of the check between workers in a step, with two workers on loopback.
 
-Steps with and without the meeting alternate in the same processes. Without the meeting, nothing
+Steps with and without the check alternate in the same processes. Without the check, nothing
 checks that the workers are at the same step. The times of the first worker are reported.
 """
 
@@ -40,7 +40,7 @@ def measure() -> None:
     import tensorflow as tf
 
     import tf_lossscale as tfls
-    from tf_lossscale._cross_shard import meeting
+    from tf_lossscale._core import workers
 
     tf1 = tf.compat.v1
     report = Report("cross_shard_workers", tf.__version__)
@@ -48,7 +48,7 @@ def measure() -> None:
     newer = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
     strategy = (newer or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
     on_replicas = getattr(strategy, "run", None) or strategy.experimental_run_v2
-    meet = meeting.meet
+    check = workers.check_between_workers
     index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 
     def skip(*_):
@@ -65,19 +65,19 @@ def measure() -> None:
             return tf.constant(0.0)
 
         ways = {}
-        for name, way in (("met", meet), ("alone", skip)):
-            meeting.meet = way
+        for name, way in (("checked", check), ("unchecked", skip)):
+            workers.check_between_workers = way
             function = tf.function(lambda step=step: on_replicas(step), autograph=False)
             function()
             ways[name] = lambda function=function: function()
-        meeting.meet = meet
+        workers.check_between_workers = check
         times = median_times(ways, report.repetitions)
         if index == 0:
             report.add(
                 f"{count} x {size}",
-                met_over_alone=times["met"] / times["alone"],
-                met_s=times["met"],
-                alone_s=times["alone"],
+                checked_over_unchecked=times["checked"] / times["unchecked"],
+                checked_s=times["checked"],
+                unchecked_s=times["unchecked"],
             )
     if index == 0:
         report.finish()

@@ -10,8 +10,7 @@ import re
 from typing import Any, Dict, Iterator, List, Set
 
 from tf_lossscale import _namespace, _paths
-from tf_lossscale._keras.constructor import Constructor
-from tf_lossscale._keras.protocol import LossScaleWrapper
+from tf_lossscale._keras.wrapper import LossScaleWrapper
 
 try:
     from mkdocs.exceptions import PluginError
@@ -46,7 +45,7 @@ def missing_of(symbol: _paths.Symbol, found: Set[str]) -> List[str]:
     missing = [] if name in found and inspect.getdoc(value) else [name]
     if inspect.isclass(value) and value.__module__.startswith(_namespace.ROOT):
         members = public_members(value)
-        if issubclass(value, Constructor):
+        if issubclass(value, LossScaleWrapper):
             own = {each for each in vars(LossScaleWrapper) if not each.startswith("_")}
             missing += [f"{name}.{each}" for each in sorted(own - set(members))]
         missing += [

@@ -51,9 +51,9 @@ SYMBOLS: Tuple[Symbol, ...] = (
     ),
     Symbol("LossScaleOptimizer", "_contrib.optimizer:LossScaleOptimizer", "LS103", _CONTRIB),
     Symbol("LossScaleManager", "_contrib.managers:LossScaleManager", "LS104", _CONTRIB),
-    Symbol("LossScale", "_v1.loss_scales:LossScale", "LS201", _LOSS_SCALES),
-    Symbol("FixedLossScale", "_v1.loss_scales:FixedLossScale", "LS202", _LOSS_SCALES),
-    Symbol("DynamicLossScale", "_v1.loss_scales:DynamicLossScale", "LS203", _LOSS_SCALES),
+    Symbol("LossScale", "_core.loss_scales:LossScale", "LS201", _LOSS_SCALES),
+    Symbol("FixedLossScale", "_core.loss_scales:FixedLossScale", "LS202", _LOSS_SCALES),
+    Symbol("DynamicLossScale", "_core.loss_scales:DynamicLossScale", "LS203", _LOSS_SCALES),
     Symbol(
         "MixedPrecisionLossScaleOptimizer",
         "_v1.optimizer:MixedPrecisionLossScaleOptimizer",
@@ -78,9 +78,7 @@ SYMBOLS: Tuple[Symbol, ...] = (
     Symbol("global_policy", "_keras.policy:experimental_global_policy", "LS603", _EXPERIMENTAL),
     Symbol("get_layer_policy", "_keras.policy:get_layer_policy", "LS604", _EXPERIMENTAL),
     Symbol("LossScaleOptimizer", "_keras.final:LossScaleOptimizer", "LS401", _FINAL, False),
-    Symbol(
-        "from_loss_scale", "_keras.from_loss_scale:from_loss_scale", "LS301", _FINAL, legacy=False
-    ),
+    Symbol("from_loss_scale", "_keras.experimental:from_loss_scale", "LS301", _FINAL, legacy=False),
     Symbol("Policy", "_keras.policy:Policy", "LS602", _FINAL, False),
     Symbol("set_global_policy", "_keras.policy:set_global_policy", "LS601", _FINAL, False),
     Symbol("global_policy", "_keras.policy:global_policy", "LS603", _FINAL, False),

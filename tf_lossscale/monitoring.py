@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
+    from tf_lossscale._core.first_bad import (
+        find_nonfinite as find_nonfinite,
+    )
     from tf_lossscale._monitoring.monitor import (
         Monitor as Monitor,
         StepCounts as StepCounts,
-    )
-    from tf_lossscale._monitoring.nonfinite import (
-        find_nonfinite as find_nonfinite,
     )
 else:  # unseen, or each name would be known to a type checker
     __all__, __getattr__, __dir__ = _namespace.attach_own(
         __name__,
         Monitor="_monitoring.monitor:Monitor",
         StepCounts="_monitoring.monitor:StepCounts",
-        find_nonfinite="_monitoring.nonfinite:find_nonfinite",
+        find_nonfinite="_core.first_bad:find_nonfinite",
     )

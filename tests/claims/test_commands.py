@@ -15,6 +15,7 @@ from test_named_paths import EXAMPLES, environments, targets
 from tf_lossscale_codemods.cli import command as codemods, settings
 
 import tf_lossscale
+from tf_lossscale._versions.releases import RELEASES
 
 PAGES = {
     "migrate": "docs/migrate.md",
@@ -134,6 +135,8 @@ def _wrong_script(rest: List[str], _: bool) -> str:
     path = ROOT / scripts[0]
     if path.is_dir() and (path / "__main__.py").exists():
         known = {each.stem for each in path.glob("*.py")}
+        if path.name == "versions":
+            known = {".versions", *(each.name for each in RELEASES)}
         return "" if set(scripts[1:]) <= known else "no such part"
     return "" if path.is_file() else "no such script"
 
@@ -241,7 +244,12 @@ def test_a_wrong_command_is_found(line):
 
 def test_wrong_and_missing_options_are_found():
     assert wrong_options([Text("docs/made-up.md", 1, "pass `--rewrite`")])
-    assert undocumented("run", "It has no option.") == ["--replace", "--record", "--no-norm"]
+    assert undocumented("run", "It has no option.") == [
+        "--replace",
+        "--record",
+        "--no-norm",
+        "--seed",
+    ]
 
 
 def settings_of(code: str, folder) -> dict:

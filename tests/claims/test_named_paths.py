@@ -220,7 +220,7 @@ def test_every_example_is_used():
         (wrong_paths, "see test_not_there.py"),
         (wrong_paths, "see [that](docs/not-there.md)"),
         (wrong_paths, "the folder `not_there/`"),
-        (wrong_names, "`tf_lossscale._v1.loss_scales.HalfScale`"),
+        (wrong_names, "`tf_lossscale._core.loss_scales.HalfScale`"),
         (wrong_names, "`tf_lossscale_codemods.engine.stages`"),
         (wrong_names, "`tfls.keras.mixed_precision.LossScaleManager`"),
         (wrong_names, "`tfls.contrib.nothing`"),

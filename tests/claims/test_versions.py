@@ -2,12 +2,21 @@
 
 import configparser
 import re
-from typing import Iterable, List
+import runpy
+from typing import Iterable, List, Set
 
 import pytest
 from documents import ROOT, Text, markdown, place, prose
 
 import tf_lossscale
+from tf_lossscale._versions.base import INSTALL_HINT
+from tf_lossscale._versions.releases import (
+    FIRST_WITH_KERAS_3,
+    LAST_WITH_KERAS_2,
+    LEGACY_KERAS,
+    RELEASES,
+    SUPPORTED,
+)
 
 _RANGE = re.compile(
     r"[Ff]rom (1\.\d+)(?: \(Python ([\d.]+)\))? to (\d\.\d+)(?: \(Python ([\d.]+)\))?"
@@ -25,21 +34,22 @@ def config(name: str) -> configparser.ConfigParser:
     return parser
 
 
-def environments() -> List[str]:
-    """Those with a TensorFlow; the one of LibCST has none."""
-    found = config("tox.ini")["tox"]["env_list"].split()
-    return [each for each in found if each.startswith("tf")]
-
-
 def tested() -> List[str]:
-    """Versions of TensorFlow, oldest first."""
-    found = [re.match(r"tf([\d.]+)", each)[1] for each in environments()]
-    return sorted(set(found), key=lambda each: [int(part) for part in each.split(".")])
+    """Versions of TensorFlow on which tox runs tests, oldest first."""
+    return list(dict.fromkeys(each.version for each in RELEASES if each.tox))
 
 
 def pythons() -> List[str]:
-    found = {re.search(r"-py3(\d+)", each)[1] for each in environments()}
-    return [f"3.{minor}" for minor in sorted(map(int, found))]
+    found = {int(each.python.partition(".")[2]) for each in RELEASES if each.tox}
+    return [f"3.{minor}" for minor in sorted(found)]
+
+
+def pins_of_tox(environment: str) -> Set[str]:
+    """What tox installs in an environment, besides the tools of the tests."""
+    factors = set(environment.split("-"))
+    lines = config("tox.ini")["testenv"]["deps"].split("\n")
+    conditional = [line.split(": ") for line in lines if ": " in line]
+    return {pin for condition, pin in conditional if factors & set(condition.split(","))}
 
 
 def wrong_lists(texts: Iterable[Text]) -> List[str]:
@@ -60,11 +70,7 @@ def wrong_ranges(texts: Iterable[Text]) -> List[str]:
     wrong = []
     for text in texts:
         plain = re.sub(r"\n", " ", prose(text))
-        ranges = re.finditer(
-            r"[Ff]rom (1\.\d+)(?: \(Python ([\d.]+)\))? to (\d\.\d+)(?: \(Python ([\d.]+)\))?",
-            plain,
-        )
-        for match in ranges:
+        for match in _RANGE.finditer(plain):
             if [match[1], match[3]] != [first, last]:
                 wrong.append(f"{place(text, match.start())}: {match[0]}")
             if match[2] and [match[2], match[4]] != [oldest, newest]:
@@ -117,10 +123,60 @@ def test_classifiers_and_ci_name_the_pythons_of_the_matrix():
     assert f"Pythons {pythons()[0]} to {pythons()[-1]}" in " ".join(read("CONTRIBUTING.md").split())
 
 
-def test_pins_are_of_the_versions_that_the_environments_are_named_after():
-    for factor, pin in re.findall(r"^ +tf([\d.]+): tensorflow\S*==([\d.]+)", read("tox.ini"), re.M):
-        assert pin.startswith(factor + ".")
-        assert factor in tested()
+def test_the_tested_versions_are_those_of_make_versions():
+    versions = runpy.run_path(str(ROOT / "tests" / "versions" / "__main__.py"))
+    rows = versions["table"](RELEASES)
+    assert "\n".join([*versions["HEADER"], *rows]) in read("tests/versions/README.md")
+    assert len({release.name for release in RELEASES}) == len(rows)
+
+
+def test_releases_are_in_order():
+    numbers = [[int(part) for part in each.version.split(".")] for each in RELEASES]
+    assert numbers == sorted(numbers)
+
+
+def test_tox_has_the_environments_and_pins_of_the_releases():
+    environments = {
+        f"{each.name}-py{each.python.replace('.', '')}": set(each.requirements)
+        for each in RELEASES
+        if each.tox
+    }
+    listed = [
+        each for each in config("tox.ini")["tox"]["env_list"].split() if each.startswith("tf")
+    ]
+    assert sorted(listed) == sorted(environments)
+    for environment, pins in environments.items():
+        # Some tests of Keras 3 load tf-keras, too; `make versions` runs the core without it.
+        more = {pin for pin in pins_of_tox(environment) if not pin.startswith("tf-keras")}
+        assert more == {pin for pin in pins if not pin.startswith("tf-keras")}, environment
+        assert "keras2" not in environment or pins <= pins_of_tox(environment)
+
+
+def test_make_and_pip_install_the_newest_release():
+    newest = RELEASES[-1].version
+    assert re.findall(r"==([\d.]+)\.\*", read("Makefile")) == [newest] * 3
+    major, minor = newest.split(".")
+    limits = re.findall(r"^ +(?:tensorflow|tf-keras)<([\d.]+)", read("setup.cfg"), re.M)
+    assert limits == [f"{major}.{int(minor) + 1}"] * 2
+    assert f"TensorFlow {newest} needs Python" in read("Makefile")
+
+
+def test_texts_name_the_supported_versions():
+    assert SUPPORTED in INSTALL_HINT
+    begin, _, last = SUPPORTED.replace(", or", ",? (?:or|and)").rpartition(" ")
+    texts = [prose(text) for text in markdown() if text.file != "CHANGELOG.md"]
+    found = {each for text in texts for each in re.findall(rf"{begin} (2\.\d+)", text)}
+    assert found <= {last}
+
+
+def test_a_page_has_the_releases_between_which_keras_changed():
+    last, first = LAST_WITH_KERAS_2["tensorflow"], FIRST_WITH_KERAS_3["tensorflow"]
+    rows = [
+        "| up to {}.{} | Keras 2 |".format(*last),
+        "| {}.{} and later | Keras 3 |".format(*first),
+        "| {}.{} and later with `{}=1`".format(*first[:2], LEGACY_KERAS),
+    ]
+    assert any(all("\n" + row in text.text for row in rows) for text in markdown())
 
 
 def test_the_target_version_of_the_tools_is_the_oldest_python():
@@ -135,15 +191,9 @@ def test_the_changelog_begins_with_this_version():
     ("check", "claim"),
     [
         (wrong_lists, "tested on 1.15, 2.3, 2.4, 2.5 and 2.21"),
-        (wrong_ranges, "on every TensorFlow from 1.15 to 2.22"),
-        (wrong_ranges, "from 1.15 (Python 3.7) to 2.21 (Python 3.14)"),
+        (wrong_ranges, "on every TensorFlow from 1.15 to 2.99"),
+        (wrong_ranges, "from 1.15 (Python 3.7) to 2.21 (Python 3.99)"),
     ],
 )
 def test_a_wrong_version_is_found(check, claim):
     assert check([Text("docs/made-up.md", 1, claim)])
-
-
-def test_versions_are_compared_as_numbers():
-    assert tested()[0] == "1.15"
-    assert tested()[-1] == "2.21"
-    assert pythons()[0] == "3.7"

@@ -26,30 +26,71 @@ def test_the_shim_parses_as_python_3_7_and_has_docstrings(path):
     assert ast.get_docstring(tree), "no docstring"
 
 
+def uses_of_versions(tree):
+    """What only `_versions` may do: the line, and what it is."""
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
+        text = ast.dump(node)
+        if isinstance(node, ast.Import):
+            named = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            named = [node.module or ""]
+            if {"TF_VERSION", "Since", "has"} & {alias.name for alias in node.names}:
+                yield line, "imports what compares versions"
+        elif isinstance(node, ast.Call) and "import_module" in ast.dump(node.func):
+            named = [str(getattr(each, "value", "")) for each in node.args]
+            named = [name for name in named if name != "tensorflow"]  # it waits for this import
+        else:
+            named = []
+        for name in named:
+            if name.split(".")[0] in ("tensorflow", "keras", "tf_keras"):
+                yield line, "imports " + name
+        if isinstance(node, ast.Compare) and "version_info" not in text:
+            sides = [node.left, *node.comparators]
+            if "__version__" in text or any(is_version(each) for each in sides):
+                yield line, "compares versions"
+        methods = ("startswith", "split")
+        if isinstance(node, ast.Attribute) and node.attr in methods and "__version__" in text:
+            yield line, "reads a version"
+
+
+def is_version(node):
+    """Whether it is a tuple of numbers, such as `(2, 4)`."""
+    numbers = [getattr(each, "value", None) for each in getattr(node, "elts", ())]
+    return len(numbers) > 1 and all(isinstance(each, int) for each in numbers)
+
+
 def test_only_versions_compares_versions_or_imports_private_modules():
-    offenders = []
+    found = []
     for path in modules(PACKAGE):
-        if os.path.basename(os.path.dirname(path)) == "_versions":
-            continue
-        with open(path) as source:
-            tree = ast.parse(source.read())
-        for node in ast.walk(tree):
-            where = "{}:{}".format(os.path.relpath(path, ROOT), getattr(node, "lineno", 0))
-            if isinstance(node, ast.Compare):
-                text = ast.dump(node)
-                if "TF_VERSION" in text or "__version__" in text:
-                    offenders.append(where + " compares versions")
-            modules_named = (
-                [alias.name for alias in node.names]
-                if isinstance(node, ast.Import)
-                else [node.module or ""]
-                if isinstance(node, ast.ImportFrom)
-                else []
-            )
-            for name in modules_named:
-                if name.startswith(("tensorflow", "keras", "tf_keras")):
-                    offenders.append(where + " imports " + name)
-    assert not offenders, "belongs in _versions:\n" + "\n".join(offenders)
+        if os.path.basename(os.path.dirname(path)) != "_versions":
+            with open(path) as source:
+                uses = uses_of_versions(ast.parse(source.read()))
+            found += [f"{os.path.relpath(path, ROOT)}:{line} {what}" for line, what in uses]
+    assert not found, "belongs in _versions:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import tensorflow.python",
+        "from keras.src import optimizers",
+        "importlib.import_module('tf_keras.src')",
+        "from tf_lossscale._versions.base import TF_VERSION",
+        "from tf_lossscale._versions.releases import Since",
+        "new = tf.__version__ >= '2.4'",
+        "new = numbers >= (2, 4)",
+        "new = (2, 4) <= numbers < (2, 9)",
+        "new = keras.__version__.startswith('3')",
+    ],
+)
+def test_a_use_of_versions_is_found(code):
+    assert list(uses_of_versions(ast.parse(code)))
+
+
+def test_a_version_that_is_shown_is_no_use():
+    code = "print(tf.__version__)\nif sys.version_info >= (3, 8):\n    import numpy\n"
+    assert not list(uses_of_versions(ast.parse(code)))
 
 
 def test_help_comes_at_once_and_without_tensorflow():

@@ -1,7 +1,8 @@
 """Runs the core of the shim's tests on every supported TensorFlow and Keras, and prints a table.
 
-Usage: python tests/versions [FOLDER] [NAME ...]. The environments are made in FOLDER (`.versions`).
-A missing interpreter or package is a failure.
+Usage: python tests/versions [FOLDER] [NAME ...]. The environments are made in FOLDER (`.versions`);
+NAME is that of a release in `tf_lossscale/_versions/releases.py`. A missing interpreter or package
+is a failure.
 """
 
 import configparser
@@ -11,57 +12,24 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import List, NamedTuple
+from typing import List, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
-OLD_PROTOBUF = ("protobuf<3.21",)
-OLD_NUMPY = ("numpy<2",)
+sys.path.insert(0, str(ROOT))
+
+from tf_lossscale._versions.releases import RELEASES, Release  # noqa: E402
+
+HEADER = ("| TensorFlow | Keras | Python |", "|---|---|---|")
 
 
-class Version(NamedTuple):
-    """One TensorFlow with one Keras: the Python it runs on, and what has to be installed."""
-
-    name: str
-    python: str
-    requirements: List[str]
-
-
-def _tensorflow(release: str, python: str, *more: str) -> Version:
-    short = ".".join(release.split(".")[:2])
-    return Version("tf" + short, python, ["tensorflow-cpu==" + release, *more])
-
-
-def _keras_3(tensorflow: str, python: str, keras: str) -> Version:
-    short = ".".join(tensorflow.split(".")[:2])
-    minor = ".".join(keras.split(".")[:2])
-    pins = ["tensorflow-cpu==" + tensorflow, "keras==" + keras]
-    return Version(f"tf{short}-keras{minor}", python, pins)
-
-
-VERSIONS = [
-    Version("tf1.15", "3.7", ["tensorflow==1.15.5", "protobuf<3.21", "numpy<1.19", "h5py<3"]),
-    _tensorflow("2.3.4", "3.8", *OLD_PROTOBUF),
-    _tensorflow("2.4.4", "3.8", *OLD_PROTOBUF),
-    _tensorflow("2.5.3", "3.9", *OLD_PROTOBUF),
-    _tensorflow("2.6.5", "3.9", "keras==2.6.0", *OLD_PROTOBUF),
-    _tensorflow("2.7.4", "3.9", *OLD_PROTOBUF, *OLD_NUMPY),
-    _tensorflow("2.8.4", "3.9", *OLD_PROTOBUF, *OLD_NUMPY),
-    _tensorflow("2.9.3", "3.10", *OLD_NUMPY),
-    _tensorflow("2.10.1", "3.10", *OLD_NUMPY),
-    _tensorflow("2.11.1", "3.10", *OLD_NUMPY),
-    _tensorflow("2.12.1", "3.11", *OLD_NUMPY),
-    _tensorflow("2.13.1", "3.11", *OLD_NUMPY),
-    _tensorflow("2.14.1", "3.11", *OLD_NUMPY),
-    _tensorflow("2.15.1", "3.11"),
-    _keras_3("2.16.1", "3.11", "3.0.5"),
-    _keras_3("2.16.2", "3.12", "3.3.3"),
-    _keras_3("2.17.*", "3.12", "3.4.1"),
-    _keras_3("2.18.*", "3.12", "3.6.0"),
-    _keras_3("2.19.*", "3.12", "3.8.0"),
-    _keras_3("2.20.*", "3.13", "3.12.*"),
-    Version("tf2.21-keras3", "3.12", ["tensorflow-cpu==2.21.*"]),
-    Version("tf2.21-keras2", "3.13", ["tensorflow-cpu==2.21.*", "tf-keras==2.21.*"]),
-]
+def table(releases: Sequence[Release]) -> List[str]:
+    """Returns the rows for these releases; the README beside this file has all of them."""
+    rows = []
+    for release in releases:
+        tensorflow = release.tensorflow.replace(".*", "")
+        keras = "newest 3" if release.keras == "3.*" else release.keras.replace(".*", "")
+        rows.append(f"| {tensorflow} | {keras} | {release.python} |")
+    return rows
 
 
 def core_tests() -> List[str]:
@@ -71,30 +39,30 @@ def core_tests() -> List[str]:
     return settings["core"]["tests"].split()
 
 
-def environment(folder: Path, version: Version) -> Path:
+def environment(folder: Path, release: Release) -> Path:
     """The Python of an environment, which is made if it is not there."""
-    place = folder / version.name
+    place = folder / release.name
     if not (place / ".ready").exists():
-        python = shutil.which("python" + version.python)
+        python = shutil.which("python" + release.python)
         if python is None:
-            raise FileNotFoundError(f"python{version.python} is not installed")
+            raise FileNotFoundError(f"python{release.python} is not installed")
         subprocess.run([python, "-m", "venv", "--clear", str(place)], check=True)
         pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
         subprocess.run([*pip, "--upgrade", "pip"], check=True)
         tools = ["pytest", "pytest-timeout", "hypothesis", "absl-py"]
-        subprocess.run([*pip, *tools, *version.requirements], check=True)
+        subprocess.run([*pip, *tools, *release.requirements], check=True)
         (place / ".ready").touch()
     return place / "bin" / "python"
 
 
-def run(folder: Path, version: Version) -> str:
-    """Runs the tests on one version; the result is pytest's last line, or what failed before."""
+def run(folder: Path, release: Release) -> str:
+    """Runs the tests on one release; the result is pytest's last line, or what failed before."""
     try:
-        python = environment(folder, version)
+        python = environment(folder, release)
     except (OSError, subprocess.CalledProcessError) as error:
         return f"failed: {error}"
     variables = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3")
-    if version.name.endswith("keras2"):
+    if release.keras == "tf-keras":
         variables["TF_USE_LEGACY_KERAS"] = "1"
     command = [str(python), "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
     done = subprocess.run(
@@ -108,16 +76,20 @@ def run(folder: Path, version: Version) -> str:
 
 
 def main(arguments: List[str]) -> int:
-    """Prints a row for each version as soon as it is known."""
+    """Prints a row for each release as soon as it is known."""
     folder = Path(arguments[0] if arguments else ROOT / ".versions").resolve()
-    names = arguments[1:] or [version.name for version in VERSIONS]
-    print("| TensorFlow and Keras | Python | core tests |\n|---|---|---|", flush=True)
+    known = [release.name for release in RELEASES]
+    names = arguments[1:] or known
+    if not set(names) <= set(known):
+        print(f"The names are: {', '.join(known)}.", file=sys.stderr)
+        return 2
+    print(HEADER[0] + " core tests |\n" + HEADER[1] + "---|", flush=True)
     failed = 0
-    for version in VERSIONS:
-        if version.name in names:
-            result = run(folder, version)
+    for release in RELEASES:
+        if release.name in names:
+            result = run(folder, release)
             failed += result.startswith("failed")
-            print(f"| {version.name} | {version.python} | {result} |", flush=True)
+            print(f"{table([release])[0]} {result} |", flush=True)
     return 1 if failed else 0
 
 

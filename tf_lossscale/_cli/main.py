@@ -9,7 +9,7 @@ from typing import Iterator, List, Optional, Tuple
 
 from tf_lossscale._about import VERSION
 from tf_lossscale._arguments import ArgumentParser
-from tf_lossscale._cli.process import guarded
+from tf_lossscale._cli.process import guarded, handing_over
 
 __all__ = ["main"]
 
@@ -59,7 +59,7 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
     if arguments and arguments[0] in CODEMODS:
         return _codemods(arguments, prog)
     if arguments[:1] == ["run"] and not _is_help(arguments[1:]):  # ends as the script does
-        return _run(arguments[1:], prog)
+        return handing_over(prog, lambda: _run(arguments[1:], prog))
     return guarded(prog, lambda: _main(arguments, prog))
 
 
@@ -141,7 +141,7 @@ def _run(arguments: List[str], prog: str) -> int:
     name = prog if prog.startswith("python") else f"{prog} run"
     parser = ArgumentParser(
         prog=name,
-        usage=f"{name} [-h] [--replace] [--record FILE [--no-norm]] "
+        usage=f"{name} [-h] [--replace] [--record FILE [--no-norm]] [--seed N] "
         "(SCRIPT | -m MODULE | -c CODE | -) [ARGS]",
         description="Run an unmodified legacy script with the names that this TensorFlow lacks put "
         "back under `tensorflow`, also in the Python processes that it starts. The arguments are "
@@ -164,6 +164,13 @@ def _run(arguments: List[str], prog: str) -> int:
         action="store_true",
         help="record without a look at the gradients: no norm, and no first non-finite variable",
     )
+    parser.add_argument(
+        "--seed",
+        metavar="N",
+        type=_seed,
+        help="seed Python, NumPy and TensorFlow; equal seeds give equal numbers in one version of "
+        "TensorFlow only",
+    )
     own, python_arguments = _split_at_script(arguments)
     try:
         parsed = parser.parse_args(own)
@@ -176,8 +183,22 @@ def _run(arguments: List[str], prog: str) -> int:
     from tf_lossscale._cli.run_script import run_python
 
     return run_python(
-        python_arguments, parsed.replace, record=parsed.record, norm=not parsed.no_norm
+        python_arguments,
+        parsed.replace,
+        record=parsed.record,
+        norm=not parsed.no_norm,
+        seed=parsed.seed,
     )
+
+
+def _seed(text: str) -> int:
+    try:
+        seed = int(text)
+    except ValueError:
+        seed = -1
+    if not 0 <= seed < 2**32:  # the range of NumPy
+        raise argparse.ArgumentTypeError(f"{text!a} is not a whole number from 0 to {2**32 - 1}")
+    return seed
 
 
 def _is_help(arguments: List[str]) -> bool:
@@ -188,7 +209,7 @@ def _split_at_script(arguments: List[str]) -> Tuple[List[str], List[str]]:
     """Returns the options of `run`, and the arguments for `python`."""
     skip = False
     for index, argument in enumerate(arguments):
-        if skip or argument == "--record":  # its value is not the script
+        if skip or argument in ("--record", "--seed"):  # its value is not the script
             skip = not skip
             continue
         # Python also accepts `-mpackage.module` and `-cCODE`.

@@ -14,7 +14,7 @@ from typing import Callable, Iterator
 from tf_lossscale._about import HOME
 from tf_lossscale._checkpoint.printing import printable
 
-__all__ = ["INTERRUPTED", "guarded"]
+__all__ = ["INTERRUPTED", "guarded", "handing_over"]
 
 INTERRUPTED = 130
 """The exit status that shells report for a program that was ended by SIGINT."""
@@ -48,7 +48,7 @@ def guarded(
         except BrokenPipeError:  # the reader closed the pipe: `tf-lossscale migrate | head`
             status = 2
         except Exception as error:
-            if tracebacks and not _is_from_system(error):
+            if tracebacks and not _comes_from_outside(error):
                 with contextlib.suppress(OSError):
                     traceback.print_exc()
             _say(f"{prog}: error: {_words(error, tracebacks)}")
@@ -60,14 +60,32 @@ def guarded(
         return status
 
 
-def _is_from_system(error: Exception) -> bool:
-    return isinstance(error, OSError) and bool(error.strerror)
+def handing_over(prog: str, function: Callable[[], int]) -> int:
+    """The same for a command that is replaced by another program, whose streams these are.
+
+    Args:
+      prog: the name of the command in messages.
+      function: the command; returns its exit status, if it returns.
+    """
+    try:
+        return function()
+    except Exception as error:
+        if not _comes_from_outside(error):
+            raise
+        _say(f"{prog}: error: {_words(error, tracebacks=True)}")
+        return 2
+
+
+def _comes_from_outside(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and bool(error.strerror))
 
 
 def _words(error: Exception, tracebacks: bool) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = f": {os.fsdecode(error.filename)}" if error.filename else ""
         return f"{error.strerror.lower()}{where}"
+    if isinstance(error, MemoryError):
+        return "out of memory"
     what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
     hint = "" if tracebacks else "run with -vv for a traceback; "
     where = f" at {HOME}/issues" if HOME else ""

@@ -9,9 +9,9 @@ import subprocess
 import sys
 from typing import List, Optional, Sequence
 
-from tf_lossscale._cli import child
-from tf_lossscale._recorder import child as recording_child, file_lock
-from tf_lossscale._recorder.errors import RecordingError
+from tf_lossscale._cli import child, seeds
+from tf_lossscale._recorder import child as recording_child, record_file
+from tf_lossscale._recorder.record_file import RecordingError
 
 __all__ = ["run_python"]
 
@@ -34,6 +34,7 @@ def run_python(
     replace: bool = False,
     record: Optional[str] = None,
     norm: bool = True,
+    seed: Optional[int] = None,
 ) -> int:
     """Replaces this process by `python ARGUMENTS`.
 
@@ -43,6 +44,7 @@ def run_python(
         (`install(replace=True)`).
       record: the file that the steps of the script are recorded in, or None.
       norm: whether to record the norm of the gradients.
+      seed: the seed for Python, NumPy and TensorFlow, or None.
 
     Returns:
       The exit status. On POSIX systems the process is replaced, so this returns only the status 2,
@@ -57,7 +59,7 @@ def run_python(
         return 2
     if record is not None:
         try:
-            held = file_lock.hold(record)
+            held = record_file.hold(record)
         except OSError as error:
             reason = error.strerror or error
             print(f"tf-lossscale: {record} cannot be written: {reason}.", file=sys.stderr)
@@ -65,11 +67,15 @@ def run_python(
         except RecordingError as error:
             print(f"tf-lossscale: {error}", file=sys.stderr)
             return 2
-        recording_child.announce(os.environ, record, norm, file_lock.hand_over(held))
+        recording_child.announce(os.environ, record, norm, record_file.hand_over(held))
     child.announce(os.environ, replace)
+    if seed is not None:
+        os.environ[seeds.REQUEST] = str(seed)
+        os.environ.setdefault("PYTHONHASHSEED", str(seed))  # the order of sets of strings
     command = [sys.executable, *_interpreter_options(), *arguments]
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # one that is closed remains so for the script
+            stream.flush()
     if os.name == "nt":  # there, `exec` starts a second process and ends this one at once
         return subprocess.call(command)
     os.execv(sys.executable, command)

@@ -2,12 +2,16 @@
 
 from typing import Any, Optional
 
-from tf_lossscale._contrib.loading import when_contrib_is_loaded
+from tf_lossscale._contrib.managers import when_contrib_is_loaded
 from tf_lossscale._core.gradient_sums import gradients_of_step
-from tf_lossscale._core.optimizer_step import apply_if, as_pairs, require_replica_context
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.scaled_loss_optimizer import ScaledLossOptimizer
+from tf_lossscale._core.wrapper import (
+    ScaledLossOptimizer,
+    apply_if,
+    as_pairs,
+    require_replica_context,
+)
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import Trackable
 from tf_lossscale._versions.keras import is_keras_object
@@ -107,17 +111,18 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         gradients = gradients_of_step(strategy, self, self._opt, pairs)
         finite = gradients.all_finite()
         watched = gradients.watched_by(self)
-        applied = apply_if(
-            finite,
-            self._opt.apply_gradients,
-            gradients.pairs,
-            global_step,
-            name,
-            gradients.already_summed_for,
-            watched.skipped,
-        )
-        updated = self._loss_scale_manager.update_loss_scale(finite)
-        done = (applied, updated, watched.finished(applied))
+        with watched.around():
+            applied = apply_if(
+                finite,
+                self._opt.apply_gradients,
+                gradients.pairs,
+                global_step,
+                name,
+                gradients.already_summed_for,
+                watched.skipped,
+            )
+            updated = self._loss_scale_manager.update_loss_scale(finite)
+        done = (applied, updated, *watched.finished(applied, finite))
         return tf.group(*[each for each in done if each is not None])
 
 

@@ -1,49 +1,85 @@
 """Finds which gradients are not finite: more work than the finite check, for skipped steps."""
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from tf_lossscale._core.finite import SMALL, gradient_values, is_finite
+from tf_lossscale._core.steps import unnoticed, variable_name
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 
-__all__ = ["bad_positions", "first_bad"]
+__all__ = ["BadGradients", "bad_gradients", "find_nonfinite"]
+
+
+class BadGradients(NamedTuple):
+    """The variables whose gradients are not finite.
+
+    Attributes:
+      first: int64 tensor of shape `[]`, the position of the first one; the number of variables if
+        all gradients are finite.
+      are_all: bool tensor of shape `[]`, whether no variable has only finite gradients.
+    """
+
+    first: Any
+    are_all: Any
 
 
 @do_not_convert
-def first_bad(gradients: Sequence[Sequence[Any]]) -> Any:
-    """Returns the position of the first gradient with an infinity or a NaN.
+def bad_gradients(gradients: Sequence[Sequence[Any]]) -> BadGradients:
+    """Finds the variables that have a gradient with an infinity or a NaN.
 
     Args:
-      gradients: for each position, tensors and `IndexedSlices`, or None.
-
-    Returns:
-      An int64 tensor of shape `[]`; the number of positions if all are finite.
+      gradients: for each variable, tensors and `IndexedSlices`, or None.
     """
-    positions = bad_positions(gradients)
+    flags = _bad_flags(gradients)
     count = tf.constant(len(gradients), tf.int64)
-    return count if positions is None else tf1.reduce_min(positions)
+    order = tf.constant(list(range(len(gradients))), tf.int64)
+    positions = where(flags, order, tf.fill([len(gradients)], count))
+    return BadGradients(tf1.reduce_min(positions), tf1.reduce_all(flags))
 
 
 @do_not_convert
-def bad_positions(gradients: Sequence[Sequence[Any]]) -> Any:
-    """Returns the positions of the gradients with an infinity or a NaN, and others.
+def find_nonfinite(grads_and_vars: Any) -> Any:
+    """Finds the variables whose gradient holds an infinity or a NaN.
+
+    Every element of every gradient is tested, which takes longer than the finite check of an
+    optimizer: use it to debug. Under a strategy, it tests the gradients of the current replica.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> one, two = tf.Variable(1.0, name="one"), tf.Variable(2.0, name="two")
+      >>> gradients = [tf.constant(1.0), tf.constant(float("nan"))]
+      >>> tfls.monitoring.find_nonfinite(zip(gradients, [one, two]))
+      ['two']
 
     Args:
-      gradients: for each position, tensors and `IndexedSlices`, or None.
+      grads_and_vars: pairs of a float gradient (a tensor, `IndexedSlices`, or None, which counts as
+        finite) and its variable.
 
     Returns:
-      An int64 tensor of shape `[n]`, or None if there is no tensor: a position for each tensor that
-      is not finite, and the number of positions for each that is.
+      In eager mode, the list of the names of these variables, in the order of the pairs. In a graph
+      or a `tf.function`, a string tensor of shape `[n]` with the same names, for `tf.print` or
+      `Session.run`. XLA cannot compile strings.
     """
+    pairs = list(grads_and_vars)
+    names = [variable_name(variable) for _, variable in pairs]
+    with unnoticed("tf_lossscale_monitor/"):
+        flags = _bad_flags([[gradient] for gradient, _ in pairs])
+        if tf.executing_eagerly():
+            return [name for name, is_bad in zip(names, flags.numpy()) if is_bad]
+        return tf.boolean_mask(tf.constant(names, tf.string, [len(names)]), flags)
+
+
+def _bad_flags(gradients: Sequence[Sequence[Any]]) -> Any:
+    """Returns for each position whether one of its gradients is not finite: a bool tensor `[n]`."""
     flags: List[Any] = []
     order: List[int] = []
     for positions, tensors in _alike(gradients):
         flags.append(_finite(tensors))
         order += positions
     if not flags:
-        return None
-    count = tf.constant(len(gradients), tf.int64)
-    finite = tf.concat(flags, 0)
-    return where(finite, tf.fill([len(order)], count), tf.constant(order, tf.int64))
+        return tf.fill([len(gradients)], tf.constant(False))
+    bad = tf.cast(tf.logical_not(tf.concat(flags, 0)), tf.int32)
+    return tf.math.unsorted_segment_sum(bad, tf.constant(order), len(gradients)) > 0
 
 
 def _alike(gradients: Sequence[Sequence[Any]]) -> List[Tuple[List[int], List[Any]]]:

@@ -11,8 +11,8 @@ from typing import Any, List, Sequence, Tuple
 
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_workers_agree, copy_of, summed_to_test
-from tf_lossscale._core.step_watchers import Watch, watch
-from tf_lossscale._cross_shard.meeting import has_several_workers
+from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
+from tf_lossscale._core.workers import has_several_workers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import SUMS_OVERWRITE_SUMMANDS
 from tf_lossscale._versions.replicas import has_own_sum, sum_is_off
@@ -24,6 +24,7 @@ __all__ = [
     "leaves_sum_to_tensorflow",
     "sums_for_replica",
     "unsummed",
+    "watch_fixed",
 ]
 
 Pairs = List[Tuple[Any, Any]]
@@ -38,6 +39,7 @@ class StepGradients:
         must be finite for the step to be applied.
       already_summed_for: the optimizers that must not sum the gradients of `pairs` again.
       workers_may_differ: whether workers may test different values.
+      are_applied: whether each replica applies what is tested of it.
     """
 
     def __init__(
@@ -46,11 +48,13 @@ class StepGradients:
         tested: Sequence[Sequence[Any]],
         already_summed_for: Sequence[Any] = (),
         workers_may_differ: bool = False,
+        are_applied: bool = True,
     ) -> None:
         self.pairs = pairs
         self.tested = list(tested)
         self.already_summed_for = already_summed_for
         self.workers_may_differ = workers_may_differ
+        self.are_applied = are_applied
 
     @do_not_convert
     def all_finite(self) -> Any:
@@ -58,14 +62,14 @@ class StepGradients:
         finite = all_finite([each for values in self.tested for each in values])
         return all_workers_agree(finite) if self.workers_may_differ else finite
 
-    def watched_by(self, wrapper: Any) -> Watch:
-        """Returns the watch over this step of an optimizer, which does nothing without a watcher.
-
-        Args:
-          wrapper: the loss-scale optimizer.
-        """
+    def step_of(self, wrapper: Any) -> Step:
+        """Returns the step of a loss-scale optimizer for those who watch it."""
         variables = [variable for gradient, variable in self.pairs if gradient is not None]
-        return watch(wrapper, variables, self.tested)
+        return Step(wrapper, variables, self.tested, self.are_applied)
+
+    def watched_by(self, wrapper: Any) -> Watch:
+        """Returns the watch over this step of a loss-scale optimizer."""
+        return watch_step(self.step_of(wrapper))
 
 
 @do_not_convert
@@ -86,7 +90,8 @@ def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs)
         return StepGradients(pairs, _local(strategy, gradients), workers_may_differ=True)
     if not leaves_sum_to_tensorflow(optimizer):
         # This optimizer needs the gradients of each replica.
-        return StepGradients(pairs, _local(strategy, summed_to_test(strategy, gradients)))
+        tested = _local(strategy, summed_to_test(strategy, gradients))
+        return StepGradients(pairs, tested, are_applied=False)
     pairs = _sum(strategy, pairs)
     tested = _local(strategy, [gradient for gradient, _ in pairs if gradient is not None])
     return StepGradients(pairs, tested, chain_of(optimizer))
@@ -100,7 +105,26 @@ def unsummed(strategy: Any, pairs: Pairs) -> StepGradients:
       pairs: gradients, or None, and variables, as values of all replicas.
     """
     gradients = [gradient for gradient, _ in pairs if gradient is not None]
-    return StepGradients(pairs, _local(strategy, gradients))
+    alone = strategy.num_replicas_in_sync == 1
+    return StepGradients(pairs, _local(strategy, gradients), are_applied=alone)
+
+
+def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
+    """Returns the watch over a step that is not tested, in a replica context.
+
+    Args:
+      wrapper: the loss-scale optimizer.
+      optimizer: the optimizer that it wraps.
+      pairs: gradients, or None, and variables.
+    """
+    given = [pair for pair in pairs if pair[0] is not None]
+    variables = [variable for _, variable in given]
+
+    def describe(strategy: Any, gradients: Any) -> Step:
+        sums = _local(strategy, summed_to_test(strategy, gradients))
+        return Step(wrapper, variables, sums, leaves_sum_to_tensorflow(optimizer))
+
+    return watch_unconditional(wrapper, [gradient for gradient, _ in given], describe)
 
 
 @do_not_convert

@@ -8,8 +8,8 @@ term does). In a replica context, `all_replicas_agree` combines the flags of all
 
 from typing import Any, Callable, List, Sequence
 
-from tf_lossscale._cross_shard.collectives import sum_over_workers
-from tf_lossscale._cross_shard.meeting import workers_meet
+from tf_lossscale._core.collectives import sum_over_workers
+from tf_lossscale._core.workers import workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
 from tf_lossscale._versions.replicas import map_replicas
@@ -109,7 +109,7 @@ def all_workers_agree(flag: Any) -> Any:
         return flag  # also without a strategy, where no devices are known
     if len(strategy.extended.worker_devices) == strategy.num_replicas_in_sync:
         return flag
-    if not STRATEGY_SURVIVES_RETRACING and workers_meet(strategy):
+    if not STRATEGY_SURVIVES_RETRACING and workers_are_checked(strategy):
         bad = tf.cast(tf.logical_not(flag), tf.float32)
         return tf.equal(sum_over_workers(bad, strategy, "the test of all workers' gradients"), 0.0)
     with tf1.name_scope(None, "all_workers_agree"):

@@ -8,12 +8,17 @@ made. Each test then gives the answer of the original program, whichever class i
   ours is registered with. As a base it only answers tests: our class overrides all its methods.
 
 A user's subclass of our class is an ordinary class: only its own instances pass a test for it.
+
+`loss_scale_class` recognizes the loss-scale optimizers of all packages by name, and `change_class`
+gives one object methods that the other objects of its class do not have.
 """
 
 import abc
-from typing import Any, Callable, Dict, Iterable, Optional
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 
-__all__ = ["SameClass", "is_our", "stands_for"]
+from tf_lossscale._versions.base import tf1
+
+__all__ = ["SameClass", "behaves_as", "change_class", "is_our", "loss_scale_class", "stands_for"]
 
 _FINDERS: Dict[type, Callable[[], Iterable[Optional[type]]]] = {}
 
@@ -69,3 +74,62 @@ def stands_for(find: Callable[[], Iterable[Optional[type]]]) -> Callable[[Any], 
         return cls
 
     return decorator
+
+
+_KERAS_AND_CONTRIB = ("LossScaleOptimizer", "BaseLossScaleOptimizer")
+_PACKAGES = frozenset({"tf_lossscale", "tensorflow", "tensorflow_core", "keras", "tf_keras"})
+
+
+def loss_scale_class(optimizer: Any) -> str:
+    """Returns the name of the loss-scale class that `optimizer` is an instance of, or ''.
+
+    The classes are known by name and package, because looking them up would import a Keras. A
+    user's own class that merely has such a name is an optimizer like any other.
+
+    Args:
+      optimizer: any object.
+
+    Returns:
+      `LossScaleOptimizer`, `MixedPrecisionLossScaleOptimizer`, or the empty string.
+    """
+    for base in type(optimizer).__mro__:
+        name = base.__name__
+        if name == "MixedPrecisionLossScaleOptimizer" and isinstance(
+            optimizer, tf1.train.Optimizer
+        ):
+            return name
+        if name.startswith(_KERAS_AND_CONTRIB) and base.__module__.split(".")[0] in _PACKAGES:
+            return "LossScaleOptimizer"
+    return ""
+
+
+_classes: Dict[Tuple[Any, Any, bool], Any] = {}
+
+
+def change_class(loss_scale: Any, mixin: Any, overrides: bool) -> None:
+    """Makes `loss_scale` an instance of `mixin`, too.
+
+    Args:
+      loss_scale: a `LossScale`, ours or the installed TensorFlow's.
+      mixin: a class with the methods to add.
+      overrides: whether the methods of `mixin` override those of the class of the loss scale.
+    """
+    cls = type(loss_scale)
+    key = (cls, mixin, overrides)
+    if key not in _classes:
+        body = {
+            "__doc__": cls.__doc__,
+            "__hash__": cls.__hash__,  # it would be None if `mixin` defines `__eq__`
+            "__module__": cls.__module__,
+            "__qualname__": cls.__qualname__,
+            "_behaves_as": behaves_as(loss_scale),
+        }
+        bases = (mixin, cls) if overrides else (cls, mixin)
+        metaclass: Any = type(cls)
+        _classes[key] = metaclass(cls.__name__, bases, body)
+    loss_scale.__class__ = _classes[key]
+
+
+def behaves_as(loss_scale: Any) -> Any:
+    """Returns the class of a loss scale, as it was before `change_class`."""
+    return vars(type(loss_scale)).get("_behaves_as", type(loss_scale))

@@ -10,8 +10,7 @@ import functools
 from typing import Any, Iterator, Optional, Sequence, Tuple
 
 from tf_lossscale._core.gradient_sums import chain_of
-from tf_lossscale._cross_shard.groups import group_of
-from tf_lossscale._cross_shard.shards import Shards
+from tf_lossscale._core.shards import Shards, group_of
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.overridden_methods import overridden
 from tf_lossscale._versions.replicas import already_summed, replicas_of_workers_before

@@ -2,19 +2,26 @@
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
-from tf_lossscale._core.optimizer_step import as_pairs
-from tf_lossscale._core.optimizer_wrapper import OptimizerWrapper
 from tf_lossscale._core.same_class import SameClass, stands_for
+from tf_lossscale._core.shards import (
+    Shards,
+    all_shards,
+    checked_groups,
+    current_shards,
+    subgroup_size,
+)
+from tf_lossscale._core.workers import (
+    Call,
+    call_site,
+    has_several_workers,
+    step_of,
+    workers_are_checked,
+)
+from tf_lossscale._core.wrapper import OptimizerWrapper, as_pairs
 from tf_lossscale._cross_shard.applying import apply_summed
-from tf_lossscale._cross_shard.call_site import Call, call_site
-from tf_lossscale._cross_shard.collectives import collective_sums
-from tf_lossscale._cross_shard.groups import all_shards, checked_groups, subgroup_size
-from tf_lossscale._cross_shard.meeting import has_several_workers, step_of, workers_meet
-from tf_lossscale._cross_shard.packing import sum_packed
-from tf_lossscale._cross_shard.shards import Shards, current_shards
-from tf_lossscale._cross_shard.sums import replica_sums, with_shapes
-from tf_lossscale._cross_shard.tpu import tpu_sum
+from tf_lossscale._cross_shard.sums import replica_sums, sum_packed, tpu_sum, with_shapes
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import called_from_checkpoint
 from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
@@ -28,7 +35,6 @@ Groups = List[List[int]]
 
 _SUM = tf1.losses.Reduction.SUM
 _MEAN = tf1.losses.Reduction.MEAN
-
 
 _installed: Any = original(tf1.tpu, "CrossShardOptimizer")
 _Base: Any = tf1.train.Optimizer if _installed is None else _installed
@@ -165,9 +171,9 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         if len(groups) == 1 and leaves_sum_to_tensorflow(self._opt) and _sums_in_one_call(dense):
             if not has_several_workers(shards.strategy):
                 return self._opt.apply_gradients(dense, global_step, name)
-            if STRATEGY_SURVIVES_RETRACING or not workers_meet(shards.strategy):
-                met = _after_meeting(dense, shards, groups, call)
-                return self._opt.apply_gradients(met, global_step, name)
+            if STRATEGY_SURVIVES_RETRACING or not workers_are_checked(shards.strategy):
+                checked = _after_check(dense, shards, groups, call)
+                return self._opt.apply_gradients(checked, global_step, name)
         summed = _summed(dense, shards, groups, call)
         return apply_summed(self._opt, summed, shards, groups, global_step, name)
 
@@ -262,10 +268,10 @@ def _tpu_summed(pairs: Pairs, groups: Any) -> Pairs:
     return summed
 
 
-def _after_meeting(pairs: Pairs, shards: Shards, groups: Groups, call: Call) -> Pairs:
+def _after_check(pairs: Pairs, shards: Shards, groups: Groups, call: Call) -> Pairs:
     """Returns the pairs unchanged, after the workers have checked that their steps are equal."""
     present = [gradient for gradient, _ in pairs if gradient is not None]
-    step = step_of(call, groups, present) if workers_meet(shards.strategy) else None
+    step = step_of(call, groups, present) if workers_are_checked(shards.strategy) else None
     if step is None:
         call = with_shapes(call, present)
     with tf.control_dependencies(collective_sums([], shards, groups, step, call)):

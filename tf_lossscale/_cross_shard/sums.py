@@ -1,16 +1,13 @@
-"""`cross_replica_sum`."""
+"""`cross_replica_sum`, and the sums of `CrossShardOptimizer`."""
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._cross_shard.call_site import Call, call_site
-from tf_lossscale._cross_shard.collectives import collective_sums
-from tf_lossscale._cross_shard.groups import all_shards, checked_groups
-from tf_lossscale._cross_shard.meeting import step_of, workers_meet
-from tf_lossscale._cross_shard.shards import Shards, current_shards
-from tf_lossscale._cross_shard.tpu import tpu_sum
+from tf_lossscale._core.collectives import collective_sums
+from tf_lossscale._core.shards import Shards, all_shards, checked_groups, current_shards
+from tf_lossscale._core.workers import Call, call_site, step_of, workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
-__all__ = ["cross_replica_sum", "replica_sums", "with_shapes"]
+__all__ = ["cross_replica_sum", "replica_sums", "sum_packed", "tpu_sum", "with_shapes"]
 
 
 @do_not_convert
@@ -79,7 +76,7 @@ def replica_sums(
       parts: the tensors that were packed into `values`, if they were.
     """
     summands = values if parts is None else parts
-    step = step_of(call, groups, summands) if workers_meet(shards.strategy) else None
+    step = step_of(call, groups, summands) if workers_are_checked(shards.strategy) else None
     if step is None and parts is not None:
         call = with_shapes(call, parts)
 
@@ -109,3 +106,80 @@ def _check_dtype(value: Any) -> None:
             f"cross_replica_sum: value passed to parameter 'x' has DataType {value.dtype.name}, "
             f"which is not one of: {names}"
         )
+
+
+# Small tensors are packed, because each collective has a fixed cost. Tensors of at least this many
+# elements are not: the copy costs more than a collective.
+LARGE = 1 << 16
+
+
+@do_not_convert
+def sum_packed(tensors: Sequence[Any], sum_all: Callable[[List[Any]], Sequence[Any]]) -> List[Any]:
+    """Returns the sums of `tensors`; the small ones of each dtype are summed as one vector.
+
+    Args:
+      tensors: tensors of any shapes and dtypes.
+      sum_all: takes a list of tensors and returns the sum of each over the shards.
+
+    Returns:
+      The sums, in the order of `tensors`.
+    """
+    sums: List[Any] = [None] * len(tensors)
+    packs = _packs(tensors)
+    totals = sum_all([_packed([tensors[index] for index in indices]) for indices in packs])
+    for indices, total in zip(packs, totals):
+        if len(indices) == 1:
+            sums[indices[0]] = total
+            continue
+        members = [tensors[index] for index in indices]
+        parts = tf.split(total, [_size(each) for each in members])
+        for index, member, part in zip(indices, members, parts):
+            sums[index] = tf.reshape(part, _shape(member))
+            sums[index].set_shape(member.shape)
+    return sums
+
+
+def _packed(members: Sequence[Any]) -> Any:
+    if len(members) == 1:
+        return members[0]
+    return tf.concat([tf.reshape(each, [-1]) for each in members], axis=0)
+
+
+def _packs(tensors: Sequence[Any]) -> List[Tuple[int, ...]]:
+    """Groups the numbers of the tensors, in an order that depends on dtypes and shapes only."""
+    small: Dict[Any, List[int]] = {}
+    packs: List[Tuple[int, ...]] = []
+    for index, tensor in enumerate(tensors):
+        elements = tensor.shape.num_elements()
+        if elements is not None and elements >= LARGE:
+            packs.append((index,))
+        else:
+            small.setdefault(tensor.dtype.base_dtype, []).append(index)
+    return packs + [tuple(indices) for indices in small.values()]
+
+
+def _size(tensor: Any) -> Any:
+    elements = tensor.shape.num_elements()
+    return tf.size(tensor) if elements is None else elements
+
+
+def _shape(tensor: Any) -> Any:
+    return tensor.shape if tensor.shape.is_fully_defined() else tf.shape(tensor)
+
+
+def tpu_sum(value: Any, group_assignment: Any, name: Optional[str] = None) -> Any:
+    """Returns the operation `CrossReplicaSum`, which has kernels only on TPUs.
+
+    TensorFlow registers its gradient: the same sum over the same groups.
+
+    Args:
+      value: tensor, or `IndexedSlices`, which are converted to a dense tensor; its dtype must be
+        one that the operation supports in this TensorFlow.
+      group_assignment: shard numbers, int32 of shape `[groups, size]`, or lists of them.
+      name: name of the operation.
+
+    Raises:
+      TypeError: the operation does not support this dtype.
+      ValueError: `group_assignment` is ragged.
+    """
+    return tf.raw_ops.CrossReplicaSum(input=value, group_assignment=group_assignment, name=name)

@@ -10,17 +10,21 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, List, Optional
 
-from tf_lossscale._install import import_hook
-from tf_lossscale._install.api_modules import is_of_interest, is_private
+from tf_lossscale import _import_hook
 from tf_lossscale._install.fill import fill
+from tf_lossscale._install.namespaces import (
+    SyntheticNamespace,
+    awaiting_spec,
+    is_of_interest,
+    is_private,
+)
 from tf_lossscale._install.record import Record
-from tf_lossscale._install.synthetic_namespace import SyntheticNamespace, awaiting_spec
-from tf_lossscale._versions.api_modules import is_lazy_loader
+from tf_lossscale._versions.originals import is_lazy_loader
 
 __all__ = ["install", "uninstall"]
 
 _record: Optional[Record] = None
-_paused: List[import_hook.Subscriber] = []
+_paused: List[_import_hook.Subscriber] = []
 """Subscribers that the last `uninstall()` unsubscribed; the next `install()` resumes them."""
 _lock = threading.RLock()  # not taken in the import hook, which runs under import locks
 
@@ -48,22 +52,22 @@ def install(replace: bool = False) -> None:
             return
         if _record is None:
             _record = Record()
-            import_hook.subscribe(_installer)
+            _import_hook.subscribe(_installer)
             for each in _paused:
-                import_hook.subscribe(each)
+                _import_hook.subscribe(each)
                 each.resume()
             _paused.clear()
         _record.replace = replace
         # While TensorFlow is being imported, its modules are incomplete: then the hook fills them.
-        if import_hook.is_loaded("tensorflow"):
+        if _import_hook.is_loaded("tensorflow"):
             _fill_all(_record)
 
 
 def uninstall() -> None:
     """Undoes `install()`: the paths that it added are gone, those that it replaced are back.
 
-    Some API modules of TensorFlow 2.4 to 2.8 remember for good what was once asked of them; a name
-    that was added to one of these and used stays there.
+    Some API modules of TensorFlow 2.4 to 2.8 cache their attributes permanently: a name that was
+    added to one of these and used stays there.
     """
     global _record
     with _lock:
@@ -72,19 +76,19 @@ def uninstall() -> None:
             if getattr(finder, "installs_tf_lossscale", False):
                 sys.meta_path.remove(finder)
         if _record is not None:
-            import_hook.unsubscribe(_installer)
+            _import_hook.unsubscribe(_installer)
             _record.undo()
             # If our Keras class was loaded during this installation, no Keras should read files as
             # it any more.
-            for each in import_hook.subscribers():
+            for each in _import_hook.subscribers():
                 if each not in _record.subscribers:
-                    import_hook.unsubscribe(each)
+                    _import_hook.unsubscribe(each)
                     each.pause()
                     _paused.append(each)
             _record = None
 
 
-class _Installer(import_hook.Subscriber):
+class _Installer(_import_hook.Subscriber):
     """Fills modules of interest, and supplies those that no other finder has."""
 
     def is_of_interest(self, name: str) -> bool:
@@ -143,7 +147,7 @@ def _fill_all(record: Record) -> None:
     record.early.clear()
     for name, module in list(sys.modules.items()):
         # The hook will see modules that are still being imported.
-        complete = name == "tensorflow" or import_hook.is_loaded(name)
+        complete = name == "tensorflow" or _import_hook.is_loaded(name)
         if not complete or not isinstance(module, ModuleType) or not is_of_interest(name):
             continue
         if not is_lazy_loader(module):

@@ -4,10 +4,14 @@ import sys
 from types import ModuleType
 from typing import Any, Dict, Iterable, List, Set, Tuple
 
-from tf_lossscale._install.api_modules import is_of_interest, is_private
-from tf_lossscale._install.import_hook import subscribers
-from tf_lossscale._versions.api_modules import attribute_dicts, is_lazy_loader
-from tf_lossscale._versions.originals import forget_replaced, note_replaced
+from tf_lossscale._import_hook import subscribers
+from tf_lossscale._install.namespaces import is_of_interest, is_private
+from tf_lossscale._versions.originals import (
+    attribute_dicts,
+    forget_replaced,
+    is_lazy_loader,
+    note_replaced,
+)
 
 __all__ = ["Record", "forget"]
 

@@ -1,20 +1,14 @@
-"""Checks the arguments of the constructors."""
+"""Checks what the constructors are given: the inner optimizer, the loss scale, the strategy."""
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
-from tf_lossscale._core.changed_class import behaves_as
-from tf_lossscale._core.loss_scale_classes import loss_scale_class
-from tf_lossscale._keras.strategies import refuse_unsupported
-from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
-from tf_lossscale._v1.loss_scales import DynamicLossScale, FixedLossScale
-from tf_lossscale._versions.base import tf1
-from tf_lossscale._versions.keras import (
-    KerasFamily,
-    keras_family,
-    registered_class,
-    registered_class_name,
-)
-from tf_lossscale._versions.keras_3 import keras_3_backend
+from tf_lossscale._core.identifiers import as_loss_scale, is_standard
+from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale
+from tf_lossscale._core.same_class import loss_scale_class
+from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.keras import WRAPPERS_ARE_MARKED, KerasFamily, keras_family
+from tf_lossscale._versions.keras_files import registered_class
+from tf_lossscale._versions.keras_optimizers import KERAS_REFUSES_STRATEGIES, keras_3_backend
 
 __all__ = [
     "DEFAULT_GROWTH_STEPS",
@@ -23,14 +17,18 @@ __all__ = [
     "check_inner",
     "experimental_loss_scale",
     "final_loss_scale",
-    "from_loss_scale_config",
+    "forget_earlier_wrapper",
+    "loss_scale_from_config",
     "mark_wrapped",
-    "to_loss_scale_config",
-    "unmark_wrapped",
+    "refuse_unsupported",
+    "takes",
 ]
 
 DEFAULT_INITIAL_SCALE = 2.0**15
 DEFAULT_GROWTH_STEPS = 2000
+
+_SUPPORTED = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "OneDeviceStrategy")
+_TPU = ("TPUStrategy",)
 
 # Keras 2 sets the same attribute since TensorFlow 2.6, so each class detects the other's wrappers.
 _MARK = "_is_wrapped_by_loss_scale_optimizer"
@@ -80,14 +78,59 @@ def check_inner(inner: Any) -> KerasFamily:
     return family
 
 
+def refuse_unsupported() -> None:
+    """Raises a ValueError under a strategy for which the original does not support loss scaling.
+
+    The class of TensorFlow 1.15 accepts every strategy, and so does our class on that version.
+    """
+    if not KERAS_REFUSES_STRATEGIES or not tf.distribute.has_strategy():
+        return
+    strategy = tf.distribute.get_strategy()
+    if isinstance(strategy, _classes(_TPU)):
+        raise ValueError(
+            "Loss scaling is not supported with TPUStrategy. Loss scaling is unnecessary with "
+            "TPUs, since they support bfloat16 instead of float16 and bfloat16 does not require "
+            "loss scaling. You should remove the use of the LossScaleOptimizer when TPUs are used."
+        )
+    if not isinstance(strategy, _classes(_SUPPORTED)):
+        raise ValueError(
+            "Loss scaling is not supported with the tf.distribute.Strategy: "
+            f"{type(strategy).__name__}. Try using a different Strategy, e.g. a MirroredStrategy"
+        )
+
+
+def _classes(names: Tuple[str, ...]) -> Tuple[Any, ...]:
+    namespaces = (
+        tf.distribute,
+        tf.distribute.experimental,
+        tf1.distribute,
+        tf1.distribute.experimental,
+    )
+    found = [getattr(space, name, None) for space in namespaces for name in names]
+    return tuple(cls for cls in found if cls is not None)
+
+
+def takes(optimizer: Any) -> bool:
+    """Returns whether our class can wrap an optimizer that was passed to `compile`.
+
+    It cannot on another Keras 3 backend, nor what Keras wraps a `tf.compat.v1` optimizer in.
+    """
+    family = keras_family(optimizer)
+    if family is None:
+        return False
+    return family.kind != "keras3" or keras_3_backend(family) == "tensorflow"
+
+
+def forget_earlier_wrapper(optimizer: Any) -> None:
+    """Allows a second `compile` to wrap the same optimizer again where Keras's own class does."""
+    family = keras_family(optimizer)
+    if family is not None and (family.kind == "keras3" or not WRAPPERS_ARE_MARKED):
+        vars(optimizer).pop(_MARK, None)
+
+
 def mark_wrapped(inner: Any) -> None:
     """Marks `inner` as wrapped by a loss-scale optimizer."""
     object.__setattr__(inner, _MARK, True)
-
-
-def unmark_wrapped(inner: Any) -> None:
-    """Removes the mark, so that `inner` can be wrapped again."""
-    vars(inner).pop(_MARK, None)
 
 
 def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any) -> Any:
@@ -132,7 +175,7 @@ def experimental_loss_scale(loss_scale: Any) -> Any:
     if isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool):
         return float(loss_scale)
     if isinstance(loss_scale, dict):
-        loss_scale = from_loss_scale_config(loss_scale)
+        loss_scale = loss_scale_from_config(loss_scale)
     try:
         scale = as_loss_scale(loss_scale)
     except ValueError:
@@ -149,11 +192,7 @@ def experimental_loss_scale(loss_scale: Any) -> Any:
 
 
 def as_final_arguments(loss_scale: Any) -> Optional[Dict[str, Any]]:
-    """Returns the arguments of the final class for a loss scale, None if it has none for it.
-
-    Args:
-      loss_scale: what `experimental_loss_scale` returned.
-    """
+    """Returns the final class's arguments for what `experimental_loss_scale` returned, or None."""
     if is_standard(loss_scale, "FixedLossScale"):
         loss_scale = float(loss_scale.get_config()["loss_scale_value"])
     if isinstance(loss_scale, float):
@@ -166,18 +205,14 @@ def as_final_arguments(loss_scale: Any) -> Optional[Dict[str, Any]]:
     }
 
 
-def from_loss_scale_config(config: Any, custom_objects: Optional[Dict[str, Any]] = None) -> Any:
-    """Returns the loss scale that a `{"class_name": ..., "config": ...}` describes.
-
-    Args:
-      config: as the originals write it up to TensorFlow 2.3.
-      custom_objects: maps names to classes.
+def loss_scale_from_config(config: Any, custom_objects: Optional[Dict[str, Any]] = None) -> Any:
+    """Returns the loss scale of a `{"class_name": ..., "config": ...}`, as up to TensorFlow 2.3.
 
     Raises:
-      ValueError: the class is neither a known loss scale nor registered with Keras.
+      ValueError: the class is no known loss scale, not registered, and not in `custom_objects`.
     """
     name = config.get("class_name")
-    standard = {each.__name__: each for each in (FixedLossScale, DynamicLossScale)}
+    standard = {scale.__name__: scale for scale in (FixedLossScale, DynamicLossScale)}
     cls = (custom_objects or {}).get(name) or registered_class(name) or standard.get(name)
     if cls is None:
         raise ValueError(
@@ -185,15 +220,3 @@ def from_loss_scale_config(config: Any, custom_objects: Optional[Dict[str, Any]]
             "FixedLossScale, a DynamicLossScale, or of a class in custom_objects"
         )
     return cls.from_config(config["config"])
-
-
-def to_loss_scale_config(loss_scale: Any) -> Dict[str, Any]:
-    """Returns what `from_loss_scale_config` takes.
-
-    Args:
-      loss_scale: a `LossScale`.
-    """
-    return {
-        "class_name": registered_class_name(behaves_as(loss_scale)),
-        "config": loss_scale.get_config(),
-    }

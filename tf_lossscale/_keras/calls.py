@@ -166,7 +166,7 @@ class ScalingCalls:
     def _others(self, here: _Place) -> List[_Place]:
         with self._lock:
             places = [self._replicas, *self._threads.values(), *self._traced.values()]
-        return [each for each in places if each is not here]
+        return [place for place in places if place is not here]
 
     def _elsewhere(self, here: _Place) -> Set[str]:
         return {method for place in self._others(here) for method in place.pending}

@@ -12,29 +12,25 @@ the first one. docs/keras.md has the resulting table of `isinstance`.
 import copyreg
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple, Type, Union
 
 from tf_lossscale._core.same_class import SameClass
+from tf_lossscale._keras.keras2 import Keras2Wrapper, forwards
 from tf_lossscale._keras.keras3 import Keras3Wrapper
 from tf_lossscale._keras.legacy import OptimizerV2Wrapper
-from tf_lossscale._keras.new_style import Keras2Wrapper
-from tf_lossscale._keras.wrapper import forwards
+from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert
-from tf_lossscale._versions.keras import (
-    KerasFamily,
-    loaded_families,
+from tf_lossscale._versions.keras import KerasFamily, loaded_families
+from tf_lossscale._versions.keras_files import (
     register_loss_scale_optimizer,
     serialize_as,
     share_registration,
 )
-from tf_lossscale._versions.keras_3 import explain_missing_methods
-
-if TYPE_CHECKING:
-    from tf_lossscale._keras.protocol import LossScaleWrapper
+from tf_lossscale._versions.keras_optimizers import explain_missing_methods
 
 __all__ = ["implementation", "serialized_like_the_installed", "with_installed_experimental"]
 
-WRAPPERS: "Dict[str, Type[LossScaleWrapper]]" = {
+WRAPPERS: Dict[str, Type[LossScaleWrapper]] = {
     "legacy": OptimizerV2Wrapper,
     "new": Keras2Wrapper,
     "keras3": Keras3Wrapper,
@@ -55,14 +51,14 @@ class OneKind(SameClass):
     def mro(cls) -> List[Any]:
         """Returns the usual order, with the last implementation in the place of the first one."""
         order = type.mro(cls)
-        implementations = [each for each in order if "_is_implementation" in vars(each)]
+        implementations = [base for base in order if "_is_implementation" in vars(base)]
         if len(implementations) < 2:
             return order
         own = implementations[-1].__mro__
-        others = {base for each in implementations[:-1] for base in each.__mro__} - {object}
+        others = {base for other in implementations[:-1] for base in other.__mro__} - {object}
         place = order.index(implementations[0])
-        before = [each for each in order[:place] if each not in own]
-        after = [each for each in order[place:] if each not in own and each not in others]
+        before = [base for base in order[:place] if base not in own]
+        after = [base for base in order[place:] if base not in own and base not in others]
         # `object` must come last.
         return [*before, *own[:-1], *after, object]
 
@@ -110,9 +106,9 @@ def implementation(family: KerasFamily) -> Any:
 def _implement(family: KerasFamily) -> Any:
     wrapper: Any = WRAPPERS[family.kind]
     bases: Tuple[Any, ...] = (wrapper,)
-    for each in (family.installed_class, family.base):
-        if each is not None and not any(issubclass(base, each) for base in bases):
-            bases += (each,)
+    for installed in (family.installed_class, family.base):
+        if installed is not None and not any(issubclass(base, installed) for base in bases):
+            bases += (installed,)
     namespace: Dict[str, Any] = {} if family.kind == "keras3" else forwards(family.base, bases)
     namespace.update(_family=family, _is_implementation=True, _class_for=classmethod(_class_for))
     namespace.update(__doc__=wrapper.__doc__, __module__=__name__)
@@ -124,11 +120,13 @@ def _metaclass_of(bases: Sequence[Any], first: Tuple[Any, ...] = ()) -> Any:
     """Returns a metaclass that is compatible with those of all bases, creating one if needed."""
     all_of_them: List[Any] = list(first)
     for base in bases:
-        all_of_them += [each for each in type(base).__mro__ if each not in all_of_them]
+        all_of_them += [
+            metaclass for metaclass in type(base).__mro__ if metaclass not in all_of_them
+        ]
     most_derived = tuple(
-        each
-        for each in all_of_them
-        if not any(other is not each and issubclass(other, each) for other in all_of_them)
+        metaclass
+        for metaclass in all_of_them
+        if not any(other is not metaclass and issubclass(other, metaclass) for other in all_of_them)
     )
     if len(most_derived) == 1:
         return most_derived[0]
@@ -177,7 +175,7 @@ def _derive(public: Any, family: KerasFamily, name: str) -> Any:
     }
     if "role" in vars(public):  # call the methods directly, not through the dispatchers
         own = implementation(family)
-        body.update((each, inspect.getattr_static(own, each)) for each in _METHODS)
+        body.update((method, inspect.getattr_static(own, method)) for method in _METHODS)
     cls = _metaclass_of(bases, (OneKind,))(name, bases, body)
     root = _root_of(public)
     if public._family != family:
@@ -191,7 +189,7 @@ def _derive(public: Any, family: KerasFamily, name: str) -> Any:
 
 
 def _root_of(public: Any) -> Any:
-    return next(each for each in public.__mro__ if vars(each).get("role") == "final")
+    return next(base for base in public.__mro__ if vars(base).get("role") == "final")
 
 
 def _dispatch_unbound_calls(public: Any) -> None:
@@ -219,14 +217,7 @@ def _dispatcher(public: Any, name: str) -> Any:
 
 
 def serialized_like_the_installed(cls: Any) -> Any:
-    """Gives a public class the name that the installed class has in model files.
-
-    Args:
-      cls: the public class.
-
-    Returns:
-      `cls`, so that this works as a decorator.
-    """
+    """Decorates a public class: gives it the name that the installed class has in model files."""
     family: KerasFamily = cls._family
     if family.kind != "new":  # for "new", instances have a derived class, as in Keras itself
         cls.__name__ = family.installed_name(cls.role)

@@ -4,21 +4,24 @@ import copy
 import sys
 from typing import Any, Dict, Optional
 
+from tf_lossscale._core.loss_scales import DynamicLossScale
+from tf_lossscale._core.same_class import behaves_as
 from tf_lossscale._keras.arguments import (
     DEFAULT_GROWTH_STEPS,
     DEFAULT_INITIAL_SCALE,
     as_final_arguments,
     experimental_loss_scale,
-    from_loss_scale_config,
-    to_loss_scale_config,
+    loss_scale_from_config,
 )
-from tf_lossscale._keras.keras3_config import for_keras_3
-from tf_lossscale._v1.loss_scales import DynamicLossScale
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.keras import calling_keras, deserialize_optimizer, loaded_keras
-from tf_lossscale._versions.keras_2 import EXPERIMENTAL_SHARES_LOSS_SCALE
+from tf_lossscale._versions.keras import calling_keras, loaded_keras
+from tf_lossscale._versions.keras_files import deserialize_optimizer, registered_class_name
+from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE
 
 __all__ = ["from_config", "to_config"]
+
+# Arguments that Keras 3 does not have. `decay` is converted; the others do not change the results.
+_DROPPED = ("decay", "is_legacy_optimizer", "jit_compile")
 
 
 def to_config(optimizer: Any) -> Dict[str, Any]:
@@ -28,9 +31,6 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
     the form of TensorFlow 2.0 to 2.3, because the installed class can read no other from a file.
     Our class and the later ones of TensorFlow read both. Only the old form has a place for a
     multiplier, and for a loss scale of a user's own class.
-
-    Args:
-      optimizer: an instance of our class.
     """
     family = optimizer._family
     inner = family.keras.optimizers.serialize(optimizer.inner_optimizer)
@@ -52,7 +52,11 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
 
 def _serialized_loss_scale(optimizer: Any) -> Dict[str, Any]:
     if optimizer._state.decides:
-        return to_loss_scale_config(optimizer._state.loss_scale)
+        own = optimizer._state.loss_scale
+        return {
+            "class_name": registered_class_name(behaves_as(own)),
+            "config": own.get_config(),
+        }
     if not optimizer.dynamic:
         arguments = {"loss_scale_value": optimizer.initial_scale}
         return {"class_name": "FixedLossScale", "config": arguments}
@@ -80,7 +84,7 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
     if "loss_scale" in config:
         scale = config["loss_scale"]
         if isinstance(scale, dict):
-            scale = from_loss_scale_config(scale, custom_objects)
+            scale = loss_scale_from_config(scale, custom_objects)
         if cls.role != "final":
             # The constructor of a subclass may read it, and gets an object from the originals, too.
             return cls(inner, scale)
@@ -111,7 +115,7 @@ def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) 
     family = cls._family if cls._is_of_one_kind() else None
     keras = _keras_for(serialized) if family is None else family.keras
     if hasattr(keras, "Operation"):  # Keras 3
-        return deserialize_optimizer(keras, for_keras_3(serialized), custom_objects, False)
+        return deserialize_optimizer(keras, _for_keras_3(serialized), custom_objects, False)
     if family is None:
         legacy = (serialized.get("config") or {}).get("is_legacy_optimizer") is not False
     else:
@@ -136,3 +140,32 @@ def _experimental_argument(config: Dict[str, Any]) -> Any:
         DEFAULT_INITIAL_SCALE if scale is None else scale,
         DEFAULT_GROWTH_STEPS if steps is None else steps,
     )
+
+
+def _for_keras_3(serialized: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns a serialized optimizer in the form of Keras 3, which it may already have."""
+    arguments = dict(serialized.get("config") or {})
+    if "lr" in arguments:
+        arguments["learning_rate"] = arguments.pop("lr")
+    decay = arguments.get("decay")
+    if decay:
+        arguments["learning_rate"] = _decaying(arguments["learning_rate"], decay)
+    kept = {name: value for name, value in arguments.items() if name not in _DROPPED}
+    class_name = serialized["class_name"].rpartition(">")[2]  # "Custom>Adam" in 2.11
+    return {**serialized, "class_name": class_name, "config": kept}
+
+
+def _decaying(learning_rate: float, decay: float) -> Dict[str, Any]:
+    # Keras 2's `decay` argument computes learning_rate / (1 + decay * iterations).
+    return {
+        "module": "keras.optimizers.schedules",
+        "class_name": "InverseTimeDecay",
+        "config": {
+            "initial_learning_rate": learning_rate,
+            "decay_steps": 1,
+            "decay_rate": decay,
+            "staircase": False,
+            "name": "InverseTimeDecay",
+        },
+        "registered_name": None,
+    }

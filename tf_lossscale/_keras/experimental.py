@@ -2,20 +2,25 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tf_lossscale._keras.arguments import check_inner, experimental_loss_scale
+from tf_lossscale._core.given_loss_scale import (
+    fixed_loss_scale,
+    given_away,
+    own_loss_scale,
+    read_as_tensor,
+)
+from tf_lossscale._core.identifiers import is_standard
+from tf_lossscale._keras.arguments import as_final_arguments, check_inner, experimental_loss_scale
 from tf_lossscale._keras.classes import serialized_like_the_installed, with_installed_experimental
 from tf_lossscale._keras.final import LossScaleOptimizer as _Final
-from tf_lossscale._keras.given_loss_scale import fixed_loss_scale, given_away, own_loss_scale
-from tf_lossscale._keras.read_as_tensor import read_as_tensor
-from tf_lossscale._v1.identifiers import is_standard
-from tf_lossscale._versions.keras_2 import EXPERIMENTAL_SHARES_LOSS_SCALE
+from tf_lossscale._versions.keras import keras_family
+from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE
 
 if TYPE_CHECKING:
     from tf_lossscale._keras.final import LossScaleOptimizer as _Base
 else:
     _Base = with_installed_experimental(_Final)
 
-__all__ = ["LossScaleOptimizer"]
+__all__ = ["LossScaleOptimizer", "from_loss_scale", "of_graph_rewrite"]
 
 
 @serialized_like_the_installed
@@ -76,3 +81,38 @@ class LossScaleOptimizer(_Base):
             if family.kind != "keras3":
                 scale = own_loss_scale(scale)
         self._wrap(optimizer, family, scale)
+
+
+def from_loss_scale(optimizer: Any, loss_scale: Any) -> Any:
+    """Wraps `optimizer` in the final `LossScaleOptimizer`, with the scaling that `loss_scale` sets.
+
+    Args:
+      optimizer: a Keras optimizer.
+      loss_scale: `"dynamic"`, a number, or a `LossScale`.
+
+    Returns:
+      The wrapped optimizer. It is of the experimental class, which is a subclass of the final one,
+      for a `DynamicLossScale` whose multiplier is not 2, and for a `LossScale` of your own class.
+
+    Raises:
+      TypeError: `optimizer` cannot be wrapped.
+      ValueError: `optimizer` is already wrapped, or `loss_scale` is None or any other value.
+    """
+    scale = experimental_loss_scale(loss_scale)
+    arguments = as_final_arguments(scale)
+    if arguments is None:
+        return LossScaleOptimizer(optimizer, scale)
+    if arguments.get("dynamic", True):
+        given_away(scale)
+    return _Final(optimizer, **arguments)
+
+
+def of_graph_rewrite(optimizer: Any, loss_scale: Any) -> Any:
+    """Wraps `optimizer` like `from_loss_scale`, but as the graph rewrite does up to TensorFlow 2.8.
+
+    There it is in the experimental class whatever the loss scale.
+    """
+    family = keras_family(optimizer)
+    if family is not None and family.installed_experimental is not None:
+        return LossScaleOptimizer(optimizer, loss_scale)
+    return from_loss_scale(optimizer, loss_scale)

@@ -1,10 +1,14 @@
 """`tf.keras.mixed_precision.LossScaleOptimizer` of TensorFlow 2.4, on every Keras."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tf_lossscale._import_hook import Subscriber, subscribe
 from tf_lossscale._keras.classes import implementation, serialized_like_the_installed
-from tf_lossscale._keras.registration import register_with_every_keras
-from tf_lossscale._versions.keras import default_family
+from tf_lossscale._versions.keras import KERAS_PACKAGES, default_family, loaded_keras_packages
+from tf_lossscale._versions.keras_files import (
+    register_loss_scale_optimizer,
+    unregister_loss_scale_optimizer,
+)
 
 if TYPE_CHECKING:
     from tf_lossscale._keras.legacy import OptimizerV2Wrapper as _Implementation
@@ -69,4 +73,32 @@ class LossScaleOptimizer(_Implementation):
     role = "final"
 
 
-register_with_every_keras(LossScaleOptimizer)
+class _Registration(Subscriber):
+    """Registers our class with each Keras, until `uninstall()` if `install()` came before it.
+
+    A model file contains the class name of its optimizer, and Keras looks it up in the custom
+    objects first. So our class must be registered before the first file is read, which may be
+    before its first instance is created. A program may also import a second Keras
+    (`import tf_keras`) after our class was loaded. We never import a Keras for this; the import
+    hook reports each one.
+    """
+
+    def is_of_interest(self, name: str) -> bool:
+        return name in KERAS_PACKAGES
+
+    def imported(self, name: str, module: Any) -> None:
+        if name in loaded_keras_packages():
+            register_loss_scale_optimizer(name, LossScaleOptimizer)
+
+    def pause(self) -> None:
+        for package in loaded_keras_packages():
+            unregister_loss_scale_optimizer(package, LossScaleOptimizer)
+
+    def resume(self) -> None:
+        for package in loaded_keras_packages():
+            register_loss_scale_optimizer(package, LossScaleOptimizer)
+
+
+_registration = _Registration()
+_registration.resume()
+subscribe(_registration)

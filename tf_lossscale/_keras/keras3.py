@@ -2,16 +2,16 @@
 
 from typing import Any, Dict, Iterable, List, Optional, Sequence
 
-from tf_lossscale._core.optimizer_step import as_pairs, require_replica_context
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import scale_loss, tape_for, unscale_gradients
-from tf_lossscale._core.step_watchers import watcher_of
+from tf_lossscale._core.steps import report_loss
+from tf_lossscale._core.wrapper import as_pairs, require_replica_context
+from tf_lossscale._keras.arguments import refuse_unsupported
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
+from tf_lossscale._keras.late_check import late_check
 from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
-from tf_lossscale._keras.strategies import refuse_unsupported
-from tf_lossscale._keras.transformed import late_check
 from tf_lossscale._versions.base import do_not_convert, tf
-from tf_lossscale._versions.keras_3 import (
+from tf_lossscale._versions.keras_optimizers import (
     is_overwritten_with_gradient,
     keras_3_can_be_given_sums,
     keras_3_is_given_sums,
@@ -28,18 +28,8 @@ class Keras3Wrapper(Keras3Attributes):
     a Keras 2 loop passes them, unless the loss was scaled with Keras 3's `scale_loss`.
     """
 
-    @do_not_convert
-    def get_scaled_loss(self, loss: Any) -> Any:
-        """Returns the loss multiplied by the loss scale, as Keras 2 does.
-
-        Args:
-          loss: a float tensor, or a callable that returns one.
-
-        Returns:
-          The product, in the dtype of the loss. If `loss` is a callable, so is the result.
-        """
-        self._calls.note("get_scaled_loss")
-        return scale_loss(loss, self._effective_scale)
+    def _note(self, method: str) -> None:
+        self._calls.note(method)
 
     @do_not_convert
     def scale_loss(self, loss: Any) -> Any:
@@ -51,27 +41,11 @@ class Keras3Wrapper(Keras3Attributes):
         Returns:
           The product: float64 if the loss is float64, otherwise float32.
         """
-        self._calls.note("scale_loss")
+        self._note("scale_loss")
         loss = tf.convert_to_tensor(loss)
         if loss.dtype not in (tf.float32, tf.float64):
             loss = tf.cast(loss, tf.float32)
-        return scale_loss(loss, self._state)
-
-    @do_not_convert
-    def get_unscaled_gradients(self, grads: Sequence[Any]) -> List[Any]:
-        """Returns the gradients divided by the loss scale, for `apply_gradients`.
-
-        Args:
-          grads: a list of float tensors, `IndexedSlices` (which remain sparse) and None (which
-            remains None).
-        """
-        self._calls.note("get_unscaled_gradients")
-        return unscale_gradients(list(grads), self._effective_scale())
-
-    def _effective_scale(self) -> Any:
-        """Returns the scale for Keras 2's methods: a subclass may override the property."""
-        is_own = type(self).loss_scale is Keras3Wrapper.loss_scale
-        return self._state() if is_own else self.loss_scale
+        return scale_loss(report_loss(self, loss), self._state)
 
     def _unscaled(self, grads: Sequence[Any]) -> List[Any]:
         return unscale_gradients(list(grads), self._state())
@@ -89,7 +63,10 @@ class Keras3Wrapper(Keras3Attributes):
         with tape:
             scaled = self.get_scaled_loss(loss() if callable(loss) else loss)
         variables = list(var_list() if callable(var_list) else var_list)
-        watched = [each if isinstance(each, tf.Variable) else each.value for each in variables]
+        watched = [
+            variable if isinstance(variable, tf.Variable) else variable.value
+            for variable in variables
+        ]
         gradients = self.get_unscaled_gradients(tape.gradient(scaled, watched))
         return self.apply_gradients(zip(gradients, variables))
 
@@ -116,10 +93,11 @@ class Keras3Wrapper(Keras3Attributes):
         pairs = list(grads_and_vars)
         if pairs:
             pairs = as_pairs(pairs, type(self).__name__)
-        gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
-        if scaled and not summed_by_caller and all(each is not None for each in gradients):
+        gradients = [gradient for gradient, _ in pairs]
+        variables = [variable for _, variable in pairs]
+        if scaled and not summed_by_caller and all(gradient is not None for gradient in gradients):
             # Keras 3 does the same; so `fit` calls the `apply` of a subclass that overrides it.
-            self._calls.note("scale_loss")
+            self._note("scale_loss")
             self.apply(gradients, variables)
         else:
             unscaled = self._unscaled(gradients) if scaled else gradients
@@ -185,15 +163,17 @@ class Keras3Wrapper(Keras3Attributes):
                 self.build(variables)
         if gradients:
             as_pairs(zip(gradients, variables), type(self).__name__)
-        tested = [each for each in gradients if each is not None]
-        changed = [each for gradient, each in zip(gradients, variables) if gradient is not None]
+        tested = [gradient for gradient in gradients if gradient is not None]
+        changed = [
+            variable for variable, gradient in zip(variables, gradients) if gradient is not None
+        ]
         rest = StepArguments(variables, None, not summed_by_caller)
         own = tested  # not summed, for a loss scale that decides
         if replica_count() > 1 and tested and not summed_by_caller:
             tested = reduce_sum(tested)
             if keras_3_takes_sums(self._family, self.inner_optimizer, variables):
                 sums = iter(tested)
-                gradients = [None if each is None else next(sums) for each in gradients]
+                gradients = [None if gradient is None else next(sums) for gradient in gradients]
                 rest.aggregate = False
         check = late_check(self._family, self.inner_optimizer)
         step(
@@ -204,7 +184,7 @@ class Keras3Wrapper(Keras3Attributes):
             (gradients, rest),
             same_on_replicas=not summed_by_caller,
             late_check=check,
-            watcher=watcher_of(self),
+            optimizer=self,
             variables=changed,
         )
 

@@ -1,28 +1,83 @@
 """The attributes, variables and files of the wrapper of Keras 3 optimizers."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import numpy as np
 
 from tf_lossscale._keras.calls import ScalingCalls
-from tf_lossscale._keras.config import to_config
-from tf_lossscale._keras.constructor import Constructor
-from tf_lossscale._keras.keras3_options import OPTIONS, InnerOption
 from tf_lossscale._keras.state import Keras3State, make_state
+from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.keras_3 import keras_3_does_not_track
+from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
 
 __all__ = ["Keras3Attributes"]
 
 LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
-class Keras3Attributes(Constructor):
+_OPTIONS = (
+    "clipnorm",
+    "clipvalue",
+    "ema_momentum",
+    "ema_overwrite_frequency",
+    "global_clipnorm",
+    "gradient_accumulation_steps",
+    "use_ema",
+    "weight_decay",
+)
+
+
+class _InnerOption(Forward):
+    """Descriptor of an option of the inner optimizer.
+
+    While the base class creates the wrapper's variables, it must see no options set. Otherwise the
+    wrapper would have more variables than the installed class.
+    """
+
+    def __get__(self, wrapper: Any, owner: Any = None) -> Any:
+        if wrapper is None or wrapper.__dict__.get("_forwards_options"):
+            return super().__get__(wrapper, owner)
+        return wrapper.__dict__.get("_own_options", {}).get(self.name)
+
+    def __set__(self, wrapper: Any, value: Any) -> None:
+        if wrapper.__dict__.get("_forwards_options"):
+            super().__set__(wrapper, value)
+        else:
+            wrapper.__dict__.setdefault("_own_options", {})[self.name] = value
+
+
+def _stored(
+    name: str, documentation: str, before: Optional[Callable[[Any, Any], None]] = None
+) -> Any:
+    """Returns a property for an attribute that the constructor of the installed class sets.
+
+    Args:
+      name: its name.
+      documentation: its docstring.
+      before: is called before it is set, with the optimizer and the value.
+    """
+
+    def read(optimizer: Any) -> Any:
+        if name not in optimizer.__dict__:
+            message = f"{type(optimizer).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(message)
+        return optimizer.__dict__[name]
+
+    def write(optimizer: Any, value: Any) -> None:
+        if before is not None:
+            before(optimizer, value)
+        optimizer.__dict__[name] = value
+
+    return property(read, write, doc=documentation)
+
+
+class Keras3Attributes(LossScaleWrapper):
     """Base class of `Keras3Wrapper`: all but the scaling and the steps.
 
-    An attribute that it does not define is read from the inner optimizer. If the inner optimizer
-    has an attribute, it is also set there.
+    Unlike the wrappers of Keras 2 optimizers it has variables of its own, as Keras 3's class has.
     """
+
+    _inner_is_stored_as = "inner_optimizer"
 
     # Attributes that the installed class, a base of each implementation, provides.
     built: bool
@@ -118,60 +173,25 @@ class Keras3Attributes(Constructor):
             # Up to Keras 3.4, the base class creates its own, unused counter under this name.
             self.__dict__["_own_iterations"] = variable
 
-    @property
-    def learning_rate(self) -> Any:
-        """The learning rate of the inner optimizer."""
-        return self.inner_optimizer.learning_rate
-
-    @learning_rate.setter
-    def learning_rate(self, value: Any) -> None:
-        self.inner_optimizer.learning_rate = value
-
     # Attributes that the constructor of the installed class sets.
 
-    @property
-    def inner_optimizer(self) -> Any:
-        """The wrapped optimizer."""
-        return self._stored("inner_optimizer")
+    inner_optimizer = _stored("inner_optimizer", "The wrapped optimizer.")
+    dynamic_growth_steps = _stored(
+        "dynamic_growth_steps",
+        "Consecutive finite steps after which the loss scale doubles; None if it is fixed.",
+    )
 
-    @inner_optimizer.setter
-    def inner_optimizer(self, value: Any) -> None:
-        self.__dict__["inner_optimizer"] = value
-
-    @property
-    def _optimizer(self) -> Any:
-        return self.inner_optimizer
-
-    @property
-    def initial_scale(self) -> float:
-        """The initial loss scale."""
-        scale: float = self._stored("initial_scale")
-        return scale
-
-    @initial_scale.setter
-    def initial_scale(self, value: float) -> None:
+    def _before_initial_scale(self, value: float) -> None:
         if "_state" in self.__dict__:
             self._check(value)
             if self.dynamic and not self.built:  # the installed class reads it when it is built
                 self.dynamic_scale.assign(value)
-        self.__dict__["initial_scale"] = value
+
+    initial_scale = _stored("initial_scale", "The initial loss scale.", _before_initial_scale)
 
     @property
-    def dynamic_growth_steps(self) -> Optional[int]:
-        """Consecutive finite steps after which the loss scale doubles; None if it is fixed."""
-        steps: Optional[int] = self._stored("dynamic_growth_steps")
-        return steps
-
-    @dynamic_growth_steps.setter
-    def dynamic_growth_steps(self, value: Optional[int]) -> None:
-        self.__dict__["dynamic_growth_steps"] = value
-
-    def _stored(self, name: str) -> Any:
-        try:
-            return self.__dict__[name]
-        except KeyError:
-            message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(message) from None
+    def _optimizer(self) -> Any:
+        return self.inner_optimizer
 
     def exclude_from_weight_decay(
         self, var_list: Optional[Sequence[Any]] = None, var_names: Optional[Sequence[str]] = None
@@ -206,7 +226,7 @@ class Keras3Attributes(Constructor):
             variable.assign(value)
         if len(weights) > len(variables) and not self.built:
             # Copies, because the arrays of an HDF5 file are invalid after Keras closes the file.
-            self.__dict__["_waiting_weights"] = [np.array(each) for each in weights]
+            self.__dict__["_waiting_weights"] = [np.array(array) for array in weights]
 
     # Files of Keras 3 hold Keras's variables only. A user's own loss scale has others.
 
@@ -227,62 +247,28 @@ class Keras3Attributes(Constructor):
         weights = getattr(self._state.loss_scale, "_weights", {}) if self._state.decides else {}
         return [(f"loss_scale_{name}", variable) for (name, _), variable in weights.items()]
 
-    @property
-    def dynamic(self) -> bool:
-        """Whether the loss scale is dynamic."""
-        return self._state.dynamic
-
-    @property
-    def loss_scale(self) -> Any:
-        """The current loss scale: a float32 tensor of shape `[]`."""
-        return self._state()
-
-    @property
-    def dynamic_counter(self) -> Optional[Any]:
-        """The variable that counts finite steps since the scale last changed; None if fixed."""
-        return self._state.counter if self.dynamic else None
-
-    @property
-    def lr(self) -> Any:
-        """The learning rate of the inner optimizer."""
-        return self.learning_rate
-
-    @lr.setter
-    def lr(self, value: Any) -> None:
-        self.learning_rate = value
-
-    def get_config(self) -> Dict[str, Any]:
-        """Returns the installed class's configuration, with `dynamic` added for a fixed scale."""
-        return to_config(self)
+    @classmethod
+    def _unpickle_model(cls, file: Any) -> Any:
+        # Keras copies an optimizer by saving it, and files name the final class for both of ours.
+        copied = super()._unpickle_model(file)  # type: ignore[misc]  # Keras's class defines it
+        copied.__class__ = cls
+        return copied
 
     def __dir__(self) -> List[str]:
         inner = [name for name in dir(self.inner_optimizer) if not name.startswith("_")]
         return sorted({*super().__dir__(), *inner})
 
-    def __getattr__(self, name: str) -> Any:
-        inner = self.__dict__.get("inner_optimizer")
-        if inner is None or name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        try:
-            return getattr(inner, name)
-        except AttributeError as error:
-            message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(message) from error
+    @classmethod
+    def _is_forwarded(cls, name: str) -> bool:
+        # Before its constructor has run, Keras must not find the inner optimizer's `_tracker`.
+        return not name.startswith("_")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        inner = self.__dict__.get("inner_optimizer")
-        if (
-            inner is None
-            or not self.__dict__.get("_forwards_options")
-            or name.startswith("_")
-            or name in self.__dict__
-            or hasattr(type(self), name)
-            or not hasattr(inner, name)
-        ):
-            super().__setattr__(name, value)
+        if self.__dict__.get("_forwards_options") and self._is_set_on_inner(name):
+            setattr(self.inner_optimizer, name, value)
         else:
-            setattr(inner, name, value)
+            super().__setattr__(name, value)
 
 
-for _name in OPTIONS:
-    setattr(Keras3Attributes, _name, InnerOption(_name))
+for _name in _OPTIONS:
+    setattr(Keras3Attributes, _name, _InnerOption(_name))

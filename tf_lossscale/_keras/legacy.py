@@ -4,16 +4,16 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._keras.keras2 import DelegatingWrapper
+from tf_lossscale._keras.late_check import late_check
 from tf_lossscale._keras.steps import StepArguments
-from tf_lossscale._keras.transformed import late_check
-from tf_lossscale._keras.wrapper import DelegatingWrapper
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import (
     LEGACY_KEEPS_INNER_APART,
     TrackableReference,
     called_from_checkpoint,
 )
-from tf_lossscale._versions.keras_2 import (
+from tf_lossscale._versions.keras_optimizers import (
     LEGACY_AGGREGATES_ALWAYS,
     LEGACY_AGGREGATES_FIRST,
     LEGACY_CLIPS_WHEN_APPLIED,
@@ -38,7 +38,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         super()._set_up(inner, loss_scale)
         state = self._state
         if state.dynamic and not state.decides:
-            show_to_keras_session(self._family, [state.scale, state.counter])
+            show_to_keras_session(self._family, [state.current_loss_scale, state.counter])
 
     @do_not_convert
     def minimize(

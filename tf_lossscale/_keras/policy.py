@@ -5,21 +5,21 @@ Later versions of `compile` ignore the loss scale of a policy, so the class here
 for a loss scale that would be ignored.
 """
 
-from typing import Any, Dict, Optional
+import copyreg
+from typing import Any, Callable, Dict, Optional, Tuple, Union
 
+from tf_lossscale._core.identifiers import as_loss_scale, is_standard
+from tf_lossscale._core.loss_scales import DynamicLossScale
 from tf_lossscale._core.same_class import SameClass, is_our, stands_for
-from tf_lossscale._v1.identifiers import as_loss_scale, is_standard
-from tf_lossscale._v1.loss_scales import DynamicLossScale
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.compilers import compile_uses_policies
 from tf_lossscale._versions.keras import policy_of_layer
-from tf_lossscale._versions.originals import original
+from tf_lossscale._versions.originals import compile_uses_policies, original
 
 __all__ = [
     "ExperimentalPolicy",
     "Policy",
     "experimental_global_policy",
-    "experimental_policy_of",
+    "experimental_policy_of_model",
     "get_layer_policy",
     "global_policy",
     "set_global_policy",
@@ -57,6 +57,17 @@ class _SamePolicy(SameClass):
             return True
         return super().__instancecheck__(instance)
 
+
+def _reduce_class(cls: Any) -> Union[str, Tuple[Callable[..., Any], Tuple[Any, ...]]]:
+    """Returns what `pickle` stores for a class: the public one is not below its own name."""
+    return (_public_class, ()) if cls is ExperimentalPolicy else str(cls.__qualname__)
+
+
+def _public_class() -> Any:
+    return ExperimentalPolicy
+
+
+copyreg.pickle(_SamePolicy, _reduce_class)
 
 # In Keras 3.3 the public class makes objects of a subclass, which alone reads the name.
 _MadePolicy: Any = type(Policy("float32"))
@@ -139,14 +150,13 @@ _PolicyWithLossScale.__name__ = _PolicyWithLossScale.__qualname__ = _MadePolicy.
 _PolicyWithLossScale.__module__ = _MadePolicy.__module__
 
 
-def experimental_policy_of(policy: Any) -> Optional[Any]:
-    """Returns the experimental policy (of our class) behind a layer's policy, or None.
+def experimental_policy_of_model(model: Any) -> Optional[Any]:
+    """Returns the experimental policy (of our class) that a model, or None, was made under."""
+    return _experimental_policy_of(policy_of_layer(model))
 
-    It is the policy itself, or the one from which `set_policy` made the plain policy.
 
-    Args:
-      policy: the policy of a layer, or None.
-    """
+def _experimental_policy_of(policy: Any) -> Optional[Any]:
+    """Returns the policy if it is of our class, or the one from which `set_policy` made it."""
     if is_our(_PolicyWithLossScale, policy):
         return policy
     found: Optional[Any] = getattr(policy, _SET_FOR, None)
@@ -228,7 +238,7 @@ def _get_layer_policy(layer: Any) -> Any:
 def _with_loss_scale(policy: Any) -> Any:
     if hasattr(policy, "loss_scale"):
         return policy
-    set_for = experimental_policy_of(policy)
+    set_for = _experimental_policy_of(policy)
     if set_for is not None:
         return set_for
     return _PolicyWithLossScale(getattr(policy, "name", policy))
@@ -238,12 +248,12 @@ def _accepting_our_loss_scales(installed: Any) -> Any:
     """Returns a subclass of the installed experimental policy that also accepts our loss scales."""
 
     @stands_for(lambda: [installed])
-    class AcceptsOurs(installed, metaclass=SameClass):
+    class AcceptsOurs(installed, metaclass=_SamePolicy):
         def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
             if isinstance(loss_scale, str) and loss_scale == "auto":
                 super().__init__(name)  # the default value differs between versions
                 return
-            # Our loss scales are registered as TensorFlow's: see `tf_lossscale._v1.loss_scales`.
+            # Our loss scales are registered as TensorFlow's: see `tf_lossscale._core.loss_scales`.
             super().__init__(name, loss_scale=loss_scale)
 
     AcceptsOurs.__name__ = AcceptsOurs.__qualname__ = installed.__name__

@@ -11,8 +11,8 @@ from tf_lossscale._core.replicas import (
     merge,
     replica_count,
 )
-from tf_lossscale._core.step_watchers import StepWatcher, Watch
-from tf_lossscale._keras.transformed import LateCheck
+from tf_lossscale._core.steps import Step, Watch, is_watched, watch_step, watch_unconditional
+from tf_lossscale._keras.late_check import LateCheck
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import replica_id, supports_merge_call
 
@@ -51,7 +51,7 @@ def step(
     args: Sequence[Any],
     same_on_replicas: bool = True,
     late_check: Optional[LateCheck] = None,
-    watcher: Optional[StepWatcher] = None,
+    optimizer: Any = None,
     variables: Sequence[Any] = (),
 ) -> Any:
     """Applies unscaled gradients if they are finite, and updates the loss scale.
@@ -67,41 +67,53 @@ def step(
         gets the same result without communication.
       late_check: tests the gradients again after the inner optimizer has transformed them, and
         keeps the weights unchanged if they are not finite; None if it does not transform them.
-      watcher: watches the step, or None.
-      variables: the variables of `gradients`, for the watcher.
+      optimizer: the loss-scale optimizer, which may be watched.
+      variables: the variables of `gradients`.
 
     Returns:
       An operation in a graph; None in eager mode.
     """
+
+    def describe(strategy: Any, gradients: Any) -> Step:
+        """Describes the step from the gradients of all replicas, in a cross-replica context."""
+        tested = [strategy.experimental_local_results(each) for each in gradients]
+        several, aggregate = replica_count() > 1, args[-1].aggregate
+        by_caller = several and not same_on_replicas and not aggregate
+        return Step(optimizer, variables, tested, not (several and aggregate), by_caller)
+
     if not state.dynamic:
-        return _group(apply(*args))
+        watched = watch_unconditional(optimizer, gradients, describe)
+        with watched.around():
+            done = _group(apply(*args))
+        watched.finished(done, True)
+        return done
     if state.decides:
-        return _step_decided_by(state, iterations, gradients, apply, args, watcher, variables)
+        return _step_decided_by(state, iterations, gradients, apply, args, describe)
     finite = all_finite(gradients)
     if not same_on_replicas:
         finite = all_replicas_agree(finite)
 
-    def apply_and_update(run: Callable[..., Any], tested: Sequence[Sequence[Any]]) -> Any:
+    def apply_and_update(run: Callable[..., Any], watched: Watch) -> Any:
         _reserve_first_conditional_name()
-        watched = Watch(None if watcher is None else watcher.begin(variables, tested))
-        if late_check is None:
-            applied, was_applied = branch(finite, run, watched.skipped), finite
-        else:
-            applied = branch(finite, functools.partial(_run_with_late_check, late_check, run))
-            was_applied = tf.logical_and(finite, applied)
-            if watched.skipped is not None:
-                applied = branch(was_applied, _nothing, watched.skipped)
-        always_counts = late_check is not None and late_check.always_counts
-        counted = _count_skipped(iterations, finite if always_counts else was_applied)
-        with tf1.control_dependencies([each for each in [applied] if _is_in_graph(each)]):
-            updated = state.advance(was_applied)
-        return _group(applied, counted, updated, watched.finished(applied))
+        with watched.around():
+            if late_check is None:
+                applied, was_applied = branch(finite, run, watched.skipped), finite
+            else:
+                applied = branch(finite, functools.partial(_run_with_late_check, late_check, run))
+                was_applied = tf.logical_and(finite, applied)
+                if watched.skipped is not None:
+                    applied = branch(was_applied, _nothing, watched.skipped)
+            always_counts = late_check is not None and late_check.always_counts
+            counted = _count_skipped(iterations, finite if always_counts else was_applied)
+            with tf1.control_dependencies([each for each in [applied] if _is_in_graph(each)]):
+                updated = state.advance(was_applied)
+        return _group(applied, counted, updated, *watched.finished(applied, was_applied))
 
-    tested = [] if watcher is None else list(gradients)
+    tested = list(gradients) if is_watched(optimizer) else []
     if not tf.distribute.has_strategy() or not supports_merge_call():
-        if watcher is not None and replica_count() > 1 and replica_id() > 0:
-            watcher = None  # the first replica counts the step
-        return apply_and_update(lambda: apply(*args), [[each] for each in tested])
+        is_first = replica_count() == 1 or replica_id() == 0  # it reports the step of all
+        step = describe(tf.distribute.get_strategy(), tested)
+        return apply_and_update(lambda: apply(*args), watch_step(step) if is_first else Watch())
 
     def in_cross_replica(strategy: Any, flags: Any, tested: Any, *args: Any) -> Any:
         nonlocal finite
@@ -111,7 +123,7 @@ def step(
             done = strategy.extended.call_for_each_replica(apply, args=args)
             return _group(*strategy.experimental_local_results(done))
 
-        return apply_and_update(run, [strategy.experimental_local_results(each) for each in tested])
+        return apply_and_update(run, watch_step(describe(strategy, tested)))
 
     context = tf.distribute.get_replica_context()
     return context.merge_call(in_cross_replica, args=(finite, tested, *args))
@@ -123,13 +135,16 @@ def _step_decided_by(
     gradients: Sequence[Any],
     apply: Callable[..., Any],
     args: Sequence[Any],
-    watcher: Optional[StepWatcher],
-    variables: Sequence[Any],
+    describe: Callable[[Any, Sequence[Any]], Step],
 ) -> Any:
     """Makes a step as a user's own loss scale decides, which gets each replica's gradients."""
 
     def in_cross_replica(strategy: Any, gradients: Any, *args: Any) -> Any:
-        updated, should_apply = state.loss_scale.update(list(gradients))
+        step = describe(strategy, gradients)
+        alone = strategy.num_replicas_in_sync == 1
+        watched = watch_step(step._replace(are_applied=alone))  # sees the scale before its update
+        with watched.around():
+            updated, should_apply = state.loss_scale.update(list(gradients))
         if tf.executing_eagerly() or not isinstance(should_apply, bool):
             should_apply = all_workers_agree(should_apply)
 
@@ -140,14 +155,13 @@ def _step_decided_by(
             return _group(*strategy.experimental_local_results(done))
 
         _reserve_first_conditional_name()
-        tested = [strategy.experimental_local_results(each) for each in gradients]
-        watched = Watch(None if watcher is None else watcher.begin(variables, tested))
-        if should_apply is True:  # without a conditional, as with the original
-            applied = run()
-        else:
-            applied = branch(tf.convert_to_tensor(should_apply), run, watched.skipped)
-        counted = _count_skipped(iterations, should_apply)
-        return _group(applied, counted, updated, watched.finished(applied))
+        with watched.around():
+            if should_apply is True:  # without a conditional, as with the original
+                applied = run()
+            else:
+                applied = branch(tf.convert_to_tensor(should_apply), run, watched.skipped)
+            counted = _count_skipped(iterations, should_apply)
+        return _group(applied, counted, updated, *watched.finished(applied, should_apply))
 
     return merge(in_cross_replica, gradients, *args)
 

@@ -3,13 +3,11 @@
 import operator
 from typing import Any, NamedTuple, Optional
 
-from tf_lossscale._core.step_watchers import set_watcher, watcher_of
-from tf_lossscale._monitoring.keras_callback import make_callback
+from tf_lossscale._core.steps import watch, watcher_of
+from tf_lossscale._monitoring.hooks import MonitorHook, make_callback
 from tf_lossscale._monitoring.optimizers import check, has_minimum
-from tf_lossscale._monitoring.reader import Reader
-from tf_lossscale._monitoring.session_hook import MonitorHook
-from tf_lossscale._monitoring.warner import Warner
-from tf_lossscale._monitoring.watcher import Watcher
+from tf_lossscale._monitoring.reader import Reader, Warner
+from tf_lossscale._monitoring.watcher import StepCounter
 
 __all__ = ["Monitor", "StepCounts"]
 
@@ -87,12 +85,12 @@ class Monitor:
             raise ValueError(
                 f"warn_after_skips must be at least 1, or None, but got: {warn_after_skips}"
             )
-        watcher = watcher_of(optimizer)
-        if not isinstance(watcher, Watcher):
-            watcher = Watcher(optimizer)
-            set_watcher(optimizer, watcher)
+        counter = watcher_of(optimizer)
+        if not isinstance(counter, StepCounter):
+            counter = StepCounter(optimizer)
+            watch(optimizer, counter)
         warner = Warner(warn_after_skips, warn_at_minimum and has_minimum(optimizer))
-        self._reader = Reader(optimizer, watcher, warner, every)
+        self._reader = Reader(optimizer, counter, warner, every)
         self._calls = 0
 
     @property
@@ -155,7 +153,8 @@ class Monitor:
         `skipped_steps` to the logs of the epoch, which `History` and other callbacks see.
 
         Args:
-          log_dir: a folder for TensorBoard scalars with the same names, or None.
+          log_dir: a folder for TensorBoard scalars with the same names, after the optimizer's name
+            (`Adam/loss_scale`); or None.
 
         Raises:
           TypeError: the optimizer is not a Keras optimizer.
@@ -169,7 +168,8 @@ class Monitor:
         It reads the counts every `every` calls of `run`, and at the end.
 
         Args:
-          log_dir: a folder for the TensorBoard scalars `loss_scale` and `skipped_steps`, or None.
+          log_dir: a folder for the TensorBoard scalars `loss_scale` and `skipped_steps`, after the
+            optimizer's name (`Adam/loss_scale`); or None.
 
         Raises:
           ValueError: the folder cannot be written to.

@@ -4,15 +4,14 @@ from typing import Any
 
 from tf_lossscale._contrib.managers import ExponentialUpdateLossScaleManager
 from tf_lossscale._contrib.optimizer import LossScaleOptimizer
-from tf_lossscale._core.loss_scale_classes import loss_scale_class
-from tf_lossscale._core.same_class import is_our
-from tf_lossscale._keras.constructor import Constructor
-from tf_lossscale._v1.identifiers import is_fixed
-from tf_lossscale._v1.loss_scales import DynamicLossScale
+from tf_lossscale._core.identifiers import is_fixed
+from tf_lossscale._core.loss_scales import DynamicLossScale
+from tf_lossscale._core.same_class import is_our, loss_scale_class
+from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
 from tf_lossscale._versions.base import tf
 
-__all__ = ["check", "current_scale", "has_minimum"]
+__all__ = ["check", "current_scale", "has_minimum", "name_of"]
 
 
 def check(optimizer: Any) -> None:
@@ -22,13 +21,13 @@ def check(optimizer: Any) -> None:
       TypeError: it is not one of our loss-scale optimizers.
       ValueError: its loss scale never skips a step.
     """
-    ours = (LossScaleOptimizer, MixedPrecisionLossScaleOptimizer, Constructor)
+    ours = (LossScaleOptimizer, MixedPrecisionLossScaleOptimizer, LossScaleWrapper)
     if not any(is_our(cls, optimizer) for cls in ours):
         raise TypeError(_refusal(optimizer))
     if isinstance(optimizer, LossScaleOptimizer):
         return
-    if isinstance(optimizer, Constructor):
-        fixed = not optimizer.dynamic  # type: ignore[attr-defined]
+    if isinstance(optimizer, LossScaleWrapper):
+        fixed = not optimizer.dynamic
     else:
         fixed = is_fixed(optimizer._loss_scale)
     if fixed:
@@ -58,17 +57,28 @@ def _refusal(optimizer: Any) -> str:
 
 def current_scale(optimizer: Any) -> Any:
     """Returns the loss scale: a float32 tensor of shape `[]`."""
-    if isinstance(optimizer, Constructor):
-        scale = optimizer.loss_scale  # type: ignore[attr-defined]
+    if isinstance(optimizer, LossScaleWrapper):
+        scale = optimizer.loss_scale
     else:
         scale = optimizer._current_loss_scale()
     return tf.convert_to_tensor(scale)
 
 
+def name_of(optimizer: Any) -> str:
+    """Returns the name of the inner optimizer; in Keras 3, that of ours is always the same."""
+    if isinstance(optimizer, LossScaleWrapper):
+        inner = optimizer.inner_optimizer
+        return str(getattr(inner, "name", None) or inner._name)
+    try:
+        return str(optimizer.get_name())
+    except AttributeError:  # an inner optimizer that is not TensorFlow's
+        return type(optimizer).__name__
+
+
 def has_minimum(optimizer: Any) -> bool:
     """Returns whether the loss scale shrinks down to 1 and not below."""
-    if isinstance(optimizer, Constructor):
-        return bool(optimizer.dynamic)  # type: ignore[attr-defined]
+    if isinstance(optimizer, LossScaleWrapper):
+        return bool(optimizer.dynamic)
     if isinstance(optimizer, LossScaleOptimizer):
         return isinstance(optimizer._loss_scale_manager, ExponentialUpdateLossScaleManager)
     return isinstance(optimizer._loss_scale, DynamicLossScale)

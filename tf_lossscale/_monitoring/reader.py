@@ -1,16 +1,20 @@
-"""Reads the counters on the host, from eager mode or a Session."""
+"""Reads the counters on the host, and decides when what they show deserves a warning."""
 
+import math
+import warnings
 from typing import Any, NamedTuple, Optional
 
-from tf_lossscale._monitoring.counters import Counters, Values
 from tf_lossscale._monitoring.optimizers import current_scale
-from tf_lossscale._monitoring.warner import Warner
-from tf_lossscale._monitoring.watcher import Watcher
+from tf_lossscale._monitoring.watcher import Counters, StepCounter, Values
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_eager_mode
 from tf_lossscale._versions.keras import keras_session
 
-__all__ = ["Reader", "Reading"]
+__all__ = ["Reader", "Reading", "Warner"]
+
+_MINIMUM = 1.0
+_WITHOUT_EFFECT = 2.0**100
+"""A loss scale that no scaled gradient of float16 survives."""
 
 
 class Reading(NamedTuple):
@@ -27,6 +31,96 @@ class Reading(NamedTuple):
     scale: float
 
 
+class Warner:
+    """Warns once for each series of skipped steps, and once each time the scale is at an end.
+
+    Args:
+      after_skips: number of skipped steps in a row from which it warns; None never warns.
+      at_minimum: whether to warn of a loss scale at its minimum.
+    """
+
+    def __init__(self, after_skips: Optional[int], at_minimum: bool) -> None:
+        self._after_skips = after_skips
+        self._at_minimum = at_minimum
+        self._longest = 0
+        self._was_long = False
+        self._was_at_minimum = False
+        self._was_without_effect = False
+        self._skipped = 0
+
+    def see(self, reading: Reading) -> None:
+        """Warns if there is a reason to."""
+        messages = (
+            self._of_skips(reading),
+            self._of_minimum(reading),
+            self._of_no_effect(reading),
+        )
+        for message in messages:
+            if message:
+                warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+    def _of_skips(self, reading: Reading) -> str:
+        if self._after_skips is None:
+            return ""
+        values = reading.values
+        was_long, longest = self._was_long, self._longest
+        self._was_long = values.in_a_row >= self._after_skips
+        self._longest = max(longest, values.longest)
+        if was_long:
+            return ""
+        end = (
+            f"({values.skipped} of {values.steps} in all), because gradients were not finite. "
+            f"{_cause(reading)} The loss scale is {reading.scale:g}."
+        )
+        if self._was_long:
+            return f"The last {values.in_a_row} steps were skipped {end}"
+        if values.longest > longest and values.longest >= self._after_skips:
+            return f"{values.longest} steps in a row were skipped since the last reading {end}"
+        return ""
+
+    def _of_minimum(self, reading: Reading) -> str:
+        values, scale = reading.values, reading.scale
+        was_at_minimum = self._was_at_minimum
+        self._was_at_minimum = self._at_minimum and scale <= _MINIMUM and values.skipped > 0
+        if was_at_minimum or not self._was_at_minimum:
+            return ""
+        return (
+            f"The loss scale is at its minimum, {scale:g}, after {values.skipped} of "
+            f"{values.steps} steps were skipped. It cannot shrink any further, so the gradients "
+            f"themselves are not finite, or too large for float16. {_cause(reading)}"
+        )
+
+    def _of_no_effect(self, reading: Reading) -> str:
+        was_without, skipped = self._was_without_effect, self._skipped
+        self._was_without_effect = reading.scale > _WITHOUT_EFFECT
+        self._skipped = reading.values.skipped
+        # A skipped step shows that the scale does reach the gradients.
+        if was_without or not self._was_without_effect or self._skipped > skipped:
+            return ""
+        return (
+            f"The loss scale has grown to 2^{math.log2(reading.scale):.0f} without a skipped step, "
+            "so scaling has no effect: float16 gradients of a loss that is scaled like this would "
+            "not be finite. Either the loss is not scaled before its gradients are computed, or "
+            "the model computes in float32 and needs no loss scale."
+        )
+
+
+def _cause(reading: Reading) -> str:
+    """Returns a sentence on the last skipped step."""
+    if reading.bad is None:
+        return (
+            "All gradients were finite before the inner optimizer transformed them, in the last "
+            "skipped step."
+        )
+    if reading.values.all_bad:
+        return (
+            f"None of the {reading.values.all_bad} variables had a finite gradient in the last "
+            "skipped step, so the cause is not one variable: look for an infinity or a NaN in the "
+            "loss, or in what it is computed from."
+        )
+    return f"First variable with a non-finite gradient in the last skipped step: {reading.bad}."
+
+
 class Reader:
     """Reads the counters of one optimizer.
 
@@ -36,15 +130,15 @@ class Reader:
 
     Args:
       optimizer: the optimizer.
-      watcher: its watcher.
+      counter: what counts its steps.
       warner: sees each reading.
       every: number of steps after which to read.
     """
 
-    def __init__(self, optimizer: Any, watcher: Watcher, warner: Warner, every: int) -> None:
+    def __init__(self, optimizer: Any, counter: StepCounter, warner: Warner, every: int) -> None:
         self.optimizer = optimizer
         self.every = every
-        self._watcher = watcher
+        self._counter = counter
         self._warner = warner
         self._last: Optional[Reading] = None
 
@@ -74,13 +168,13 @@ class Reader:
                 "only once, when it is traced. Read them after the call."
             )
         session = session or tf1.get_default_session()
-        graphs = self._watcher.graphs()
+        graphs = self._counter.graphs()
         if session is None and not tf.executing_eagerly() and None not in graphs:
             session = keras_session(self.optimizer)
         if session is not None and session.graph in graphs:
-            return self._see(self._watcher.counters(session.graph), session)
+            return self._see(self._counter.counters(session.graph), session)
         if None in graphs:
-            return self._see(self._watcher.counters(None), None)
+            return self._see(self._counter.counters(None), None)
         if not graphs:
             return None
         if self._last is not None:
@@ -99,7 +193,7 @@ class Reader:
                 scale = float(current_scale(self.optimizer))
         else:
             scale = float(session.run(counters.scale))
-        bad = None if values.bad is None else self._watcher.name(values.bad)
+        bad = None if values.bad is None else self._counter.name(values.bad)
         self._last = Reading(values, bad, scale)
-        self._warner.see(values, bad, scale)
+        self._warner.see(self._last)
         return self._last

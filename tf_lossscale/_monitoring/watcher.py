@@ -1,29 +1,134 @@
 """Counts the steps of one optimizer where they are built, and the skipped ones in their branch."""
 
-import contextlib
 import weakref
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._core.first_bad import first_bad
-from tf_lossscale._core.step_watchers import StepWatcher, WatchedStep
-from tf_lossscale._monitoring.counters import Counters, own_scope
+from tf_lossscale._core.conditional import gate
+from tf_lossscale._core.first_bad import bad_gradients
+from tf_lossscale._core.steps import (
+    Step,
+    WatchedStep,
+    Watcher,
+    outermost_graph,
+    unnoticed,
+    variable_name,
+)
 from tf_lossscale._monitoring.optimizers import current_scale
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_xla_context
-from tf_lossscale._versions.random_seeds import without_changing_seeds
+from tf_lossscale._versions.watching import RawVariable
 
-__all__ = ["Watcher", "unnoticed", "variable_name"]
+__all__ = ["Counters", "StepCounter", "Values"]
 
-
-def variable_name(variable: Any) -> str:
-    """Returns the name of a variable, in Keras 3 with the names of its layers."""
-    # The attributes of a distributed variable that its class lacks are looked up in one copy of it,
-    # which creates operations.
-    name = variable.path if hasattr(type(variable), "path") else variable.name
-    return str(name).split(":")[0]
+_SCOPE = "tf_lossscale_monitor/"
+_SIZE = 7
+_NONE = -1
 
 
-class Watcher(StepWatcher):
+class Values(NamedTuple):
+    """What the counters hold.
+
+    Attributes:
+      steps: number of steps.
+      skipped: number of skipped steps.
+      in_a_row: skipped steps in a row, up to the last step.
+      longest: the most skipped steps in a row.
+      bad: number of the first variable with a gradient that was not finite, in the last skipped
+        step; None if there was none.
+      all_bad: the number of variables of that step, if none of several had a finite gradient;
+        otherwise 0.
+    """
+
+    steps: int
+    skipped: int
+    in_a_row: int
+    longest: int
+    bad: Optional[int]
+    all_bad: int
+
+
+class Counters:
+    """One variable with all counters of a graph or of eager mode.
+
+    A finite step only increments it. It holds the number of steps, of skipped steps, of steps up to
+    the last skipped one, of skipped steps in a row then, the most of them, and the last two of
+    `Values`.
+
+    Args:
+      scale: called once, in the outermost graph; returns the loss scale to read along with the
+        counters. Not called in eager mode.
+    """
+
+    def __init__(self, scale: Any) -> None:
+        self._variable = RawVariable([_SIZE])
+        self.scale: Any = None
+        self._read: Any = None
+        if not self._variable.eager:
+            # Created now, because the graph may be finalized later.
+            with tf.init_scope():
+                self._read = self._variable.read()
+                self.scale = scale()
+
+    @property
+    def eager(self) -> bool:
+        """Whether they are read in eager mode, and not in a Session."""
+        return self._variable.eager
+
+    def prepare(self) -> List[Any]:
+        """Returns what the operations of a step depend on, in a Session: the initialized variable.
+
+        No one else initializes it, because no collection contains it.
+        """
+        self._variable.capture()
+        if self._variable.eager:
+            return []
+        initialized = tf.raw_ops.VarIsInitializedOp(resource=self._variable.handle)
+        return [gate(initialized, self._variable.initialize)]
+
+    def count_step(self) -> Any:
+        """Counts a step; returns the operation, None in eager mode."""
+        return self._variable.assign_add([1] + [0] * (_SIZE - 1))
+
+    def count_skip(self, bad: Any, all_bad: Any) -> Any:
+        """Counts a skipped step, before `count_step`; returns the operation, None in eager mode.
+
+        Args:
+          bad: int64 tensor of shape `[]`, the number of a variable, or negative.
+          all_bad: int64 tensor of shape `[]`, see `Values`.
+        """
+        one = tf.constant(1, tf.int64)
+        before = self._variable.read()
+        steps, skipped, last, in_a_row, longest, _, _ = tf.unstack(before)
+        in_a_row = where(tf.equal(last, steps), in_a_row + one, one)
+        longest = where(in_a_row > longest, in_a_row, longest)
+        after = tf.stack([steps, skipped + one, steps + one, in_a_row, longest, bad, all_bad])
+        # Not assigned: another thread may count a step meanwhile.
+        return self._variable.assign_add(after - before)
+
+    def values(self, session: Any = None) -> Values:
+        """Reads the counters.
+
+        Args:
+          session: a Session; not used in eager mode.
+        """
+        if self.eager:
+            numbers = self._variable.numpy()
+        elif session.run(self._variable.is_initialized):
+            numbers = session.run(self._read)
+        else:
+            numbers = [0] * _SIZE
+        steps, skipped, last, in_a_row, longest, bad, all_bad = [int(each) for each in numbers]
+        return Values(
+            steps,
+            skipped,
+            in_a_row if skipped and last == steps else 0,
+            longest,
+            bad if skipped and bad > _NONE else None,
+            all_bad,
+        )
+
+
+class StepCounter(Watcher):
     """Has counters for eager mode, and for each graph of a Session.
 
     Args:
@@ -36,21 +141,22 @@ class Watcher(StepWatcher):
         self._names: List[str] = []
         self._first: Dict[Tuple[str, ...], int] = {}
 
-    def begin(
-        self, variables: Sequence[Any], gradients: Sequence[Sequence[Any]]
-    ) -> Optional[WatchedStep]:
-        """Begins a step: `StepWatcher`."""
-        counters = self._counters.get(_outermost_graph())
-        with unnoticed():
+    def begin(self, step: Step) -> Optional[WatchedStep]:
+        """Begins a step: `Watcher`."""
+        if step.is_unconditional:
+            return None
+        graph = outermost_graph()
+        counters = self._counters.get(graph)
+        with unnoticed(_SCOPE):
             if counters is None:
-                counters = self._counters[_outermost_graph()] = Counters(self._scale)
+                counters = self._counters[graph] = Counters(self._scale)
             if not counters.eager and in_xla_context():
                 raise NotImplementedError(
                     "tf_lossscale.monitoring.Monitor cannot count the steps that XLA compiles in a "
                     "Session. Remove the Monitor, or compile a tf.function in eager mode."
                 )
             ready = counters.prepare()
-        return _Step(self, counters, variables, gradients, ready)
+        return _CountedStep(self, counters, step, ready)
 
     def number_of(self, variables: Sequence[Any]) -> int:
         """Returns the number of the first of `variables`; those of the others follow."""
@@ -76,47 +182,35 @@ class Watcher(StepWatcher):
         return current_scale(self._optimizer())
 
 
-class _Step(WatchedStep):
+class _CountedStep(WatchedStep):
     def __init__(
         self,
-        watcher: Watcher,
+        watcher: StepCounter,
         counters: Counters,
-        variables: Sequence[Any],
-        gradients: Sequence[Sequence[Any]],
+        step: Step,
         ready: Sequence[Any],
     ) -> None:
         self._watcher = watcher
         self._counters = counters
-        self._variables = variables
-        self._gradients = gradients
+        self._step = step
         self._ready = ready
 
-    def skipped(self) -> Any:
-        first = self._watcher.number_of(self._variables)
-        with unnoticed(), tf1.control_dependencies(self._ready):
-            count = len(self._gradients)
-            position = first_bad(self._gradients)
-            is_bad = tf.less(position, tf.constant(count, tf.int64))
-            none = tf.constant(-1, tf.int64)
-            return self._counters.count_skip(where(is_bad, position + first, none))
+    @property
+    def skipped(self) -> Callable[[], Any]:
+        return self._count_skip
 
-    def finished(self, applied: Any) -> Any:
-        in_graph = applied is not None and not tf.executing_eagerly()
-        after = [applied] if in_graph else []
-        with unnoticed(), tf1.control_dependencies([*self._ready, *after]):
+    def _count_skip(self) -> Any:
+        first = self._watcher.number_of(self._step.variables)
+        with unnoticed(_SCOPE), tf1.control_dependencies(self._ready):
+            number = len(self._step.tested)
+            count, zero, none = [tf.constant(each, tf.int64) for each in (number, 0, _NONE)]
+            bad = bad_gradients(self._step.tested)
+            position = where(tf.less(bad.first, count), bad.first + first, none)
+            all_bad = where(bad.are_all, count, zero) if number > 1 else zero
+            return self._counters.count_skip(position, all_bad)
+
+    def finished(self, operation: Any, applied: Any) -> Any:
+        in_graph = operation is not None and not tf.executing_eagerly()
+        after = [operation] if in_graph else []
+        with unnoticed(_SCOPE), tf1.control_dependencies([*self._ready, *after]):
             return self._counters.count_step()
-
-
-@contextlib.contextmanager
-def unnoticed() -> Iterator[None]:
-    """Keeps the operations within the block from changing names and random numbers of others."""
-    if tf.executing_eagerly():
-        yield
-        return
-    with without_changing_seeds(), own_scope():
-        yield
-
-
-def _outermost_graph() -> Any:
-    with tf.init_scope():
-        return None if tf.executing_eagerly() else tf1.get_default_graph()

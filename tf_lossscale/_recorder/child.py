@@ -6,14 +6,16 @@ asked for; each other process that makes steps writes one of its own, with its n
 
 import json
 import os
-from typing import MutableMapping, Optional
+import sys
+from typing import Any, Dict, MutableMapping, Optional
 
-from tf_lossscale._recorder import file_lock, session
-from tf_lossscale._recorder.record_file import path_for_child
+from tf_lossscale._recorder import record_file, session
 
-__all__ = ["REQUEST", "announce", "start_if_asked"]
+__all__ = ["REQUEST", "announce", "report_unused", "start_if_asked"]
 
 REQUEST = "TF_LOSSSCALE_RECORD"
+
+_has_started = False
 
 
 def announce(
@@ -38,15 +40,34 @@ def announce(
 
 def start_if_asked() -> None:
     """Starts to record if the environment asks for it."""
+    global _has_started
     if REQUEST not in os.environ:
         return
+    _has_started = True
     request = json.loads(os.environ[REQUEST])
-    # On Windows the script runs in a child of the process that announced it.
-    parent = os.getppid() if os.name == "nt" else None
-    if request["process"] in (os.getpid(), parent):
+    if _is_for_this_process(request):
         held = request["held"]
         if held is not None:
-            file_lock.keep(held)
-        session.start(request["path"], request["norm"], held=held)
+            record_file.keep(held)
+        session.start(request["path"], request["norm"], held=held, advice=True)
     else:
-        session.start(path_for_child(request["path"]), request["norm"], lazy=True)
+        session.start(record_file.path_for_child(request["path"]), request["norm"], lazy=True)
+
+
+def report_unused() -> None:
+    """Reports, when the script ends, that it was not recorded because it has no TensorFlow."""
+    request = json.loads(os.environ.get(REQUEST, "null"))
+    if _has_started or request is None or not _is_for_this_process(request):
+        return
+    record_file.remove_record(request["path"])
+    print(
+        f"tf-lossscale: nothing was recorded in {request['path']}: the script did not import "
+        "TensorFlow.",
+        file=sys.stderr,
+    )
+
+
+def _is_for_this_process(request: Dict[str, Any]) -> bool:
+    # On Windows the script runs in a child of the process that announced it.
+    parent = os.getppid() if os.name == "nt" else None
+    return request["process"] in (os.getpid(), parent)

@@ -1,21 +1,25 @@
-"""What a record says about a loss-scale optimizer, of TensorFlow, Keras or ours."""
+"""What a record says about a loss-scale optimizer, of TensorFlow, Keras or ours, and its process.
+
+The classes are recognized by their attributes, which ours have in common with the originals.
+"""
 
 import hashlib
+import platform
+import sys
 from typing import Any, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from tf_lossscale._recording.record import ScaleParameters
+from tf_lossscale._recording.record import RunHeader, ScaleParameters
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.recorded_classes import Recorded
 
 __all__ = [
     "LossScale",
-    "Variables",
     "hash_of",
     "inner_optimizer",
     "loss_scale_of",
-    "skips_after_all",
+    "run_header",
+    "shape_of",
 ]
 
 
@@ -37,37 +41,24 @@ class LossScale(NamedTuple):
     tests_gradients: bool
 
 
-def inner_optimizer(kind: Recorded, optimizer: Any) -> Any:
+def inner_optimizer(optimizer: Any) -> Any:
     """Returns the wrapped optimizer."""
-    if kind.family == "contrib":
+    if hasattr(optimizer, "_loss_scale_manager"):
         return optimizer._opt
-    return optimizer.inner_optimizer if kind.family == "keras3" else optimizer._optimizer
+    if hasattr(type(optimizer), "inner_optimizer") or hasattr(optimizer, "step_counter"):
+        return optimizer.inner_optimizer
+    return optimizer._optimizer
 
 
-def skips_after_all(optimizer: Any, inner: Any) -> bool:
-    """Returns whether a step may be skipped after the inner optimizer was called to apply it.
-
-    Our Keras optimizers test the gradients again where the inner optimizer transforms them.
-    """
-    family = getattr(optimizer, "_family", None)
-    if family is None:
-        return False
-    from tf_lossscale._versions.keras_updates import update_methods
-
-    return update_methods(family, inner) is not None
-
-
-def loss_scale_of(kind: Recorded, optimizer: Any) -> LossScale:
+def loss_scale_of(optimizer: Any) -> LossScale:
     """Returns the loss scale of an optimizer."""
-    if kind.family == "contrib":
+    if hasattr(optimizer, "_loss_scale_manager"):
         return _of_manager(optimizer._loss_scale_manager)
-    if kind.family == "v1":
-        return _of_v1(optimizer._loss_scale)
-    if kind.family == "keras3":
-        return _of_keras_3(optimizer)
     if hasattr(type(optimizer), "dynamic_counter"):
         return _of_keras_2(optimizer)
-    return _of_v1(optimizer._loss_scale)  # up to TensorFlow 2.3
+    if hasattr(optimizer, "step_counter"):
+        return _of_keras_3(optimizer)
+    return _of_v1(optimizer._loss_scale)  # or the Keras class up to TensorFlow 2.3
 
 
 def _of_manager(manager: Any) -> LossScale:
@@ -119,8 +110,6 @@ def _of_keras_2(optimizer: Any) -> LossScale:
 
 
 def _of_keras_3(optimizer: Any) -> LossScale:
-    if hasattr(type(optimizer), "dynamic_counter"):  # ours, which updates as Keras 2 does
-        return _of_keras_2(optimizer)
     rule = ScaleParameters("keras3", None, int(optimizer.dynamic_growth_steps))
     return LossScale(rule, optimizer.dynamic_scale.value, optimizer.step_counter.value, None, True)
 
@@ -141,51 +130,26 @@ def _constant(value: Any) -> Optional[float]:
         return None  # a tensor of a graph
 
 
-class Variables:
-    """The variables of a step, as a record describes them.
+def hash_of(variables: Sequence[Any]) -> Optional[str]:
+    """Returns a hash of the values of variables; None where they have none yet.
 
-    Args:
-      variables: of TensorFlow, or of Keras 3.
+    That is so in the graph of a Session.
     """
-
-    def __init__(self, variables: Sequence[Any]) -> None:
-        self._variables = [_plain(each) for each in variables]
-        self.names = [_name(each) for each in variables]
-        self.shapes = [_shape(each) for each in variables]
-
-    def values(self) -> Optional[List[np.ndarray]]:
-        """Returns their values; None where they have none yet, such as in a Session's graph."""
-        with tf.init_scope():
-            if not tf.executing_eagerly():
-                return None
-            try:
-                return [np.asarray(_first_copy(each).numpy()) for each in self._variables]
-            except Exception:  # not initialized, or without `numpy`
-                return None
-
-
-def hash_of(values: Optional[Sequence[np.ndarray]]) -> Optional[str]:
-    """Returns a hash of the values of variables."""
-    if values is None:
-        return None
     digest = hashlib.sha256()
-    for value in values:
-        digest.update(np.ascontiguousarray(value).tobytes())
+    with tf.init_scope():
+        if not tf.executing_eagerly():
+            return None
+        try:
+            for variable in variables:
+                value = np.asarray(_first_copy(_plain(variable)).numpy())
+                digest.update(np.ascontiguousarray(value).tobytes())
+        except Exception:  # not initialized, or without `numpy`
+            return None
     return digest.hexdigest()[:16]
 
 
-def _name(variable: Any) -> str:
-    # Other attributes of a distributed variable are looked up in a copy, which creates operations.
-    name = variable.path if _is_of_keras_3(variable) else variable.name
-    return str(name).split(":")[0]
-
-
 def _plain(variable: Any) -> Any:
-    return variable.value if _is_of_keras_3(variable) else variable
-
-
-def _is_of_keras_3(variable: Any) -> bool:
-    return hasattr(type(variable), "path")
+    return variable.value if hasattr(type(variable), "path") else variable  # of Keras 3
 
 
 def _first_copy(variable: Any) -> Any:
@@ -194,9 +158,28 @@ def _first_copy(variable: Any) -> Any:
     return copies[0] if isinstance(copies, tuple) else variable
 
 
-def _shape(variable: Any) -> List[int]:
-    try:
-        return [-1 if each is None else int(each) for each in tf.TensorShape(variable.shape)]
-    except (TypeError, ValueError):  # the dimensions of TensorFlow 1.15
-        sizes = tf.TensorShape(variable.shape).as_list()
-        return [-1 if each is None else int(each) for each in sizes]
+def shape_of(variable: Any) -> List[int]:
+    """Returns the shape of a variable; -1 for an unknown dimension."""
+    return [-1 if each is None else int(each) for each in tf.TensorShape(variable.shape).as_list()]
+
+
+def run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
+    """Returns the first line of a record, which describes this process.
+
+    Args:
+      replicas: the number of replicas of the first step.
+      xla: whether XLA compiles it; None if unknown.
+    """
+    devices = {each.device_type for each in tf.config.experimental.list_physical_devices()}
+    keras = next(
+        (sys.modules[name] for name in ("tf_keras", "keras") if name in sys.modules), None
+    ) or getattr(tf, "keras", None)
+    version = getattr(keras, "__version__", None)
+    return RunHeader(
+        tensorflow=tf.__version__,
+        keras=None if version is None else str(version),
+        python=platform.python_version(),
+        devices=sorted(each for each in devices if not each.startswith("XLA_")),
+        replicas=replicas,
+        xla=xla,
+    )

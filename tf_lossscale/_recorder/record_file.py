@@ -1,18 +1,147 @@
-"""The file of a recording: one for each process, written from time to time and at exit."""
+"""The file of a recording: one for each process, locked, and written at least every second."""
 
 import os
+import stat
 import sys
 import threading
-from typing import Any, List, Optional, Sequence
+import time
+from typing import Any, Callable, List, Optional, Sequence, Set
 
-from tf_lossscale._recorder.file_lock import hold, release
 from tf_lossscale._recording.record import RunHeader, ScaleParameters
 from tf_lossscale._recording.writing import RecordWriter
 
-__all__ = ["RecordFile", "path_for_child"]
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+__all__ = [
+    "Guard",
+    "RecordFile",
+    "RecordingError",
+    "hand_over",
+    "hold",
+    "keep",
+    "path_for_child",
+    "release",
+    "remove_record",
+]
 
 _LINES = 200
-"""The number of lines after which they are written to the file."""
+_SECONDS = 1.0
+"""The most lines, and the longest time, after which lines are written to the file."""
+
+
+class RecordingError(RuntimeError):
+    """Training cannot be recorded; the message says why, and what can be done."""
+
+
+_held: Set[int] = set()
+
+
+def hold(path: str) -> int:
+    """Opens the file of a record, and locks it.
+
+    The lock belongs to the open file, so it survives that `tf-lossscale run` becomes the script,
+    and it ends with the process, however that ends.
+
+    Args:
+      path: the file, which is created if it does not exist, and otherwise not changed.
+
+    Returns:
+      The file descriptor, for `release`.
+
+    Raises:
+      OSError: the file cannot be written.
+      RecordingError: another process records to it.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    if fcntl is not None and stat.S_ISREG(os.fstat(descriptor).st_mode):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise RecordingError(
+                f"Another process is recording to {path}. Each process needs a file of its own, "
+                "such as run-0.jsonl and run-1.jsonl for two workers."
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+    _held.add(descriptor)
+    return descriptor
+
+
+def hand_over(descriptor: int) -> Optional[int]:
+    """Prepares the lock for the program that this process becomes with `exec`.
+
+    Returns:
+      The descriptor for `keep`, or None on Windows, where that program is another process.
+    """
+    if os.name == "nt":
+        release(descriptor)
+        return None
+    os.set_inheritable(descriptor, True)
+    return descriptor
+
+
+def keep(descriptor: int) -> None:
+    """Takes over the lock of the program that this process was before `exec`."""
+    os.set_inheritable(descriptor, False)
+    _held.add(descriptor)
+
+
+def release(descriptor: int) -> None:
+    """Closes the file, and so ends the lock; does nothing in a forked process."""
+    if descriptor in _held:
+        _held.remove(descriptor)
+        os.close(descriptor)
+
+
+def _release_all() -> None:
+    for descriptor in list(_held):
+        release(descriptor)
+
+
+# A forked process does not record to the file, and can live longer than the one that does.
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_release_all)
+
+
+class Guard:
+    """A lock for blocks that a signal handler must not interrupt.
+
+    Python runs a signal handler between two instructions of the main thread, which may be within
+    such a block and would have to wait for itself.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._owner: Optional[int] = None
+        self._depth = 0
+        self._later: Optional[Callable[[], None]] = None
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._owner = threading.get_ident()
+        self._depth += 1
+
+    def __exit__(self, *error: Any) -> None:
+        self._depth -= 1
+        later = None
+        if not self._depth:
+            self._owner = None
+            later, self._later = self._later, None
+        self._lock.release()
+        if later is not None:
+            later()
+
+    def call_outside(self, function: Callable[[], None]) -> None:
+        """Calls `function` now, or as soon as this thread has left the block that it is in."""
+        if self._owner == threading.get_ident():
+            self._later = function
+        else:
+            function()
 
 
 def path_for_child(path: str) -> str:
@@ -25,7 +154,16 @@ class RecordFile:
     """Collects the lines of a record, and appends them to its file.
 
     The header is written with the first optimizer, because a recording may begin before TensorFlow
-    is imported. A forked child process does not record, and says so with its first step.
+    is imported. A record without a step leaves no file. A forked child process does not record, and
+    says so with its first step.
+
+    Attributes:
+      path: the file.
+      steps: the number of steps so far.
+      complaints: what is missing in the record or doubtful, a sentence each.
+      guard: what each access by several threads or signal handlers goes through.
+      is_closed: whether the recording has ended.
+      is_lazy: whether the file is created only with the first line.
 
     Args:
       path: the file, which is replaced.
@@ -40,14 +178,16 @@ class RecordFile:
     def __init__(self, path: str, lazy: bool = False, held: Optional[int] = None) -> None:
         self.path = os.path.abspath(path)  # the program can change the working directory
         self.steps = 0
+        self.complaints: List[str] = []
+        self.guard = Guard()
         self.is_closed = False
+        self.is_lazy = lazy
         self._lines: List[str] = []
+        self._written = time.monotonic()
         self._writer: Optional[RecordWriter] = None
         self._process = os.getpid()
-        self.is_lazy = lazy
         self._exists = not lazy
         self._failed = False
-        self._lock = threading.RLock()
         self._held = held
         if not lazy:
             if held is None:
@@ -58,7 +198,7 @@ class RecordFile:
     def write(self, line: str) -> None:
         """Adds a line; called by the writer."""
         self._lines.append(line)
-        if len(self._lines) >= _LINES:
+        if len(self._lines) >= _LINES or time.monotonic() - self._written > _SECONDS:
             self.flush()
 
     def add_optimizer(
@@ -71,29 +211,35 @@ class RecordFile:
         initial_weights: Optional[str],
     ) -> int:
         """Adds the description of an optimizer, after that of the run if it is the first one."""
-        with self._lock:
+        with self.guard:
             if self._writer is None:
                 self._writer = RecordWriter(self, header)  # type: ignore[arg-type]
             return self._writer.add_optimizer(cls, scale, names, shapes, initial_weights)
 
     def add_step(self, optimizer: int, step: int, **values: Any) -> None:
         """Adds a step."""
-        with self._lock:
-            if not self.is_of_this_process and not self._failed:
-                self._failed = True
-                print(
-                    f"tf-lossscale: the steps of process {os.getpid()} are not recorded, because "
-                    "it was forked from one that records.",
-                    file=sys.stderr,
-                    flush=True,
-                )
+        if not self.is_of_this_process:
+            self._refuse_fork()
+            return
+        with self.guard:
             if self._writer is not None:
                 self.steps += 1
                 self._writer.add_step(optimizer, step, **values)
 
+    def _refuse_fork(self) -> None:
+        # Without the guard, which another thread of the parent may have held when it was forked.
+        if not self._failed:
+            self._failed = True
+            print(
+                f"tf-lossscale: the steps of process {os.getpid()} are not recorded, because "
+                "it was forked from one that records.",
+                file=sys.stderr,
+                flush=True,
+            )
+
     def add_gap(self, optimizer: int, first: int, end: int) -> None:
         """Adds that some steps are missing."""
-        with self._lock:
+        with self.guard:
             if self._writer is not None:
                 self._writer.add_gap(optimizer, first, end)
 
@@ -102,18 +248,30 @@ class RecordFile:
         """Whether this process was not forked from the one that opened the file."""
         return self._process == os.getpid()
 
-    def close(self) -> None:
-        """Writes the last lines; later steps are ignored."""
-        self.flush()
-        self.is_closed = True
-        if self._held is not None:
-            release(self._held)
+    def close(self, has_ended: bool) -> None:
+        """Writes the last lines; later steps are ignored. Removes a file without a step.
+
+        Args:
+          has_ended: whether the program ended the recording, and was not cut off.
+        """
+        with self.guard:
+            if has_ended and self._writer is not None and not self.is_closed:
+                self._writer.end()
+            self.flush()
+            self.is_closed = True
+            if self.is_of_this_process and self._exists and self._writer is None:
+                remove_record(self.path, only_empty=True)
+            if self._held is not None:
+                release(self._held)
 
     def flush(self) -> None:
         """Appends the lines so far to the file; a full disk does not stop the training."""
-        with self._lock:
+        if not self.is_of_this_process:
+            return
+        with self.guard:
             lines, self._lines = self._lines, []
-            if not lines or not self.is_of_this_process or self._failed:
+            self._written = time.monotonic()
+            if not lines or self._failed:
                 return
             try:
                 with open(self.path, "a" if self._exists else "w", encoding="utf-8") as file:
@@ -126,3 +284,18 @@ class RecordFile:
                     file=sys.stderr,
                 )
             self._exists = True
+
+
+def remove_record(path: str, only_empty: bool = False) -> None:
+    """Removes the file of a record that nothing was recorded in.
+
+    Args:
+      path: the file.
+      only_empty: whether it remains if something else has written to it.
+    """
+    try:
+        status = os.stat(path)
+        if stat.S_ISREG(status.st_mode) and not (only_empty and status.st_size):
+            os.remove(path)
+    except OSError:
+        pass  # an empty record cannot be compared either

@@ -1,15 +1,14 @@
 """What cannot be recorded is refused, and not recorded wrongly."""
 
-from typing import Any, Collection
+from typing import Any
 
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._recorder.errors import RecordingError
+from tf_lossscale._recorder.record_file import RecordingError
 from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.collectives import in_tpu_replication
 from tf_lossscale._versions.graphs import in_xla_context
-from tf_lossscale._versions.keras_3_build import calculates_with_tensorflow
-from tf_lossscale._versions.recorded_classes import Recorded
-from tf_lossscale._versions.sessions import remote_target
-from tf_lossscale._versions.tpu import in_tpu_replication
+from tf_lossscale._versions.keras_optimizers import calculates_with_tensorflow
+from tf_lossscale._versions.watching import remote_target
 
 __all__ = [
     "is_outside_replicas",
@@ -22,13 +21,13 @@ __all__ = [
 _WITHOUT = " Run the program without recording, or record it "
 
 
-def refuse_unsupported(kind: Recorded) -> None:
+def refuse_unsupported(is_keras_3: bool = False) -> None:
     """Raises a RecordingError where a step cannot be recorded.
 
     Args:
-      kind: the class of the optimizer.
+      is_keras_3: whether Keras 3 makes the step.
     """
-    if kind.family == "keras3" and not calculates_with_tensorflow():
+    if is_keras_3 and not calculates_with_tensorflow():
         raise RecordingError("Keras 3 can be recorded with the TensorFlow backend only.")
     if in_tpu_replication():
         raise RecordingError("A step on a TPU cannot be recorded." + _WITHOUT + "on a CPU or GPU.")
@@ -99,15 +98,10 @@ def refuse_outside_replicas() -> None:
     )
 
 
-def refuse_remote_session(session: Any, graphs: Collection[Any]) -> None:
-    """Raises a RecordingError if a Session runs recorded steps on a server.
-
-    Args:
-      session: the Session.
-      graphs: the graphs with recorded steps.
-    """
+def refuse_remote_session(session: Any) -> None:
+    """Raises a RecordingError if a Session, whose graph has recorded steps, runs on a server."""
     target = remote_target(session)
-    if target and session.graph in graphs:
+    if target:
         raise RecordingError(
             f"The steps of a Session on {target} cannot be recorded, because the record is written "
             "by this process." + _WITHOUT + "in a Session without a target."

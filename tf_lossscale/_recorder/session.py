@@ -6,36 +6,40 @@ import threading
 import warnings
 from typing import Any, List, Optional
 
-from tf_lossscale._install import import_hook
-from tf_lossscale._recorder.errors import RecordingError
-from tf_lossscale._recorder.record_file import RecordFile
+from tf_lossscale import _import_hook
+from tf_lossscale._recorder.endings import Endings
+from tf_lossscale._recorder.record_file import RecordFile, RecordingError
 from tf_lossscale._versions.recorded_classes import RECORDED_CLASSES
 
 __all__ = ["start", "stop"]
 
 
-class _Recording(import_hook.Subscriber):
+class _Recording(_import_hook.Subscriber):
     """The recording of this process.
 
     Args:
       file: the record.
       with_norm: whether to record the norm of the gradients.
+      advice: whether to print at the exit what makes two runs comparable.
     """
 
-    def __init__(self, file: RecordFile, with_norm: bool) -> None:
+    def __init__(self, file: RecordFile, with_norm: bool, advice: bool) -> None:
         self.file = file
+        self.advice = advice
+        self.endings = Endings(file.guard, self._flush)
         self._with_norm = with_norm
-        self._patches: Any = None
+        self._recorder: Any = None
+        self._originals: Any = None
         self._waiting: List[str] = []
         """Modules whose import ended before that of TensorFlow, which the patches need."""
 
     def begin(self) -> None:
         """Patches the classes that are loaded already, and waits for the others."""
-        import_hook.subscribe(self)
-        names = [name for name in RECORDED_CLASSES if import_hook.is_loaded(name)]
-        if import_hook.is_loaded("tensorflow"):
+        _import_hook.subscribe(self)
+        self.endings.begin()
+        names = [name for name in RECORDED_CLASSES if _import_hook.is_loaded(name)]
+        if _import_hook.is_loaded("tensorflow"):
             self._patch(names)
-            self._patches.look_for_earlier_optimizers()
         else:
             self._waiting += names
 
@@ -47,31 +51,48 @@ class _Recording(import_hook.Subscriber):
         """Patches the classes of a module, once TensorFlow is there."""
         if name != "tensorflow":
             self._waiting.append(name)
-        if name == "tensorflow" or self._patches is not None or import_hook.is_loaded("tensorflow"):
+        is_ready = self._recorder is not None or _import_hook.is_loaded("tensorflow")
+        if name == "tensorflow" or is_ready:
             waiting, self._waiting = self._waiting, []
             self._patch(waiting)
 
     def _patch(self, names: List[str]) -> None:
-        if self._patches is None:
-            from tf_lossscale._recorder.patches import Patches
+        if self._recorder is None:
+            from tf_lossscale._recorder.originals import Originals
+            from tf_lossscale._recorder.recorder import Recorder
 
-            self._patches = Patches(self.file, self._with_norm)
+            self._recorder = Recorder(self.file, self._with_norm)
+            self._originals = Originals(self._recorder)
         for name in names:
-            self._patches.patch_module(name, sys.modules[name])
+            self._originals.patch_module(name, sys.modules[name])
 
-    def end(self) -> List[str]:
+    def _flush(self, has_ended: bool) -> None:
+        """Writes all steps, before the process ends without its exit handlers."""
+        if not self.file.is_of_this_process:
+            return
+        if self._recorder is not None:
+            self._recorder.flush()
+        self.file.flush()
+        if has_ended:
+            self.file.close(has_ended=True)
+
+    def end(self, has_ended: bool = True) -> List[str]:
         """Restores the classes, and writes the rest of the record.
+
+        Args:
+          has_ended: whether the program has ended as it should, or the recording was stopped.
 
         Returns:
           What is missing in the record, a sentence each.
         """
-        import_hook.unsubscribe(self)
-        complaints: List[str] = []
-        if self._patches is not None:
-            self._patches.undo()
-            complaints = self._patches.complaints() if self.file.is_of_this_process else []
-        self.file.close()
-        has_refused = self._patches is not None and self._patches.has_refused
+        _import_hook.unsubscribe(self)
+        self.endings.undo()
+        if self._recorder is not None:
+            self._originals.undo()
+            self._recorder.close()
+        self.file.close(has_ended and not self.endings.was_terminated)
+        complaints = self.file.complaints
+        has_refused = self._recorder is not None and self._recorder.has_refused
         if not (complaints or self.file.steps or self.file.is_lazy or has_refused):
             complaints.append(
                 f"No step was recorded in {self.file.path}: no loss-scale optimizer made one in a "
@@ -84,7 +105,13 @@ _recording: Optional[_Recording] = None
 _lock = threading.RLock()
 
 
-def start(path: str, norm: bool = True, lazy: bool = False, held: Optional[int] = None) -> None:
+def start(
+    path: str,
+    norm: bool = True,
+    lazy: bool = False,
+    held: Optional[int] = None,
+    advice: bool = False,
+) -> None:
     """Starts to record the steps of this process.
 
     Args:
@@ -92,6 +119,7 @@ def start(path: str, norm: bool = True, lazy: bool = False, held: Optional[int] 
       norm: whether to record the norm of the gradients.
       lazy: whether the file is created only with the first step.
       held: the descriptor of the file, if this process has locked it already.
+      advice: whether to print at the exit what makes two runs comparable.
 
     Raises:
       OSError: the file cannot be written.
@@ -103,7 +131,7 @@ def start(path: str, norm: bool = True, lazy: bool = False, held: Optional[int] 
             raise RecordingError(
                 f"This process is already recording to {_recording.file.path}: call stop() first."
             )
-        recording = _Recording(RecordFile(path, lazy, held), norm)
+        recording = _Recording(RecordFile(path, lazy, held), norm, advice)
         recording.begin()
         _recording = recording
         atexit.register(_stop_at_exit)
@@ -114,18 +142,32 @@ def stop() -> None:
 
     Warns of steps that are missing in the record.
     """
-    for complaint in _stop():
+    recording = _taken()
+    for complaint in [] if recording is None else recording.end():
         warnings.warn(complaint, RuntimeWarning, stacklevel=3)
 
 
-def _stop() -> List[str]:
+def _taken() -> Optional[_Recording]:
     global _recording
     with _lock:
         recording, _recording = _recording, None
         atexit.unregister(_stop_at_exit)
-        return [] if recording is None else recording.end()
+        return recording
 
 
 def _stop_at_exit() -> None:
-    for complaint in _stop():
+    recording = _taken()
+    if recording is None:
+        return
+    # Set by the interpreter when it prints the traceback of an error that nobody caught.
+    complaints = recording.end(has_ended=not hasattr(sys, "last_type"))
+    for complaint in complaints:
         print(f"tf-lossscale: {complaint[0].lower()}{complaint[1:]}", file=sys.stderr)
+    if recording.advice and recording.file.is_of_this_process and recording.file.steps:
+        print(
+            f"tf-lossscale: recorded {recording.file.steps} steps in {recording.file.path}. "
+            "`tf-lossscale compare OLD NEW` needs two runs that begin with the same weights, from "
+            "a checkpoint that both restore, and that see the same data in the same order, without "
+            "dropout; `--seed N` alone does that only on one version of TensorFlow.",
+            file=sys.stderr,
+        )

@@ -1,204 +1,124 @@
-"""The steps of one optimizer, from the numbers that its operations send to the record."""
+"""The steps of one optimizer, from their numbers to the lines of the record."""
 
-import threading
+import dataclasses
 import weakref
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, MutableMapping, Optional, Sequence, Set, Tuple
 
-import numpy as np
-
-from tf_lossscale._recorder.environment import run_header
-from tf_lossscale._recorder.measuring import Row, unpacked
-from tf_lossscale._recorder.optimizers import LossScale, Variables, hash_of
+from tf_lossscale._core.steps import outermost_graph, variable_name
+from tf_lossscale._recorder.measuring import Row
+from tf_lossscale._recorder.optimizers import LossScale, hash_of, run_header, shape_of
 from tf_lossscale._recorder.record_file import RecordFile
-from tf_lossscale._recorder.rings import Ring
+from tf_lossscale._recorder.transport import Reader, Ring
 
 __all__ = ["Steps", "known_steps", "steps_of"]
-
-_OPEN = 16
-"""How many steps wait for the news that they were applied; steps in flight are fewer."""
-
-
-class _OpenStep:
-    """A step that may still be applied."""
-
-    def __init__(self, row: Row) -> None:
-        self.row = row
-        self.applied = False
 
 
 class Steps:
     """Counts the steps of one optimizer, and adds them to the record in order.
 
+    Attributes:
+      cls: the name of the optimizer's class.
+      count: the number of steps in this record, recorded or not.
+      application_is_known: whether the inner optimizer reports that it applies a step.
+      replicas: the number of replicas.
+
     Args:
       file: the record.
+      reader: reads what is on the device.
       optimizer: the optimizer.
       loss_scale: its loss scale.
       variables: its variables, in the order of its first step.
     """
 
     def __init__(
-        self, file: RecordFile, optimizer: Any, loss_scale: LossScale, variables: Variables
+        self,
+        file: RecordFile,
+        reader: Reader,
+        optimizer: Any,
+        loss_scale: LossScale,
+        variables: Sequence[Any],
     ) -> None:
-        self._lock = threading.RLock()
-        self._cls = type(optimizer).__name__
-        self._optimizer = weakref.ref(optimizer)
-        self._loss_scale = loss_scale
-        self._variables = variables
-        self._begin_record(file)
+        self.cls = type(optimizer).__name__
         self.application_is_known = True
-        self.may_skip_later = False
-        self.xla: Optional[bool] = None
         self.replicas = 1
-        self._ring: Optional[Ring] = None
-        _known.add(self)
-
-    def _begin_record(self, file: RecordFile) -> None:
-        self._file = file
+        self._parameters = loss_scale.parameters
+        self._tests_gradients = loss_scale.tests_gradients
+        self._names = [variable_name(each) for each in variables]
+        self._shapes = [shape_of(each) for each in variables]
+        self._xla: Optional[bool] = None
+        self._rings: Dict[Any, Ring] = {}
+        """By the graph of a Session; None stands for eager mode."""
         self._initial_weights: Optional[str] = None
+        self._begin_record(file, reader)
+        self.note_weights(variables)
+        _known.add(self)
+        _of_optimizer[optimizer] = self
+
+    def _begin_record(self, file: RecordFile, reader: Reader) -> None:
+        self._file = file
+        self._reader = reader
+        self._initial_weights = None
         self._number: Optional[int] = None
-        self._count = 0
-        self._open: Dict[int, _OpenStep] = {}
-        self._last: Tuple[int, Optional[_OpenStep]] = (-1, None)
+        self.count = 0
+        self._last: Tuple[int, Optional[Row], bool] = (-1, None, False)
         self._after_errors: Set[int] = set()
-        self.break_before: Optional[int] = None
+        self._is_broken = False
 
-    def record_to(self, file: RecordFile) -> Optional[Ring]:
-        """Begins another record, of steps that were built for an earlier one, too.
+    def record_to(self, file: RecordFile, reader: Reader) -> None:
+        """Begins another record, of steps that were built for an earlier one, too."""
+        with file.guard:
+            self._begin_record(file, reader)
+            for ring in self._rings.values():
+                ring.restart()
+                reader.add(ring)
 
-        Returns:
-          The ring to read for it, if there is one.
-        """
-        with self._lock:
-            self._begin_record(file)
-            if self._ring is not None:
-                self._ring.discard()
-            return self._ring
-
-    def note_weights(self) -> None:
+    def note_weights(self, variables: Sequence[Any]) -> None:
         """Remembers the weights before the first step; they are unknown if this is not called."""
-        if self._number is None and self._count == 0:
-            self._initial_weights = hash_of(self._variables.values())
+        if self._number is None and self.count == 0:
+            self._initial_weights = hash_of(variables)
 
-    def belongs_to(self, optimizer: Any) -> bool:
-        """Returns whether these are the steps of `optimizer`."""
-        return self._optimizer() is optimizer
+    def ring(self, is_compiled: bool) -> Ring:
+        """Returns the ring for the steps of the current graph.
 
-    @property
-    def optimizer(self) -> Any:
-        """The optimizer; None if it no longer exists."""
-        return self._optimizer()
+        Args:
+          is_compiled: whether XLA compiles them.
+        """
+        if is_compiled:
+            self._xla = True
+        key = outermost_graph()
+        ring = self._rings.get(key)
+        if ring is None:
+            ring = self._rings[key] = Ring(self._receive, self._skip)
+            self._reader.add(ring)
+        return ring
 
-    @property
-    def count(self) -> int:
-        """The number of steps in this record."""
-        return self._count
+    def add(self, row: Row, applied: bool) -> None:
+        """Adds a step that was made in eager mode."""
+        with self._file.guard:
+            ring = self._rings.get(None)
+            if ring is not None:
+                ring.flush(None, is_last=True)  # its steps come before this one
+            self._receive(row, applied)
 
-    @property
-    def cls(self) -> str:
-        """The name of the optimizer's class."""
-        return self._cls
-
-    def ring(self) -> Tuple[Ring, bool]:
-        """Returns the ring for the steps that XLA compiles, and whether it is new."""
-        is_new = self._ring is None
-        if self._ring is None:
-            self.xla = True
-            self._ring = Ring(self._add, self._skip)
-        return self._ring, is_new
-
-    def begin(self, values: np.ndarray) -> np.int64:
-        """Adds a step from its numbers; returns its number."""
-        row = unpacked(values)
-        if self._file.is_closed:
-            return np.int64(0)
-        with self._lock:
-            if self._ring is not None:
-                self._ring.flush()  # its steps come before this one
-            return np.int64(self._begin(row))
-
-    def _begin(self, row: Row) -> int:
-        step = self._count
-        self._count += 1
-        self._describe(row, step)
-        self._open[step] = _OpenStep(row)
-        if len(self._open) > _OPEN:
-            self._close(min(self._open))
-        return step
-
-    def _add(self, row: Row, applied: bool) -> None:
-        """Adds a step of which everything is known."""
-        with self._lock:
-            self._open[self._begin(row)].applied = applied
+    def note_error(self) -> None:
+        """Notes that a step ended with an error; it may have updated the scale."""
+        self._after_errors.add(self.count)
 
     def _skip(self, count: int) -> None:
         """Leaves out some steps; the next one shows that they are missing."""
-        with self._lock:
-            self._count += count
+        self.count += count
 
-    def mark_applied(self, step: Any) -> np.int64:
-        """Notes that the inner optimizer applies a step."""
-        with self._lock:
-            known = self._open.get(int(step))
-            if known is not None:
-                known.applied = True
-        return np.int64(0)
-
-    def withdraw(self, step: Any) -> None:
-        """Removes a step that ended with an error, and was neither applied nor skipped."""
-        with self._lock:
-            if self._open.pop(int(step), None) is not None and int(step) == self._count - 1:
-                self._count -= 1
-            self._after_errors.add(self._count)  # it may have updated the scale
-
-    def close(self) -> None:
-        """Adds the steps that are still open to the record."""
-        with self._lock:
-            if self._ring is not None:
-                self._ring.flush()
-            for step in sorted(self._open):
-                self._close(step)
-
-    def _describe(self, first: Row, step: int) -> None:
-        if self._number is not None:
+    def _receive(self, row: Row, applied: bool) -> None:
+        if self._file.is_closed:
             return
-        scale = self._loss_scale.parameters
-        if step == 0:
-            scale.initial_scale = first.scale
-            scale.good_steps = first.good_steps or 0
-            scale.bad_steps = first.bad_steps or 0
-        self._number = self._file.add_optimizer(
-            run_header(self.replicas, self.xla),
-            self._cls,
-            scale,
-            self._variables.names,
-            self._variables.shapes,
-            self._initial_weights,
-        )
-
-    def _look_for_break(self, step: int, now: _OpenStep) -> None:
-        (number, last), self._last = self._last, (step, now)
-        if self.break_before is not None or last is None or number != step - 1:
-            return
-        if step in self._after_errors:
-            return
-        is_known = self.application_is_known and not self.may_skip_later
-        if not is_known or not self._loss_scale.tests_gradients:
-            return
-        growth_steps = self._loss_scale.parameters.growth_steps
-        if not last.row.may_precede(now.row, last.applied, growth_steps):
-            self.break_before = step
-
-    def _close(self, step: int) -> None:
-        closed = self._open.pop(step)
-        self._look_for_break(step, closed)
-        row, applied = closed.row, closed.applied
-        known: Optional[bool] = applied
-        finite = applied if self._loss_scale.tests_gradients else row.finite
-        if self.may_skip_later:
-            known, finite = None, None if row.finite else row.finite
-        elif not self.application_is_known:
-            known, finite = None, row.finite
-        assert self._number is not None
+        step = self.count
+        self.count += 1
+        if self._number is None:
+            self._number = self._describe(row, step)
+        self._look_for_break(step, row, applied)
+        known: Optional[bool] = applied if self.application_is_known else None
+        is_certain = self.application_is_known and self._tests_gradients
+        finite = applied if is_certain else row.finite
         self._file.add_step(
             self._number,
             step,
@@ -207,12 +127,39 @@ class Steps:
             finite=finite,
             applied=known,
             norm=row.norm if finite is not False else None,
-            bad=row.bad,
+            bad=None if is_certain and applied else row.bad,
         )
+
+    def _describe(self, first: Row, step: int) -> int:
+        scale = dataclasses.replace(self._parameters)
+        if step == 0:
+            scale.initial_scale = first.scale
+            scale.good_steps = first.good_steps or 0
+            scale.bad_steps = first.bad_steps or 0
+        header = run_header(self.replicas, self._xla)
+        described = (self.cls, scale, self._names, self._shapes, self._initial_weights)
+        return self._file.add_optimizer(header, *described)
+
+    def _look_for_break(self, step: int, row: Row, applied: bool) -> None:
+        (number, last, was_applied), self._last = self._last, (step, row, applied)
+        if self._is_broken or last is None or number != step - 1 or step in self._after_errors:
+            return
+        if not (self.application_is_known and self._tests_gradients):
+            return
+        if not last.may_precede(row, was_applied, self._parameters.growth_steps):
+            self._is_broken = True
+            self._file.complaints.append(
+                f"The loss scale of {self.cls} or its counter changed between the recorded "
+                f"steps {number} and {step} as no single step changes it. Either a step was made "
+                "by a graph or function that was built before recording began, and is missing, or "
+                "the program set or restored the scale, or trained in several threads at once."
+            )
 
 
 _known: "weakref.WeakSet[Steps]" = weakref.WeakSet()
-"""A graph or function keeps the steps that are built into it."""
+"""Those of all recordings. The ring of a graph keeps them as long as the graph exists."""
+
+_of_optimizer: "MutableMapping[Any, Steps]" = weakref.WeakKeyDictionary()
 
 
 def known_steps() -> List[Steps]:
@@ -222,4 +169,4 @@ def known_steps() -> List[Steps]:
 
 def steps_of(optimizer: Any) -> Optional[Steps]:
     """Returns the steps of an optimizer that was recorded before, or None."""
-    return next((each for each in known_steps() if each.belongs_to(optimizer)), None)
+    return _of_optimizer.get(optimizer)

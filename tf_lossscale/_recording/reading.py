@@ -5,14 +5,17 @@ import gzip
 import io
 import json
 import zlib
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from tf_lossscale._recording.record import (
+    COLUMNS,
     FORMAT,
+    FORMATS,
     Gap,
     OptimizerRecord,
     RunHeader,
     ScaleParameters,
+    count_of,
     number,
 )
 
@@ -32,19 +35,19 @@ class Record:
       header: the description of the run.
       optimizers: the steps of each optimizer, in the order of their first steps.
       notes: notes for the user about the file, such as an incomplete last line.
+      ended: whether the run ended by itself; None in the first format, which does not say it.
     """
 
     path: str
     header: RunHeader
     optimizers: List[OptimizerRecord]
     notes: List[str]
+    ended: Optional[bool] = None
 
 
 _GZIP = b"\x1f\x8b"
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _RULES = ("dynamic", "exponential", "keras3", "fixed", "unknown")
-_LAST_STEP = 2**53
-"""Larger numbers are no numbers of steps, and floats do not hold them."""
 
 
 def read_record(path: str) -> Record:
@@ -80,19 +83,27 @@ def _read(path: str, file: Any) -> Record:
             f"{path} is empty. A record begins with the line that describes the run, which is "
             "written when a loss-scale optimizer makes its first step."
         )
-    header = _header(path, first)
-    record = Record(path, header, [], notes)
+    header, has_end = _header(path, first)
+    record = Record(path, header, [], notes, False if has_end else None)
+    steps = 0
     places: Dict[Any, OptimizerRecord] = {}
     for count, line in enumerate(lines, 2):
         try:
             values = json.loads(line)
             # The test for a step is first: nearly all lines are steps.
+            if record.ended:
+                raise ValueError("it follows the end line: two runs in one file?")
             if "step" in values:
+                steps += 1
                 _add_step(places[values["optimizer"]], values)
             elif "gap" in values:
                 first, end = values["gap"]
-                gap = Gap(_count(first, "step"), _count(end, "step"))
+                gap = Gap(count_of(first, "step"), count_of(end, "step"))
                 places[values["optimizer"]].gaps.append(gap)
+            elif "end" in values:
+                record.ended = True
+                if count_of(values["end"], "end") != steps:
+                    raise ValueError(f"the end of {values['end']} steps follows {steps} steps")
             elif values["optimizer"] not in places:
                 places[values["optimizer"]] = _optimizer(values)
                 record.optimizers.append(places[values["optimizer"]])
@@ -124,7 +135,7 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def _header(path: str, line: str) -> RunHeader:
+def _header(path: str, line: str) -> Tuple[RunHeader, bool]:
     try:
         values = json.loads(line)
         version = values["tf_lossscale_record"]
@@ -133,13 +144,14 @@ def _header(path: str, line: str) -> RunHeader:
             f"{path} is not a record of tf-lossscale: its first line does not describe a run. "
             "Records are written by `tf-lossscale run --record FILE`."
         ) from None
-    if version != FORMAT:
+    if version not in FORMATS:
         raise RecordError(
             f"{path} has format {version!r}, and this version of tf-lossscale reads format "
             f"{FORMAT}: compare it with the version that wrote it, or a later one."
         )
     known = {field.name for field in dataclasses.fields(RunHeader)}
-    return RunHeader(**{key: value for key, value in values.items() if key in known})
+    header = RunHeader(**{key: value for key, value in values.items() if key in known})
+    return header, version >= 2
 
 
 def _optimizer(values: Dict[str, Any]) -> OptimizerRecord:
@@ -147,7 +159,7 @@ def _optimizer(values: Dict[str, Any]) -> OptimizerRecord:
         cls=_printable(values["class"]),
         scale=_scale(dict(values["scale"])),
         names=[_printable(name) for name, _ in values["variables"]],
-        shapes=[[_count(size, "size") for size in shape] for _, shape in values["variables"]],
+        shapes=[[count_of(size, "size") for size in shape] for _, shape in values["variables"]],
         initial_weights=values.get("initial_weights"),
     )
 
@@ -163,24 +175,12 @@ def _scale(values: Dict[str, Any]) -> ScaleParameters:
                 raise ValueError(f"rule {value!r} is none of {', '.join(_RULES)}")
             found[field.name] = value
         elif field.name.endswith("_steps"):
-            found[field.name] = _count(value, field.name)
+            found[field.name] = count_of(value, field.name)
         elif value is not None or field.name == "initial_scale":
             found[field.name] = number(value)
         else:
             raise ValueError(f"{field.name} is null")
     return ScaleParameters(**found)
-
-
-def _count(value: Any, name: str) -> int:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or not -_LAST_STEP <= value <= _LAST_STEP:
-        raise ValueError(f"{name} {_shortened(value)} is not a whole number in range")
-    return int(value)
-
-
-def _shortened(value: Any) -> str:
-    # Not `repr` of the whole value: a long number takes long to print, and Python may refuse to.
-    return repr(value)[:40] if not isinstance(value, int) or abs(value) < 2**128 else "(huge)"
 
 
 def _printable(value: Any) -> str:
@@ -189,23 +189,12 @@ def _printable(value: Any) -> str:
 
 
 def _add_step(record: OptimizerRecord, values: Dict[str, Any]) -> None:
-    step = _count(values["step"], "step")
+    step = count_of(values["step"], "step")
     if record.steps and step <= record.steps[-1]:
         raise ValueError(f"step {step} follows step {record.steps[-1]}: two runs in one file?")
     jumps = bool(record.steps) and step != record.steps[-1] + 1
     if jumps and (not record.gaps or record.gaps[-1].end != step):
         record.gaps.append(Gap(record.steps[-1] + 1, step))
-    get = values.get
     record.steps.append(step)
-    record.loss.append(number(get("loss")))
-    record.scales.append(number(get("scale")))
-    record.finite.append(_flag(get("finite")))
-    record.applied.append(_flag(get("applied")))
-    record.norm.append(number(get("norm")))
-    record.bad.append(get("bad"))
-
-
-def _flag(value: Any) -> Any:
-    if value is None or isinstance(value, bool):
-        return value
-    raise ValueError(f"{value!r} is neither true nor false nor null")
+    for column in COLUMNS:
+        getattr(record, column.name).append(column.read(values.get(column.key)))

@@ -1,17 +1,32 @@
 """The contents of a record of a training run, and its file format: one JSON object per line.
 
 The first line describes the run. A line that describes an optimizer precedes that optimizer's
-first step; each further line is one step of one optimizer, or a gap. See `docs/compare.md`.
+first step; each further line is one step of one optimizer, or a gap. The last line says that the
+run ended there, and was not cut off. See `docs/compare.md`.
 """
 
 import dataclasses
 import json
 import math
-from typing import Any, Dict, List, Optional
+from dataclasses import field
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-__all__ = ["FORMAT", "Gap", "OptimizerRecord", "RunHeader", "ScaleParameters", "dump", "number"]
+__all__ = [
+    "COLUMNS",
+    "FORMAT",
+    "FORMATS",
+    "Gap",
+    "OptimizerRecord",
+    "RunHeader",
+    "ScaleParameters",
+    "count_of",
+    "dump",
+    "number",
+]
 
-FORMAT = 1
+FORMAT = 2
+FORMATS = (1, 2)
+"""The formats that can be read. The first one has no end line."""
 
 
 @dataclasses.dataclass
@@ -25,6 +40,7 @@ class RunHeader:
       devices: types of the devices, such as `["CPU"]`.
       replicas: number of replicas.
       xla: whether a step was compiled by XLA; None if unknown.
+      precision: in which precision the program computes, such as `"mixed_float16"`.
     """
 
     tensorflow: Optional[str] = None
@@ -33,6 +49,7 @@ class RunHeader:
     devices: Optional[List[str]] = None
     replicas: Optional[int] = None
     xla: Optional[bool] = None
+    precision: Optional[str] = None
 
 
 @dataclasses.dataclass
@@ -61,60 +78,6 @@ class ScaleParameters:
     bad_steps: int = 0
 
 
-@dataclasses.dataclass
-class Gap:
-    """Steps that were run but are not in the record.
-
-    Attributes:
-      first: number of the first missing step.
-      end: number of the first step after the gap.
-    """
-
-    first: int
-    end: int
-
-
-@dataclasses.dataclass
-class OptimizerRecord:
-    """The steps of one optimizer, as columns of equal length; None means unknown.
-
-    Attributes:
-      cls: name of the loss-scale class.
-      scale: how its loss scale is updated.
-      names: names of its variables.
-      shapes: their shapes.
-      initial_weights: hash of their values before the first step.
-      steps: numbers of the recorded steps, increasing.
-      loss: losses, unscaled.
-      scales: loss scales that the steps used, before their update.
-      finite: whether all gradients were finite, as determined by the class.
-      applied: whether the variables were updated.
-      norm: norms of the unscaled gradients.
-      bad: numbers of the first variables with a non-finite gradient.
-      gaps: steps that are missing.
-    """
-
-    cls: str = "unknown"
-    scale: ScaleParameters = dataclasses.field(default_factory=ScaleParameters)
-    names: List[str] = dataclasses.field(default_factory=list)
-    shapes: List[List[int]] = dataclasses.field(default_factory=list)
-    initial_weights: Optional[str] = None
-    steps: List[int] = dataclasses.field(default_factory=list)
-    loss: List[Optional[float]] = dataclasses.field(default_factory=list)
-    scales: List[Optional[float]] = dataclasses.field(default_factory=list)
-    finite: List[Optional[bool]] = dataclasses.field(default_factory=list)
-    applied: List[Optional[bool]] = dataclasses.field(default_factory=list)
-    norm: List[Optional[float]] = dataclasses.field(default_factory=list)
-    bad: List[Optional[int]] = dataclasses.field(default_factory=list)
-    gaps: List[Gap] = dataclasses.field(default_factory=list)
-
-    def add(self, step: int, **values: Any) -> None:
-        """Appends a step; values that are not given are unknown."""
-        self.steps.append(step)
-        for name in ("loss", "scales", "finite", "applied", "norm", "bad"):
-            getattr(self, name).append(values.get(name))
-
-
 _TEXT = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -133,7 +96,119 @@ def number(value: Any) -> Optional[float]:
             return float(value)
         except OverflowError:
             raise ValueError("a number is too large for a float") from None
-    raise ValueError(f"{value!r} is not a number")
+    raise ValueError(f"{_shortened(value)} is not a number")
+
+
+def _flag(value: Any) -> Optional[bool]:
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError(f"{_shortened(value)} is neither true nor false nor null")
+
+
+_LAST_COUNT = 2**53
+"""Larger numbers count nothing, and floats do not hold them."""
+
+
+def count_of(value: Any, name: str) -> int:
+    """Converts a JSON value to a whole number.
+
+    Raises:
+      ValueError: the value is not a whole number, or a huge one.
+    """
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not -_LAST_COUNT <= value <= _LAST_COUNT:
+        raise ValueError(f"{name} {_shortened(value)} is not a whole number in range")
+    return int(value)
+
+
+def _variable(value: Any) -> Optional[int]:
+    return None if value is None else count_of(value, "variable")
+
+
+def _shortened(value: Any) -> str:
+    # Not `repr` of the whole value: a long number takes long to print, and Python may refuse to.
+    return repr(value)[:40] if not isinstance(value, int) or abs(value) < 2**128 else "(huge)"
+
+
+def _step(key: str, read: Callable[[Any], Any]) -> Dict[str, Any]:
+    return {"key": key, "read": read}
+
+
+@dataclasses.dataclass
+class Gap:
+    """Steps that were run but are not in the record.
+
+    Attributes:
+      first: number of the first missing step.
+      end: number of the first step after the gap.
+    """
+
+    first: int
+    end: int
+
+
+@dataclasses.dataclass
+class OptimizerRecord:
+    """The steps of one optimizer, as columns of equal length; None means unknown.
+
+    Each line with `_step` is a field of a step: its key in the file, and what reads its value.
+
+    Attributes:
+      cls: name of the loss-scale class.
+      scale: how its loss scale is updated.
+      names: names of its variables.
+      shapes: their shapes.
+      initial_weights: hash of their values before the first step.
+      steps: numbers of the recorded steps, increasing.
+      loss: losses, unscaled.
+      scales: loss scales that the steps used, before their update.
+      finite: whether all gradients were finite, as determined by the class.
+      applied: whether the variables were updated.
+      norm: norms of the unscaled gradients.
+      bad: numbers of the first variables with a non-finite gradient.
+      gaps: steps that are missing.
+    """
+
+    cls: str = "unknown"
+    scale: ScaleParameters = field(default_factory=ScaleParameters)
+    names: List[str] = field(default_factory=list)
+    shapes: List[List[int]] = field(default_factory=list)
+    initial_weights: Optional[str] = None
+    steps: List[int] = field(default_factory=list)
+    loss: List[Optional[float]] = field(default_factory=list, metadata=_step("loss", number))
+    scales: List[Optional[float]] = field(default_factory=list, metadata=_step("scale", number))
+    finite: List[Optional[bool]] = field(default_factory=list, metadata=_step("finite", _flag))
+    applied: List[Optional[bool]] = field(default_factory=list, metadata=_step("applied", _flag))
+    norm: List[Optional[float]] = field(default_factory=list, metadata=_step("norm", number))
+    bad: List[Optional[int]] = field(default_factory=list, metadata=_step("bad", _variable))
+    gaps: List[Gap] = field(default_factory=list)
+
+    def add(self, step: int, **values: Any) -> None:
+        """Appends a step; values that are not given are unknown."""
+        self.steps.append(step)
+        for column in COLUMNS:
+            getattr(self, column.name).append(values.get(column.name))
+
+
+class Column(NamedTuple):
+    """A field of a step.
+
+    Attributes:
+      name: of the attribute of `OptimizerRecord`.
+      key: in the file.
+      read: converts a JSON value; raises ValueError.
+    """
+
+    name: str
+    key: str
+    read: Callable[[Any], Any]
+
+
+COLUMNS = [
+    Column(each.name, **each.metadata)
+    for each in dataclasses.fields(OptimizerRecord)
+    if each.metadata
+]
 
 
 def dump(line: Dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ class RecordWriter:
     def __init__(self, file: TextIO, header: RunHeader) -> None:
         self._file = file
         self._optimizers = 0
+        self._steps = 0
         file.write(dump({"tf_lossscale_record": FORMAT, **dataclasses.asdict(header)}))
 
     def add_optimizer(
@@ -47,9 +48,14 @@ class RecordWriter:
         return number
 
     def add_step(self, optimizer: int, step: int, **values: Any) -> None:
-        """Writes a step: `loss`, `scale`, `finite`, `applied`, `norm`, `bad` (None if unknown)."""
+        """Writes a step: values of `record.COLUMNS`, by their keys; None means unknown."""
+        self._steps += 1
         self._file.write(dump({"optimizer": optimizer, "step": step, **values}))
 
     def add_gap(self, optimizer: int, first: int, end: int) -> None:
         """Writes that the steps from `first` up to `end`, not included, are missing."""
         self._file.write(dump({"optimizer": optimizer, "gap": [first, end]}))
+
+    def end(self) -> None:
+        """Writes that the run ended here; a record without this line was cut off."""
+        self._file.write(dump({"end": self._steps}))

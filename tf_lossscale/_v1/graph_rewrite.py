@@ -3,10 +3,10 @@
 import importlib
 from typing import Any
 
-from tf_lossscale._core.loss_scale_classes import loss_scale_class
+from tf_lossscale._core.same_class import loss_scale_class
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.graph_rewrite import (
+from tf_lossscale._versions.graphs import (
     graph_rewrite_is_on,
     mixed_policy_is_set,
     plain_session_exists,
@@ -90,7 +90,7 @@ def _wrap(opt: Any, loss_scale: Any) -> Any:
         if loss_scale is None:
             raise ValueError("loss_scale cannot be None. Pass 'dynamic', a number or a LossScale.")
         # Keras is loaded already; our Keras classes are not, and v1 code must not load them.
-        module = importlib.import_module("tf_lossscale._keras.from_loss_scale")
+        module = importlib.import_module("tf_lossscale._keras.experimental")
         return module.of_graph_rewrite(opt, loss_scale)
     raise ValueError(
         '"opt" must be an instance of a tf.train.Optimizer or a tf.keras.optimizers.Optimizer, but '

@@ -2,13 +2,17 @@
 
 from typing import Any, List, Optional
 
-from tf_lossscale._core.gradient_sums import gradients_of_step, unsummed
-from tf_lossscale._core.optimizer_step import apply_if, as_pairs, require_replica_context
+from tf_lossscale._core.gradient_sums import gradients_of_step, unsummed, watch_fixed
+from tf_lossscale._core.identifiers import as_loss_scale, is_fixed
+from tf_lossscale._core.loss_scales import updates_itself
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.scaled_loss_optimizer import ScaledLossOptimizer
-from tf_lossscale._v1.identifiers import as_loss_scale, is_fixed
-from tf_lossscale._v1.loss_scales import updates_itself
+from tf_lossscale._core.wrapper import (
+    ScaledLossOptimizer,
+    apply_if,
+    as_pairs,
+    require_replica_context,
+)
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
 
@@ -102,7 +106,11 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
         require_replica_context()
         pairs = as_pairs(grads_and_vars, type(self).__name__)
         if is_fixed(self._loss_scale):
-            return self._optimizer.apply_gradients(pairs, global_step=global_step, name=name)
+            watched = watch_fixed(self, self._optimizer, pairs)
+            with watched.around():
+                done = self._optimizer.apply_gradients(pairs, global_step=global_step, name=name)
+            watched.finished(done, True)
+            return done
         return merge(self._apply_together, pairs, global_step, name)
 
     def _distributed_apply(
@@ -119,29 +127,33 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
         self, strategy: Any, pairs: Any, global_step: Optional[Any], name: Optional[str]
     ) -> Any:
         name = name or self.get_name()
-        if updates_itself(self._loss_scale):
+        tests_gradients = updates_itself(self._loss_scale)
+        if tests_gradients:
             gradients = gradients_of_step(strategy, self, self._optimizer, pairs)
-            should_apply = gradients.all_finite()
-            update = self._loss_scale._update_after(should_apply)
         else:
             # A user's own loss scale gets the gradients of each replica.
             gradients = unsummed(strategy, pairs)
-            update, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
-            # On each worker it sees the gradients of that worker. Those that apply wait for the
-            # others, so all must do the same.
-            if tf.executing_eagerly() or not isinstance(should_apply, bool):
-                should_apply = all_workers_agree(should_apply)
-        watched = gradients.watched_by(self)
-        applied = apply_if(
-            should_apply,
-            self._optimizer.apply_gradients,
-            gradients.pairs,
-            global_step,
-            name + "-wrapped",
-            gradients.already_summed_for,
-            watched.skipped,
-        )
-        done = (update, applied, watched.finished(applied))
+        watched = gradients.watched_by(self)  # sees the scale before its update
+        with watched.around():
+            if tests_gradients:
+                should_apply = gradients.all_finite()
+                update = self._loss_scale._update_after(should_apply)
+            else:
+                update, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
+                # On each worker it sees the gradients of that worker. Those that apply wait for
+                # the others, so all must do the same.
+                if tf.executing_eagerly() or not isinstance(should_apply, bool):
+                    should_apply = all_workers_agree(should_apply)
+            applied = apply_if(
+                should_apply,
+                self._optimizer.apply_gradients,
+                gradients.pairs,
+                global_step,
+                name + "-wrapped",
+                gradients.already_summed_for,
+                watched.skipped,
+            )
+        done = (update, applied, *watched.finished(applied, should_apply))
         return tf1.group(*[each for each in done if each is not None], name=name)
 
     # Abstract methods of the base class, which the inner optimizer implements.

@@ -1,13 +1,16 @@
-"""The installed TensorFlow, its version, and what all other modules use of it."""
+"""The installed TensorFlow, its version, and helpers for all other modules."""
 
 import importlib
 from typing import Any, Callable, Tuple, TypeVar
+
+from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, SUPPORTED
 
 __all__ = [
     "INSTALL_HINT",
     "TF_VERSION",
     "do_not_convert",
     "first_module",
+    "has",
     "tf",
     "tf1",
     "where",
@@ -16,10 +19,10 @@ __all__ = [
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 INSTALL_HINT = (
-    "tf_lossscale needs TensorFlow (1.15, or 2.3 to 2.21), which is not installed here. Install it "
+    "tf_lossscale needs TensorFlow ({}), which is not installed here. Install it "
     "with `pip install 'tf-lossscale[tf]'`, or `pip install tensorflow-cpu` on a machine without a "
-    "GPU; on TensorFlow 2.16 and later add `tf-keras` if your code uses Keras 2."
-)
+    "GPU; on TensorFlow {}.{} and later add `tf-keras` if your code uses Keras 2."
+).format(SUPPORTED, *FIRST_WITH_KERAS_3["tensorflow"][:2])
 
 
 def _import_tensorflow() -> Any:
@@ -46,23 +49,30 @@ def _parse(version: str) -> Tuple[int, int]:
 
 tf: Any = _import_tensorflow()
 
-
 TF_VERSION: Tuple[int, int] = _parse(tf.__version__)
-
 
 tf1: Any = tf.compat.v1
 
 
+def has(since: Tuple[int, int]) -> bool:
+    """Returns whether the installed TensorFlow has a behavior.
+
+    Args:
+      since: a row of `releases.Since`: the first version with it.
+    """
+    return since <= TF_VERSION
+
+
 def first_module(*names: str) -> Any:
-    """Imports the first of `names` that this TensorFlow has; modules move between versions."""
+    """Imports the first of several modules that exists: private modules move between versions."""
     for name in names:
         try:
             return importlib.import_module(name)
         except ImportError:
             continue
     raise ImportError(
-        "tensorflow {} has none of the modules {}; tf_lossscale knows 1.15 to 2.21".format(
-            tf.__version__, ", ".join(names)
+        "tensorflow {} has none of the modules {}; tf_lossscale supports {}".format(
+            tf.__version__, ", ".join(names), SUPPORTED
         )
     )
 

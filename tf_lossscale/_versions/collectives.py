@@ -1,9 +1,10 @@
-"""TensorFlow's collective operations, and the order of the steps of one worker."""
+"""TensorFlow's collective operations, and the shards of a TPU program."""
 
 import threading
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
-from tf_lossscale._versions.base import TF_VERSION, tf, tf1
+from tf_lossscale._versions.base import first_module, has, tf, tf1
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "KEYS_AT_RUN_TIME",
@@ -13,19 +14,13 @@ __all__ = [
     "collective_reduce",
     "functions_start_eagerly",
     "host_of",
+    "in_tpu_replication",
+    "tpu_shards",
 ]
 
-# Whether a collective can have a key that is a tensor. Older ones have theirs from when they are
-# traced, and then are for tensors of one shape.
-KEYS_AT_RUN_TIME = TF_VERSION >= (2, 4)
-
-# Whether `MultiWorkerMirroredStrategy` sums when only some of the workers trace a function again.
-# Up to 2.4 it numbers its sums while tracing, so the workers would wait for each other forever.
-STRATEGY_SURVIVES_RETRACING = TF_VERSION >= (2, 5)
-
-# Whether `MultiWorkerMirroredStrategy` can write the sums of a graph over the tensors it summed, as
-# Grappler's scoped allocator does. Whoever reads those afterwards gets the sums.
-SUMS_OVERWRITE_SUMMANDS = TF_VERSION < (2, 5)
+KEYS_AT_RUN_TIME = has(Since.COLLECTIVES_HAVE_KEYS_AT_RUN_TIME)
+STRATEGY_SURVIVES_RETRACING = has(Since.STRATEGY_SURVIVES_RETRACING)
+SUMS_OVERWRITE_SUMMANDS = not has(Since.SUMMANDS_ARE_KEPT)
 
 
 def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) -> Any:
@@ -34,9 +29,9 @@ def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) 
     Args:
       value: tensor.
       size: number of devices.
-      group_key: number that stands for the set of devices.
-      instance_key: number by which they find each other; may be an int32 tensor of shape `[]` if
-        `KEYS_AT_RUN_TIME`.
+      group_key: the number of the set of devices.
+      instance_key: the number by which they find each other; an int32 tensor of shape `[]` is
+        allowed if `KEYS_AT_RUN_TIME`.
     """
     if isinstance(instance_key, int):
         return tf.raw_ops.CollectiveReduce(
@@ -55,18 +50,18 @@ def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) 
         instance_key=instance_key,
         merge_op="Add",
         final_op="Id",
-        **({} if TF_VERSION < (2, 5) else {"ordering_token": []}),
+        **({"ordering_token": []} if has(Since.COLLECTIVES_HAVE_ORDERING_TOKEN) else {}),
     )
 
 
 def functions_start_eagerly() -> bool:
-    """Returns whether what is built now is called from eager code in the end, not by a Session."""
+    """Returns whether new operations will run in eager code or its functions, not in a Session."""
     with tf.init_scope():
         return bool(tf.executing_eagerly())
 
 
 def host_of(device: str) -> str:
-    """Returns the name of the CPU of the worker that `device` is on."""
+    """Returns the name of the CPU of the worker to which `device` belongs."""
     return device[: device.index("/device:")] + "/device:CPU:0"
 
 
@@ -75,11 +70,11 @@ _counters: Dict[str, Any] = {}
 
 
 def advance(device: str) -> Any:
-    """Returns an operation that runs after all earlier ones for `device`, whatever function calls.
+    """Returns an operation that runs after all earlier ones for `device`, across functions.
 
-    Functions keep operations on one resource in the order of the program, and calls of functions
-    and branches and loops with such operations too. The resource is a plain counter of this
-    process; no strategy and no checkpoint knows of it.
+    Functions run operations on one resource in the order of the program, and so they do with calls,
+    branches and loops that contain such operations. The resource is a plain counter of this
+    process, which is in no strategy and no checkpoint.
 
     Args:
       device: name of the device of a replica.
@@ -101,3 +96,32 @@ def _new_counter(number: int, host: str) -> Any:
         )
         tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(0, tf.int64))
     return handle
+
+
+# The number of TPU shards that the graph is built for: `tpu_shard_context`, `tpu.replicate` and
+# TPUStrategy set it. The originals read it here, too; no public function returns it.
+_tpu_function: Any = first_module("tensorflow.python.tpu.tpu_function")
+
+
+def tpu_shards() -> Optional[int]:
+    """Returns the number of TPU shards that the graph is built for, or None if it is not set."""
+    return _tpu_function.get_tpu_context().number_of_shards
+
+
+# The context of operations in `tpu.replicate` and `tpu.rewrite`; the class moved in 2.10.
+_tpu_replication: Any = first_module(
+    "tensorflow.python.tpu.tpu_replication", "tensorflow.python.tpu.tpu"
+)
+
+
+def in_tpu_replication() -> bool:
+    """Returns whether new operations are for the replicas of a TPU program."""
+    graph = None if tf.executing_eagerly() else tf1.get_default_graph()
+    while graph is not None:
+        context = graph._get_control_flow_context()
+        while context is not None:
+            if isinstance(context, _tpu_replication.TPUReplicateContext):
+                return True
+            context = context.outer_context
+        graph = getattr(graph, "outer_graph", None)
+    return False

@@ -1,17 +1,23 @@
-"""The context in which operations are created: XLA, loops, branches."""
+"""The graph in which operations are created: XLA, loops, branches, and the graph rewrite."""
 
+import sys
 from typing import Any
 
-from tf_lossscale._versions.base import first_module, tf, tf1
+from tf_lossscale._versions.base import first_module, has, tf, tf1
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "call_round_by_round",
     "current_loop",
     "disable_lowering",
+    "graph_rewrite_is_on",
     "in_control_flow",
     "in_eager_mode",
     "in_loop_of_session",
     "in_xla_context",
+    "mixed_policy_is_set",
+    "plain_session_exists",
+    "set_graph_rewrite",
 ]
 
 # Whether XLA compiles the code that is being traced. There is no public function for this.
@@ -31,7 +37,7 @@ _context: Any = first_module("tensorflow.python.eager.context")
 def in_eager_mode() -> Any:
     """Returns a context manager for eager mode, also within `with tf.Graph().as_default():`.
 
-    `tf.init_scope` stays in that graph.
+    `tf.init_scope` would stay in that graph.
     """
     return _context.eager_mode()
 
@@ -64,13 +70,13 @@ def in_loop_of_session() -> bool:
     return loop is not None and not hasattr(graph, "outer_graph")
 
 
-# The kind of function whose call remains one operation in all versions from 1.15 to 2.21. The call
-# of a `tf.function` is inlined, or its collectives cannot run in a Session.
+# The call of such a function remains one operation in all versions. The call of a `tf.function` is
+# inlined, or its collectives cannot run in a Session.
 _defined_function: Any = first_module("tensorflow.python.framework.function")
 
 
 def call_round_by_round(function: Any, value: Any) -> Any:
-    """Calls `function(value)` as one operation; iterations of a loop wait for the previous one.
+    """Calls `function(value)` as one operation, and makes each round of a loop wait for the last.
 
     TensorFlow runs each loop in its own frame, and distinguishes collectives by their frame. There
     is no frame inside the operation of a call. Otherwise iterations overlap, unless they depend on
@@ -110,3 +116,49 @@ def disable_lowering(result: Any) -> None:
     if operation.type in ("If", "StatelessIf"):
         off = tf1.AttrValue(b=False)
         operation._set_attr("_lower_using_switch_merge", off)
+
+
+# The switches of the mixed precision graph rewrite. A Session reads `..._enabled` when it is
+# created and then enables the rewrite in Grappler; while it is set, the Keras of TensorFlow 1.15 to
+# 2.15 and tf_keras reject a mixed policy. The only public way to set it are the original functions.
+_rewrite: Any = first_module("tensorflow.python.training.experimental.mixed_precision_global_state")
+
+
+def set_graph_rewrite(on: bool) -> None:
+    """Sets whether new Sessions rewrite their graphs."""
+    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
+        _rewrite.set_mixed_precision_graph_rewrite_enabled(on)
+    else:
+        _rewrite.mixed_precision_graph_rewrite_is_enabled = on
+
+
+def graph_rewrite_is_on() -> bool:
+    """Returns whether new Sessions rewrite their graphs."""
+    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
+        return bool(_rewrite.is_mixed_precision_graph_rewrite_enabled())
+    return bool(_rewrite.mixed_precision_graph_rewrite_is_enabled)
+
+
+def plain_session_exists() -> bool:
+    """Returns whether a Session was created while the rewrite was off."""
+    created = _rewrite.non_mixed_precision_session_created
+    return bool(created() if callable(created) else created)
+
+
+def mixed_policy_is_set() -> bool:
+    """Returns whether the global dtype policy of any loaded Keras is a mixed precision policy.
+
+    Keras 2 sets a flag in TensorFlow, except on TensorFlow 1.15, where the policy itself is read.
+    Keras 3 sets none; its policy is read if it is loaded. No Keras is imported for this.
+    """
+    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
+        is_set = bool(_rewrite.is_using_mixed_precision_policy())
+    else:
+        is_set = bool(getattr(_rewrite, "using_mixed_precision_policy", False))
+    policies = []
+    if not has(Since.MIXED_POLICY_SETS_FLAG):
+        policies.append(tf.keras.mixed_precision.experimental.global_policy())
+    keras_3: Any = getattr(sys.modules.get("keras"), "mixed_precision", None)
+    if hasattr(keras_3, "dtype_policy"):
+        policies.append(keras_3.dtype_policy())
+    return is_set or any(each.compute_dtype != each.variable_dtype for each in policies)

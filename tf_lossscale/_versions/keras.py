@@ -1,13 +1,13 @@
-"""The Kerases that are installed or loaded, and which one an object comes from."""
+"""Which Keras packages are installed or loaded, and which one an object comes from."""
 
 import contextlib
 import importlib
-import inspect
 import sys
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple
 
-from tf_lossscale._versions.base import TF_VERSION, first_module, tf
+from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.originals import original
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "KERAS_PACKAGES",
@@ -15,7 +15,6 @@ __all__ = [
     "KerasFamily",
     "calling_keras",
     "default_family",
-    "deserialize_optimizer",
     "is_keras_object",
     "keras_family",
     "keras_packages",
@@ -24,26 +23,20 @@ __all__ = [
     "loaded_keras",
     "loaded_keras_packages",
     "policy_of_layer",
-    "register_loss_scale_optimizer",
-    "registered_class",
-    "registered_class_name",
-    "serialize_as",
-    "share_registration",
-    "unregister_loss_scale_optimizer",
 ]
 
-# The packages that hold a Keras of this TensorFlow.
-KERAS_PACKAGES: Tuple[str, ...] = ("tensorflow",) if TF_VERSION < (2, 6) else ("keras", "tf_keras")
+_KERAS_IS_A_PACKAGE = has(Since.KERAS_IS_A_PACKAGE)
 
+# The packages that contain a Keras of this TensorFlow.
+KERAS_PACKAGES: Tuple[str, ...] = ("keras", "tf_keras") if _KERAS_IS_A_PACKAGE else ("tensorflow",)
 
-# Keras 2 refuses to wrap one optimizer twice from TensorFlow 2.6 on; Keras 3 never does.
-WRAPPERS_ARE_MARKED: bool = TF_VERSION >= (2, 6)
+WRAPPERS_ARE_MARKED: bool = has(Since.KERAS_MARKS_WRAPPED)
 
 
 def is_keras_object(value: Any) -> bool:
     """Returns whether the class of `value` comes from any Keras, without importing one.
 
-    A look at `tf.keras` would import Keras 3, or fail where Keras is not installed.
+    Reading `tf.keras` would import Keras 3, or fail where Keras is not installed.
     """
     for base in type(value).__mro__:
         parts = base.__module__.split(".")
@@ -55,12 +48,12 @@ def is_keras_object(value: Any) -> bool:
 
 
 def keras_packages() -> List[Tuple[str, str]]:
-    """Returns name and version of `tf.keras` and of the separate packages that are installed."""
+    """Returns the name and version of `tf.keras`, and of the packages keras and tf-keras."""
     found = []
-    # TensorFlow 2.16 and later has none where the package keras is missing.
+    # From TensorFlow 2.16 on, `tf.keras` raises an error if the package keras is not installed.
     with contextlib.suppress(AttributeError, ImportError):
         found.append(("tf.keras", str(tf.keras.__version__)))
-    if sys.version_info >= (3, 8):  # below that, Keras is a part of TensorFlow
+    if sys.version_info >= (3, 8):  # older Pythons have a TensorFlow that contains Keras
         metadata = importlib.import_module("importlib.metadata")
         for name in ("keras", "tf-keras"):
             try:
@@ -71,14 +64,14 @@ def keras_packages() -> List[Tuple[str, str]]:
 
 
 def loaded_keras_packages() -> List[str]:
-    """Returns the packages of the Kerases that are loaded."""
-    if TF_VERSION < (2, 6):
+    """Returns the packages that contain a Keras and have been imported."""
+    if not _KERAS_IS_A_PACKAGE:
         return ["tensorflow"]
     return [name for name in KERAS_PACKAGES if hasattr(sys.modules.get(name), "optimizers")]
 
 
 def _keras_package(module: str) -> Optional[str]:
-    if TF_VERSION < (2, 6):
+    if not _KERAS_IS_A_PACKAGE:
         inside = ("tensorflow.python.keras.", "tensorflow_core.python.keras.")
         return "tensorflow" if module.startswith(inside) else None
     package = module.split(".")[0]
@@ -86,7 +79,9 @@ def _keras_package(module: str) -> Optional[str]:
 
 
 class KerasFamily(NamedTuple):
-    """A kind of Keras optimizer.
+    """A kind of Keras optimizer, in one Keras package.
+
+    Several can be loaded in one process: Keras 2 and Keras 3, each with one kind or two.
 
     Attributes:
       kind: "legacy" (Keras 2 `OptimizerV2`), "new" (Keras 2 from TensorFlow 2.9 on) or "keras3".
@@ -101,29 +96,27 @@ class KerasFamily(NamedTuple):
     @property
     def keras(self) -> Any:
         """The public Keras module."""
-        # Up to 2.15 the `keras` package leaves out a part of the API that `tf.keras` has.
-        in_tensorflow = self.package == "tensorflow" or TF_VERSION < (2, 16)
-        return (
-            tf.keras if in_tensorflow and self.package != "tf_keras" else sys.modules[self.package]
-        )
+        if self.package == "tf_keras" or has(Since.KERAS_PACKAGE_IS_COMPLETE):
+            return sys.modules[self.package]
+        return tf.keras
 
     @property
     def installed_final(self) -> Optional[Any]:
-        """The installed final class, which also `compile` knows; None before TensorFlow 2.4."""
+        """The original final class of this Keras; None before TensorFlow 2.4."""
         return original(self.keras.mixed_precision, "LossScaleOptimizer")
 
     @property
     def installed_class(self) -> Optional[Any]:
-        """The installed class over this kind of optimizer, which Keras itself looks for."""
+        """The original class for this kind of optimizer, for which Keras itself tests."""
         final = self.installed_final
         if final is None:
             return self.installed_experimental
-        # From TensorFlow 2.9 on the public name of Keras 2 is a common base of two private classes.
+        # From TensorFlow 2.9 on, the public class of Keras 2 is a base of two private ones.
         private = "LossScaleOptimizerV3" if self.kind == "new" else "LossScaleOptimizer"
         return getattr(sys.modules[final.__module__], private)
 
     def installed_name(self, role: str) -> str:
-        """Returns the name of the installed class in model files.
+        """Returns the name of the original class in model files.
 
         Args:
           role: "final" or "experimental".
@@ -135,17 +128,17 @@ class KerasFamily(NamedTuple):
 
     @property
     def installed_experimental(self) -> Optional[Any]:
-        """The installed experimental class; None after TensorFlow 2.8."""
+        """The original experimental class; None after TensorFlow 2.8."""
         experimental = getattr(self.keras.mixed_precision, "experimental", None)
         return original(experimental, "LossScaleOptimizer") if self.kind == "legacy" else None
 
 
 def keras_family(optimizer: Any) -> "Optional[KerasFamily]":
-    """Returns what is known of the Keras that the class of `optimizer` comes from.
+    """Returns the family of an optimizer, or None if it is not a Keras optimizer.
 
-    Told by the class alone, as Keras 2 and Keras 3 may be loaded side by side; None where it is no
-    Keras optimizer. The private names are those of the base classes; the public ones move between
-    `keras.optimizers` and `keras.optimizers.legacy`, and importing one would load a Keras.
+    Only the base classes of the optimizer can decide, because Keras 2 and Keras 3 can both be
+    loaded. They are recognized by name: the public aliases move between `keras.optimizers` and
+    `keras.optimizers.legacy`, and reading one may import another Keras.
     """
     return _family_of_class(type(optimizer))
 
@@ -164,10 +157,14 @@ def _family_of_class(cls: Any) -> "Optional[KerasFamily]":
 
 
 def default_family() -> KerasFamily:
-    """Returns what is known of the optimizers of `tf.keras`, or of the Keras that there is."""
-    kerases = [lambda: tf.keras, lambda: importlib.import_module("tf_keras")]
-    for find in kerases:
-        # TensorFlow 2.16 and later has no `tf.keras` where the package that it wants is missing.
+    """Returns the family of the optimizers of `tf.keras`; of tf-keras if `tf.keras` is missing.
+
+    Raises:
+      ImportError: neither is installed.
+    """
+    candidates = [lambda: tf.keras, lambda: importlib.import_module("tf_keras")]
+    for find in candidates:
+        # From TensorFlow 2.16 on, `tf.keras` raises an error if its package is not installed.
         with contextlib.suppress(AttributeError, ImportError):
             family = _family_of_class(find().optimizers.Optimizer)
             if family is not None:
@@ -179,9 +176,10 @@ def default_family() -> KerasFamily:
 
 
 def calling_keras() -> Optional[Any]:
-    """Returns the Keras that called, somewhere up the stack, or None.
+    """Returns the Keras module that called, directly or not, or None.
 
-    What a model file says of an optimizer does not tell which Keras is reading it.
+    For reading model files: their description of an optimizer fits several Keras packages, and only
+    the calling one can use the result.
     """
     frame: Any = sys._getframe(1)
     while frame is not None:
@@ -194,7 +192,7 @@ def calling_keras() -> Optional[Any]:
 
 
 def loaded_keras(is_3: bool) -> Optional[Any]:
-    """Returns the loaded Keras 3, or the loaded Keras 2; None where there is none."""
+    """Returns the loaded Keras 3, or else the loaded Keras 2; None if it is not loaded."""
     for package in loaded_keras_packages():
         keras = KerasFamily("", package, None).keras
         if hasattr(keras, "Operation") == is_3:  # only Keras 3 has it
@@ -203,140 +201,8 @@ def loaded_keras(is_3: bool) -> Optional[Any]:
 
 
 def loaded_families() -> List[KerasFamily]:
-    """Returns a family of each loaded Keras, which names its loss-scale classes."""
+    """Returns one family for each loaded Keras, for access to its loss-scale classes."""
     return [KerasFamily("legacy", package, None) for package in loaded_keras_packages()]
-
-
-def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: bool) -> Any:
-    """Makes an optimizer of a Keras from a serialized one, also one of an older generation.
-
-    Args:
-      keras: the Keras.
-      config: what `optimizers.serialize` returned.
-      custom_objects: name to class, or None.
-      legacy: whether an `OptimizerV2` is wanted where Keras 2 has a newer kind as well.
-    """
-    more = {}
-    if hasattr(keras, "Operation"):  # Keras 3
-        # Its `optimizers.deserialize` does not know every optimizer (Lamb), this function does.
-        if isinstance(config, dict) and config.get("module"):
-            return keras.saving.deserialize_keras_object(config, custom_objects=custom_objects)
-    elif legacy and _takes_any_keyword(keras.optimizers.deserialize):
-        more["use_legacy_optimizer"] = True  # there are two kinds, from TensorFlow 2.10 on
-    return keras.optimizers.deserialize(config, custom_objects=custom_objects, **more)
-
-
-def registered_class(name: Any) -> Optional[Any]:
-    """Returns the class that a program registered under `name` with a loaded Keras, or None."""
-    for utils in _loaded_utils():
-        find = getattr(utils, "get_registered_object", None)  # from TensorFlow 2.1 on
-        found = utils.get_custom_objects().get(name) if find is None else find(name)
-        if found is not None:
-            return found
-    return None
-
-
-def registered_class_name(cls: Any) -> str:
-    """Returns the name under which files refer to `cls`: that of its registration, or its own."""
-    for utils in _loaded_utils():
-        find = getattr(utils, "get_registered_name", None)
-        name = cls.__name__ if find is None else find(cls)
-        if name != cls.__name__:
-            return str(name)
-    return str(cls.__name__)
-
-
-def _loaded_utils() -> List[Any]:
-    return [KerasFamily("", package, None).keras.utils for package in loaded_keras_packages()]
-
-
-def _takes_any_keyword(function: Any) -> bool:
-    parameters = inspect.signature(function).parameters.values()
-    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
-
-
-def register_loss_scale_optimizer(package: str, cls: Any) -> None:
-    """Lets one loaded Keras read the optimizers of model files that its own class wrote as `cls`.
-
-    Args:
-      package: "tensorflow", "keras" or "tf_keras".
-      cls: our final class.
-    """
-    for table, name in _names_in_files(package):
-        table.setdefault(name, cls)
-
-
-def unregister_loss_scale_optimizer(package: str, cls: Any) -> None:
-    """Undoes `register_loss_scale_optimizer`."""
-    for table, name in _names_in_files(package):
-        if table.get(name) is cls:
-            del table[name]
-
-
-def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
-    """Has model files name `cls` as they name the installed class, by module and name.
-
-    So that the installed class can read what ours wrote, in a process that knows nothing of ours.
-    Files of TensorFlow 2.12 and later hold the module. Keras 2 writes that of the class, and the
-    class name also as `registered_name`. Keras 3 writes what a class of its API is exported under;
-    there is no public way to export a class.
-
-    Args:
-      family: that of its inner optimizers.
-      cls: the class.
-      name: the name of the installed class.
-    """
-    installed = family.installed_class
-    if TF_VERSION < (2, 12) or installed is None:
-        return
-    if family.kind == "keras3":
-        api = importlib.import_module(family.package + ".src.api_export")
-        api.REGISTERED_OBJS_TO_NAMES[cls] = installed.__module__ + "." + name
-    else:
-        cls.__module__ = installed.__module__
-
-
-def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
-    """Yields each name by which files name the installed class, and the table that resolves it."""
-    keras = KerasFamily("", package, None).keras
-    # The lower case is for `optimizers.deserialize` of Keras 2, which lowers the names it knows.
-    known = keras.utils.get_custom_objects()
-    for name in ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3"):
-        yield known, name
-        yield known, name.lower()
-    if TF_VERSION < (2, 12):
-        return
-    module = original(keras.mixed_precision, "LossScaleOptimizer").__module__
-    if hasattr(sys.modules[module.split(".")[0]], "Operation"):  # Keras 3
-        symbols = importlib.import_module(module.split(".")[0] + ".src.api_export")
-        known = symbols.REGISTERED_NAMES_TO_OBJS
-    else:
-        known = first_module("tensorflow.python.util.tf_export")._NAME_TO_SYMBOL_MAPPING
-    for name in ("LossScaleOptimizer", "LossScaleOptimizerV3"):
-        yield known, module + "." + name
-        yield known, module + "." + name.lower()
-
-
-def share_registration(keras: Any, registered: Any, cls: Any) -> None:
-    """Serializes `cls` under the name that another class was registered with, if it was.
-
-    Args:
-      keras: the Keras.
-      registered: what `@register_keras_serializable` may have decorated.
-      cls: the class that its instances may be of.
-    """
-    register = getattr(keras.utils, "register_keras_serializable", None)  # TensorFlow 2.0 has it
-    if register is None:
-        return
-    full_name = keras.utils.get_registered_name(registered)
-    package, separator, name = full_name.partition(">")
-    if not separator:
-        return
-    # It takes no name twice, and files are to be read as what the user registered.
-    known = keras.utils.get_custom_objects()
-    kept = known.pop(full_name)
-    register(package, name)(cls)
-    known[full_name] = kept
 
 
 def keras_session(optimizer: Any) -> Any:
@@ -353,9 +219,9 @@ def keras_session(optimizer: Any) -> Any:
 
 
 def policy_of_layer(layer: Any) -> Any:
-    """Returns the dtype policy of a Keras layer, None for what is no layer.
+    """Returns the dtype policy of a Keras layer; None for other objects.
 
-    It has no public name in TensorFlow 1.15, which has no `get_layer_policy` either.
+    TensorFlow 1.15 has neither a public attribute for it nor `get_layer_policy`.
     """
     policy = getattr(layer, "dtype_policy", None)
     return getattr(layer, "_dtype_policy", None) if policy is None else policy

@@ -1,13 +1,73 @@
-"""Finds the original symbols of TensorFlow and Keras, also after `install()` replaced them.
+"""Where TensorFlow and Keras have the symbols that `install()` may replace, and their originals.
 
 This module does not import TensorFlow, because `install()` runs before TensorFlow is imported.
 """
 
-from typing import Any, List, Optional, Tuple
+import os
+import sys
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from tf_lossscale._versions.api_modules import attribute_dicts
+__all__ = [
+    "API_ROOTS",
+    "COMPILERS",
+    "CONTRIB_MODULES",
+    "Compiler",
+    "StandIn",
+    "attribute_dicts",
+    "compile_uses_policies",
+    "forget_replaced",
+    "is_lazy_loader",
+    "loaded_contrib_classes",
+    "note_replaced",
+    "original",
+    "tf_keras_is_in_use",
+]
 
-__all__ = ["forget_replaced", "note_replaced", "original"]
+API_ROOTS: Tuple[Tuple[str, str], ...] = (
+    ("tensorflow._api.v1", ""),
+    ("tensorflow._api.v2", ""),
+    ("tensorflow_core._api.v1", ""),
+    ("tensorflow.python.keras.api._v1.keras", "keras"),
+    ("tensorflow.python.keras.api._v2.keras", "keras"),
+    ("keras._tf_keras.keras", "keras"),
+    ("keras.api._v1.keras", "keras"),
+    ("keras.api._v2.keras", "keras"),
+    ("tf_keras.api._v1.keras", "keras"),
+    ("tf_keras.api._v2.keras", "keras"),
+    ("tf_keras", "keras"),
+    ("keras", "keras"),  # `tf.compat.v2.keras` is Keras 3 itself
+    ("tensorflow_core", ""),
+    ("tensorflow", ""),
+)
+"""The top module of each API tree, in all versions, and the namespace that it is."""
+
+
+def attribute_dicts(module: Any) -> List[Dict[str, Any]]:
+    """Returns the dictionaries that contain the attributes of an API module.
+
+    TensorFlow 1.15 to 2.8 put some API modules behind a wrapper, which caches attributes. Deleting
+    an attribute of the wrapper does not remove it from the cache.
+    """
+    dicts = [vars(module)]
+    cache = dicts[0].get("_tfmw_attr_map")
+    if isinstance(cache, dict):
+        dicts.append(cache)
+    wrapped = dicts[0].get("_tfmw_wrapped_module")
+    return dicts if wrapped is None else dicts + attribute_dicts(wrapped)
+
+
+def is_lazy_loader(module: Any) -> bool:
+    """Returns whether this is a placeholder for a module that TensorFlow loads on first use.
+
+    Reading an attribute of it loads the module.
+    """
+    return type(module).__name__.endswith("LazyLoader")
+
+
+def tf_keras_is_in_use() -> bool:
+    """Returns whether `tf.keras` is the package tf_keras, without importing TensorFlow."""
+    return os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True")
+
 
 _replaced: List[Tuple[Any, str, Any]] = []
 """Owner, attribute name and original value of each replaced attribute, oldest first."""
@@ -30,7 +90,7 @@ def forget_replaced() -> None:
 
 
 def original(namespace: Any, name: str) -> Optional[Any]:
-    """Returns the original value of a path, also after `install()` replaced it; None if missing.
+    """Returns TensorFlow's own attribute, even if `install()` replaced it; None if it is missing.
 
     Args:
       namespace: an API module, the wrapper of one, or None.
@@ -38,7 +98,7 @@ def original(namespace: Any, name: str) -> Optional[Any]:
     """
     if namespace is None:
         return None
-    # First, because reading the attribute may import our class, whose module may be the caller.
+    # Look here first: reading the attribute may import our class, whose module may be the caller.
     replaced = _replaced_value(namespace, name)
     return getattr(namespace, name, None) if replaced is None else replaced
 
@@ -50,3 +110,85 @@ def _replaced_value(namespace: Any, name: str) -> Optional[Any]:
         if attribute == name and own.intersection(id(each) for each in attribute_dicts(owner)):
             return value
     return None
+
+
+# TensorFlow 1.15 has `tf.contrib`. It is looked up here and never imported: an import takes seconds
+# and logs warnings, and a program on the shim may not need it.
+CONTRIB_MODULES = tuple(
+    f"{package}.contrib.mixed_precision.python.{module}"
+    for package in ("tensorflow", "tensorflow_core")
+    for module in ("loss_scale_manager", "loss_scale_optimizer")
+)
+"""The modules that define the classes, under both names of the package."""
+
+
+def loaded_contrib_classes(name: str) -> List[Any]:
+    """Returns the class of this name in a list, which is empty if `tf.contrib` is not loaded.
+
+    After `install()` the modules can be ours. Reading their attributes would load our classes.
+    """
+    loaded = [sys.modules[module] for module in CONTRIB_MODULES if module in sys.modules]
+    found = [vars(module)[name] for module in loaded if name in vars(module)]
+    return [cls for cls in found if not cls.__module__.startswith("tf_lossscale.")]
+
+
+# `Model.compile` wraps optimizers in the class that its module has in a global variable, as itself
+# or within the module that defines it. Keras has no public way to choose another class.
+class Compiler(NamedTuple):
+    """A module that defines `compile`.
+
+    Attributes:
+      attribute: the name of its global variable.
+      older: its name in TensorFlow 1.15, where the module has the same name but another variable.
+      keras_3: whether it belongs to Keras 3, whose own class lacks the methods of Keras 2.
+    """
+
+    attribute: str
+    keras_3: bool = False
+    older: Optional[str] = None
+
+    def attribute_of(self, module: Any) -> str:
+        """Returns the name of the global variable that `module` has."""
+        has_older = self.older is not None and hasattr(module, self.older)
+        return str(self.older) if has_older else self.attribute
+
+
+COMPILERS: Dict[str, Compiler] = {
+    "keras.src.trainers.trainer": Compiler("LossScaleOptimizer", keras_3=True),
+    "keras.engine.training": Compiler("lso"),
+    "keras.engine.training_v1": Compiler("loss_scale_optimizer"),
+    "keras.src.engine.training": Compiler("lso"),
+    "keras.src.engine.training_v1": Compiler("loss_scale_optimizer"),
+    "tf_keras.src.engine.training": Compiler("lso"),
+    "tf_keras.src.engine.training_v1": Compiler("loss_scale_optimizer"),
+    "tensorflow.python.keras.engine.training": Compiler("lso", older="loss_scale_optimizer"),
+    "tensorflow.python.keras.engine.training_v1": Compiler("loss_scale_optimizer"),
+    "tensorflow_core.python.keras.engine.training": Compiler("loss_scale_optimizer"),
+}
+"""The modules that define `compile`, in all versions."""
+
+
+class StandIn:
+    """The value that `install()` gives to such a variable. It has all attributes of Keras's value.
+
+    Attributes:
+      installed: Keras's own value: a class, or the module of the classes.
+      always: whether all optimizers are wrapped in our class, or only those of models with one of
+        our experimental policies.
+    """
+
+    def __init__(self, installed: Any, always: bool) -> None:
+        self.installed = installed
+        self.always = always
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.installed, name)
+
+
+def compile_uses_policies() -> bool:
+    """Returns whether `compile` of a loaded Keras uses the loss scales of our policies."""
+    return any(
+        isinstance(getattr(module, compiler.attribute_of(module), None), StandIn)
+        for name, compiler in COMPILERS.items()
+        for module in (sys.modules.get(name),)
+    )

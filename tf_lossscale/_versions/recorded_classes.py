@@ -1,4 +1,4 @@
-"""Where each version defines the loss-scale optimizers that can be recorded.
+"""Where each version defines TensorFlow's and Keras's own loss-scale optimizers.
 
 Imports nothing of TensorFlow: a recording may begin before TensorFlow is imported.
 """
@@ -53,19 +53,5 @@ RECORDED_CLASSES: Dict[str, Tuple[Recorded, ...]] = {
     "keras.src.mixed_precision.loss_scale_optimizer": _KERAS_2,
     "tf_keras.src.mixed_precision.loss_scale_optimizer": _KERAS_2,
     "keras.src.optimizers.loss_scale_optimizer": _KERAS_3,
-    "tf_lossscale._contrib.optimizer": _CONTRIB,
-    "tf_lossscale._v1.optimizer": _V1,
-    "tf_lossscale._keras.legacy": (Recorded("OptimizerV2Wrapper", "keras2", ("get_scaled_loss",)),),
-    "tf_lossscale._keras.new_style": (Recorded("Keras2Wrapper", "keras2", ("get_scaled_loss",)),),
-    "tf_lossscale._keras.keras3": (
-        Recorded(
-            "Keras3Wrapper",
-            "keras3",
-            ("get_scaled_loss", "scale_loss"),
-            "_apply_all",
-            "apply",
-            False,
-        ),
-    ),
 }
-"""By module name, for all versions, of the originals and of ours."""
+"""By module name, for all versions. Our own classes report their steps themselves."""

@@ -1,19 +1,191 @@
-"""Which releases of TensorFlow and Keras have which Keras API. Imports nothing of TensorFlow.
+"""The tables of what differs between the releases of TensorFlow and Keras.
 
-`tf.keras` is Keras 3 from TensorFlow 2.16 on, unless the environment variable TF_USE_LEGACY_KERAS
-has one of the values below; then it is Keras 2, from the package tf-keras.
+For a new release, see "A new TensorFlow or Keras" in CONTRIBUTING.md. This module does not import
+TensorFlow: the command that rewrites programs, and the scripts of the tests, read it as well.
 """
 
-__all__ = ["FIRST_WITH_KERAS_3", "LAST_WITH_KERAS_2", "LEGACY_KERAS", "LEGACY_KERAS_VALUES"]
+from typing import List, NamedTuple, Tuple
+
+__all__ = [
+    "FIRST_WITH_KERAS_3",
+    "LAST_WITH_KERAS_2",
+    "LEGACY_KERAS",
+    "LEGACY_KERAS_VALUES",
+    "RELEASES",
+    "SUPPORTED",
+    "Release",
+    "Since",
+]
 
 LAST_WITH_KERAS_2 = {"tensorflow": (2, 15, 1), "keras": (2, 15, 0)}
 """The last releases with Keras 2, as (major, minor, patch)."""
 
 FIRST_WITH_KERAS_3 = {"tensorflow": (2, 16, 0), "keras": (3, 0, 0)}
-"""The first releases with Keras 3."""
+"""The first releases with Keras 3, which `tf.keras` is from then on."""
 
 LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
-"""The environment variable that selects Keras 2 for `tf.keras`."""
+"""The environment variable that selects Keras 2, from the package tf-keras, for `tf.keras`."""
 
 LEGACY_KERAS_VALUES = ("1", "true", "True")
 """The values that select it; TensorFlow ignores all others."""
+
+
+class Release(NamedTuple):
+    """A TensorFlow with one Keras, on which the tests run.
+
+    Attributes:
+      tensorflow: its version; `.*` at the end stands for the newest one.
+      keras: `2` where it comes with TensorFlow, the version of Keras 3, or `tf-keras`.
+      python: the Python on which they are tested.
+      more: what else has to be installed for them.
+      tox: whether tox runs tests on it; `make versions` runs the core of the tests on all.
+    """
+
+    tensorflow: str
+    keras: str
+    python: str
+    more: Tuple[str, ...] = ()
+    tox: bool = False
+
+    @property
+    def version(self) -> str:
+        """The version of TensorFlow without its last part, such as `2.16`."""
+        return ".".join(self.tensorflow.split(".")[:2])
+
+    @property
+    def name(self) -> str:
+        """Names the environment: `tf2.15`, `tf2.16-keras3.3`, `tf2.21-keras3`, `tf2.21-keras2`."""
+        if self.keras == "2":
+            return "tf" + self.version
+        if self.keras == "tf-keras":
+            return f"tf{self.version}-keras2"
+        short = ".".join(self.keras.replace(".*", "").split(".")[:2])
+        return f"tf{self.version}-keras{short}"
+
+    @property
+    def requirements(self) -> Tuple[str, ...]:
+        """What pip installs for it, besides the tools of the tests."""
+        # There is no tensorflow-cpu 1.15.5.
+        package = "tensorflow" if self.version == "1.15" else "tensorflow-cpu"
+        pins = [f"{package}=={self.tensorflow}"]
+        if self.keras == "tf-keras":
+            pins.append(f"tf-keras=={self.tensorflow}")
+        elif self.keras not in ("2", "3.*"):
+            pins.append(f"keras=={self.keras}")
+        return (*pins, *self.more)
+
+
+_PROTOBUF = "protobuf<3.21"  # later ones refuse the code that these releases have generated
+_NUMPY = "numpy<2"  # these releases were built for the old interface
+
+RELEASES: Tuple[Release, ...] = (
+    Release("1.15.5", "2", "3.7", (_PROTOBUF, "numpy<1.19", "h5py<3"), tox=True),
+    Release("2.3.4", "2", "3.8", (_PROTOBUF,), tox=True),
+    Release("2.4.4", "2", "3.8", (_PROTOBUF,), tox=True),
+    Release("2.5.3", "2", "3.9", (_PROTOBUF,)),
+    Release("2.6.5", "2", "3.9", ("keras==2.6.0", _PROTOBUF)),
+    Release("2.7.4", "2", "3.9", (_PROTOBUF, _NUMPY)),
+    Release("2.8.4", "2", "3.9", (_PROTOBUF, _NUMPY), tox=True),
+    Release("2.9.3", "2", "3.10", (_NUMPY,)),
+    Release("2.10.1", "2", "3.10", (_NUMPY,)),
+    Release("2.11.1", "2", "3.10", (_NUMPY,), tox=True),
+    Release("2.12.1", "2", "3.11", (_NUMPY,)),
+    Release("2.13.1", "2", "3.11", (_NUMPY,)),
+    Release("2.14.1", "2", "3.11", (_NUMPY,)),
+    Release("2.15.1", "2", "3.11", tox=True),
+    Release("2.16.1", "3.0.5", "3.11"),
+    Release("2.16.2", "3.3.3", "3.12", tox=True),
+    Release("2.17.*", "3.4.1", "3.12"),
+    Release("2.18.1", "3.6.0", "3.12", tox=True),
+    Release("2.19.*", "3.8.0", "3.12"),
+    Release("2.20.*", "3.12.*", "3.13"),
+    Release("2.21.*", "3.*", "3.12", tox=True),
+    Release("2.21.*", "tf-keras", "3.13", tox=True),
+)
+"""All releases that are supported, oldest first."""
+
+
+def _supported(releases: Tuple[Release, ...]) -> str:
+    versions: List[str] = [each.version for each in releases]
+    return f"{versions[0]}, or {versions[1]} to {versions[-1]}"
+
+
+SUPPORTED = _supported(RELEASES)
+"""The versions of TensorFlow, as messages name them."""
+
+
+class Since:
+    """The first TensorFlow of each behavior that our code has to know, as (major, minor).
+
+    `base.has` compares them with the installed one. Prefer a test of the object itself, such as
+    `hasattr`, to a row here: it also holds for releases that have a fix from a later one.
+    """
+
+    DISTRIBUTED_VALUES_HAVE_NO_DEVICE_MAP = (2, 2)
+    """`PerReplica` and `Mirrored` are made from the values alone."""
+
+    COMPILE_LEAVES_LOSS_SCALE = (2, 2)
+    """`compile` no longer compares the loss scale of an optimizer with that of the policy."""
+
+    KERAS_REFUSES_STRATEGIES = (2, 2)
+    """The loss-scale optimizer of Keras raises an error under strategies that it cannot support."""
+
+    LEGACY_ACCEPTS_SUMS = (2, 2)
+    """`OptimizerV2.apply_gradients` can be told that the gradients are sums over the replicas."""
+
+    MIXED_POLICY_SETS_FLAG = (2, 3)
+    """Setting a mixed policy of Keras 2 sets a flag in TensorFlow, for the graph rewrite."""
+
+    SEEDS_COUNT_RANDOM_OPERATIONS = (2, 3)
+    """The seed of an operation depends on the random operations before it, not on all of them."""
+
+    COLLECTIVES_HAVE_KEYS_AT_RUN_TIME = (2, 4)
+    """The key of a collective can be a tensor. Before, it is fixed while tracing, and the
+    collective is for tensors of one shape."""
+
+    EXPERIMENTAL_HAS_OWN_LOSS_SCALE = (2, 4)
+    """Each experimental loss-scale optimizer has its own variables. Before, it uses those of the
+    `DynamicLossScale` that it is given. The class last exists in 2.8."""
+
+    FIT_LEAVES_SUM = (2, 4)
+    """`fit` leaves the sum over the replicas to the optimizer. In 2.2 and 2.3 it adds the gradients
+    up itself."""
+
+    LEGACY_AGGREGATES_PAIRS = (2, 4)
+    """`OptimizerV2._aggregate_gradients` returns pairs. Before, it returns the gradients alone."""
+
+    LEGACY_CLIPS_WHEN_APPLIED = (2, 4)
+    """`OptimizerV2.apply_gradients` clips. Before, only `minimize` does."""
+
+    LEGACY_COMPUTES_WITH_TAPE = (2, 4)
+    """`OptimizerV2._compute_gradients` takes a tape."""
+
+    COLLECTIVES_HAVE_ORDERING_TOKEN = (2, 5)
+    """`CollectiveReduceV2` has the argument `ordering_token`."""
+
+    LEGACY_AGGREGATES_FIRST = (2, 5)
+    """The loss-scale optimizer adds gradients up before it tests them, and passes
+    `experimental_aggregate_gradients=False` to the inner optimizer."""
+
+    STRATEGY_SURVIVES_RETRACING = (2, 5)
+    """`MultiWorkerMirroredStrategy` sums when only some of the workers trace a function again.
+    Before, it numbers its sums while tracing, so the workers would wait for each other forever."""
+
+    SUMMANDS_ARE_KEPT = (2, 5)
+    """`MultiWorkerMirroredStrategy` keeps the tensors that it sums in a graph. Before, Grappler's
+    scoped allocator can write the sums over them, and code that reads them later gets the sums."""
+
+    KERAS_IS_A_PACKAGE = (2, 6)
+    """`tf.keras` is the package keras, or tf-keras. Before, it is a part of TensorFlow."""
+
+    KERAS_MARKS_WRAPPED = (2, 6)
+    """Keras 2 refuses to wrap one optimizer twice. Keras 3 never does."""
+
+    REWRITE_SWITCH_IS_A_FUNCTION = (2, 6)
+    """The switch of the graph rewrite is set by a function. Before, it is a module attribute."""
+
+    FILES_NAME_MODULES = (2, 12)
+    """Model files contain the module of the optimizer's class, and its registered name."""
+
+    KERAS_PACKAGE_IS_COMPLETE = (2, 16)
+    """The package keras has all of the API. Before, it leaves out a part that `tf.keras` has."""

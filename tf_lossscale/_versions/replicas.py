@@ -5,8 +5,9 @@ import functools
 import threading
 from typing import Any, Iterator, List, Sequence
 
-from tf_lossscale._versions.base import TF_VERSION, first_module, tf, tf1
+from tf_lossscale._versions.base import first_module, has, tf, tf1
 from tf_lossscale._versions.overridden_methods import is_overridden, overridden
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "already_summed",
@@ -26,7 +27,7 @@ __all__ = [
 def supports_merge_call() -> bool:
     """Returns whether the replicas of the current strategy can use `merge_call`.
 
-    They cannot if XLA compiles the replicas for GPUs; then each replica decides for itself.
+    They cannot if XLA compiles the replicas for GPUs.
     """
     distribute = getattr(getattr(tf, "__internal__", None), "distribute", None)
     cannot = getattr(distribute, "strategy_supports_no_merge_call", None)
@@ -88,7 +89,6 @@ def graph_of_all_replicas() -> Any:
 
 _distribute_lib: Any = first_module("tensorflow.python.distribute.distribute_lib")
 
-
 _loss_reduction: Any = (
     _distribute_lib.get_loss_reduction
     if hasattr(_distribute_lib, "get_loss_reduction")  # up to 2.11
@@ -99,7 +99,7 @@ _loss_reduction: Any = (
 def estimator_scales_loss() -> bool:
     """Returns whether v1 optimizers divide the loss by the number of replicas.
 
-    They do in the `model_fn` of an Estimator with a strategy, for a mean loss.
+    They do so in the `model_fn` of an Estimator with a strategy, if the loss is a mean.
     """
     return bool(_loss_reduction() == tf.distribute.ReduceOp.MEAN)
 
@@ -149,7 +149,7 @@ def _apply_without_sum(
 
 
 class _Summed:
-    """A strategy for an optimizer whose gradients are summed already: it does not sum again."""
+    """A strategy that does not sum, for an optimizer whose gradients are summed already."""
 
     def __init__(self, strategy: Any) -> None:
         self._strategy = strategy
@@ -170,7 +170,7 @@ class _SummedExtended:
         return [_as_mirrored(gradient, variable) for gradient, variable in pairs]
 
 
-# The classes of distributed values, one of which `extended.update` requires.
+# `extended.update` requires an object of one of these private classes.
 _values: Any = first_module("tensorflow.python.distribute.values")
 
 
@@ -179,10 +179,10 @@ def _as_mirrored(value: Any, variable: Any) -> Any:
     if copies is None or isinstance(value, tf.IndexedSlices):
         return value
     if len(getattr(variable, "values", ())) != len(copies):
-        return copies[0]  # there is one variable for all replicas, which needs one gradient
-    if TF_VERSION < (2, 2):
-        return _values.Mirrored(value.device_map, tuple(copies))
-    return _values.Mirrored(tuple(copies))
+        return copies[0]  # one variable for all replicas needs one gradient
+    if has(Since.DISTRIBUTED_VALUES_HAVE_NO_DEVICE_MAP):
+        return _values.Mirrored(tuple(copies))
+    return _values.Mirrored(value.device_map, tuple(copies))
 
 
 def map_replicas(function: Any, value: Any) -> Any:
@@ -208,6 +208,6 @@ def per_replica(like: Any, copies: Sequence[Any]) -> Any:
       like: another such value.
       copies: one tensor for each replica.
     """
-    if TF_VERSION < (2, 2):
-        return _values.PerReplica(like.device_map, tuple(copies))
-    return _values.PerReplica(tuple(copies))
+    if has(Since.DISTRIBUTED_VALUES_HAVE_NO_DEVICE_MAP):
+        return _values.PerReplica(tuple(copies))
+    return _values.PerReplica(like.device_map, tuple(copies))

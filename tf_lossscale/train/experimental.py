@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
-    from tf_lossscale._v1.graph_rewrite import (
-        disable_mixed_precision_graph_rewrite as disable_mixed_precision_graph_rewrite,
-        enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite,
-    )
-    from tf_lossscale._v1.loss_scales import (
+    from tf_lossscale._core.loss_scales import (
         DynamicLossScale as DynamicLossScale,
         FixedLossScale as FixedLossScale,
         LossScale as LossScale,
+    )
+    from tf_lossscale._v1.graph_rewrite import (
+        disable_mixed_precision_graph_rewrite as disable_mixed_precision_graph_rewrite,
+        enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite,
     )
     from tf_lossscale._v1.optimizer import (
         MixedPrecisionLossScaleOptimizer as MixedPrecisionLossScaleOptimizer,

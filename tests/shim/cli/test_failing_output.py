@@ -57,3 +57,44 @@ def test_a_closed_stdout(argv):
     done = run(argv, ">&-")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "stdout is closed" in done.stderr
+
+
+LACKING = """
+import os, sys
+from tf_lossscale._cli import doctor
+from tf_lossscale._cli.main import main
+
+def fail(*args):
+    raise {error}
+
+os.execv = doctor.report = fail
+sys.exit(main())
+"""
+
+CAUSES = {
+    "MemoryError()": "out of memory",
+    "OSError(12, 'Cannot allocate memory')": "cannot allocate memory",
+}
+
+
+@pytest.mark.parametrize("error", CAUSES)
+@pytest.mark.parametrize("argv", [["doctor"], ["run", "-c", "pass"]], ids=" ".join)
+def test_a_lack_of_memory(argv, error):
+    done = subprocess.run(
+        [sys.executable, "-c", LACKING.replace("{error}", error), *argv],
+        env=dict(os.environ, PYTHONPATH=REPOSITORY),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"tf-lossscale: error: {CAUSES[error]}\n"
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", "> /dev/full"])
+def test_run_leaves_the_streams_to_the_script(redirection):
+    if "full" in redirection and not os.path.exists("/dev/full"):
+        pytest.skip("the system has no such device")
+    done = run(["run", "-c", "import sys; sys.exit(3 if sys.stdin else 4)"], redirection)
+    assert done.returncode == 3
+    assert done.stderr == ""

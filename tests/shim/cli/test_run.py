@@ -239,3 +239,34 @@ def test_a_command_that_is_missing_or_misspelled(capsys, argv, message):
     shown = capsys.readouterr()
     assert message in shown.err
     assert shown.out == ""
+
+
+SEEDED = """
+import random, sys
+drawn = [random.random()]
+import numpy
+drawn.append(float(numpy.random.rand()))
+import tensorflow as tf
+v1 = tf.compat.v1
+with tf.Graph().as_default(), v1.Session() as session:
+    drawn.append(float(session.run(tf.random.normal([]))))
+if tf.__version__.startswith("1."):
+    v1.enable_eager_execution()
+drawn.append(float(tf.random.normal([])))
+print(*drawn, hash("the order of a set"))
+"""
+
+
+def test_a_seed_makes_random_numbers_equal() -> None:
+    command = ["tf_lossscale._cli.main", "run", "--seed"]
+    one, again, other = [run([*command, seed, "-c", SEEDED]) for seed in ("7", "7", "8")]
+    assert one.stdout.startswith("0.32383276483316237 0.0763082893739"), one.stderr
+    assert one.stdout == again.stdout
+    assert all(each != unlike for each, unlike in zip(one.stdout.split(), other.stdout.split()))
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "x"])
+def test_a_seed_that_is_no_whole_number_in_range_is_refused(seed: str) -> None:
+    done = run(["tf_lossscale._cli.main", "run", "--seed", seed, "-c", "pass"])
+    assert done.returncode == 2
+    assert "is not a whole number from 0 to 4294967295" in done.stderr

@@ -53,7 +53,7 @@ def expected(case, workers, index):
     return history
 
 
-def test_workers_meet_however_often_each_has_traced():
+def test_workers_agree_however_often_each_has_traced():
     names = cases()
     count = 4 if LONG else 2  # with four, subgroups are of two
     workers = start_workers(os.path.join(PROGRAMS, "retracing.py"), count, *names)

@@ -465,6 +465,21 @@ def test_serialize_and_deserialize(subject: Any) -> None:
         assert again.get_config() == optimizer.get_config()
 
 
+@pytest.mark.skipif(recorded.TF < (2, 0), reason="the original has no configuration")
+@ours
+def test_what_keras_serialized_is_deserialized_as_our_class(subject: Any) -> None:
+    original = subject._replace(who="original")
+    if subject.kind.name == "keras3":
+        original = original._replace(api="keras3")
+    elif recorded.TF < (2, 4):
+        original = original._replace(api="experimental")
+    optimizers = subject.kind.keras.optimizers
+    serialized = optimizers.serialize(original.dynamic(subject.inner("SGD"), 8.0, 3))
+    again = optimizers.deserialize(serialized)
+    assert any(each.__module__.startswith("tf_lossscale.") for each in type(again).__mro__)
+    assert (again.initial_scale, again.dynamic_growth_steps) == (8.0, 3)
+
+
 @pytest.mark.skipif(recorded.TF < (2, 4), reason="there is no original")
 def test_configs_are_the_originals() -> None:
     """Those that the class returns, and what Keras writes around them, such as registered names."""

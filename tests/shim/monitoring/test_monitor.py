@@ -25,12 +25,18 @@ KIND = watched.KIND
 
 
 def scalars(folder):
-    """(tag, step) to value, of the only event file."""
+    """(tag, step) to value, of the only event file; tags without the optimizer's name."""
     (path,) = glob.glob(os.path.join(str(folder), "events*"))
     found = {}
+    last = None
     for event in tf1.train.summary_iterator(path):
         for value in event.summary.value:
-            found[value.tag, event.step] = value.simple_value
+            name, tag = value.tag.split("/")
+            assert name in ("Adam", "Momentum", "inner")
+            found[tag, event.step] = value.simple_value
+        written = (event.step, [(each.tag, each.simple_value) for each in event.summary.value])
+        assert written != last, "the same values twice for one step"
+        last = written
     return found
 
 
@@ -55,6 +61,49 @@ class Steps:
             warnings.simplefilter("always")
             self.monitor.counts()
         return [str(each.message) for each in caught if each.category is RuntimeWarning]
+
+
+def test_a_scale_that_grows_without_a_skipped_step_is_warned_of_once():
+    with support.eager():
+        steps = Steps(2.0**99)
+        steps.run([0])
+        assert steps.warnings() == []
+        steps.run([0])
+        (message,) = steps.warnings()
+        assert "has grown to 2^101 without a skipped step" in message
+        steps.run([0])
+        assert steps.warnings() == []
+
+
+def test_a_large_scale_that_skips_steps_is_not_warned_of():
+    with support.eager():
+        steps = Steps(2.0**103)
+        steps.run([1])
+        assert steps.warnings() == []
+
+
+def test_gradients_none_of_which_are_finite_are_not_blamed_on_one_variable():
+    with support.eager():
+        steps = Steps(2.0**30, warn_after_skips=2)
+        others = [tf.Variable([1.0, 2.0]), tf.Variable(3.0)]
+
+        def step(*factors):
+            variables = [steps.weight, *others]
+            gradients = [each * factor for each, factor in zip(variables, factors)]
+            steps.optimizer.apply_gradients(list(zip(gradients, variables)))
+
+        step(1.0, INF, INF)
+        step(INF, INF, 1.0)
+        (message,) = steps.warnings()
+        assert "First variable with a non-finite gradient" in message
+        assert "step: weight." in message
+        step(1.0, 1.0, 1.0)
+        assert steps.warnings() == []
+        step(INF, INF, INF)
+        step(INF, INF, INF)
+        (message,) = steps.warnings()
+        assert "None of the 3 variables had a finite gradient" in message
+        assert steps.monitor.first_bad == "weight"
 
 
 def test_a_series_of_skipped_steps_is_warned_of_once():

@@ -190,7 +190,7 @@ BAD_FILES = [
     ("", "is empty"),
     ("\x7fELF", "is not a record of tf-lossscale"),
     ('{"step": 1}\n', "is not a record of tf-lossscale"),
-    ('{"tf_lossscale_record": 2}\n', "has format 2, and this version of tf-lossscale reads"),
+    ('{"tf_lossscale_record": 3}\n', "has format 3, and this version of tf-lossscale reads"),
     ('{"tf_lossscale_record": 1}\n', "has no step"),
     ('{"tf_lossscale_record": 1}\nhello\n', "line 2: not a JSON object"),
     ('{"tf_lossscale_record": 1}\n{"optimizer": 0, "step": 1}\n', "line 2: 0 is missing"),

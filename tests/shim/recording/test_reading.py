@@ -1,13 +1,16 @@
 """Records as they come from disks, pipes and other systems: read, or refused with a sentence."""
 
 import gzip
+import io
 
 import pytest
 from simulated import Run, record
 from test_compare import OPTIMIZER, write
 
 from tf_lossscale._recording.command import main
-from tf_lossscale._recording.reading import read_record
+from tf_lossscale._recording.reading import RecordError, read_record
+from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, RunHeader
+from tf_lossscale._recording.writing import RecordWriter
 
 RIGHT = Run(steps=40, growth_steps=10)
 SECOND = OPTIMIZER.replace('"optimizer": 0', '"optimizer": 1')
@@ -103,3 +106,35 @@ def test_literals_that_are_no_json_are_read(tmp_path):
     assert found.loss[0] != found.loss[0]
     assert found.scales == [float("inf")]
     assert found.norm == [-float("inf")]
+
+
+def test_the_end_line_shows_whether_a_run_was_cut_off(tmp_path):
+    path = tmp_path / "record"
+    written = steps(0, range(5))
+    path.write_text(HEADER + OPTIMIZER + "".join(written))
+    assert read_record(str(path)).ended is None
+    second = HEADER.replace("1", "2") + OPTIMIZER
+    path.write_text(second + "".join(written))
+    assert read_record(str(path)).ended is False
+    path.write_text(second + "".join([*written, '{"end": 5}\n']))
+    assert read_record(str(path)).ended is True
+    for lines in ([*written, '{"end": 4}\n'], ['{"end": 0}\n', *written]):
+        path.write_text(second + "".join(lines))
+        with pytest.raises(RecordError, match="line"):
+            read_record(str(path))
+
+
+def test_what_is_written_is_read(tmp_path):
+    values = {"loss": 1.5, "scale": 8.0, "finite": True, "applied": False, "norm": 0.5, "bad": 3}
+    assert {each.key for each in COLUMNS} == set(values)
+    file, run = io.StringIO(), OptimizerRecord("A", names=["w"], shapes=[[2]])
+    writer = RecordWriter(file, RunHeader("2.21.0", precision="mixed_float16"))
+    number = writer.add_optimizer(run.cls, run.scale, run.names, run.shapes)
+    writer.add_step(number, 0, **values)
+    writer.end()
+    (tmp_path / "record").write_text(file.getvalue())
+    record = read_record(str(tmp_path / "record"))
+    assert (record.ended, record.header.precision) == (True, "mixed_float16")
+    assert [getattr(record.optimizers[0], each.name) for each in COLUMNS] == [
+        [values[each.key]] for each in COLUMNS
+    ]

@@ -139,14 +139,28 @@ def test_a_second_recording_is_refused(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:No step was recorded")
-def test_stop_restores_the_classes(tmp_path):
-    cls = tfls.contrib.mixed_precision.LossScaleOptimizer
-    names = ("apply_gradients", "compute_gradients")
-    before = [getattr(cls, name) for name in names]
+def test_only_the_originals_are_changed_and_as_before_after_stop(tmp_path):
+    namespace = getattr(tf1, "mixed_precision", None)
+    if not hasattr(namespace, "MixedPrecisionLossScaleOptimizer"):
+        namespace = tf1.train.experimental
+    originals = [namespace.MixedPrecisionLossScaleOptimizer]
+    ours = [
+        tfls.contrib.mixed_precision.LossScaleOptimizer,
+        tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer,
+        tfls.keras.mixed_precision.LossScaleOptimizer,
+    ]
+
+    def methods(classes):
+        names = ("apply_gradients", "compute_gradients", "get_scaled_loss", "apply")
+        return [getattr(cls, name, None) for cls in classes for name in names]
+
+    before = [methods(originals), methods(ours)]
     tfls.recording.start(tmp_path / "record.jsonl")
-    assert [getattr(cls, name) for name in names] != before
+    during = [methods(originals), methods(ours)]
     tfls.recording.stop()
-    assert [getattr(cls, name) for name in names] == before
+    assert during[0] != before[0]
+    assert during[1] == before[1]
+    assert [methods(originals), methods(ours)] == before
 
 
 class Estimators:

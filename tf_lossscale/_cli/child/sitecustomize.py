@@ -15,11 +15,12 @@ if MYPY:
 
 __all__ = []  # type: List[str]
 
-# Copies of the names in `tf_lossscale._cli.child` and `tf_lossscale._recorder.child`, which are
-# not imported to save time.
+# Copies of the names in `tf_lossscale._cli.child`, `tf_lossscale._cli.seeds` and
+# `tf_lossscale._recorder.child`, which are not imported to save time.
 MODE = "TF_LOSSSCALE_INSTALL"
 PATH = "PYTHONPATH"
 RECORD = "TF_LOSSSCALE_RECORD"
+SEED = "TF_LOSSSCALE_SEED"
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = "tf_lossscale"
 LEGACY_ROOTS = ("tensorflow", "tensorflow_core", "keras", "tf_keras")
@@ -48,14 +49,18 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
         """
         if name == PACKAGE:
             return self._own_spec()
-        if self._installed or name not in LEGACY_ROOTS:
+        seeds = name == "numpy" and SEED in os.environ
+        if not seeds and (self._installed or name not in LEGACY_ROOTS):
             return None
         finders = list(sys.meta_path)
         if self not in finders:
             return None
         spec = _first_spec(finders[finders.index(self) + 1 :], name, path, target)
         if spec is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _InstallingLoader(self, spec.loader)
+            if seeds:
+                spec.loader = _SeedingLoader(spec.loader)
+            else:
+                spec.loader = _InstallingLoader(self, spec.loader)
         return spec
 
     def install(self, name):
@@ -67,6 +72,10 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
             from tf_lossscale._recorder import child
 
             child.start_if_asked()
+        if SEED in os.environ:
+            from tf_lossscale._cli import seeds
+
+            seeds.start_if_asked()
         tf_lossscale.install(replace=self._replace)
         self._installed = True
         # The search for this module is past the position of the finder that `install()` added.
@@ -121,6 +130,31 @@ class _InstallingLoader(object):  # noqa: UP004  for Python 2
         self._loader.exec_module(module)
 
 
+class _SeedingLoader(object):  # noqa: UP004  for Python 2
+    """Loads NumPy with its own loader, and then seeds it."""
+
+    def __init__(self, loader):
+        # type: (Any) -> None
+        self._loader = loader
+
+    def __getattr__(self, name):
+        # type: (str) -> Any
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        # type: (Any) -> Any
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        # type: (ModuleType) -> None
+        """Runs the module, and seeds its global generator."""
+        spec = module.__spec__
+        assert spec is not None
+        module.__loader__ = spec.loader = self._loader
+        self._loader.exec_module(module)
+        module.random.seed(int(os.environ[SEED]))
+
+
 def _first_spec(finders, name, path, target):
     # type: (List[Any], str, Any, Optional[ModuleType]) -> Any
     for finder in finders:
@@ -142,6 +176,7 @@ def _restore_environment():
     """Removes from the environment what `run` added to it."""
     os.environ.pop(MODE, None)
     os.environ.pop(RECORD, None)
+    os.environ.pop(SEED, None)
     folders = os.environ.get(PATH, "").split(os.pathsep)
     if HERE in folders:
         folders.remove(HERE)
@@ -151,12 +186,27 @@ def _restore_environment():
             del os.environ[PATH]
 
 
+def _report_unused():
+    # type: () -> None
+    from tf_lossscale._recorder import child
+
+    child.report_unused()
+
+
 def _begin():
     # type: () -> None
     sys.path[:] = [folder for folder in sys.path if folder != HERE]
     sys.path_importer_cache.pop(HERE, None)
     mode, _, identity = os.environ.get(MODE, "").partition(os.pathsep)
     if identity == _identity():
+        if SEED in os.environ:
+            import random
+
+            random.seed(int(os.environ[SEED]))
+        if RECORD in os.environ:
+            import atexit
+
+            atexit.register(_report_unused)
         sys.meta_path.insert(0, _InstallAtFirstImport(mode == "replace"))
     else:
         _restore_environment()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
-    from tf_lossscale._v1.loss_scales import (
+    from tf_lossscale._core.loss_scales import (
         DynamicLossScale as DynamicLossScale,
         FixedLossScale as FixedLossScale,
         LossScale as LossScale,

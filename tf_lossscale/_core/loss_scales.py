@@ -1,0 +1,320 @@
+"""The loss scales of `tf.train.experimental`, `tf.mixed_precision.experimental` and `compat.v1`."""
+
+import abc
+import functools
+from typing import Any, Dict, List, Optional, Tuple
+
+from tf_lossscale._core.finite import all_finite
+from tf_lossscale._core.replicas import require_cross_replica_context, summed_to_test
+from tf_lossscale._core.same_class import SameClass, stands_for
+from tf_lossscale._core.state import HoldsState, dynamic_update
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.originals import original
+
+__all__ = ["DynamicLossScale", "FixedLossScale", "LossScale", "updates_itself"]
+
+DEFAULT_INITIAL_SCALE = 2**15
+
+
+class LossScale(HoldsState, metaclass=SameClass):
+    """The factor by which a loss is multiplied, and the rule that updates it.
+
+    Stands for `tf.compat.v1.mixed_precision.LossScale`, TensorFlow 2.21.
+
+    An optimizer calls the loss scale for its current value, multiplies the loss by it, divides the
+    gradients by it, and passes them to `update`. That returns whether they are to be applied. A
+    loss scale of your own subclasses this class, makes its state with `_add_weight`, and implements
+    `__call__`, `update` and `get_config`.
+
+    State: the variables that `_add_weight` made, one set for each graph that the object is used in.
+    They are saved as children under their names.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> class Halving(tfls.compat.v1.mixed_precision.LossScale):
+      ...     def __init__(self, scale):
+      ...         super().__init__()
+      ...         self.scale = self._add_weight("scale", scale)
+      ...     def __call__(self):
+      ...         return tf.convert_to_tensor(self.scale)
+      ...     def update(self, grads):
+      ...         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in grads])
+      ...         return self.scale.assign(tf.where(finite, self.scale, self.scale / 2)), finite
+      ...     def get_config(self):
+      ...         return {"scale": 8.0}
+      >>> loss_scale = Halving(8.0)
+      >>> update, should_apply = loss_scale.update([tf.constant([1.0, float("nan")])])
+      >>> bool(should_apply), float(loss_scale())
+      (False, 4.0)
+    """
+
+    def __init__(self) -> None:
+        self._weights: Dict[Tuple[str, Any], Any] = {}
+
+    @abc.abstractmethod
+    def __call__(self) -> Any:
+        """Returns the current scale: a float32 tensor of shape `[]`."""
+
+    @abc.abstractmethod
+    def update(self, grads: Any) -> Tuple[Any, Any]:
+        """Updates the scale after a step, in a cross-replica context.
+
+        Args:
+          grads: a nest of unscaled gradients (tensors, `IndexedSlices`, None; under a strategy,
+            per-replica values of these). With several workers, those of this worker only; the step
+            is applied if all workers apply it.
+
+        Returns:
+          `(update_op, should_apply_gradients)`: an operation to run, or None in eager mode; and a
+          bool, or bool tensor of shape `[]`: whether to apply the gradients.
+        """
+
+    @abc.abstractmethod
+    def get_config(self) -> Dict[str, Any]:
+        """Returns the arguments that `from_config` takes."""
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any]) -> "LossScale":
+        """Makes a loss scale from what `get_config` returned.
+
+        Args:
+          config: the arguments of the constructor, by name.
+        """
+        return cls(**config)
+
+    def _add_weight(self, name: str, initial_value: Any, dtype: Optional[Any] = None) -> Any:
+        """Creates a state variable of shape `[]`: not trainable, saved as the child `name`.
+
+        Args:
+          name: its name, once for each loss scale and graph.
+          initial_value: its first value, a number.
+          dtype: its dtype; that of `initial_value` if None.
+
+        Raises:
+          RuntimeError: this loss scale has a variable of this name in the current graph.
+        """
+        variable = tf1.Variable(
+            initial_value, name=name, dtype=dtype, trainable=False, use_resource=True
+        )
+        self._remember(name, variable)
+        return variable
+
+
+class FixedLossScale(LossScale):
+    """A loss scale that never changes; non-finite gradients are applied like others.
+
+    Stands for `tf.compat.v1.mixed_precision.FixedLossScale`, TensorFlow 2.21.
+
+    The loss is multiplied by the scale and the gradients are divided by it. `update` does not
+    test the gradients and always returns that they are to be applied. So a step that overflows
+    makes weights infinite or NaN. (With `FixedLossScaleManager`, of the earlier API, such a step is
+    skipped.)
+
+    State: none; nothing is saved.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> loss_scale = tfls.compat.v1.mixed_precision.FixedLossScale(128)
+      >>> _, should_apply = loss_scale.update([tf.constant(float("inf"))])
+      >>> should_apply, float(loss_scale())
+      (True, 128.0)
+
+    Args:
+      loss_scale_value: the scale, a Python int or float, at least 1.
+
+    Raises:
+      ValueError: the value is not a Python number, or is below 1.
+    """
+
+    def __init__(self, loss_scale_value: float) -> None:
+        super().__init__()
+        if not isinstance(loss_scale_value, (int, float)):
+            raise ValueError(
+                "loss_scale_value must be a Python int or float. "
+                f"Got: {loss_scale_value!r} of {type(loss_scale_value)}"
+            )
+        if loss_scale_value < 1:
+            raise ValueError(f"loss_scale_value must be at least 1. Got: {loss_scale_value}")
+        self._loss_scale_value = float(loss_scale_value)
+
+    @do_not_convert
+    def __call__(self) -> Any:
+        """Returns the scale: a new float32 tensor of shape `[]`."""
+        return tf.convert_to_tensor(self._loss_scale_value, dtype=tf.float32)
+
+    @do_not_convert
+    def update(self, grads: Any) -> Tuple[Any, bool]:
+        """Does nothing.
+
+        Args:
+          grads: not used.
+
+        Returns:
+          An operation that does nothing (None in eager mode), and True.
+        """
+        return tf.no_op(), True
+
+    def __repr__(self) -> str:
+        return f"FixedLossScale({self._loss_scale_value})"
+
+    def get_config(self) -> Dict[str, Any]:
+        """Returns `{"loss_scale_value": ...}`."""
+        return {"loss_scale_value": self._loss_scale_value}
+
+
+class DynamicLossScale(LossScale):
+    """A loss scale that grows while gradients are finite and shrinks when they are not.
+
+    Stands for `tf.compat.v1.mixed_precision.DynamicLossScale`, TensorFlow 2.21.
+
+    After `increment_period` finite steps in a row the scale is multiplied by `multiplier`, unless
+    the product is not finite. A step with a non-finite gradient is skipped by the optimizer, and
+    divides the scale by `multiplier`, but not below 1. Both start the count again. Under a strategy
+    the gradients of all replicas are summed before they are tested.
+
+    State: two variables that are not trained, of shape `[]`, saved under these names:
+
+    * `current_loss_scale` (float32): begins at `initial_loss_scale`; nothing resets it.
+    * `good_steps` (int64): finite steps since the last change of the scale or the last non-finite
+      step. Back to 0 at either, even if the new scale would not be finite, or is 1 already.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tf_lossscale as tfls
+      >>> loss_scale = tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, increment_period=2)
+      >>> _, should_apply = loss_scale.update([tf.constant([1.0, float("inf")])])
+      >>> bool(should_apply), float(loss_scale())
+      (False, 4.0)
+      >>> for _ in range(2):
+      ...     _, should_apply = loss_scale.update([tf.constant([1.0, 2.0])])
+      >>> bool(should_apply), float(loss_scale())
+      (True, 8.0)
+
+    Args:
+      initial_loss_scale: the first scale.
+      increment_period: number of finite steps in a row after which the scale grows.
+      multiplier: the scale is multiplied by it to grow, and divided by it to shrink.
+
+    Raises:
+      ValueError: an argument cannot be made a number (TypeError for a tensor of a graph).
+    """
+
+    def __init__(
+        self,
+        initial_loss_scale: float = DEFAULT_INITIAL_SCALE,
+        increment_period: int = 2000,
+        multiplier: float = 2.0,
+    ) -> None:
+        super().__init__()
+        self._initial_loss_scale = float(initial_loss_scale)
+        self._increment_period = int(increment_period)
+        self._multiplier = float(multiplier)
+        self._current_loss_scale = self._add_weight(
+            "current_loss_scale", self._initial_loss_scale, tf.float32
+        )
+        self._num_good_steps = self._add_weight("good_steps", 0, tf.int64)
+
+    @property
+    def initial_loss_scale(self) -> float:
+        """The first scale."""
+        return self._initial_loss_scale
+
+    @property
+    def increment_period(self) -> int:
+        """Number of finite steps in a row after which the scale grows."""
+        return self._increment_period
+
+    @property
+    def multiplier(self) -> float:
+        """The scale is multiplied by it to grow, and divided by it to shrink."""
+        return self._multiplier
+
+    @do_not_convert
+    def __call__(self) -> Any:
+        """Returns the current scale: a float32 tensor of shape `[]`."""
+        return tf.convert_to_tensor(self._current_loss_scale)
+
+    @do_not_convert
+    def update(self, grads: Any) -> Tuple[Any, Any]:
+        """Counts the step, and changes the scale if it is due.
+
+        Under a strategy the gradients of all replicas are summed first, as the optimizer will sum
+        them, so that an overflow of the sum is detected, too.
+
+        Args:
+          grads: a nest of unscaled gradients; None is ignored, and of `IndexedSlices` only the
+            values are tested.
+
+        Returns:
+          A bool tensor of shape `[]` that is available after the update (None in eager mode),
+          and a bool tensor of shape `[]`: whether all gradients were finite.
+
+        Raises:
+          RuntimeError: it was called inside one replica of a strategy.
+        """
+        require_cross_replica_context("DynamicLossScale.update()")
+        strategy = tf.distribute.get_strategy()
+        sums = summed_to_test(strategy, _flat(grads))
+        finite = all_finite(
+            [value for each in sums for value in strategy.experimental_local_results(each)]
+        )
+        return self._update_after(finite), finite
+
+    def _update_after(self, finite: Any) -> Any:
+        """Counts a step; returns a tensor that is available afterwards, None in eager mode."""
+        # "cond", although there are no branches: the original has a conditional of this name, and
+        # with control flow v1 conditionals are counted in the names of optimizers' variables
+        # (`cond_1/beta1_power`).
+        with tf1.name_scope(None, "cond"):
+            update = dynamic_update(
+                self._current_loss_scale,
+                self._num_good_steps,
+                finite,
+                self._increment_period,
+                self._multiplier,
+            )
+            if update is None:
+                return None
+            with tf.control_dependencies([update]):
+                return tf.identity(finite, name="updated")
+
+    def __repr__(self) -> str:
+        scale, steps = self._current_loss_scale, self._num_good_steps
+        state = {"current_loss_scale": scale, "num_good_steps": steps}
+        shown = [
+            *([f"{k}={v.numpy()!s}" for k, v in state.items()] if tf.executing_eagerly() else []),
+            *[f"{k}={v}" for k, v in self.get_config().items()],
+        ]
+        return "DynamicLossScale({})".format(", ".join(shown))
+
+    def get_config(self) -> Dict[str, Any]:
+        """Returns the three arguments of the constructor."""
+        return {
+            "initial_loss_scale": self.initial_loss_scale,
+            "increment_period": self.increment_period,
+            "multiplier": self.multiplier,
+        }
+
+
+def updates_itself(loss_scale: Any) -> bool:
+    """Returns whether `update()` is that of `DynamicLossScale`, which only tests the gradients."""
+    update = getattr(loss_scale.update, "__func__", None)
+    return isinstance(loss_scale, DynamicLossScale) and update is DynamicLossScale.update
+
+
+def _flat(grads: Any) -> List[Any]:
+    return list(tf.nest.flatten(grads))
+
+
+def _count_as_tensorflows() -> None:
+    # Its own optimizers test for these classes, so they accept our loss scales as well.
+    for ours in (LossScale, FixedLossScale, DynamicLossScale):
+        installed = original(tf1.train.experimental, ours.__name__)
+        if installed is not None:
+            installed.register(ours)
+            stands_for(functools.partial(tuple, [installed]))(ours)
+
+
+_count_as_tensorflows()

@@ -1,0 +1,163 @@
+"""The variables of dynamic loss scales, and the two rules that update them.
+
+The rules are those of the originals, bit for bit. Both increase the scale after a number of finite
+steps and decrease it after non-finite ones. They have no branches, because two conditionals in a
+graph cost more than these few scalar operations. They cover NaN and infinite scales (the recorded
+traces of the originals have such cases), so `max` is written as a comparison: `tf.maximum` of NaN
+differs between versions.
+"""
+
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from tf_lossscale._core.conditional import branch
+from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
+from tf_lossscale._versions.checkpoints import Trackable, TrackableReference
+
+__all__ = ["HoldsState", "contrib_update", "dynamic_update"]
+
+
+class HoldsState(Trackable):
+    """Base of the objects whose variables are checkpoint children.
+
+    `_weights` maps (name, graph) to the variable; the graph is None in eager mode. It is created on
+    first use, because users' subclasses may not call `super().__init__()`.
+    """
+
+    def _remember(self, name: str, variable: Any) -> None:
+        """Tracks `variable` as the child `name` in the current graph; restores a deferred value."""
+        weights: Dict[Tuple[str, Any], Any] = self.__dict__.setdefault("_weights", {})
+        key = (name, _current_graph())
+        if key in weights:
+            raise RuntimeError(
+                f"Duplicate variables detected. {key}: this {type(self).__name__} already has a "
+                "variable of this name in this graph; give the second one another name."
+            )
+        weights[key] = variable
+        self._handle_deferred_dependencies(name=name, trackable=variable)
+
+    def _state_here(self) -> List[Tuple[str, Any]]:
+        """Returns the (name, variable) pairs of the current graph, sorted by name."""
+        here = _current_graph()
+        weights = self.__dict__.get("_weights", {})
+        pairs = [(name, variable) for (name, graph), variable in weights.items() if graph is here]
+        return sorted(pairs, key=lambda pair: pair[0])
+
+    # The two hooks of Trackable: which children are saved, and which child a restored value is for.
+
+    @property
+    def _checkpoint_dependencies(self) -> List[Any]:
+        mine = [TrackableReference(name=name, ref=ref) for name, ref in self._state_here()]
+        return list(super()._checkpoint_dependencies) + mine
+
+    def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        found = super()._lookup_dependency(name, *args, **kwargs)
+        return found if found is not None else dict(self._state_here()).get(name)
+
+
+def _current_graph() -> Any:
+    # Leave `tf.function`, `tf.cond` and the like first: variables belong to the outermost graph.
+    with tf.init_scope():
+        return None if tf.executing_eagerly() else tf1.get_default_graph()
+
+
+@do_not_convert
+def dynamic_update(scale: Any, good_steps: Any, finite: Any, period: int, multiplier: float) -> Any:
+    """Updates the state of a `DynamicLossScale` or of a Keras 2 optimizer.
+
+    * The `period`-th finite step in a row: `scale *= multiplier`, unless the product is not finite;
+      the count is reset. Any other finite step: the count goes up by one.
+    * A non-finite step: `scale = max(scale / multiplier, 1)`; the count is reset.
+
+    Args:
+      scale: float32 variable of shape `[]`.
+      good_steps: int64 variable of shape `[]`, finite steps in a row since the last change.
+      finite: bool tensor of shape `[]` (or a Python bool in eager mode).
+      period: number of finite steps after which the scale grows; 0 and below mean every step.
+      multiplier: the scale is multiplied by it to grow, and divided by it to shrink.
+
+    Returns:
+      An operation that assigns both variables; None in eager mode.
+    """
+    old_scale, counted = _read(scale), _read(good_steps) + 1
+    grows = tf.logical_and(finite, counted >= period)
+    grown = _unless_not_finite(old_scale * multiplier, old_scale)
+    divided = old_scale / multiplier
+    shrunk = where(divided < 1.0, tf.ones([], tf.float32), divided)  # NaN stays NaN
+    kept_or_shrunk = where(finite, old_scale, shrunk)
+    counts_on = tf.logical_and(finite, tf.logical_not(grows))
+    return _assign(
+        (scale, where(grows, grown, kept_or_shrunk)),
+        (good_steps, where(counts_on, counted, tf.zeros_like(counted))),
+    )
+
+
+@do_not_convert
+def contrib_update(
+    scale: Any,
+    good_steps: Any,
+    bad_steps: Any,
+    finite: Any,
+    incr_every: Any,
+    decr_every: Any,
+    incr_ratio: Any,
+    decr_ratio: Any,
+    reset: Optional[Callable[[], Any]] = None,
+) -> Any:
+    """Updates the state of an `ExponentialUpdateLossScaleManager`.
+
+    * The `incr_every`-th finite step: `scale *= incr_ratio`, unless the product is not finite; both
+      counts are reset. Any other finite step: `good_steps` goes up, `bad_steps` stays.
+    * The `decr_every`-th non-finite step: `scale = max(1, scale * decr_ratio)`; both counts are
+      reset. Any other non-finite step: `bad_steps` goes up, `good_steps` is reset.
+
+    Args:
+      scale: float32 variable of shape `[]`.
+      good_steps: int32 variable of shape `[]`.
+      bad_steps: int32 variable of shape `[]`.
+      finite: bool tensor of shape `[]` (or a Python bool in eager mode).
+      incr_every: number of finite steps after which the scale grows.
+      decr_every: number of non-finite steps after which it shrinks.
+      incr_ratio: factor of growth.
+      decr_ratio: factor of decrease.
+      reset: called when the scale has changed, instead of resetting both counts; returns an
+        operation, or None in eager mode.
+
+    Returns:
+      An operation that assigns the variables; None in eager mode.
+    """
+    old_scale, old_good, bad = _read(scale), _read(good_steps), _read(bad_steps)
+    good, bad_counted = old_good + 1, bad + 1
+    not_finite = tf.logical_not(finite)
+    grows = tf.logical_and(finite, good >= incr_every)
+    shrinks = tf.logical_and(not_finite, bad_counted >= decr_every)
+    changes = tf.logical_or(grows, shrinks)
+    grown = _unless_not_finite(old_scale * incr_ratio, old_scale)
+    multiplied = old_scale * decr_ratio
+    shrunk = where(multiplied > 1.0, multiplied, tf.ones([], tf.float32))  # NaN becomes 1
+    zero = tf.zeros_like(good)
+    kept_good, kept_bad = (zero, zero) if reset is None else (old_good, bad)
+    assigned = _assign(
+        (scale, where(grows, grown, where(shrinks, shrunk, old_scale))),
+        (good_steps, where(changes, kept_good, where(finite, good, zero))),
+        (bad_steps, where(changes, kept_bad, where(finite, bad, bad_counted))),
+    )
+    if reset is None:
+        return assigned
+    with tf.control_dependencies([] if assigned is None else [assigned]):
+        was_reset = branch(tf.identity(changes), reset)
+    return None if assigned is None else tf.group(was_reset)
+
+
+def _read(variable: Any) -> Any:
+    # A new read, not the cached snapshot of a reference variable. In both rules every value that is
+    # read is an input of the value that is assigned to the same variable. Reference variables are
+    # assigned in place, and so no assignment can run before the read.
+    return variable.read_value()
+
+
+def _unless_not_finite(new: Any, old: Any) -> Any:
+    return where(tf1.is_finite(new), new, old)
+
+
+def _assign(*pairs: Any) -> Any:
+    return tf.group(*[variable.assign(value) for variable, value in pairs])

@@ -1,0 +1,295 @@
+"""Reports the losses and the steps of our loss-scale optimizers to those who watch them.
+
+The monitor watches single optimizers, a recording watches all of them. The optimizers know only
+this module. Without a watcher, a step gets no operation and no call.
+"""
+
+import contextlib
+import weakref
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    MutableMapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+)
+
+from tf_lossscale._core.replicas import merge
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.replicas import supports_merge_call
+from tf_lossscale._versions.watching import without_changing_seeds
+
+__all__ = [
+    "Step",
+    "Watch",
+    "WatchedStep",
+    "Watcher",
+    "built_unwatched",
+    "is_watched",
+    "outermost_graph",
+    "report_loss",
+    "unnoticed",
+    "unwatch_all",
+    "variable_name",
+    "watch",
+    "watch_all",
+    "watch_step",
+    "watch_unconditional",
+    "watcher_of",
+]
+
+
+class Step(NamedTuple):
+    """A step that is about to be built or, in eager mode, made: of all replicas together.
+
+    Attributes:
+      optimizer: the loss-scale optimizer.
+      variables: the variables that have a gradient.
+      tested: for each of them the unscaled gradients to test, tensors and `IndexedSlices`: one for
+        each replica of this process.
+      are_applied: whether each replica applies what is tested of it, if all replicas apply equal
+        gradients. Otherwise, the inner optimizer sums the gradients of the replicas in its own way.
+      summed_by_caller: whether the gradients were summed over the replicas before the step.
+      is_unconditional: whether it is applied in any case: the loss scale is fixed.
+    """
+
+    optimizer: Any
+    variables: Sequence[Any]
+    tested: Sequence[Sequence[Any]]
+    are_applied: bool
+    summed_by_caller: bool = False
+    is_unconditional: bool = False
+
+
+class WatchedStep:
+    """What a watcher adds to one step.
+
+    Attributes:
+      before: the tensors that the step waits for, in a graph.
+    """
+
+    before: Sequence[Any] = ()
+
+    @property
+    def skipped(self) -> Optional[Callable[[], Any]]:
+        """What runs in a skipped step, and returns an operation, None in eager mode; or None."""
+        return None
+
+    def finished(self, operation: Any, applied: Any) -> Any:
+        """Runs after every step that did not fail.
+
+        Args:
+          operation: what to wait for: an operation or a tensor; None in eager mode.
+          applied: whether the step was applied: a bool tensor of shape `[]`, or a bool.
+
+        Returns:
+          An operation to run with the step, or None. That of an unconditional step is not run.
+        """
+        raise NotImplementedError("a watcher implements this")
+
+    def failed(self) -> None:
+        """Runs after a step that ended with an error in Python."""
+
+
+class Watcher:
+    """Watches losses and steps. It must not refer to an optimizer that it watches."""
+
+    def loss(self, optimizer: Any, loss: Any) -> None:
+        """Is called with each unscaled loss, a tensor or number, before it is scaled."""
+
+    def begin(self, step: Step) -> Optional[WatchedStep]:
+        """Is called before each step, in a cross-replica context where there are replicas.
+
+        Returns:
+          What to add to the step; None adds nothing.
+        """
+        raise NotImplementedError("a watcher implements this")
+
+
+class Watch:
+    """The watch over one step.
+
+    Args:
+      steps: what each watcher adds to it.
+    """
+
+    def __init__(self, steps: Sequence[WatchedStep] = ()) -> None:
+        self._steps = steps
+
+    @property
+    def skipped(self) -> Optional[Callable[[], Any]]:
+        """A function for the branch of a skipped step; None adds nothing to it."""
+        functions = [each.skipped for each in self._steps if each.skipped is not None]
+        if len(functions) < 2:
+            return functions[0] if functions else None
+        return lambda: _grouped([function() for function in functions])
+
+    @contextlib.contextmanager
+    def around(self) -> Iterator[None]:
+        """The block in which the step is made."""
+        before = [tensor for each in self._steps for tensor in each.before]
+        try:
+            if before:
+                with tf1.control_dependencies(before):
+                    yield
+            else:
+                yield
+        except BaseException:
+            for each in self._steps:
+                each.failed()
+            raise
+
+    def finished(self, operation: Any, applied: Any) -> List[Any]:
+        """Returns the operations to run with the step, none in eager mode.
+
+        Args:
+          operation: what to wait for.
+          applied: whether the step was applied.
+        """
+        done = [each.finished(operation, applied) for each in self._steps]
+        return [each for each in done if each is not None]
+
+
+# Not an attribute of the optimizer, which would be saved with it.
+_of_one: "MutableMapping[Any, Watcher]" = weakref.WeakKeyDictionary()
+_of_all: List[Watcher] = []
+_unwatched: "MutableMapping[Any, str]" = weakref.WeakKeyDictionary()
+
+
+def watch(optimizer: Any, watcher: Watcher) -> None:
+    """Sets the watcher of the steps of one optimizer that are built from now on."""
+    _of_one[optimizer] = watcher
+
+
+def watcher_of(optimizer: Any) -> Optional[Watcher]:
+    """Returns what `watch` has set, or None."""
+    return _of_one.get(optimizer) if _of_one else None
+
+
+def watch_all(watcher: Watcher) -> None:
+    """Has all our optimizers watched, until `unwatch_all`."""
+    _of_all.append(watcher)
+
+
+def unwatch_all(watcher: Watcher) -> None:
+    """Ends `watch_all`."""
+    _of_all.remove(watcher)
+
+
+def is_watched(optimizer: Any) -> bool:
+    """Returns whether a step of this optimizer has a watcher."""
+    return bool(_of_all) or watcher_of(optimizer) is not None
+
+
+def built_unwatched() -> Dict[Any, str]:
+    """Returns what makes steps that `watch_all` does not see, because they were built before.
+
+    Returns:
+      The classes of the optimizers; by the graph of a Session, or by the optimizer of a
+      `tf.function`.
+    """
+    return dict(_unwatched)
+
+
+@do_not_convert
+def report_loss(optimizer: Any, loss: Any) -> Any:
+    """Reports a loss that is going to be scaled.
+
+    Args:
+      optimizer: the loss-scale optimizer.
+      loss: the unscaled loss, or a function that returns it.
+
+    Returns:
+      The loss to scale in its place.
+    """
+    if not _of_all:
+        return loss
+    if callable(loss):
+
+        @do_not_convert
+        def reported() -> Any:
+            return report_loss(optimizer, loss())
+
+        return reported
+    for each in _of_all:
+        each.loss(optimizer, loss)
+    return loss
+
+
+def watch_step(step: Step) -> Watch:
+    """Begins a step, where `Watcher.begin` is called."""
+    watchers = list(_of_all)
+    if not watchers:
+        _note_unwatched(step.optimizer)
+    mine = watcher_of(step.optimizer)
+    if mine is not None:
+        watchers.append(mine)
+    begun = [each.begin(step) for each in watchers]
+    return Watch([each for each in begun if each is not None])
+
+
+@do_not_convert
+def watch_unconditional(
+    optimizer: Any, gradients: Sequence[Any], describe: Callable[[Any, Sequence[Any]], Step]
+) -> Watch:
+    """Begins a step that is applied in any case, in a replica context.
+
+    Args:
+      optimizer: the loss-scale optimizer.
+      gradients: those of this replica.
+      describe: takes the strategy and the gradients of all replicas; returns the step.
+    """
+    if not _of_all:
+        _note_unwatched(optimizer)
+        return Watch()
+    if tf.distribute.has_strategy() and not supports_merge_call():
+        return Watch()
+
+    def begin(strategy: Any, gradients: Any) -> Watch:
+        with unnoticed("tf_lossscale_watch/"):
+            step = describe(strategy, gradients)
+        return watch_step(step._replace(is_unconditional=True))
+
+    return merge(begin, list(gradients))
+
+
+@contextlib.contextmanager
+def unnoticed(scope: str) -> Iterator[None]:
+    """Keeps the operations within the block from changing names and random numbers of others.
+
+    Args:
+      scope: the name of their scope, with a slash at its end, which makes it an absolute name.
+    """
+    if tf.executing_eagerly():
+        yield
+        return
+    with without_changing_seeds(), tf1.name_scope(scope):
+        yield
+
+
+def variable_name(variable: Any) -> str:
+    """Returns the name of a variable, in Keras 3 with the names of its layers."""
+    # The attributes of a distributed variable that its class lacks are looked up in one copy of it,
+    # which creates operations.
+    name = variable.path if hasattr(type(variable), "path") else variable.name
+    return str(name).split(":")[0]
+
+
+def _note_unwatched(optimizer: Any) -> None:
+    if not tf.executing_eagerly():
+        _unwatched[outermost_graph() or optimizer] = type(optimizer).__name__
+
+
+def outermost_graph() -> Any:
+    """Returns the graph that a Session runs; None in eager mode, and in functions called there."""
+    with tf.init_scope():
+        return None if tf.executing_eagerly() else tf1.get_default_graph()
+
+
+def _grouped(operations: Sequence[Any]) -> Any:
+    found = [each for each in operations if each is not None]
+    return tf.group(*found) if found else None

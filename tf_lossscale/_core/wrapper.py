@@ -1,0 +1,226 @@
+"""The base classes of optimizers that wrap a `tf.compat.v1.train.Optimizer`, and their step.
+
+A step is applied on all replicas or on none (`apply_if`).
+"""
+
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+from tf_lossscale._core.conditional import branch
+from tf_lossscale._core.scaling import scale_loss, unscale_gradients
+from tf_lossscale._core.steps import report_loss
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.checkpoints import Trackable, called_from_checkpoint
+from tf_lossscale._versions.replicas import already_summed
+
+__all__ = [
+    "OptimizerWrapper",
+    "ScaledLossOptimizer",
+    "apply_if",
+    "as_pairs",
+    "require_replica_context",
+]
+
+
+class OptimizerWrapper(tf1.train.Optimizer):
+    """Delegates to the inner optimizer; subclasses define the step.
+
+    Subclasses implement `_inner`. No method needs `__init__` to have run: users' subclasses of the
+    contrib optimizer may not call it, because the original never initialized its base class.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        # Not `super()`: TensorFlow's own class may stand between, for class tests only.
+        tf1.train.Optimizer.__init__(
+            self, use_locking=getattr(inner, "_use_locking", False), name=_name_of(inner)
+        )
+        if isinstance(inner, Trackable):
+            self._track_trackable(inner, "base_optimizer")
+
+    def _inner(self) -> Any:
+        raise NotImplementedError("a subclass returns the optimizer that it wraps")
+
+    def get_name(self) -> str:
+        """Returns the name of the inner optimizer."""
+        return self._inner().get_name()
+
+    def get_slot(self, var: Any, name: str) -> Any:
+        """Returns a slot of the inner optimizer.
+
+        Args:
+          var: the variable that the slot belongs to.
+          name: name of the slot, one of `get_slot_names()`.
+
+        Returns:
+          A variable with the shape and, as a rule, the dtype of `var`; None if it is not made yet.
+        """
+        return self._inner().get_slot(var, name)
+
+    def get_slot_names(self) -> List[str]:
+        """Returns the names of the slots of the inner optimizer."""
+        if called_from_checkpoint("get_slot_names", self):
+            return []  # they are saved with the inner optimizer, as in the originals' files
+        return self._inner().get_slot_names()
+
+    def variables(self) -> List[Any]:
+        """Returns the variables of the inner optimizer."""
+        return self._inner().variables()
+
+
+def _name_of(inner: Any) -> str:
+    try:
+        return str(inner.get_name())
+    except AttributeError:  # wrappers that never called `Optimizer.__init__` have no name
+        return type(inner).__name__
+
+
+class ScaledLossOptimizer(OptimizerWrapper):
+    """Has the inner optimizer compute the gradients of the scaled loss, and unscales them.
+
+    Subclasses implement `_current_loss_scale`, and override `_loss_to_scale` to check the loss.
+    """
+
+    def _current_loss_scale(self) -> Any:
+        raise NotImplementedError("a subclass returns its current loss scale")
+
+    def _loss_to_scale(self, loss: Any) -> Any:
+        """Returns the loss to scale; raises an error if the class does not accept it."""
+        return loss
+
+    @do_not_convert
+    def compute_gradients(
+        self,
+        loss: Any,
+        var_list: Optional[Any] = None,
+        gate_gradients: int = tf1.train.Optimizer.GATE_OP,
+        aggregation_method: Optional[Any] = None,
+        colocate_gradients_with_ops: bool = False,
+        grad_loss: Optional[Any] = None,
+    ) -> List[Tuple[Any, Any]]:
+        """Computes the gradients of `loss`, through a loss that is scaled up.
+
+        Args:
+          loss: float tensor of shape `[]`, or a callable that returns it; in eager mode a callable.
+          var_list: the variables; all trainable ones of the graph if None.
+          gate_gradients: `GATE_NONE`, `GATE_OP` or `GATE_GRAPH`.
+          aggregation_method: how gradient terms are combined, an `AggregationMethod`.
+          colocate_gradients_with_ops: whether gradients are placed where their ops are.
+          grad_loss: tensor that holds the gradient of the loss, or None.
+
+        Returns:
+          Pairs of the gradient (in the variable's dtype, scaled down again; None where the loss
+          does not depend on the variable) and the variable.
+
+        Raises:
+          TypeError: a tensor was given in eager mode to the optimizer of `contrib`.
+          RuntimeError: a tensor was given in eager mode to another.
+        """
+        loss = report_loss(self, self._loss_to_scale(loss))
+        # Read once, so that loss and gradients use the same value even if it changes with each
+        # reading; and outside the loss, where a tape would watch its variables.
+        loss_scale = self._current_loss_scale()
+        pairs = list(
+            self._inner().compute_gradients(
+                scale_loss(loss, lambda: loss_scale),
+                var_list=var_list,
+                gate_gradients=gate_gradients,
+                aggregation_method=aggregation_method,
+                colocate_gradients_with_ops=colocate_gradients_with_ops,
+                grad_loss=grad_loss,
+            )
+        )
+        gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
+        del pairs  # so that only the list keeps the gradients alive while they are unscaled
+        return list(zip(unscale_gradients(gradients, loss_scale), variables))
+
+
+Pairs = List[Tuple[Any, Any]]
+
+
+def _as_text(variables: Sequence[Any]) -> Any:
+    return [str(variable) for variable in variables]
+
+
+def as_pairs(
+    grads_and_vars: Any, who: str, names_of: Callable[[Sequence[Any]], Any] = _as_text
+) -> Pairs:
+    """Returns the pairs as a list; an iterator can be consumed only once.
+
+    Args:
+      grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
+      who: name of the class that was called, for the message.
+      names_of: returns what the message shows of the variables.
+
+    Raises:
+      ValueError: there are no pairs, or no pair has a gradient.
+    """
+    pairs = list(grads_and_vars)
+    if not pairs:
+        raise ValueError(
+            f"No variables provided. {who}.apply_gradients() was given no pair of a gradient and a "
+            "variable; was an iterator of pairs read before?"
+        )
+    if all(gradient is None for gradient, _ in pairs):
+        names = names_of([variable for _, variable in pairs])
+        raise ValueError(
+            f"No gradients provided for any variable: {names}. Every gradient that "
+            f"{who}.apply_gradients() was given is None; check that the loss depends on these "
+            "variables."
+        )
+    return pairs
+
+
+def apply_if(
+    condition: Any,
+    apply_gradients: Callable[..., Any],
+    pairs: Pairs,
+    global_step: Optional[Any],
+    name: Optional[str],
+    already_summed_for: Sequence[Any] = (),
+    skipped: Optional[Callable[[], Any]] = None,
+) -> Any:
+    """Applies the gradients on all replicas if `condition` is true, in a cross-replica context.
+
+    Args:
+      condition: bool tensor of shape `[]`, or a Python bool, for which no conditional is created.
+      apply_gradients: that of the inner optimizer.
+      pairs: gradients and variables; under a strategy, the values of all replicas.
+      global_step: variable that an applied step increments by one, or None.
+      name: name for the operations, or None.
+      already_summed_for: optimizers that must not sum the gradients over the replicas again.
+      skipped: runs in a skipped step; returns an operation, None in eager mode.
+
+    Returns:
+      An operation or tensor to run; None in eager mode.
+    """
+
+    def step() -> Any:
+        if not tf.distribute.has_strategy():
+            return _one_operation(apply_gradients(pairs, global_step, name))
+        strategy = tf.distribute.get_strategy()
+        with already_summed(already_summed_for):
+            results = strategy.extended.call_for_each_replica(
+                apply_gradients, args=(pairs, global_step, name)
+            )
+        return _one_operation(*strategy.experimental_local_results(results))
+
+    if isinstance(condition, bool):
+        if condition:
+            return step()
+        done = None if skipped is None else skipped()
+        return tf.no_op() if done is None else done
+    applied = branch(condition, step, skipped)
+    return None if tf.executing_eagerly() else applied
+
+
+def require_replica_context(method: str = "apply_gradients") -> None:
+    """Raises a ValueError where `method` is called outside the replicas of a strategy."""
+    if tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context():
+        raise ValueError(
+            f"{method}() must be called in a replica context. Call it in the function that "
+            "`strategy.run` (`strategy.experimental_run_v2` in TensorFlow 1.15) runs."
+        )
+
+
+def _one_operation(*results: Any) -> Any:
+    """Groups what the replicas returned; None in eager mode, where it has run already."""
+    return tf.group(*[each for each in tf.nest.flatten(list(results)) if each is not None])

@@ -1,0 +1,200 @@
+"""Decides by its name whether a module may need our symbols, and supplies missing modules.
+
+TensorFlow's public API is a tree of modules, and one process contains several such trees:
+`tf.train` is `tensorflow._api.v2.train`, `import tensorflow.train` creates a second module from the
+same file, `compat.v1` is a third tree, and Keras has its own, which is loaded late. So `install()`
+does not walk TensorFlow's attributes; it recognizes every module of such a tree by its name
+(`namespace_of`). A namespace that TensorFlow no longer has becomes a `SyntheticNamespace`.
+"""
+
+import importlib
+import importlib.abc
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, List, Optional
+
+from tf_lossscale import _namespace, _paths
+from tf_lossscale._versions.originals import API_ROOTS, COMPILERS, tf_keras_is_in_use
+
+__all__ = [
+    "SyntheticNamespace",
+    "awaiting_spec",
+    "is_of_interest",
+    "is_private",
+    "join",
+    "namespace_of",
+    "namespaces_below",
+    "private_below",
+]
+
+# Modules of TensorFlow itself on every version, above some of `_paths.PRIVATE`.
+TENSORFLOW_HAS = ("python", "python.keras", "python.keras.mixed_precision")
+
+
+def namespace_of(module_name: str) -> Optional[str]:
+    """Returns which namespace a module of TensorFlow's or Keras's API is, by its name.
+
+    >>> namespace_of("tensorflow._api.v2.train")
+    'train'
+    >>> namespace_of("keras._tf_keras.keras.mixed_precision")
+    'keras.mixed_precision'
+
+    Args:
+      module_name: such as `tensorflow._api.v2.train`.
+
+    Returns:
+      `train`; the empty string for the top; None if the module is not part of the API, or the
+      namespace has none of our symbols.
+    """
+    if module_name.startswith("tf_keras") and not tf_keras_is_in_use():
+        return None  # our policies are based on `tf.keras`
+    for root, namespace in API_ROOTS:
+        if module_name == root:
+            return namespace
+        if module_name.startswith(root + "."):
+            found = join(namespace, module_name[len(root) + 1 :])
+            known = found in _paths.NAMESPACES or found in _paths.VIEWS or namespaces_below(found)
+            return found if known else None
+    return None
+
+
+def namespaces_below(namespace: str) -> List[str]:
+    """Returns the namespaces directly below one.
+
+    >>> namespaces_below("contrib")
+    ['mixed_precision', 'tpu']
+
+    Args:
+      namespace: TensorFlow's path without `tf.`; the empty string for the top.
+    """
+    prefix = join(namespace, "")
+    return sorted(
+        {
+            each[len(prefix) :].split(".")[0]
+            for each in [*_paths.NAMESPACES, *_paths.VIEWS]
+            if each.startswith(prefix)
+        }
+    )
+
+
+def is_private(module_name: str) -> bool:
+    """Returns whether a module has no public name, but exposes our symbols, or has one below it.
+
+    >>> is_private("tensorflow.contrib.mixed_precision.python.loss_scale_manager")
+    True
+    >>> is_private("tensorflow.contrib.mixed_precision")
+    False
+
+    Args:
+      module_name: such as `tensorflow.contrib.tpu.python`.
+    """
+    root, _, namespace = module_name.partition(".")
+    return root == "tensorflow" and (namespace in _paths.PRIVATE or bool(private_below(namespace)))
+
+
+def private_below(namespace: str) -> List[str]:
+    """Returns the modules without a public name directly below one without a public name.
+
+    >>> private_below("contrib.tpu.python")
+    ['ops', 'tpu']
+
+    Args:
+      namespace: TensorFlow's path without `tf.`.
+    """
+    prefix = namespace + "."
+    below = [each[len(prefix) :] for each in _paths.PRIVATE if each.startswith(prefix)]
+    if namespace in _paths.NAMESPACES or namespaces_below(namespace) or namespace in TENSORFLOW_HAS:
+        return []
+    return sorted({each.split(".")[0] for each in below})
+
+
+def is_of_interest(module_name: str) -> bool:
+    """Returns whether `install()` may have to change a module, or to supply it."""
+    return (
+        module_name in COMPILERS or namespace_of(module_name) is not None or is_private(module_name)
+    )
+
+
+def join(namespace: str, child: str) -> str:
+    """Returns the path of `child` below a namespace; the empty string is the top."""
+    return namespace + "." + child if namespace else child
+
+
+class SyntheticNamespace(ModuleType):
+    """A module whose attributes are our symbols, which are loaded on first use.
+
+    Args:
+      name: its full name in import statements.
+      namespace: the namespace that it stands for.
+    """
+
+    def __init__(self, name: str, namespace: str) -> None:
+        super().__init__(name, f"`tf.{namespace}`, supplied by tf_lossscale.")
+        self.__path__: List[str] = []  # makes it a package, so that its submodules can be imported
+        self.__spec__ = ModuleSpec(name, _Loader(self), is_package=True)
+        self._namespace = namespace
+        shown = _paths.VIEWS.get(namespace) or _paths.PRIVATE.get(namespace, namespace)
+        self._symbols = _paths.NAMESPACES.get(shown, {})
+        self.__all__ = dir(self)
+
+    def __getattr__(self, name: str) -> Any:
+        symbol = self._symbols.get(name)
+        if symbol is not None:
+            value = _namespace.load(symbol)
+            setattr(self, name, value)
+            return value
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(self.refuse(name))
+
+    def __dir__(self) -> List[str]:
+        below = namespaces_below(self._namespace)
+        return sorted([*self._symbols, *(below or private_below(self._namespace))])
+
+    def refuse(self, name: str) -> str:
+        """Returns the error message for a name that is not supplied."""
+        return (
+            f"tf.{self._namespace}.{name} is not in this TensorFlow "
+            f"({getattr(sys.modules.get('tensorflow'), '__version__', 'version unknown')}), and "
+            f"tf-lossscale does not supply it. Of tf.{self._namespace} it supplies: "
+            + ", ".join(dir(self))
+            + "."
+        )
+
+
+class _Loader(importlib.abc.Loader):
+    """Returns the existing module when a namespace is looked up or reloaded."""
+
+    def __init__(self, namespace: SyntheticNamespace) -> None:
+        self._namespace = namespace
+
+    def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
+        return self._namespace
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+def awaiting_spec(name: str) -> ModuleSpec:
+    """Returns the spec of a namespace that is supplied once `import tensorflow` has completed.
+
+    Args:
+      name: its full name in import statements.
+    """
+    return ModuleSpec(name, _AwaitingLoader(), is_package=True)
+
+
+class _AwaitingLoader(importlib.abc.Loader):
+    """Waits for the thread that imports TensorFlow, and returns the namespace added by then."""
+
+    def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
+        importlib.import_module("tensorflow")
+        module = sys.modules.get(spec.name)
+        if not isinstance(module, SyntheticNamespace):  # or this thread is importing TensorFlow
+            raise ModuleNotFoundError(f"No module named {spec.name!r}", name=spec.name)
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._own_spec  # Python replaced it by the spec with this loader

@@ -1,0 +1,300 @@
+"""The wrapper of Keras 2 optimizers of TensorFlow 2.11 and later, and the base of both for Keras 2.
+
+The wrapper of the older ones, `OptimizerV2`, is in `legacy.py`.
+"""
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+
+from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._core.scaling import tape_for
+from tf_lossscale._core.wrapper import as_pairs, require_replica_context
+from tf_lossscale._keras.arguments import refuse_unsupported
+from tf_lossscale._keras.late_check import LateCheck, late_check
+from tf_lossscale._keras.state import make_state
+from tf_lossscale._keras.steps import StepArguments, step
+from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
+from tf_lossscale._versions.base import do_not_convert, tf
+from tf_lossscale._versions.checkpoints import Trackable, TrackableReference
+from tf_lossscale._versions.keras_optimizers import called_from_compile, overrides
+
+__all__ = ["DelegatingWrapper", "Keras2Wrapper", "forwards"]
+
+
+def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
+    """Returns a `Forward` for every name of the Keras class `base` that our classes do not define.
+
+    The wrapper is an instance of `base` because Keras requires it, but no method of `base` may run
+    on it: the slots, hyperparameters and counters are those of the inner optimizer.
+
+    The methods that checkpoints use are restored to those of `Trackable`. Up to TensorFlow 2.10 the
+    wrapper is also an instance of an installed wrapper, which would delegate them to the inner
+    optimizer and so miss our loss scale.
+
+    Args:
+      base: the base class of the inner optimizer's family.
+      own: the bases of the class that gets the attributes.
+    """
+    ours = _names_in(own, lambda cls: cls.__module__.startswith("tf_lossscale."))
+    delegated = _names_in(own, lambda cls: cls.__name__.endswith("DelegatingTrackableMixin"))
+    trackable = {
+        name: value
+        for name, value in vars(Trackable).items()
+        if name in delegated
+        # Checkpoints take a class that defines these for one that has tensors of its own.
+        and name not in ("_restore_from_tensors", "_serialize_to_tensors")
+        and not (name.startswith("__") and name.endswith("__"))
+        and name not in ours
+    }
+    keras = base.__module__.split(".")[0]
+    forwarded = {
+        name: Forward(name)
+        for cls in base.__mro__
+        if cls.__module__.split(".")[0] == keras and "optimizer" in cls.__module__
+        for name, value in vars(cls).items()
+        if not (name.startswith("__") and name.endswith("__"))
+        and hasattr(value, "__get__")  # plain class attributes are not forwarded
+        and name not in ours
+    }
+    return dict(trackable, **forwarded)
+
+
+def _names_in(classes: Sequence[Any], condition: Callable[[Any], bool]) -> Set[str]:
+    bases = [base for cls in classes for base in cls.__mro__ if condition(base)]
+    return {name for base in bases for name in vars(base)}
+
+
+class DelegatingWrapper(LossScaleWrapper):
+    """Base class of the wrappers of Keras 2 optimizers, old and new.
+
+    Its variables and checkpoints are those of the inner optimizer, and of the loss scale.
+    """
+
+    def _set_up(self, inner: Any, loss_scale: Any) -> None:
+        self.__dict__.update(_optimizer=inner, _state=make_state(loss_scale))
+        inner._maybe_initialize_trackable()  # a checkpoint may need it before the first step
+
+    @property
+    def loss_scale(self) -> Any:
+        """The current loss scale: a float32 tensor of shape `[]`."""
+        if called_from_compile():
+            return self._state.saved
+        return self._state()
+
+    _own_loss_scale = loss_scale
+
+    @property
+    def initial_scale(self) -> Any:
+        """The initial loss scale; None if it is of a user's own class."""
+        return self._state.initial_scale
+
+    @property
+    def dynamic_growth_steps(self) -> Optional[int]:
+        """Consecutive finite steps after which the loss scale doubles; None if it is fixed."""
+        return self._state.growth_steps
+
+    @property
+    def iterations(self) -> Any:
+        """The int64 variable that counts steps, including skipped ones."""
+        return self._optimizer.iterations
+
+    @iterations.setter
+    def iterations(self, variable: Any) -> None:
+        self._optimizer.iterations = variable
+
+    @property
+    def name(self) -> str:
+        """The name of the inner optimizer."""
+        return getattr(self._optimizer, "name", self._optimizer._name)
+
+    @name.setter
+    def name(self, value: str) -> None:
+        setattr(self._optimizer, "name" if hasattr(self._optimizer, "name") else "_name", value)
+
+    def _scaled_on_tape(self, loss: Any, tape: Optional[Any]) -> Tuple[Any, Any]:
+        """Returns the scaled loss (for a callable, a callable) and the tape that records it."""
+        tape = tape_for(loss, tape)
+        with tape:
+            return self.get_scaled_loss(loss), tape
+
+    def _unscaled_pairs(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
+        """Returns pairs of the unscaled gradient, or None, and the variable."""
+        pairs = list(grads_and_vars)
+        variables = [variable for _, variable in pairs]
+        gradients = [gradient for gradient, _ in pairs]
+        del pairs, grads_and_vars  # frees each scaled gradient as soon as it is unscaled
+        return list(zip(self.get_unscaled_gradients(gradients), variables))
+
+    def _pairs_with_gradient(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
+        """Returns the pairs that have a gradient, of an iterable that is consumed once.
+
+        Raises:
+          ValueError: every gradient is None, the call is not in a replica context, or the current
+            strategy is not supported.
+        """
+        require_replica_context()
+        refuse_unsupported()
+        pairs = list(grads_and_vars)
+        if not pairs:
+            return []
+        return [
+            pair for pair in as_pairs(pairs, type(self).__name__, _names) if pair[0] is not None
+        ]
+
+    def _step(
+        self,
+        gradients: Sequence[Any],
+        apply: Callable[..., Any],
+        *args: Any,  # the last one is a `StepArguments`
+        same_on_replicas: bool = True,
+        late_check: Optional[LateCheck] = None,
+    ) -> Any:
+        return step(
+            self._state,
+            lambda: self.iterations,
+            gradients,
+            apply,
+            args,
+            same_on_replicas,
+            late_check,
+            self,
+            args[-1].variables,
+        )
+
+    # `OptimizerV2` overrides this to look up hyperparameters.
+    __getattribute__ = object.__getattribute__
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._is_set_on_inner(name):
+            setattr(self._optimizer, name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> List[str]:
+        return sorted(set(object.__dir__(self)) | set(dir(self._optimizer)))
+
+    # Checkpoints have the layout of the inner optimizer, with `loss_scale` added.
+
+    @property
+    def _trackable(self) -> Any:
+        return self._optimizer
+
+    @property
+    def _checkpoint_dependencies(self) -> List[Any]:
+        mine = TrackableReference(name="loss_scale", ref=self._state.saved)
+        return [*self._optimizer._checkpoint_dependencies, mine]
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Dict[str, Any]:
+        children = dict(self._optimizer._trackable_children(save_type, **kwargs))
+        children["loss_scale"] = self._state.saved
+        return children
+
+    def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "loss_scale":
+            return self._state.saved
+        if name == "base_optimizer":  # files of TensorFlow 1.14 to 2.2
+            return self._optimizer
+        return self._optimizer._lookup_dependency(name, *args, **kwargs)
+
+    # Values of variables that do not exist yet are deferred by the inner optimizer.
+
+    @property
+    def _deferred_dependencies(self) -> Any:
+        self._optimizer._maybe_initialize_trackable()
+        return self._optimizer._deferred_dependencies
+
+    @property
+    def _unconditional_deferred_dependencies(self) -> Any:
+        self._optimizer._maybe_initialize_trackable()
+        return self._optimizer._unconditional_deferred_dependencies
+
+
+class Keras2Wrapper(DelegatingWrapper):
+    """The API of the final class, for a newer Keras 2 optimizer."""
+
+    @do_not_convert
+    def compute_gradients(
+        self, loss: Any, var_list: Any, tape: Optional[Any] = None
+    ) -> List[Tuple[Any, Any]]:
+        """Scales the loss, computes the gradients and unscales them.
+
+        Args:
+          loss: a callable that returns the loss, or a tensor, which requires `tape`.
+          var_list: the variables, or a callable that returns them.
+          tape: the tape that recorded the loss tensor.
+
+        Returns:
+          Pairs of the unscaled gradient, or None, and the variable.
+        """
+        scaled, tape = self._scaled_on_tape(loss, tape)
+        return self._unscaled_pairs(self._optimizer.compute_gradients(scaled, var_list, tape=tape))
+
+    @do_not_convert
+    def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> None:
+        """Scales the loss, computes the gradients, unscales and applies them.
+
+        Args:
+          loss: a callable that returns the loss, or a tensor, which requires `tape`.
+          var_list: the variables, or a callable that returns them.
+          tape: the tape that recorded the loss tensor.
+        """
+        self.apply_gradients(self.compute_gradients(loss, var_list, tape))
+
+    @do_not_convert
+    def apply_gradients(
+        self,
+        grads_and_vars: Any,
+        name: Optional[str] = None,
+        skip_gradients_aggregation: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Applies unscaled gradients if all of them are finite on all replicas.
+
+        Args:
+          grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
+          name: ignored, as in Keras's own class.
+          skip_gradients_aggregation: whether the gradients are already summed over the replicas.
+          **kwargs: `experimental_aggregate_gradients`, the opposite of
+            `skip_gradients_aggregation`.
+
+        Raises:
+          ValueError: every gradient is None, or the call is not in a replica context.
+        """
+        aggregate = kwargs.pop("experimental_aggregate_gradients", True)
+        aggregate = aggregate and not skip_gradients_aggregation
+        if kwargs:
+            raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
+        pairs = list(grads_and_vars)
+        variables = [variable for _, variable in pairs]
+        pairs = self._pairs_with_gradient(pairs)
+        inner = self._optimizer
+        if variables:
+            with tf.init_scope():
+                # The variables of the inner optimizer cannot be created in a conditional.
+                inner.build(variables)
+        own = [gradient for gradient, _ in pairs]  # not summed, for a loss scale that decides
+        if pairs and aggregate and (replica_count() > 1 or self._has_own_aggregation()):
+            pairs = list(inner.aggregate_gradients(pairs))
+        gradients = [gradient for gradient, _ in pairs]
+        rest = StepArguments([variable for _, variable in pairs], None, False)
+        check = late_check(self._family, inner)
+        tested = own if self._state.decides else gradients
+        self._step(
+            tested, self._apply, gradients, rest, same_on_replicas=aggregate, late_check=check
+        )
+
+    def _has_own_aggregation(self) -> bool:
+        """Whether the inner optimizer overrides how gradients are summed."""
+        return overrides(self._family, self._optimizer, "aggregate_gradients")
+
+    def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> Any:
+        if gradients:
+            self._optimizer.apply_gradients(
+                list(zip(gradients, rest.variables)), skip_gradients_aggregation=True
+            )
+
+
+def _names(variables: Sequence[Any]) -> Any:
+    return ([variable.name for variable in variables],)  # as Keras shows them

@@ -1,0 +1,225 @@
+"""Records the steps that are reported to it: those of our classes, and what `originals` adds.
+
+The operations that a step gets are in a scope of their own, have no random seeds, and use variables
+that nothing else knows, so that the run remains the same.
+"""
+
+import contextlib
+import weakref
+from typing import Any, Iterator, List, MutableMapping, MutableSet, Optional, Sequence, Tuple
+
+import numpy as np
+
+from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
+from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._core.steps import (
+    Step,
+    WatchedStep,
+    Watcher,
+    built_unwatched,
+    unnoticed,
+    unwatch_all,
+    watch_all,
+)
+from tf_lossscale._recorder.losses import Losses
+from tf_lossscale._recorder.measuring import Gradients, Row, measured, row_of
+from tf_lossscale._recorder.optimizers import inner_optimizer, loss_scale_of
+from tf_lossscale._recorder.record_file import RecordFile, RecordingError
+from tf_lossscale._recorder.refusals import refuse_remote_session, refuse_unsupported
+from tf_lossscale._recorder.steps import Steps, known_steps, steps_of
+from tf_lossscale._recorder.transport import Reader, Ring
+from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.graphs import in_xla_context
+from tf_lossscale._versions.keras import keras_family
+from tf_lossscale._versions.keras_optimizers import has_own_aggregation, overrides
+
+__all__ = ["SCOPE", "Recorder", "sums_replicas"]
+
+SCOPE = "tf_lossscale_recording/"
+
+_State = List[float]
+"""Numbers of which each step changes at least one."""
+
+
+class Recorder(Watcher):
+    """Records the steps of all our optimizers, until `close`.
+
+    Attributes:
+      has_refused: whether a step was refused with an error.
+
+    Args:
+      file: the record.
+      with_norm: whether to look at the gradients, for their norm and the first bad variable.
+    """
+
+    def __init__(self, file: RecordFile, with_norm: bool) -> None:
+        self.has_refused = False
+        self._file = file
+        self._with_norm = with_norm
+        self._losses: MutableMapping[Any, Losses] = weakref.WeakKeyDictionary()
+        self._reader = Reader(file, self._before_run)
+        for each in known_steps():
+            each.record_to(file, self._reader)
+        self._earlier: MutableMapping[Any, Tuple[str, Optional[_State]]]
+        self._earlier = weakref.WeakKeyDictionary()
+        for owner, cls in built_unwatched().items():
+            self._earlier[owner] = (cls, _state_of(owner))
+        self._graphs: MutableSet[Any] = weakref.WeakSet()
+        watch_all(self)
+
+    def losses(self, optimizer: Any) -> Losses:
+        """Returns the losses of an optimizer."""
+        if optimizer not in self._losses:
+            self._losses[optimizer] = Losses()
+        return self._losses[optimizer]
+
+    def loss(self, optimizer: Any, loss: Any) -> None:
+        """Remembers a loss: `Watcher`."""
+        self.losses(optimizer).note(optimizer, loss)
+
+    def begin(self, step: Step) -> Optional[WatchedStep]:
+        """Records a step: `Watcher`."""
+        if not step.variables:
+            return None
+        with self.noting_refusals():
+            refuse_unsupported()
+        is_sum = sums_replicas(step.optimizer, inner_optimizer(step.optimizer))
+        flat = [each for tensors in step.tested for each in tensors]
+        gradients = Gradients(step.tested, step.are_applied)
+        with unnoticed(SCOPE):
+            loss = self.losses(step.optimizer).take(flat, is_sum, step.summed_by_caller)
+            steps = self.steps(step.optimizer, step.variables)
+            values = self.values(step.optimizer, loss, gradients)
+            if tf.executing_eagerly():
+                return _EagerStep(steps, values)
+            ring = steps.ring(in_xla_context())
+            if step.is_unconditional:
+                return _UnconditionalStep(ring.add(values, True))
+            return _StepInGraph(ring, values)
+
+    def steps(self, optimizer: Any, variables: Sequence[Any]) -> Steps:
+        """Returns the steps of an optimizer, the first of which may be about to be made.
+
+        Args:
+          optimizer: the optimizer.
+          variables: the variables of the step.
+        """
+        with self._file.guard:
+            steps = steps_of(optimizer)
+            if steps is not None:
+                steps.note_weights(variables)
+                return steps
+            loss_scale = loss_scale_of(optimizer)
+            steps = Steps(self._file, self._reader, optimizer, loss_scale, variables)
+            steps.replicas = replica_count()
+            return steps
+
+    def values(self, optimizer: Any, loss: Optional[Any], gradients: Gradients) -> Any:
+        """Returns the numbers of a step: a `Row` in eager mode, otherwise a tensor."""
+        function = row_of if tf.executing_eagerly() else measured
+        return function(loss, loss_scale_of(optimizer), gradients if self._with_norm else None)
+
+    def _before_run(self, session: Any, has_steps: bool) -> None:
+        if has_steps:
+            with self.noting_refusals():
+                refuse_remote_session(session)
+        if session.graph in self._earlier:
+            self._graphs.add(session.graph)
+
+    @contextlib.contextmanager
+    def noting_refusals(self) -> Iterator[None]:
+        """Notes whether the block raises a RecordingError."""
+        try:
+            yield
+        except RecordingError:
+            self.has_refused = True
+            raise
+
+    def flush(self) -> None:
+        """Writes all steps to the file."""
+        self._reader.flush()
+        self._file.flush()
+
+    def close(self) -> None:
+        """Adds the last steps to the record, and what is missing in it to its complaints."""
+        unwatch_all(self)
+        self._reader.close()
+        for owner, (cls, before) in list(self._earlier.items()):
+            steps = steps_of(owner)
+            if steps is not None and steps.count:
+                continue
+            now = _state_of(owner)
+            if owner in self._graphs or (before is not None and now not in (before, None)):
+                self._file.complaints.append(
+                    f"A {cls} was created before recording began, and its steps, if it made any, "
+                    "are not in the record: the graph or function that makes them was built "
+                    "before. Start to record before the steps are built."
+                )
+
+
+class _EagerStep(WatchedStep):
+    def __init__(self, steps: Steps, row: Row) -> None:
+        self._steps = steps
+        self._row = row
+        self._is_done = False
+
+    def finished(self, operation: Any, applied: Any) -> None:
+        if not self._is_done:  # an unconditional step ends in each replica
+            self._is_done = True
+            self._steps.add(self._row, bool(applied))
+
+    def failed(self) -> None:
+        self._steps.note_error()
+
+
+class _StepInGraph(WatchedStep):
+    def __init__(self, ring: Ring, values: Any) -> None:
+        self.before = [values]
+        self._ring = ring
+        self._values = values
+
+    def finished(self, operation: Any, applied: Any) -> Any:
+        after = [] if operation is None else [operation]
+        with unnoticed(SCOPE), tf1.control_dependencies(after):
+            return self._ring.add(self._values, applied)
+
+
+class _UnconditionalStep(WatchedStep):
+    def __init__(self, written: Any) -> None:
+        self.before = [written]
+
+    def finished(self, operation: Any, applied: Any) -> None:
+        pass
+
+
+def sums_replicas(optimizer: Any, inner: Any) -> bool:
+    """Returns whether a step applies the plain sum of the gradients of all replicas.
+
+    Args:
+      optimizer: the loss-scale optimizer.
+      inner: the optimizer that it wraps.
+    """
+    if isinstance(optimizer, tf1.train.Optimizer):
+        return leaves_sum_to_tensorflow(inner)
+    family = keras_family(inner)
+    if family is None:
+        return False
+    if family.kind == "legacy":
+        return not has_own_aggregation(family, inner)
+    return not overrides(family, inner, "aggregate_gradients", "_all_reduce_sum_gradients")
+
+
+def _state_of(optimizer: Any) -> Optional[_State]:
+    """Returns the state in eager mode; None of a graph, or if nothing is known."""
+    with tf.init_scope():
+        if isinstance(optimizer, tf.Graph) or not tf.executing_eagerly():
+            return None
+        try:
+            loss_scale = loss_scale_of(optimizer)
+            values = [loss_scale.value, loss_scale.good_steps, loss_scale.bad_steps]
+            inner = inner_optimizer(optimizer)
+            values.append(getattr(inner, "__dict__", {}).get("_iterations"))
+            numbers = [each.numpy() for each in values if hasattr(each, "numpy")]
+            return [float(np.asarray(each)) for each in numbers]
+        except Exception:  # a variable that is not initialized, or of a graph
+            return None

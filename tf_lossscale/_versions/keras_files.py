@@ -1,0 +1,158 @@
+"""How each Keras writes optimizers to model files, and reads them: by registered names."""
+
+import importlib
+import inspect
+import sys
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from tf_lossscale._versions.base import first_module, has
+from tf_lossscale._versions.keras import KerasFamily, loaded_keras_packages
+from tf_lossscale._versions.originals import original
+from tf_lossscale._versions.releases import Since
+
+__all__ = [
+    "deserialize_optimizer",
+    "register_loss_scale_optimizer",
+    "registered_class",
+    "registered_class_name",
+    "serialize_as",
+    "share_registration",
+    "unregister_loss_scale_optimizer",
+]
+
+
+def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: bool) -> Any:
+    """Creates an optimizer from its serialized form, which may be that of an older Keras.
+
+    Args:
+      keras: the public module of the Keras that the optimizer is for.
+      config: a result of `optimizers.serialize`.
+      custom_objects: maps names to classes, or None.
+      legacy: whether to create an `OptimizerV2` if this Keras 2 also has a newer kind.
+    """
+    options = {}
+    if hasattr(keras, "Operation"):  # Keras 3
+        # Its `optimizers.deserialize` does not know every optimizer (Lamb), this function does.
+        if isinstance(config, dict) and config.get("module"):
+            return keras.saving.deserialize_keras_object(config, custom_objects=custom_objects)
+    elif legacy and _takes_any_keyword(keras.optimizers.deserialize):
+        options["use_legacy_optimizer"] = True  # from TensorFlow 2.10 on there are two kinds
+    return keras.optimizers.deserialize(config, custom_objects=custom_objects, **options)
+
+
+def registered_class(name: Any) -> Optional[Any]:
+    """Returns the class that a program registered under `name` with a loaded Keras, or None."""
+    for utils in _loaded_utils():
+        find = getattr(utils, "get_registered_object", None)  # from TensorFlow 2.1 on
+        found = utils.get_custom_objects().get(name) if find is None else find(name)
+        if found is not None:
+            return found
+    return None
+
+
+def registered_class_name(cls: Any) -> str:
+    """Returns the name under which files refer to `cls`: that of its registration, or its own."""
+    for utils in _loaded_utils():
+        find = getattr(utils, "get_registered_name", None)
+        name = cls.__name__ if find is None else find(cls)
+        if name != cls.__name__:
+            return str(name)
+    return str(cls.__name__)
+
+
+def _loaded_utils() -> List[Any]:
+    return [KerasFamily("", package, None).keras.utils for package in loaded_keras_packages()]
+
+
+def _takes_any_keyword(function: Any) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
+
+
+def register_loss_scale_optimizer(package: str, cls: Any) -> None:
+    """Lets one loaded Keras read optimizers that its own class wrote as objects of `cls`.
+
+    Args:
+      package: "tensorflow", "keras" or "tf_keras".
+      cls: our final class.
+    """
+    for table, name in _names_in_files(package):
+        table.setdefault(name, cls)
+
+
+def unregister_loss_scale_optimizer(package: str, cls: Any) -> None:
+    """Undoes `register_loss_scale_optimizer`."""
+    for table, name in _names_in_files(package):
+        if table.get(name) is cls:
+            del table[name]
+
+
+def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
+    """Makes model files name `cls` like the original class, by module and name.
+
+    Then the original class can read files of ours in a process without this package. Files of
+    TensorFlow 2.12 and later contain the module. Keras 2 writes `__module__` of the class, and its
+    name also as `registered_name`. Keras 3 writes the path under which its API exports a class,
+    which no public function can set.
+
+    Args:
+      family: the family of the inner optimizers of `cls`.
+      cls: our class.
+      name: the name of the original class.
+    """
+    installed = family.installed_class
+    if not has(Since.FILES_NAME_MODULES) or installed is None:
+        return
+    if family.kind == "keras3":
+        api = importlib.import_module(family.package + ".src.api_export")
+        api.REGISTERED_OBJS_TO_NAMES[cls] = installed.__module__ + "." + name
+    else:
+        cls.__module__ = installed.__module__
+
+
+def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
+    """Yields each name of the original class in files, with the table that resolves it."""
+    keras = KerasFamily("", package, None).keras
+    # `optimizers.deserialize` of Keras 2 looks up names in lower case.
+    known = keras.utils.get_custom_objects()
+    for name in ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3"):
+        yield known, name
+        yield known, name.lower()
+    if not has(Since.FILES_NAME_MODULES):
+        return
+    installed: Any = original(keras.mixed_precision, "LossScaleOptimizer")
+    module = installed.__module__
+    if hasattr(sys.modules[module.split(".")[0]], "Operation"):  # Keras 3
+        symbols = importlib.import_module(module.split(".")[0] + ".src.api_export")
+        known = symbols.REGISTERED_NAMES_TO_OBJS
+        # `optimizers.deserialize` lowers the name of a built-in class. Keras finds the lowered name
+        # in the custom objects, and then looks for it in the module where the API has the class.
+        api_module = symbols.REGISTERED_OBJS_TO_NAMES[installed].rpartition(".")[0]
+        yield known, api_module + ".lossscaleoptimizer"
+    else:
+        known = first_module("tensorflow.python.util.tf_export")._NAME_TO_SYMBOL_MAPPING
+    for name in ("LossScaleOptimizer", "LossScaleOptimizerV3"):
+        yield known, module + "." + name
+        yield known, module + "." + name.lower()
+
+
+def share_registration(keras: Any, registered: Any, cls: Any) -> None:
+    """Makes `cls` serialize under the registered name of another class, if it has one.
+
+    Args:
+      keras: the public Keras module.
+      registered: a user's class, perhaps decorated with `@register_keras_serializable`.
+      cls: the class of which its instances really are.
+    """
+    register = getattr(keras.utils, "register_keras_serializable", None)  # TensorFlow 2.0 has it
+    if register is None:
+        return
+    full_name = keras.utils.get_registered_name(registered)
+    package, separator, name = full_name.partition(">")
+    if not separator:
+        return
+    # Keras refuses to register a name twice, and files must be read as the user's class.
+    known = keras.utils.get_custom_objects()
+    kept = known.pop(full_name)
+    register(package, name)(cls)
+    known[full_name] = kept

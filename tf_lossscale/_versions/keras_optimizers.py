@@ -1,0 +1,273 @@
+"""How the optimizers of Keras 2 and Keras 3, and graph-mode Keras 2, differ between versions."""
+
+import contextlib
+import importlib
+import sys
+from typing import Any, Iterator, List, Sequence
+
+from tf_lossscale._versions.base import has, tf
+from tf_lossscale._versions.keras import KerasFamily
+from tf_lossscale._versions.overridden_methods import overridden
+from tf_lossscale._versions.releases import Since
+
+__all__ = [
+    "EXPERIMENTAL_SHARES_LOSS_SCALE",
+    "KERAS_REFUSES_STRATEGIES",
+    "LEGACY_AGGREGATES_ALWAYS",
+    "LEGACY_AGGREGATES_FIRST",
+    "LEGACY_CLIPS_WHEN_APPLIED",
+    "LEGACY_COMPUTES_WITH_TAPE",
+    "aggregate_gradients",
+    "build_as_apply_does",
+    "calculates_with_tensorflow",
+    "called_from_compile",
+    "called_from_minimize_of_fit",
+    "explain_missing_methods",
+    "has_own_aggregation",
+    "has_own_transformation",
+    "is_overwritten_with_gradient",
+    "keras_3_backend",
+    "keras_3_can_be_given_sums",
+    "keras_3_does_not_track",
+    "keras_3_is_given_sums",
+    "keras_3_takes_sums",
+    "overrides",
+    "show_to_keras_session",
+]
+
+KERAS_REFUSES_STRATEGIES: bool = has(Since.KERAS_REFUSES_STRATEGIES)
+EXPERIMENTAL_SHARES_LOSS_SCALE: bool = not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)
+LEGACY_CLIPS_WHEN_APPLIED: bool = has(Since.LEGACY_CLIPS_WHEN_APPLIED)
+LEGACY_AGGREGATES_ALWAYS: bool = not has(Since.LEGACY_ACCEPTS_SUMS)
+LEGACY_AGGREGATES_FIRST: bool = has(Since.LEGACY_AGGREGATES_FIRST)
+LEGACY_COMPUTES_WITH_TAPE: bool = has(Since.LEGACY_COMPUTES_WITH_TAPE)
+
+
+def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
+    """Returns whether an optimizer overrides one of `methods` of its Keras base class.
+
+    Args:
+      family: the optimizer's.
+      optimizer: the optimizer.
+      *methods: names of methods, which this version of the base class may not have.
+    """
+    cls = type(optimizer)
+    return any(
+        getattr(cls, name, None) is not getattr(family.base, name, None) or name in vars(optimizer)
+        for name in methods
+    )
+
+
+def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
+    """Returns whether an `OptimizerV2` sums gradients in its own way, as Horovod's do.
+
+    Args:
+      family: the optimizer's.
+      optimizer: the optimizer.
+    """
+    given = getattr(optimizer, "gradient_aggregator", None)
+    package = family.base.__module__.split(".")[0]
+    if given is not None and (getattr(given, "__module__", None) or "").split(".")[0] != package:
+        return True
+    return overrides(family, optimizer, "_aggregate_gradients", "_transform_unaggregated_gradients")
+
+
+def has_own_transformation(family: KerasFamily, optimizer: Any) -> bool:
+    """Returns whether an `OptimizerV2` changes gradients in its own way before it applies them.
+
+    Args:
+      family: the optimizer's.
+      optimizer: the optimizer.
+    """
+    given = getattr(optimizer, "gradient_transformers", None)
+    return bool(given) or overrides(family, optimizer, "_transform_gradients")
+
+
+def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:
+    """Sums gradients as an `OptimizerV2` of TensorFlow 2.2 or later does when it applies them.
+
+    The methods are private, but optimizers such as Horovod's override them. So they must be called:
+    a sum of our own would leave out what the override does.
+
+    Args:
+      optimizer: the optimizer.
+      pairs: gradients and variables, in a replica context.
+    """
+    if not has(Since.LEGACY_AGGREGATES_PAIRS):
+        variables = [variable for _, variable in pairs]
+        return list(zip(optimizer._aggregate_gradients(pairs), variables))
+    return list(optimizer._aggregate_gradients(optimizer._transform_unaggregated_gradients(pairs)))
+
+
+def called_from_compile() -> bool:
+    """Returns whether a property is read by the `compile` of TensorFlow 1.15.
+
+    That `compile` compares the loss scale of an optimizer with that of a policy. Both must be
+    objects: a comparison with a tensor raises an error in eager mode.
+    """
+    if has(Since.COMPILE_LEAVES_LOSS_SCALE):
+        return False
+    frame: Any = sys._getframe(2)
+    return bool(frame.f_globals.get("__name__", "").endswith("keras.engine.training"))
+
+
+def called_from_minimize_of_fit() -> bool:
+    """Returns whether the caller is `fit` of TensorFlow 2.2 or 2.3, which has summed the gradients.
+
+    Its call looks like that of a program whose gradients are not summed yet. Later versions leave
+    the sum over the replicas to the optimizer.
+    """
+    if not has(Since.LEGACY_ACCEPTS_SUMS) or has(Since.FIT_LEAVES_SUM):
+        return False
+    frame: Any = sys._getframe(1)
+    for _ in range(8):  # AutoGraph puts some frames of its own between
+        if frame is None:
+            return False
+        module = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name == "_minimize" and module.endswith("keras.engine.training"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None:
+    """Makes graph-mode Keras initialize `variables` in its Session.
+
+    Keras initializes only variables that it has created itself. It has no public function that adds
+    others.
+    """
+    backend = getattr(sys.modules[family.base.__module__], "backend", None)
+    for variable in variables:
+        if backend is not None and not tf.executing_eagerly():
+            backend.track_variable(variable)
+
+
+# The methods of a step up to the sum over the replicas. All are private but `apply`.
+_KERAS_3_BEFORE_THE_SUM = (
+    "apply",
+    "_all_reduce_sum_gradients",
+    "_backend_apply_gradients",
+    "_backend_update_step",
+    "_clip_gradients",
+)
+
+# The options that change what a step does before that sum.
+_KERAS_3_OPTIONS = (
+    "clipnorm",
+    "clipvalue",
+    "global_clipnorm",
+    "gradient_accumulation_steps",
+    "loss_scale_factor",
+)
+
+_KERAS_2_METHODS = ("get_scaled_loss", "get_unscaled_gradients", "loss_scale", "dynamic_counter")
+
+
+def explain_missing_methods(cls: Any) -> None:
+    """Adds advice to the AttributeError for a Keras 2 method of Keras 3's own class.
+
+    Programs of Keras 2 test the class of the optimizer, and then call these methods. `hasattr`
+    still returns False.
+
+    Args:
+      cls: the class of an optimizer. Nothing is done if it has the methods.
+    """
+    if hasattr(cls, _KERAS_2_METHODS[0]) or hasattr(cls, "__getattr__"):
+        return
+
+    def __getattr__(self: Any, name: str) -> Any:
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name in _KERAS_2_METHODS:
+            message += (
+                ": it is Keras 3's own class. Wrap the optimizer in "
+                "tf_lossscale.keras.mixed_precision.LossScaleOptimizer before compile(), or call "
+                "tf_lossscale.install(replace=True) first, so that compile() does."
+            )
+        raise AttributeError(message)
+
+    cls.__getattr__ = __getattr__
+
+
+def keras_3_backend(family: KerasFamily) -> str:
+    """Returns the backend of Keras 3: "tensorflow", "jax", "torch" and so on."""
+    return str(family.keras.config.backend())
+
+
+def keras_3_does_not_track() -> Any:
+    """Returns a context in which Keras 3 objects do not track the variables set on them."""
+    return importlib.import_module("keras.src.utils.tracking").DotNotTrackScope()
+
+
+def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[Any]) -> bool:
+    """Returns whether a Keras 3 optimizer takes the same step if it is given summed gradients.
+
+    Its `apply` sums the gradients of the replicas last. Before, it accumulates and clips the
+    gradients of each replica, and assigns them to variables with `overwrite_with_gradient`. With
+    any of these, sums would be treated differently.
+
+    Args:
+      family: the optimizer's.
+      optimizer: the optimizer.
+      variables: the variables of the gradients.
+    """
+    return (
+        keras_3_can_be_given_sums(family, optimizer)
+        and all(getattr(optimizer, name, None) is None for name in _KERAS_3_OPTIONS)
+        and not any(is_overwritten_with_gradient(each) for each in variables)
+    )
+
+
+def is_overwritten_with_gradient(variable: Any) -> bool:
+    """Returns whether a Keras 3 optimizer assigns the gradient to the variable, unscaled.
+
+    Args:
+      variable: a Keras variable or a TensorFlow variable.
+    """
+    return bool(getattr(variable, "overwrite_with_gradient", False))
+
+
+def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
+    """Returns whether `keras_3_is_given_sums` works: the class overrides none of these steps.
+
+    Args:
+      family: the optimizer's.
+      optimizer: the optimizer.
+    """
+    return all(
+        hasattr(family.base, name) and getattr(type(optimizer), name) is getattr(family.base, name)
+        for name in _KERAS_3_BEFORE_THE_SUM
+    )
+
+
+@contextlib.contextmanager
+def keras_3_is_given_sums(optimizer: Any) -> Iterator[None]:
+    """Keeps a Keras 3 optimizer from summing the gradients of the replicas, within the block.
+
+    `apply` has no argument for it, and there is no public method to override.
+    """
+    with overridden([optimizer], "_all_reduce_sum_gradients", lambda _: list):
+        yield
+
+
+def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
+    """Builds an optimizer like its own `apply` does at the beginning, if it is not built yet.
+
+    Args:
+      optimizer: a loss-scale optimizer of Keras 3, or ours.
+      variables: the variables that it will change.
+    """
+    if optimizer.built or not variables:
+        return
+    if type(optimizer).__module__.startswith("tf_lossscale.") or hasattr(optimizer, "_state"):
+        with tf.init_scope():
+            optimizer.build(variables)
+        return
+    backend = sys.modules["keras.src.backend"]
+    with backend.name_scope(optimizer.name, caller=optimizer):
+        optimizer.build(variables)
+    optimizer.built = True
+
+
+def calculates_with_tensorflow() -> bool:
+    """Returns whether the backend of the loaded Keras 3 is TensorFlow."""
+    return bool(sys.modules["keras"].config.backend() == "tensorflow")

@@ -1,0 +1,289 @@
+"""Variables, operations and hooks for watching a program without changing what it computes.
+
+The monitor and the recorder use them in users' programs. The variables are in no collection,
+checkpoint, strategy or optimizer, and the operations do not change random numbers.
+"""
+
+import contextlib
+import functools
+import threading
+from typing import Any, Callable, Iterator, List, Sequence, Tuple
+
+from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
+from tf_lossscale._versions.graphs import in_eager_mode
+from tf_lossscale._versions.releases import Since
+
+__all__ = [
+    "RawVariable",
+    "add_control_input",
+    "after_each_call",
+    "before_sessions",
+    "remote_target",
+    "runs_stateful_operations",
+    "seed_tensorflow",
+    "without_changing_seeds",
+]
+
+_lock = threading.Lock()
+_made = 0
+
+
+class RawVariable:
+    """A variable, initially 0, in the outermost graph or in eager mode.
+
+    It is not a `tf.Variable`, which would join collections, and be copied for each replica of a
+    strategy.
+
+    Attributes:
+      handle: the resource; functions capture it.
+      eager: whether it was created in eager mode.
+      is_initialized: bool tensor; None in eager mode.
+
+    Args:
+      shape: its shape.
+      dtype: its dtype, a `tf.DType`.
+    """
+
+    def __init__(self, shape: Sequence[int], dtype: Any = tf.int64) -> None:
+        global _made
+        with _lock:
+            _made += 1
+            name = f"tf_lossscale_variable_{_made}"
+        self._shape = list(shape)
+        self._dtype = dtype
+        with tf.init_scope():
+            self.eager = bool(tf.executing_eagerly())
+            self.handle = tf.raw_ops.VarHandleOp(
+                dtype=dtype, shape=self._shape, container="", shared_name=name
+            )
+            self.is_initialized: Any = None
+            if self.eager:
+                self.initialize()
+            else:
+                self.is_initialized = tf.raw_ops.VarIsInitializedOp(resource=self.handle)
+
+    def initialize(self) -> Any:
+        """Sets it to 0; returns the operation, None in eager mode."""
+        return self.assign(tf.zeros(self._shape, self._dtype))
+
+    def read(self) -> Any:
+        """Returns its value."""
+        value = tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._dtype)
+        if not tf.executing_eagerly():
+            value.set_shape(self._shape)
+        return value
+
+    def numpy(self) -> Any:
+        """Returns the array of its value, wherever this is called; only if it is `eager`."""
+        with in_eager_mode():
+            return self.read().numpy()
+
+    def assign(self, value: Any) -> Any:
+        """Sets it; returns the operation, None in eager mode."""
+        return tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
+
+    def assign_add(self, numbers: Any) -> Any:
+        """Adds to it; returns the operation, None in eager mode.
+
+        Args:
+          numbers: a number, a list or a tensor, of its shape.
+        """
+        value = tf.convert_to_tensor(numbers, self._dtype)
+        return tf.raw_ops.AssignAddVariableOp(resource=self.handle, value=value)
+
+    def update(self, index: Any, value: Any) -> Any:
+        """Sets `[index]` of it; returns the operation, None in eager mode.
+
+        Args:
+          index: int64 tensor of shape `[]`.
+          value: the new value of that element or row.
+        """
+        return tf.raw_ops.ResourceScatterUpdate(resource=self.handle, indices=index, updates=value)
+
+    def capture(self) -> None:
+        """Creates the input of the current function for this variable now, not on first use."""
+        if not tf.executing_eagerly():
+            graph = tf1.get_default_graph()
+            if hasattr(graph, "capture"):
+                graph.capture(self.handle)
+
+
+# Where seeds count all operations, one that only watches a program would change its random numbers.
+_SEEDS_COUNT_OPERATIONS = not has(Since.SEEDS_COUNT_RANDOM_OPERATIONS)
+_UNCOUNTED = "_tfls_uncounted_operations"
+
+
+@contextlib.contextmanager
+def without_changing_seeds() -> Iterator[None]:
+    """Keeps the operations created within the block from changing the seeds of later ones."""
+    if not _SEEDS_COUNT_OPERATIONS or tf.executing_eagerly():
+        yield
+        return
+    _exclude_uncounted()
+    graphs = _graphs()
+    before = [_counted(graph) for graph in graphs]
+    try:
+        yield
+    finally:
+        for graph, count in zip(graphs, before):
+            added = _counted(graph) - count  # less what a nested block has excluded already
+            setattr(graph, _UNCOUNTED, getattr(graph, _UNCOUNTED, 0) + added)
+
+
+def _counted(graph: Any) -> int:
+    return int(graph._next_id_counter - getattr(graph, _UNCOUNTED, 0))
+
+
+def _graphs() -> List[Any]:
+    """Returns the current graph and those around it."""
+    graphs, graph = [], tf1.get_default_graph()
+    while graph is not None:
+        graphs.append(graph)
+        graph = getattr(graph, "outer_graph", None)
+    return graphs
+
+
+def _exclude_uncounted() -> None:
+    # TensorFlow takes the seeds from this private property, and uses it for nothing else.
+    if isinstance(tf1.Graph._last_id, property) and tf1.Graph._last_id.fget is not _counted:
+        tf1.Graph._last_id = property(_counted)
+
+
+def seed_tensorflow(seed: int) -> None:
+    """Sets the seed of eager mode, and of each graph that is created from now on.
+
+    `tf.random.set_seed` would seed one of them only; and in TensorFlow 1.15, eager mode cannot be
+    enabled any more once the default graph exists, which it would create.
+
+    Args:
+      seed: the seed.
+    """
+    context = first_module("tensorflow.python.eager.context")
+    if context._context is not None:
+        context._context._set_global_seed(seed)
+
+    def wrap_context(original: Any) -> Any:
+        @functools.wraps(original)
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            self._set_global_seed(seed)
+
+        return init
+
+    def wrap_graph(original: Any) -> Any:
+        @functools.wraps(original)
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            if type(self) is tf.Graph:  # that of a function takes the seed from around it
+                self.seed = seed
+
+        return init
+
+    _replace_methods([(context.Context, "__init__", wrap_context)])
+    _replace_methods([(tf.Graph, "__init__", wrap_graph)])
+
+
+def add_control_input(operation: Any, before: Any) -> None:
+    """Makes an operation of a graph wait for another one, even one that was created later."""
+    operation._add_control_input(before)
+
+
+def runs_stateful_operations(graph: Any) -> bool:
+    """Returns whether a graph, like that of a function, runs stateful operations in any case."""
+    return bool(getattr(graph, "_add_control_dependencies", False))
+
+
+def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
+    """Calls `then` after each eager call of any `tf.function`.
+
+    There is no public hook, but all such functions have the same class. A concrete function can be
+    called by itself, too.
+
+    Args:
+      then: takes no arguments.
+
+    Returns:
+      A function that ends this.
+    """
+
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(function, *args, **kwargs)
+            if tf.executing_eagerly():
+                then()
+            return result
+
+        return do_not_convert(call)
+
+    concrete = first_module(
+        "tensorflow.python.eager.polymorphic_function.concrete_function",
+        "tensorflow.python.eager.polymorphic_function.monomorphic_function",
+        "tensorflow.python.eager.function",
+    ).ConcreteFunction
+    methods = [(type(tf.function(lambda: None)), "__call__"), (concrete, "__call__")]
+    return _replace_methods([(cls, name, wrap) for cls, name in methods])
+
+
+_session: Any = first_module("tensorflow.python.client.session")
+
+
+def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) -> Callable[[], None]:
+    """Calls functions with the Session before each run, and before it is closed.
+
+    There is no public hook. Every run first calls a private method, which passes on new operations
+    of the graph; the callables that Keras makes in graph mode call it only once.
+
+    Args:
+      run: called before a run; an error that it raises ends the run.
+      close: called before a Session is closed.
+
+    Returns:
+      A function that ends this.
+    """
+
+    def before(first: Callable[[Any], None]) -> Callable[[Any], Any]:
+        def wrap(original: Any) -> Any:
+            @functools.wraps(original)
+            def method(session: Any, *args: Any, **kwargs: Any) -> Any:
+                first(session)
+                return original(session, *args, **kwargs)
+
+            return method
+
+        return wrap
+
+    cls = _session.BaseSession
+    return _replace_methods(
+        [
+            (cls, "_extend_graph", before(run)),
+            (cls._Callable, "__call__", before(lambda function: run(function._session))),
+            (cls, "close", before(close)),
+        ]
+    )
+
+
+_Wrap = Callable[[Any], Any]
+
+
+def _replace_methods(methods: Sequence[Tuple[Any, str, _Wrap]]) -> Callable[[], None]:
+    """Wraps methods of classes; returns a function that restores those that are still ours."""
+    replaced = []
+    for cls, name, wrap in methods:
+        original = getattr(cls, name)
+        ours = wrap(original)
+        setattr(cls, name, ours)
+        replaced.append((cls, name, original, ours))
+
+    def undo() -> None:
+        for cls, name, original, ours in replaced:
+            if getattr(cls, name) is ours:
+                setattr(cls, name, original)
+
+    return undo
+
+
+def remote_target(session: Any) -> str:
+    """Returns the address of the server that a Session runs on; empty if it is this process."""
+    target = session.sess_str
+    return target.decode() if isinstance(target, bytes) else str(target)
