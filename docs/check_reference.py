@@ -46,7 +46,11 @@ def missing_of(symbol: _paths.Symbol, found: Set[str]) -> List[str]:
     if inspect.isclass(value) and value.__module__.startswith(_namespace.ROOT):
         members = public_members(value)
         if issubclass(value, LossScaleWrapper):
-            own = {each for each in vars(LossScaleWrapper) if not each.startswith("_")}
+            own = {
+                each
+                for each, value in vars(LossScaleWrapper).items()
+                if not each.startswith("_") and is_member(value)
+            }
             missing += [f"{name}.{each}" for each in sorted(own - set(members))]
         missing += [
             f"{name}.{each}"

@@ -1,7 +1,12 @@
-"""A hook of mkdocs: long names in tables break after a dot or a bracket, or before a capital."""
+"""A hook of mkdocs: what the site shows differently from the files on GitHub."""
 
 import re
 from typing import Any
+
+ELSEWHERE = (
+    "*Read this page on the site that `make docs` builds: the names below stand for docstrings.*\n"
+)
+"""A line of the API pages, which GitHub shows without the docstrings."""
 
 _CELL = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
 _TEXT = re.compile(r"(?<=>)[^<]+")
@@ -10,11 +15,17 @@ _LONG = re.compile(r"[A-Za-z]{24,}")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Called by mkdocs with the text of each page."""
+    return markdown.replace(ELSEWHERE, "")
+
+
 def on_page_content(html: str, **_: Any) -> str:
     """Called by mkdocs with the HTML of each page."""
     return _CELL.sub(lambda cell: _TEXT.sub(_with_breaks, cell[0]), html)
 
 
 def _with_breaks(text: "re.Match[str]") -> str:
+    """Lets long names in tables break after a dot or a bracket, or before a capital."""
     long = _LONG.sub(lambda name: _CAPITAL.sub("<wbr>", name[0]), text[0])
     return _BREAK.sub(r"\1<wbr>", long)
