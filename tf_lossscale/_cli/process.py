@@ -11,7 +11,7 @@ import sys
 import traceback
 from typing import Callable, Iterator
 
-from tf_lossscale._checkpoint.printing import printable
+from tf_lossscale._checkpoint.command import printable
 
 __all__ = ["INTERRUPTED", "guarded"]
 
