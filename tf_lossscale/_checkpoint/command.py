@@ -1,18 +1,21 @@
-"""The arguments of `tf-lossscale checkpoint`."""
+"""The arguments of `tf-lossscale checkpoint`, and what it prints."""
 
 import argparse
 import contextlib
 import io
+import json
+import math
 import os
 import sys
-from typing import List, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from tf_lossscale._arguments import ArgumentParser
-from tf_lossscale._checkpoint.errors import CheckpointError
-from tf_lossscale._checkpoint.printing import printable
-from tf_lossscale._checkpoint.targets import TARGETS
+from tf_lossscale._checkpoint import converting, isolated
+from tf_lossscale._checkpoint.converting import Converted
+from tf_lossscale._checkpoint.layouts import Contents, State, Variable
+from tf_lossscale._checkpoint.locate import CheckpointError, locate
 
-__all__ = ["main"]
+__all__ = ["main", "printable"]
 
 INSPECT = """\
 Show the loss-scale state in a TensorFlow checkpoint, a SavedModel, or an .h5 or .keras file: each
@@ -103,7 +106,10 @@ def _parser(prog: str) -> ArgumentParser:
     convert.add_argument("source", metavar="SRC", help="the checkpoint to copy, as for `inspect`")
     convert.add_argument("destination", metavar="DST", help="the prefix of the new checkpoint")
     convert.add_argument(
-        "--to", choices=TARGETS, required=True, help="the class that will read the copy"
+        "--to",
+        choices=("contrib", "v1", "keras", "keras3"),
+        required=True,
+        help="the class that will read the copy",
     )
     convert.add_argument(
         "--control-flow",
@@ -134,17 +140,13 @@ def _renaming(text: str) -> Tuple[str, str]:
 
 
 def _inspect(parsed: argparse.Namespace) -> int:
-    from tf_lossscale._checkpoint import reading, report
-
-    contents = reading.read(parsed.path)
-    print(report.as_json(contents) if parsed.json else report.as_text(contents))
+    contents = isolated.read(locate(parsed.path))
+    print(_as_json(contents) if parsed.json else _as_text(contents))
     return 0 if contents.states else 1
 
 
 def _convert(parsed: argparse.Namespace) -> int:
-    from tf_lossscale._checkpoint import converting
-
-    return converting.convert(
+    converted = converting.convert(
         parsed.source,
         parsed.destination,
         to=parsed.to,
@@ -153,3 +155,112 @@ def _convert(parsed: argparse.Namespace) -> int:
         force=parsed.force,
         dry_run=parsed.dry_run,
     )
+    if converted.conversion is None:
+        print(
+            f"{converted.source}: nothing to convert: there is no loss-scale state. A fixed loss "
+            "scale has none.",
+            file=sys.stderr,
+        )
+        return 1
+    verb = "would write" if parsed.dry_run else "wrote"
+    print("\n".join(map(printable, _conversion_lines(converted, verb))))
+    return 0
+
+
+def _as_text(contents: Contents) -> str:
+    """Returns the report as text."""
+    lines = [contents.path, f"  {contents.format}"]
+    for state in contents.states:
+        lines += ["", *_state_lines(state)]
+    for each in contents.configured:
+        settings = ", ".join(f"{name}={value}" for name, value in each.settings.items())
+        lines += ["", f"Configured: {each.class_name}({settings})", f"  {each.note}"]
+    if not contents.states:
+        lines += [
+            "",
+            "No loss-scale state. A fixed loss scale has none; that of a dynamic one is missing "
+            "where only weights were saved.",
+        ]
+    return "\n".join(map(printable, lines))
+
+
+def _state_lines(state: State) -> Iterator[str]:
+    yield f"Loss scale of {state.layout.written_by}"
+    yield f"  TensorFlow: {state.layout.tensorflow}"
+    for row in _rows([(v.key, v.role, v.dtype, str(v.value)) for v in state.variables]):
+        yield f"    {row}"
+    if state.layout.restored_by:
+        yield "  restored by:"
+        for each in state.layout.restored_by:
+            yield f"    {each}"
+    for note in state.layout.notes:
+        yield f"  note: {note}"
+
+
+def _rows(cells: Sequence[Sequence[str]]) -> List[str]:
+    """Returns the lines of a table."""
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells
+    ]
+
+
+def _as_json(contents: Contents) -> str:
+    """Returns the report as JSON. NaN and infinity are strings, because JSON lacks them."""
+    return json.dumps(
+        {
+            "version": 1,
+            "path": contents.path,
+            "format": contents.format,
+            "states": [
+                {
+                    "family": state.layout.family or None,
+                    "written_by": state.layout.written_by,
+                    "tensorflow": state.layout.tensorflow,
+                    "restored_by": list(state.layout.restored_by),
+                    "notes": list(state.layout.notes),
+                    "variables": [_variable(each) for each in state.variables],
+                }
+                for state in contents.states
+            ],
+            "configured": [
+                {"class_name": each.class_name, "settings": each.settings, "note": each.note}
+                for each in contents.configured
+            ],
+        },
+        indent=2,
+    )
+
+
+def _variable(variable: Variable) -> Dict[str, Any]:
+    value: Any = variable.value
+    if isinstance(value, float) and not math.isfinite(value):
+        value = str(value)
+    return {**variable._asdict(), "value": value}
+
+
+def _conversion_lines(converted: Converted, verb: str) -> Iterator[str]:
+    source, destination, conversion = converted
+    assert conversion is not None
+    yield f"{verb} {destination}: {conversion.tensors} tensors of {source}"
+    if conversion.changes:
+        for row in _rows([(old, "->", new) for old, new in conversion.changes]):
+            yield f"  {row}"
+    else:
+        yield "  unchanged: the target can restore the loss scale from it"
+    for notice in conversion.notices:
+        yield f"note: {notice}"
+
+
+def printable(text: str) -> str:
+    """Returns a text as one line that every terminal can show.
+
+    Names in a file may contain line breaks, control characters, and characters that the encoding of
+    the output lacks. Such characters are escaped.
+    """
+    text = "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
+        for each in text
+    )
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

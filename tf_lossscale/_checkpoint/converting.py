@@ -1,20 +1,42 @@
-"""`tf-lossscale checkpoint convert`: decides whether a file can be converted, and converts it."""
+"""`tf-lossscale checkpoint convert`: writes a complete copy next to DST, and moves it there.
 
-import sys
-from typing import Mapping, Optional, Sequence
+The child process of `isolated` writes the copy; this module owns the destination.
+"""
 
-from tf_lossscale._checkpoint import by_name, by_object, copying, reading
-from tf_lossscale._checkpoint.errors import CheckpointError
-from tf_lossscale._checkpoint.layouts import GOOD_STEPS, KERAS_1_14, LOSS_SCALE, State
-from tf_lossscale._checkpoint.locate import HDF5, KERAS, SAVED_MODEL, locate, without_suffix
-from tf_lossscale._checkpoint.plan import Plan, Tensor
-from tf_lossscale._checkpoint.printing import printable
-from tf_lossscale._checkpoint.report import rows
-from tf_lossscale._checkpoint.tensors import Reader
+import glob
+import os
+import secrets
+import shutil
+from typing import List, Mapping, NamedTuple, Optional
 
-__all__ = ["convert"]
+from tf_lossscale._checkpoint import isolated
+from tf_lossscale._checkpoint.isolated import Conversion
+from tf_lossscale._checkpoint.locate import (
+    BOOKKEEPING,
+    HDF5,
+    KERAS,
+    SAVED_MODEL,
+    CheckpointError,
+    bookkeeping_entry,
+    locate,
+    without_suffix,
+)
 
-_BY_NAME = ("contrib", "v1")
+__all__ = ["Converted", "convert"]
+
+
+class Converted(NamedTuple):
+    """The result of `convert`.
+
+    Attributes:
+      source: the prefix that was read.
+      destination: the prefix that was written.
+      conversion: what was written; None if the source has no loss-scale state.
+    """
+
+    source: str
+    destination: str
+    conversion: Optional[Conversion]
 
 
 def convert(
@@ -25,8 +47,11 @@ def convert(
     renames: Mapping[str, str],
     force: bool,
     dry_run: bool,
-) -> int:
-    """Writes the copy and prints what has changed.
+) -> Converted:
+    """Writes the copy.
+
+    If the process is killed, no half-written checkpoint remains: without its index, TensorFlow does
+    not find a checkpoint. The new index is moved last, and an old index is removed first.
 
     Args:
       source: a path for `locate`.
@@ -38,11 +63,8 @@ def convert(
       force: whether the destination may exist.
       dry_run: whether to write nothing.
 
-    Returns:
-      The exit status.
-
     Raises:
-      CheckpointError: if the conversion is refused; nothing has been written.
+      CheckpointError: the conversion is refused, or failed; the destination is unchanged.
     """
     place = locate(source)
     if place.format in (HDF5, KERAS, SAVED_MODEL):
@@ -52,94 +74,60 @@ def convert(
             "the values to start with."
         )
     destination = without_suffix(destination)
-    copying.check_destination(place.path, destination, force)
-    reader = Reader(place.path)
-    states = reading.states_of(reader)
-    if not states:
-        print(
-            f"{place.path}: nothing to convert: there is no loss-scale state. A fixed loss scale "
-            "has none.",
-            file=sys.stderr,
-        )
-        return 1
-    plan = _plan(reader, states, to, control_flow, renames)
-    if not dry_run:
-        copying.write(reader, plan, destination, force)
-    _print_changes(plan, place.path, destination, dry_run)
-    return 0
+    _check_destination(place.path, destination, force)
+    folder, name = os.path.split(os.path.abspath(destination))
+    hidden = os.path.join(folder, f".{name}.tf-lossscale-{secrets.token_hex(4)}")
+    written = None if dry_run else os.path.join(hidden, name)
+    try:
+        conversion = isolated.convert(place, to, control_flow, renames, written)
+        if conversion is not None and written is not None:
+            _check_destination(place.path, destination, force)  # again, as writing took a while
+            _move(written, destination)
+            _keep_books(folder, name)
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+    return Converted(place.path, destination, conversion)
 
 
-def _plan(
-    reader: Reader,
-    states: Sequence[State],
-    to: str,
-    control_flow: Optional[str],
-    renames: Mapping[str, str],
-) -> Plan:
-    families = {state.layout.family for state in states}
-    if "" in families:
-        unknown = [v.key for state in states if not state.layout.family for v in state.variables]
+def _check_destination(source: str, destination: str, force: bool) -> None:
+    """Raises CheckpointError if the destination cannot or must not be written."""
+    if "://" in destination:
         raise CheckpointError(
-            f"{', '.join(unknown)}: may be a loss scale, but of a class that tf-lossscale does not "
-            "know, so it cannot be converted"
+            f"{destination}: DST must be a local path, so that it can be written atomically; copy "
+            "it from there"
         )
-    if not reader.has_objects and to in _BY_NAME and families <= set(_BY_NAME):
-        return by_name.plan(states, reader.tensors, to, control_flow, renames)
-    if control_flow or renames:
+    if destination.endswith(os.sep) or os.path.isdir(destination):
         raise CheckpointError(
-            "--control-flow and --rename only apply to tf.train.Saver checkpoints between contrib "
-            "and v1; the keys of other checkpoints do not depend on variable names"
+            f"{destination} is a directory. DST is a prefix, such as "
+            f"{os.path.join(destination, os.path.basename(source))}"
         )
-    if families != {to}:
-        raise CheckpointError(_refusal(reader, states, to))
-    if any(state.layout is KERAS_1_14 for state in states):
-        return by_object.plan(reader.object_graph(), reader.tensors)
-    same = tuple(Tensor(key, entry.dtype, key) for key, entry in sorted(reader.tensors.items()))
-    return Plan(same, (), ())
+    if os.path.basename(destination) == BOOKKEEPING:
+        raise CheckpointError(f"{destination}: TensorFlow uses this name for its own records")
+    if os.path.realpath(source) == os.path.realpath(destination) or any(
+        os.path.realpath(theirs) == os.path.realpath(ours)
+        for theirs in _files(source)
+        for ours in _files(destination)
+    ):
+        raise CheckpointError(f"{destination}: DST is the same as SRC, which is never changed")
+    if _files(destination) and not force:
+        raise CheckpointError(f"{destination} exists; pass --force to replace it")
 
 
-def _refusal(reader: Reader, states: Sequence[State], to: str) -> str:
-    other = next(state for state in states if state.layout.family != to)
-    if to == "contrib" and reader.has_objects:
-        reason = "the contrib classes only restore tf.train.Saver checkpoints"
-    elif reader.has_objects:
-        reason = (
-            "its inner optimizer stores iterations and slots under other keys than that of the "
-            "target, which would silently restart them"
-        )
-    else:
-        reason = (
-            "its inner optimizer names its variables differently from that of the target, which "
-            "could not restore the slots"
-        )
-    return (
-        f"{reader.prefix}: the loss scale of {other.layout.written_by} cannot be converted "
-        f"faithfully to {to}: {reason}. {_start_with(other, to)}"
-    )
+def _files(prefix: str) -> List[str]:
+    found = glob.glob(glob.escape(prefix) + ".data-*-of-*")
+    return found + [path for path in (prefix, prefix + ".index") if os.path.isfile(path)]
 
 
-def _start_with(state: State, to: str) -> str:
-    """Describes how to create a new object with the values of a state."""
-    values = {variable.role: variable.value for variable in state.variables}
-    scale, good = values[LOSS_SCALE], values.get(GOOD_STEPS)
-    if to == "contrib":
-        return f"Start with init_loss_scale={scale}."
-    if to == "v1":
-        return f"Start with DynamicLossScale(initial_loss_scale={scale})."
-    counter = "dynamic_counter" if to == "keras" else "step_counter"
-    return (
-        f"Restore the weights, and start with LossScaleOptimizer(inner, initial_scale={scale}); "
-        f"once it is built, optimizer.{counter}.assign({good}) sets its counter."
-    )
+def _move(written: str, destination: str) -> None:
+    for path in sorted(_files(destination), key=lambda path: not path.endswith(".index")):
+        os.remove(path)
+    for path in sorted(_files(written), key=lambda path: path.endswith(".index")):
+        os.rename(path, destination + path[len(written) :])
 
 
-def _print_changes(plan: Plan, source: str, destination: str, dry_run: bool) -> None:
-    verb = "would write" if dry_run else "wrote"
-    print(printable(f"{verb} {destination}: {len(plan.tensors)} tensors of {source}"))
-    if plan.changes:
-        for row in rows([(old, "->", new) for old, new in plan.changes]):
-            print(printable(f"  {row}"))
-    else:
-        print("  unchanged: the target can restore the loss scale from it")
-    for notice in plan.notices:
-        print(printable(f"note: {notice}"))
+def _keep_books(folder: str, name: str) -> None:
+    """Records the checkpoint as the latest of its directory, unless the directory records one."""
+    path = os.path.join(folder, BOOKKEEPING)
+    if not os.path.exists(path):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(bookkeeping_entry(name))

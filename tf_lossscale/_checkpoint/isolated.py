@@ -1,7 +1,7 @@
-"""Reads Keras files in a separate process.
+"""Reads and converts files in a separate process, with TensorFlow or h5py.
 
-HDF5 trusts the file: a damaged one can crash the process, allocate memory without limit, or run
-forever. The child process has limits, and every failure is reported as one message.
+Both libraries trust the file: a damaged one can crash the process, allocate memory without limit,
+or run forever. The child process has limits, and every failure is reported as one message.
 """
 
 import contextlib
@@ -11,107 +11,199 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
-from tf_lossscale._checkpoint import keras_files
-from tf_lossscale._checkpoint.errors import CheckpointError
-from tf_lossscale._checkpoint.layouts import KERAS_3, Configured, Contents, State, Variable
-from tf_lossscale._checkpoint.locate import Place
+from tf_lossscale._checkpoint.layouts import LAYOUTS, Configured, Contents, State, Variable
+from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
 
-__all__ = ["child", "describe", "read"]
+__all__ = ["Conversion", "child", "convert", "read"]
 
+# Limits for the file, in addition to what the libraries need and to what its size allows.
 MEMORY_BYTES = 2**30
 SECONDS = 60
-# The slowest disk assumed: a large archive gets more time.
+# A slow disk: a large file gets more time.
 _BYTES_PER_SECOND = 10 * 2**20
+# How often a file may be in memory: as it is read, and as it is written.
+_COPIES = 3
+# The time that the start of the libraries may take.
+_START_SECONDS = 120
 _LARGEST_ANSWER = 2**24
 _NOT_THE_FILE = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EACCES)
 
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from tf_lossscale._checkpoint.isolated import child; child(*sys.argv[2:])"
+    "from tf_lossscale._checkpoint.isolated import child; child(sys.argv[2])"
 )
+# What ends a child that reaches a limit.
+_STOPS = ("SIGALRM", "SIGKILL", "SIGXCPU")
+# Printed by the child when its libraries are imported and it begins to read the file.
+_READY = b"ready\n"
+
+
+class Conversion(NamedTuple):
+    """What `convert` writes.
+
+    Attributes:
+      tensors: the number of tensors.
+      changes: a description of each difference, before and after.
+      notices: notes for the user.
+    """
+
+    tensors: int
+    changes: Tuple[Tuple[str, str], ...]
+    notices: Tuple[str, ...]
 
 
 def read(place: Place) -> Contents:
-    """Returns the loss-scale state in a Keras file.
-
-    Args:
-      place: the file.
+    """Returns the loss-scale state in a file or checkpoint.
 
     Raises:
       CheckpointError: if it cannot be read.
     """
-    seconds = SECONDS + os.path.getsize(place.path) // _BYTES_PER_SECOND
+    values = _answer(place, {})
+    return Contents(
+        place.path,
+        values["format"],
+        tuple(
+            State(LAYOUTS[layout], tuple(Variable(*each) for each in variables))
+            for layout, variables in values["states"]
+        ),
+        tuple(Configured(**each) for each in values["configured"]),
+    )
+
+
+def convert(
+    place: Place,
+    to: str,
+    control_flow: Optional[str],
+    renames: Mapping[str, str],
+    written: Optional[str],
+) -> Optional[Conversion]:
+    """Writes a copy of a checkpoint from which another class restores the loss scale.
+
+    Args:
+      place: the checkpoint.
+      to: the family of the class that will read the copy.
+      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
+        that of the program that wrote the checkpoint.
+      renames: the new keys, by old key.
+      written: the prefix of the copy, in a directory that does not exist; None to write nothing.
+
+    Returns:
+      What was written; None if the checkpoint has no loss-scale state.
+
+    Raises:
+      CheckpointError: the conversion is refused, or failed.
+    """
+    options = {"to": to, "control_flow": control_flow, "renames": renames, "written": written}
+    values = _answer(place, {"convert": options})
+    if not values["tensors"]:
+        return None
+    changes = tuple((old, new) for old, new in values["changes"])
+    return Conversion(values["tensors"], changes, tuple(values["notices"]))
+
+
+def _answer(place: Place, request: Dict[str, Any]) -> Dict[str, Any]:
+    """Runs the child process and returns its answer."""
+    size = sum(sizes_of_files(place.path).values())
+    seconds = SECONDS + size // _BYTES_PER_SECOND
+    request = {
+        "place": place,
+        "seconds": seconds,
+        "memory": MEMORY_BYTES + _COPIES * size,
+        **request,
+    }
     # -I keeps the working directory and the environment from adding modules to the child.
-    command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path)]
-    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path), json.dumps(request)]
+    environment = {
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "-1",
+    }
     try:
         done = subprocess.run(
-            [*command, place.format, place.path, str(seconds)],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment,
-            timeout=seconds,
+            env={**os.environ, **environment},
+            timeout=_START_SECONDS + seconds,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise CheckpointError(_too_long(place, seconds)) from error
-    return _contents(place, done.returncode, done.stdout, seconds)
+    return _values(place, done.returncode, done.stdout, seconds)
 
 
 def _too_long(place: Place, seconds: int) -> str:
     return f"{place.path}: damaged: reading took more than {seconds} seconds, or was stopped"
 
 
-def _contents(place: Place, status: int, answer: bytes, seconds: int) -> Contents:
-    if status in (-getattr(signal, "SIGXCPU", 0), -getattr(signal, "SIGKILL", 0)) and status:
+def _values(place: Place, status: int, answer: bytes, seconds: int) -> Dict[str, Any]:
+    if status < 0 and status in [-getattr(signal, name, 0) for name in _STOPS]:
         raise CheckpointError(_too_long(place, seconds))
+    ready = answer.startswith(_READY)
     try:
-        values = json.loads(answer.decode("ascii"))
+        values = json.loads(answer[len(_READY) if ready else 0 :].decode("ascii"))
     except (ValueError, RecursionError):
         values = None
     if status or not isinstance(values, dict):
+        library = "h5py" if place.format in (HDF5, KERAS) else "tensorflow"
+        if not ready:
+            raise CheckpointError(
+                f"{place.path}: cannot read it: `import {library}` failed (status {status})"
+            )
         raise CheckpointError(
             f"{place.path}: damaged: the library that reads it crashed (status {status})"
         )
     if "error" in values:
         raise CheckpointError(values["error"])
-    return Contents(
-        place.path,
-        place.format,
-        tuple(
-            State(KERAS_3, tuple(Variable(*variable) for variable in state))
-            for state in values["states"]
-        ),
-        tuple(Configured(**each) for each in values["configured"]),
-    )
+    return values
 
 
-def child(format_: str, path: str, seconds: str) -> None:
-    """Reads a file and prints its content, or the error, as JSON."""
+def child(text: str) -> None:
+    """Reads or converts a file, prints the answer or the error as JSON, and exits.
+
+    Args:
+      text: the request.
+    """
     answer = os.dup(1)
     os.dup2(2, 1)  # keeps the output of libraries out of the result
+    request = json.loads(text)
+    place = Place(*request["place"])
     try:
-        keras_files.import_hdf5()
-        _set_limits(int(seconds))
-        values = describe(Place(format_, path))
-    except CheckpointError as error:
+        _import_libraries(place)
+        os.write(answer, _READY)
+        _set_limits(request["seconds"], request["memory"])
+        values = _describe(place, request)
+    except (CheckpointError, ImportError) as error:
         values = {"error": str(error)}
     with os.fdopen(answer, "w", encoding="ascii") as file:
-        file.write(_dumped(path, values))
+        file.write(_dumped(place, values))
+    os._exit(0)  # without unloading the libraries, which can take long or crash
 
 
-def _set_limits(seconds: int) -> None:
+def _import_libraries(place: Place) -> None:
+    if place.format in (HDF5, KERAS):
+        from tf_lossscale._checkpoint.keras_files import import_hdf5
+
+        import_hdf5()
+    else:
+        import tf_lossscale._checkpoint.tensorflow_files  # noqa: F401
+
+
+def _set_limits(seconds: int, memory: int) -> None:
     try:
         import resource
     except ImportError:  # Windows
         return
+    signal.alarm(seconds)  # a file on a slow or dead network costs no processor time
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    address, data = _memory_in_use()
     for kind, limit in (
-        (resource.RLIMIT_DATA, MEMORY_BYTES),
-        (resource.RLIMIT_AS, 8 * MEMORY_BYTES),
-        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_DATA, data + memory),
+        (resource.RLIMIT_AS, address + 8 * memory),
+        (resource.RLIMIT_CPU, seconds + int(used.ru_utime + used.ru_stime)),
         (resource.RLIMIT_CORE, 0),
     ):
         _, hard = resource.getrlimit(kind)
@@ -120,35 +212,65 @@ def _set_limits(seconds: int) -> None:
                 resource.setrlimit(kind, (limit, hard))
 
 
-def describe(place: Place) -> Dict[str, Any]:
-    """Returns the content of a Keras file, or the error, as values for JSON."""
+def _memory_in_use() -> Tuple[int, int]:
+    """Returns the sizes of the address space and of the data of this process, in bytes."""
     try:
-        contents = keras_files.read(place)
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = file.read().split()
+    except OSError:  # systems other than Linux, which do not enforce these limits
+        return 0, 0
+    size = os.sysconf("SC_PAGE_SIZE")
+    return int(pages[0]) * size, int(pages[5]) * size
+
+
+def _describe(place: Place, request: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns the answer to a request, or the error, as values for JSON."""
+    try:
+        return _done(place, request)
     except CheckpointError as error:
         return {"error": str(error)}
     except MemoryError:
         return {
-            "error": f"{place.path}: damaged: reading it needs more than {MEMORY_BYTES} bytes of "
-            "memory"
+            "error": f"{place.path}: damaged: reading it needs more than {request['memory']} bytes "
+            "of memory"
         }
-    except OSError as error:
-        if error.errno in _NOT_THE_FILE:
+    except Exception as error:  # the libraries can raise almost anything
+        if isinstance(error, OSError) and error.errno in _NOT_THE_FILE:
             return {"error": f"{place.path}: {error}"}
         return {"error": f"{place.path}: damaged, or not a {place.format}: {_brief(error)}"}
-    except Exception as error:  # h5py, zipfile and their codecs can raise almost anything
-        return {"error": f"{place.path}: damaged, or not a {place.format}: {_brief(error)}"}
+
+
+def _done(place: Place, request: Dict[str, Any]) -> Dict[str, Any]:
+    if "convert" in request:
+        from tf_lossscale._checkpoint import tensorflow_files
+
+        plan = tensorflow_files.convert(place, **request["convert"])
+        return {
+            "tensors": len(plan.tensors) if plan else 0,
+            "changes": plan.changes if plan else (),
+            "notices": plan.notices if plan else (),
+        }
+    if place.format in (HDF5, KERAS):
+        from tf_lossscale._checkpoint import keras_files
+
+        contents = keras_files.read(place)
+    else:
+        from tf_lossscale._checkpoint import tensorflow_files
+
+        contents = tensorflow_files.read(place)
     return {
-        "states": [[list(variable) for variable in state.variables] for state in contents.states],
+        "format": contents.format,
+        "states": [(LAYOUTS.index(each.layout), each.variables) for each in contents.states],
         "configured": [each._asdict() for each in contents.configured],
     }
 
 
-def _dumped(path: str, values: Dict[str, Any]) -> str:
+def _dumped(place: Place, values: Dict[str, Any]) -> str:
     text: Optional[str] = None
     with contextlib.suppress(ValueError, RecursionError):
         text = json.dumps(values)
     if text is None or len(text) > _LARGEST_ANSWER:
-        text = json.dumps({"error": f"{path}: damaged: its configuration is too large"})
+        text = json.dumps({"error": f"{place.path}: damaged: what it describes is too large"})
     return text
 
 

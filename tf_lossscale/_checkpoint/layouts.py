@@ -1,7 +1,7 @@
 """The layouts in which classes store a loss scale.
 
-This module contains only data. `names` and `objects` find these layouts in TensorFlow checkpoints,
-and `keras_files` finds them in Keras files.
+This module contains only data. `finding` recognizes these layouts in TensorFlow checkpoints, and
+`keras_files` in Keras files.
 """
 
 from typing import Dict, NamedTuple, Optional, Tuple, Union
@@ -9,12 +9,14 @@ from typing import Dict, NamedTuple, Optional, Tuple, Union
 __all__ = [
     "BAD_STEPS",
     "CONTRIB",
+    "COUNTERS",
     "GOOD_STEPS",
     "KERAS_1_14",
     "KERAS_2_3",
     "KERAS_2_11",
     "KERAS_3",
     "KERAS_NAMES",
+    "LAYOUTS",
     "LOSS_SCALE",
     "UNKNOWN",
     "V1",
@@ -189,3 +191,8 @@ UNKNOWN = Layout(
         "dynamic_scale": LOSS_SCALE,
     },
 )
+
+LAYOUTS = (CONTRIB, V1, KERAS_NAMES, KERAS_1_14, KERAS_2_3, KERAS_2_11, KERAS_3, UNKNOWN)
+
+# The integer type of each class's counters; it distinguishes `good_steps` of different classes.
+COUNTERS = {"contrib": "int32", "v1": "int64", "keras": "int64"}

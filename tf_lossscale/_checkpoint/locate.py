@@ -1,21 +1,50 @@
-"""Finds the file or checkpoint that a path on the command line refers to."""
+"""Finds the file or checkpoint that a path on the command line refers to.
 
+Local paths are read with Python, others (`gs://`, `hdfs://`) through TensorFlow.
+"""
+
+import contextlib
+import glob as local_glob
 import os
-from typing import List, NamedTuple, Optional
+import re
+from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional
 
-from tf_lossscale._checkpoint import bookkeeping, storage
-from tf_lossscale._checkpoint.errors import CheckpointError
-
-__all__ = ["HDF5", "KERAS", "SAVED_MODEL", "TENSORFLOW", "Place", "locate", "without_suffix"]
+__all__ = [
+    "BOOKKEEPING",
+    "HDF5",
+    "KERAS",
+    "SAVED_MODEL",
+    "TENSORFLOW",
+    "CheckpointError",
+    "Place",
+    "bookkeeping_entry",
+    "locate",
+    "sizes_of_files",
+    "without_suffix",
+]
 
 TENSORFLOW = "TensorFlow checkpoint"
 SAVED_MODEL = "SavedModel"
 HDF5 = "HDF5 file of Keras"
 KERAS = ".keras file"
 
+# The file in a directory in which TensorFlow records the latest checkpoint.
+BOOKKEEPING = "checkpoint"
+
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _ZIP_SIGNATURE = b"PK\x03\x04"
 _SUFFIXES = (".index", ".meta")
+_LATEST = re.compile(rb"^\s*model_checkpoint_path\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"\s*$", re.MULTILINE)
+_ESCAPE = re.compile(rb"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)")
+_LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+_LARGEST_BOOKKEEPING = 2**24
+
+
+class CheckpointError(Exception):
+    """A file that cannot be read or converted, or a destination that cannot be written.
+
+    The message is one line for the user.
+    """
 
 
 class Place(NamedTuple):
@@ -35,24 +64,60 @@ def locate(path: str) -> Place:
     Raises:
       CheckpointError: if there is none.
     """
-    if storage.is_directory(path):
+    if _is_directory(path):
         return _in_directory(path)
-    start = _start_of(path) if storage.is_file(path) else b""
+    start = _start_of(path) if _is_file(path) else b""
     if start == _HDF5_SIGNATURE:
         return Place(HDF5, path)
     if start.startswith(_ZIP_SIGNATURE):
         return Place(KERAS, path)
     for prefix in (path, without_suffix(path)):
-        if storage.is_file(prefix + ".index"):
+        if _is_file(prefix + ".index"):
             return Place(TENSORFLOW, prefix)
-    if storage.is_file(path):
+    if _is_file(path):
         _check_contents(path, start)
         return Place(TENSORFLOW, path)  # the format of one file, from before TensorFlow 1.0
     raise CheckpointError(_not_found(path))
 
 
+def without_suffix(path: str) -> str:
+    """Returns the prefix of the checkpoint that one of its files belongs to."""
+    for suffix in _SUFFIXES:
+        if path.endswith(suffix):
+            return path[: -len(suffix)]
+    stem, dot, rest = path.rpartition(".data-")
+    return stem if dot and "-of-" in rest else path
+
+
+def sizes_of_files(path: str) -> Dict[str, int]:
+    """Returns the size of each file of a checkpoint, or of one file, in bytes.
+
+    Raises:
+      CheckpointError: if one of them is a pipe or a device, which might never end.
+    """
+    files = [path]
+    if _is_file(path + ".index"):
+        files = [path + ".index", *_data_files(path)]
+    for file in files:
+        if not _is_file(file):
+            raise CheckpointError(f"{file}: not a regular file")
+    return {file: _size(file) for file in files}
+
+
+def bookkeeping_entry(name: str) -> str:
+    """Returns the contents of a bookkeeping file that names one checkpoint, the latest."""
+    escaped = "".join(_escaped(byte) for byte in os.fsencode(name))
+    return f'model_checkpoint_path: "{escaped}"\nall_model_checkpoint_paths: "{escaped}"\n'
+
+
+def _escaped(byte: int) -> str:
+    if byte in b'"\\':
+        return "\\" + chr(byte)
+    return chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}"
+
+
 def _start_of(path: str) -> bytes:
-    with storage.opened(path) as file:
+    with _opened(path) as file:
         return file.read(len(_HDF5_SIGNATURE))
 
 
@@ -70,26 +135,17 @@ def _check_contents(path: str, start: bytes) -> None:
         raise CheckpointError(f"{path}: not a .keras file: it is not a zip archive")
 
 
-def without_suffix(path: str) -> str:
-    """Returns the prefix of the checkpoint that one of its files belongs to."""
-    for suffix in _SUFFIXES:
-        if path.endswith(suffix):
-            return path[: -len(suffix)]
-    stem, dot, rest = path.rpartition(".data-")
-    return stem if dot and "-of-" in rest else path
-
-
 def _in_directory(path: str) -> Place:
-    if any(storage.exists(os.path.join(path, "saved_model" + x)) for x in (".pb", ".pbtxt")):
+    if any(_exists(os.path.join(path, "saved_model" + suffix)) for suffix in (".pb", ".pbtxt")):
         prefix = os.path.join(path, "variables", "variables")
-        if storage.is_file(prefix + ".index"):
+        if _is_file(prefix + ".index"):
             return Place(SAVED_MODEL, prefix)
-        if storage.glob(os.path.join(path, "variables"), "variables.data-*"):
+        if _data_files(prefix):
             raise CheckpointError(f"{prefix}.index: the index of this SavedModel is missing")
         raise CheckpointError(f"{path}: this SavedModel has no variables and no loss scale.")
-    latest = _latest(path)
-    if latest is not None:
-        return Place(TENSORFLOW, latest)
+    named = _latest(path)
+    if named is not None:
+        return _named_as_latest(path, named)
     found = _prefixes(path)
     if len(found) == 1:
         return Place(TENSORFLOW, found[0])
@@ -104,30 +160,104 @@ def _in_directory(path: str) -> Place:
     )
 
 
-def _latest(path: str) -> Optional[str]:
-    named = bookkeeping.latest(path)
-    if named is None:
+def _latest(folder: str) -> Optional[str]:
+    """Returns the path that the bookkeeping file names as the latest; None if there is none."""
+    path = os.path.join(folder, BOOKKEEPING)
+    if not _is_file(path):
         return None
+    if _size(path) > _LARGEST_BOOKKEEPING:
+        raise CheckpointError(f"{path}: too large for a `checkpoint` file of TensorFlow")
+    with _opened(path) as file:
+        text = file.read(_LARGEST_BOOKKEEPING)
+    match = _LATEST.search(text)
+    if match is None:
+        if not text.strip():
+            return None
+        raise CheckpointError(
+            f"{path}: damaged: it does not name the latest checkpoint. Pass the prefix of a "
+            "checkpoint."
+        )
+    return os.fsdecode(_ESCAPE.sub(_unescaped, match.group(1))) or None
+
+
+def _unescaped(match: "re.Match[bytes]") -> bytes:
+    code = match.group(1)
+    if code[:1].isdigit():
+        return bytes([int(code, 8) & 0xFF])
+    if code[:1] == b"x" and len(code) > 1:
+        return bytes([int(code[1:], 16)])
+    return _LETTERS.get(code, code)
+
+
+def _named_as_latest(folder: str, named: str) -> Place:
     # A relative path is relative to the directory. The file may also contain an absolute path,
     # which becomes wrong when the directory is moved.
-    for prefix in (os.path.join(path, named), os.path.join(path, os.path.basename(named))):
-        if storage.is_file(prefix + ".index"):
-            return prefix
+    for name in (named, os.path.basename(named)):
+        prefix = os.path.join(folder, name)
+        if _is_file(prefix + ".index"):
+            return Place(TENSORFLOW, prefix)
     raise CheckpointError(
-        f"{path}: its file `checkpoint` names {named} as the latest, which does not exist. Pass "
+        f"{folder}: its file `checkpoint` names {named} as the latest, which does not exist. Pass "
         "the prefix of a checkpoint."
     )
 
 
+def _data_files(prefix: str) -> List[str]:
+    folder, name = os.path.split(prefix)
+    return _glob(folder, local_glob.escape(name) + ".data-?????-of-?????")
+
+
 def _prefixes(path: str) -> List[str]:
-    return [each[: -len(".index")] for each in storage.glob(path, "*.index")]
+    return [each[: -len(".index")] for each in _glob(path, "*.index")]
 
 
 def _not_found(path: str) -> str:
     message = f"{path}: there is no checkpoint, SavedModel, .h5 or .keras file at this path."
     folder = os.path.dirname(path) or "."
-    near = _prefixes(folder) if storage.is_directory(folder) else []
+    near = _prefixes(folder) if _is_directory(folder) else []
     if near:
         more = ", ..." if len(near) > 5 else ""
         message += " Checkpoints there: {}".format(", ".join(near[:5]) + more)
     return message
+
+
+def _is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def _gfile() -> Any:
+    from tf_lossscale._versions.base import tf
+
+    return tf.io.gfile
+
+
+def _exists(path: str) -> bool:
+    return bool(_gfile().exists(path)) if _is_remote(path) else os.path.exists(path)
+
+
+def _is_file(path: str) -> bool:
+    """Whether a path is a regular file, which a pipe or a device is not."""
+    if _is_remote(path):
+        return bool(_gfile().exists(path)) and not _gfile().isdir(path)
+    return os.path.isfile(path)
+
+
+def _is_directory(path: str) -> bool:
+    return bool(_gfile().isdir(path)) if _is_remote(path) else os.path.isdir(path)
+
+
+def _glob(folder: str, pattern: str) -> List[str]:
+    if _is_remote(folder):
+        return sorted(map(str, _gfile().glob(os.path.join(folder, pattern))))
+    return sorted(local_glob.glob(os.path.join(local_glob.escape(folder), pattern)))
+
+
+def _size(path: str) -> int:
+    return int(_gfile().stat(path).length) if _is_remote(path) else os.path.getsize(path)
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    file: Any = _gfile().GFile(path, "rb") if _is_remote(path) else open(path, "rb")  # noqa: SIM115 - closed below
+    with file:
+        yield file

@@ -12,7 +12,7 @@ import traceback
 from typing import Callable, Iterator
 
 from tf_lossscale._about import HOME
-from tf_lossscale._checkpoint.printing import printable
+from tf_lossscale._checkpoint.command import printable
 
 __all__ = ["INTERRUPTED", "guarded", "handing_over"]
 

@@ -1,5 +1,6 @@
-"""The classes of object checkpoints, which are private in every version."""
+"""The classes and the graph of object checkpoints, which are private in every version."""
 
+import importlib
 import sys
 from typing import Any
 
@@ -8,6 +9,7 @@ from tf_lossscale._versions.base import TF_VERSION, first_module
 __all__ = [
     "LEGACY_KEEPS_INNER_APART",
     "Trackable",
+    "TrackableObjectGraph",
     "TrackableReference",
     "called_from_checkpoint",
 ]
@@ -24,6 +26,13 @@ Trackable: Any = _trackable.Trackable
 
 # The (name, object) pair that `Trackable._checkpoint_dependencies` lists.
 TrackableReference: Any = _trackable.TrackableReference
+
+
+# The protocol buffer in which an object checkpoint stores its objects, their names for each other,
+# and the keys of their tensors.
+TrackableObjectGraph: Any = importlib.import_module(
+    "tensorflow.core.protobuf.trackable_object_graph_pb2"
+).TrackableObjectGraph
 
 
 # TensorFlow 1.14 to 2.2 save the inner optimizer as a child of the wrapper. In these versions the

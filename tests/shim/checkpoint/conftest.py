@@ -1,14 +1,27 @@
-"""Runs the command in this process, as the other tests of the command do."""
+"""Runs the command in this process, and its child process as a fork."""
 
 import os
 import sys
 
+import forked
 import pytest
 
+from tf_lossscale._checkpoint import isolated
 from tf_lossscale._cli import main
 
 # `recorded` lists the installed optimizers; the Keras tests need it too.
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(__file__)), "keras"))
+
+
+@pytest.fixture
+def real_child():
+    """Starts the child process of the command as users do: a new Python."""
+
+
+@pytest.fixture(autouse=True)
+def _forked_child(request, monkeypatch):
+    if hasattr(os, "fork") and "real_child" not in request.fixturenames:
+        monkeypatch.setattr(isolated, "subprocess", forked.Subprocess)
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import pytest
 import recorded_files
 import tensorflow as tf
 
-from tf_lossscale._checkpoint import bundle
+from tf_lossscale._checkpoint import tensorflow_files
+from tf_lossscale._checkpoint.locate import locate
 
 tf1 = tf.compat.v1
 CONTRIB = "1.15.5/contrib.LossScaleOptimizer/exponential_adam_refvars"
@@ -110,20 +111,27 @@ def test_notes_of_a_directory_are_left(source, tmp_path, checkpoint):
     assert (tmp_path / "checkpoint").read_text() == 'model_checkpoint_path: "other"\n'
 
 
-def test_large_tensors_are_copied_in_parts(tmp_path, checkpoint, monkeypatch):
-    monkeypatch.setattr(bundle, "_CHUNK_BYTES", 1000)
+def test_a_large_checkpoint_is_copied_in_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr(tensorflow_files, "_GROUP_BYTES", 5000)
+    random = np.random.RandomState(1)
+    values = {f"w{number}": random.randn(700).astype(np.float32) for number in range(4)}
+    values["a_larger_one"] = random.randn(2000).astype(np.float32)
     with tf.Graph().as_default(), tf1.Session() as session:
-        random = np.random.RandomState(1)
-        values = {f"w{number}": random.randn(700).astype(np.float32) for number in range(3)}
         for name, value in {**values, **STATE}.items():
             tf1.get_variable(name, initializer=value)
         session.run(tf1.global_variables_initializer())
-        source = tf1.train.Saver().save(session, str(tmp_path / "old" / "model"))
-    assert checkpoint("convert", source, tmp_path / "model", "--to", "v1")[0] == 0
-    reader = tf.train.load_checkpoint(str(tmp_path / "model"))
+        source = tf1.train.Saver().save(session, str(tmp_path / "old"))
+    new = str(tmp_path / "new" / "model")
+    tensorflow_files.convert(locate(source), "v1", None, {}, new)
+    # One data file for each group: what is small goes with the first of the others.
+    assert listing(tmp_path / "new") == [
+        *(f"model.data-0000{number}-of-00005" for number in range(5)),
+        "model.index",
+    ]
+    reader = tf.train.load_checkpoint(new)
+    assert reader.get_tensor("current_loss_scale") == 8
     for name, value in values.items():
         np.testing.assert_array_equal(reader.get_tensor(name), value)
-    assert checkpoint("inspect", tmp_path / "model")[0] == 0
 
 
 @pytest.mark.parametrize("suffix", [".index", ".data-00000-of-00001"])
@@ -167,7 +175,8 @@ def test_tensors_of_all_kinds_pass_unchanged(tmp_path, checkpoint):
         np.testing.assert_array_equal(new.get_tensor(name), old.get_tensor(name))
 
 
-def test_partitioned_variables_are_restored(tmp_path, checkpoint):
+@pytest.mark.parametrize("version", ["V1", "V2"])
+def test_partitioned_variables_are_restored(version, tmp_path, checkpoint):
     def build(scale):
         with tf1.variable_scope("", partitioner=tf1.fixed_size_partitioner(3)):
             table = tf1.get_variable("table", [7, 2], initializer=tf1.random_normal_initializer())
@@ -179,8 +188,10 @@ def test_partitioned_variables_are_restored(tmp_path, checkpoint):
         table = build(STATE)
         session.run(tf1.global_variables_initializer())
         wanted = session.run(table)
-        source = tf1.train.Saver().save(session, str(tmp_path / "old" / "model"))
-    assert checkpoint("convert", source, tmp_path / "model", "--to", "v1")[0] == 0
+        saver = tf1.train.Saver(write_version=getattr(tf1.train.SaverDef, version))
+        source = saver.save(session, str(tmp_path / "old"))
+    status, _, err = checkpoint("convert", source, tmp_path / "model", "--to", "v1")
+    assert status == 0, err
     with tf.Graph().as_default(), tf1.Session() as session:
         table = build({"current_loss_scale": np.float32(0), "good_steps": np.int64(0)})
         tf1.train.Saver().restore(session, str(tmp_path / "model"))

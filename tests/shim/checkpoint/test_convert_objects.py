@@ -9,6 +9,9 @@ import recorded
 import recorded_files
 import tensorflow as tf
 
+from tf_lossscale._checkpoint import object_graphs, tensorflow_files
+from tf_lossscale._checkpoint.locate import CheckpointError
+
 ORIGINALS = [each for each in recorded.originals() if each.kind.name == "legacy"]
 OURS = [each for each in recorded.ours() if each.kind.name == "legacy"]
 later_layout = pytest.mark.skipif(
@@ -173,23 +176,17 @@ def test_files_of_keras_are_refused(pattern, tmp_path, checkpoint):
 
 def test_an_inner_optimizer_under_two_names_is_refused(tmp_path, checkpoint):
     """Written here as TensorFlow 2.2 does it: by changing the graph of a file of its."""
-    from tf_lossscale._checkpoint import by_object
-    from tf_lossscale._checkpoint.errors import CheckpointError
-    from tf_lossscale._checkpoint.object_graph import Child
-    from tf_lossscale._checkpoint.tensors import Reader
-
     source, _ = prefix_of("2.2.3/keras_experimental.*/dynamic_adam")
-    reader = Reader(source)
-    graph = reader.object_graph()
+    graph = tensorflow_files.Checkpoint(source).object_graph()
     (inner,) = [
         child.node_id
         for node in graph.nodes
         for child in node.children
         if child.local_name == "base_optimizer"
     ]
-    graph.nodes[0].children.append(Child("inner", inner))
+    graph.nodes[0].children.add(local_name="inner", node_id=inner)
     with pytest.raises(CheckpointError, match="a second time, as inner"):
-        by_object.plan(graph, reader.tensors)
+        object_graphs.merge_inner_optimizers(graph)
 
 
 def test_saved_models_are_refused(tmp_path, checkpoint):

@@ -315,20 +315,17 @@ def test_wrong_usage(checkpoint):
         assert checkpoint(*arguments)[0] == 0
 
 
-def test_nothing_needs_tensorflow(tmp_path):
-    """Everything is quick then, works without TensorFlow, and has none of its log lines."""
-    path = recorded_files.files(recorded_files.folders("2.15.1/keras_final.*/model_dyn_h5")[0])[0]
+def test_tensorflow_stays_in_the_child_process(tmp_path):
+    """The command then prints none of its log lines, and what crashes there is one line."""
     old = recorded_files.folders("2.2.3/keras_experimental.*/dynamic_adam")[0]
     old = recorded_files.files(old)[0]
     script = (
         "import sys\n"
         "from tf_lossscale._cli.main import main\n"
         "main(['--help']); main(['checkpoint', 'convert', '--help'])\n"
-        f"assert main(['checkpoint', 'inspect', {path!r}]) == 1\n"
         f"assert main(['checkpoint', 'inspect', {old!r}]) == 0\n"
         f"new = {str(tmp_path / 'new')!r}\n"
         f"assert main(['checkpoint', 'convert', {old!r}, new, '--to', 'keras']) == 0\n"
-        f"assert main(['checkpoint', 'inspect', {str(tmp_path)!r}]) == 0\n"
         "assert not [name for name in sys.modules if name.startswith(('tensorflow', 'keras'))]\n"
     )
     done = subprocess.run(

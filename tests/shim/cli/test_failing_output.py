@@ -10,8 +10,9 @@ from processes import REPOSITORY
 CODE = """
 import sys
 sys.modules['tensorflow'] = None
-from tf_lossscale._checkpoint import reading, report
-reading.read, report.as_text = (lambda path: None), (lambda contents: 'x' * 100_000)
+from tf_lossscale._checkpoint import command, isolated
+command.locate, isolated.read = (lambda path: None), (lambda place: None)
+command._as_text = lambda contents: 'x' * 100_000
 from tf_lossscale._cli.main import main
 sys.exit(main())
 """

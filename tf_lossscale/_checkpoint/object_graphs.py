@@ -1,31 +1,28 @@
-"""Plans the conversion of an object checkpoint.
+"""Rewrites the object graph of a checkpoint for later Keras.
 
-TensorFlow restores such a checkpoint from its object graph, so the graph is rewritten. Only one
-conversion loses no state: Keras of TensorFlow 1.14 to 2.2 stored the inner optimizer as a child of
-the loss-scale optimizer (layout A), and later Keras stores one optimizer with the variables of both
-(layout B).
+TensorFlow restores an object checkpoint from its object graph. Keras of TensorFlow 1.14 to 2.2
+stored the inner optimizer as a child of the loss-scale optimizer (layout A); later Keras stores one
+optimizer with the variables of both (layout B).
 """
 
-from typing import Dict, List, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, List, Optional, Sequence, Set
 
-from tf_lossscale._checkpoint.errors import CheckpointError
-from tf_lossscale._checkpoint.names import Entry
-from tf_lossscale._checkpoint.object_graph import Child, GraphNode, ObjectGraph, serialize
-from tf_lossscale._checkpoint.plan import Plan, Tensor
-from tf_lossscale._checkpoint.tensors import OBJECT_GRAPH
+from tf_lossscale._checkpoint.locate import CheckpointError
 
-__all__ = ["plan"]
+__all__ = ["merge_inner_optimizers"]
 
 _INNER = "base_optimizer"
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def plan(graph: ObjectGraph, tensors: Mapping[str, Entry]) -> Plan:
-    """Plans the conversion of layout A to layout B.
+def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
+    """Changes layout A to layout B.
 
     Args:
-      graph: the objects; it is changed.
-      tensors: the index entries of the checkpoint, by key.
+      graph: the objects, a `TrackableObjectGraph`; it is changed.
+
+    Returns:
+      The new keys of tensors, by old key.
 
     Raises:
       CheckpointError: the checkpoint cannot be converted faithfully.
@@ -41,16 +38,11 @@ def plan(graph: ObjectGraph, tensors: Mapping[str, Entry]) -> Plan:
         _rename(graph, graph.nodes[inner], keys)
         _merge(node, graph.nodes[inner])
         dropped.add(inner)
-    _renumber(graph, dropped)
-    kept = [key for key in sorted(tensors) if key != OBJECT_GRAPH]
-    result = [Tensor(keys.get(key, key), tensors[key].dtype, key) for key in kept]
-    if len({each.key for each in result}) != len(result):
-        raise CheckpointError("two tensors would have the same key")
-    result.append(Tensor(OBJECT_GRAPH, "string", None, serialize(graph)))
-    return Plan(tuple(result), tuple(keys.items()), ())
+    _remove(graph, dropped)
+    return keys
 
 
-def _inner_of(graph: ObjectGraph, node: GraphNode) -> Optional[int]:
+def _inner_of(graph: Any, node: Any) -> Optional[int]:
     """Returns the number of the inner optimizer of a loss-scale optimizer in layout A, or None."""
     children = {child.local_name: child.node_id for child in node.children}
     inner = children.get(_INNER)
@@ -60,7 +52,7 @@ def _inner_of(graph: ObjectGraph, node: GraphNode) -> Optional[int]:
     return inner if "iter" in named else None
 
 
-def _parents(graph: ObjectGraph) -> Dict[int, List[str]]:
+def _parents(graph: Any) -> Dict[int, List[str]]:
     """Returns the names under which other objects refer to each object, by its number."""
     parents: Dict[int, List[str]] = {}
     for node in graph.nodes:
@@ -77,7 +69,7 @@ def _check_only_child(names: Sequence[str]) -> None:
         )
 
 
-def _rename(graph: ObjectGraph, inner: GraphNode, keys: Dict[str, str]) -> None:
+def _rename(graph: Any, inner: Any, keys: Dict[str, str]) -> None:
     """Removes the inner optimizer from the keys of its variables and slots."""
     named = [(child.local_name, child.node_id) for child in inner.children]
     named += [(slot.slot_name, slot.slot_variable_node_id) for slot in inner.slot_variables]
@@ -89,15 +81,18 @@ def _rename(graph: ObjectGraph, inner: GraphNode, keys: Dict[str, str]) -> None:
                 attribute.checkpoint_key = keys[old] = f"{stem}{name}{_VALUE}"
 
 
-def _merge(outer: GraphNode, inner: GraphNode) -> None:
+def _merge(outer: Any, inner: Any) -> None:
     children = [child for child in outer.children if child.local_name != _INNER]
     own = {child.local_name for child in children}
     children += [child for child in inner.children if child.local_name not in own]
-    outer.children = [Child(child.local_name, child.node_id) for child in children]
-    outer.slot_variables += inner.slot_variables
+    pairs = [(child.local_name, child.node_id) for child in children]
+    del outer.children[:]
+    for name, number in pairs:
+        outer.children.add(local_name=name, node_id=number)
+    outer.slot_variables.extend(inner.slot_variables)
 
 
-def _renumber(graph: ObjectGraph, dropped: Set[int]) -> None:
+def _remove(graph: Any, dropped: Set[int]) -> None:
     """Removes nodes; TensorFlow would report unreferenced ones as not restored."""
     kept = [number for number in range(len(graph.nodes)) if number not in dropped]
     new = {old: number for number, old in enumerate(kept)}
@@ -107,7 +102,8 @@ def _renumber(graph: ObjectGraph, dropped: Set[int]) -> None:
             named |= {slot.original_variable_node_id, slot.slot_variable_node_id}
     if named & dropped:
         raise CheckpointError("an object other than its owner refers to the inner optimizer")
-    graph.nodes = [graph.nodes[number] for number in kept]
+    for number in sorted(dropped, reverse=True):
+        del graph.nodes[number]
     for node in graph.nodes:
         for child in node.children:
             child.node_id = new[child.node_id]

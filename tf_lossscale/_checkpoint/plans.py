@@ -1,23 +1,31 @@
-"""Plans the conversion of a `tf.train.Saver` checkpoint between contrib and v1."""
+"""Decides whether and how a TensorFlow checkpoint can be converted, and plans the copy.
+
+Between contrib and v1, whose `tf.train.Saver` checkpoints have the same variables under other
+names, the plan renames tensors. Any other conversion is refused unless the copy loses no state.
+"""
 
 import re
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from tf_lossscale._checkpoint.errors import CheckpointError
+from tf_lossscale._checkpoint import object_graphs
+from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Entry, parts_of
 from tf_lossscale._checkpoint.layouts import (
     BAD_STEPS,
     CONTRIB,
+    COUNTERS,
     GOOD_STEPS,
+    KERAS_1_14,
+    LOSS_SCALE,
     V1,
     Layout,
     State,
     Variable,
 )
-from tf_lossscale._checkpoint.names import COUNTERS, Entry, parts_of
-from tf_lossscale._checkpoint.plan import Plan, Tensor
+from tf_lossscale._checkpoint.locate import CheckpointError
 
-__all__ = ["plan"]
+__all__ = ["Plan", "Tensor", "plan"]
 
+_BY_NAME = ("contrib", "v1")
 _LAYOUTS: Dict[str, Layout] = {"contrib": CONTRIB, "v1": V1}
 _LARGEST = {"int32": 2**31 - 1, "int64": 2**63 - 1}
 
@@ -29,19 +37,53 @@ _POWER = re.compile(
 )
 
 
+class Tensor(NamedTuple):
+    """A tensor of the new checkpoint.
+
+    Attributes:
+      key: its key in the new checkpoint.
+      dtype: its type in the new checkpoint.
+      source: its key in the old checkpoint; None for a tensor that is created.
+      value: the value of a tensor that is created.
+    """
+
+    key: str
+    dtype: str
+    source: Optional[str]
+    value: Optional[Union[int, bytes]] = None
+
+
+class Plan(NamedTuple):
+    """A new checkpoint.
+
+    Attributes:
+      tensors: all tensors in it.
+      changes: a description of each difference, before and after.
+      notices: notes for the user.
+    """
+
+    tensors: Tuple[Tensor, ...]
+    changes: Tuple[Tuple[str, str], ...]
+    notices: Tuple[str, ...]
+
+
 def plan(
+    prefix: str,
     states: Sequence[State],
     tensors: Mapping[str, Entry],
+    graph: Any,
     to: str,
-    control_flow: Optional[str] = None,
-    renames: Optional[Mapping[str, str]] = None,
+    control_flow: Optional[str],
+    renames: Mapping[str, str],
 ) -> Plan:
-    """Plans the conversion.
+    """Plans the conversion of a checkpoint.
 
     Args:
-      states: the loss scales in the checkpoint, each of contrib or v1.
-      tensors: the index entries, by key.
-      to: contrib or v1.
+      prefix: its path, for messages.
+      states: the loss scales in it.
+      tensors: its tensors, by key.
+      graph: its object graph, which may be changed; None if its keys are variable names.
+      to: the family of the class that will read the copy.
       control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
         that of the program that wrote the checkpoint.
       renames: the new keys that the user requested, by old key.
@@ -49,7 +91,79 @@ def plan(
     Raises:
       CheckpointError: the checkpoint cannot be converted faithfully.
     """
-    renames = dict(renames or {})
+    families = {state.layout.family for state in states}
+    if "" in families:
+        unknown = [v.key for state in states if not state.layout.family for v in state.variables]
+        raise CheckpointError(
+            f"{', '.join(unknown)}: may be a loss scale, but of a class that tf-lossscale does not "
+            "know, so it cannot be converted"
+        )
+    if graph is None and to in _BY_NAME and families <= set(_BY_NAME):
+        return _plan_by_name(states, tensors, to, control_flow, renames)
+    if control_flow or renames:
+        raise CheckpointError(
+            "--control-flow and --rename only apply to tf.train.Saver checkpoints between contrib "
+            "and v1; the keys of other checkpoints do not depend on variable names"
+        )
+    if families != {to}:
+        raise CheckpointError(_refusal(prefix, states, to, graph is not None))
+    if graph is not None and any(state.layout is KERAS_1_14 for state in states):
+        return _plan_by_object(tensors, graph)
+    return Plan(tuple(Tensor(key, tensors[key].dtype, key) for key in sorted(tensors)), (), ())
+
+
+def _refusal(prefix: str, states: Sequence[State], to: str, by_object: bool) -> str:
+    other = next(state for state in states if state.layout.family != to)
+    if to == "contrib" and by_object:
+        reason = "the contrib classes only restore tf.train.Saver checkpoints"
+    elif by_object:
+        reason = (
+            "its inner optimizer stores iterations and slots under other keys than that of the "
+            "target, which would silently restart them"
+        )
+    else:
+        reason = (
+            "its inner optimizer names its variables differently from that of the target, which "
+            "could not restore the slots"
+        )
+    return (
+        f"{prefix}: the loss scale of {other.layout.written_by} cannot be converted "
+        f"faithfully to {to}: {reason}. {_start_with(other, to)}"
+    )
+
+
+def _start_with(state: State, to: str) -> str:
+    """Describes how to create a new object with the values of a state."""
+    values = {variable.role: variable.value for variable in state.variables}
+    scale, good = values[LOSS_SCALE], values.get(GOOD_STEPS)
+    if to == "contrib":
+        return f"Start with init_loss_scale={scale}."
+    if to == "v1":
+        return f"Start with DynamicLossScale(initial_loss_scale={scale})."
+    counter = "dynamic_counter" if to == "keras" else "step_counter"
+    return (
+        f"Restore the weights, and start with LossScaleOptimizer(inner, initial_scale={scale}); "
+        f"once it is built, optimizer.{counter}.assign({good}) sets its counter."
+    )
+
+
+def _plan_by_object(tensors: Mapping[str, Entry], graph: Any) -> Plan:
+    keys = object_graphs.merge_inner_optimizers(graph)
+    kept = [key for key in sorted(tensors) if key != OBJECT_GRAPH]
+    result = [Tensor(keys.get(key, key), tensors[key].dtype, key) for key in kept]
+    result.append(Tensor(OBJECT_GRAPH, "string", None, graph.SerializeToString()))
+    if len({each.key for each in result}) != len(result):
+        raise CheckpointError("two tensors would have the same key")
+    return Plan(tuple(result), tuple(keys.items()), ())
+
+
+def _plan_by_name(
+    states: Sequence[State],
+    tensors: Mapping[str, Entry],
+    to: str,
+    control_flow: Optional[str],
+    renames: Mapping[str, str],
+) -> Plan:
     missing = sorted(set(renames) - set(tensors))
     if missing:
         raise CheckpointError(f"--rename: SRC has no tensor {', '.join(missing)}")

@@ -1,0 +1,92 @@
+"""The child process that reads the files: whatever it does is status 2 and one line."""
+
+import sys
+
+import pytest
+import recorded_files
+
+from tf_lossscale._checkpoint import isolated
+
+pytestmark = pytest.mark.usefixtures("real_child")
+
+PATTERNS = {
+    "h5py": "2.15.1/keras_final.*/model_dyn_h5",
+    "tensorflow": "2.15.1/keras_final.LossScaleOptimizer/dynamic_adam",
+}
+READY = "print('ready', flush=True); "
+ENDS = {
+    "crash": (READY + "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed"),
+    "abort": (READY + "import os; os.abort()", "crashed"),
+    "exit": (READY + "import os; os._exit(1)", "crashed"),
+    "silence": (READY, "crashed"),
+    "noise": (READY + "print('hello')", "crashed"),
+    "deep": (READY + "print('[' * 100000)", "crashed"),
+    "end": (READY + "import time; time.sleep(600)", "more than"),
+    "crash at the start": ("import os; os.abort()", "`import h5py` failed"),
+}
+
+
+def path_of(library):
+    return recorded_files.files(recorded_files.folders(PATTERNS[library])[0])[0]
+
+
+def refused(checkpoint, path, *words):
+    status, out, err = checkpoint("inspect", path)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    for word in words:
+        assert word in err
+
+
+@pytest.mark.parametrize("what", sorted(ENDS))
+def test_however_the_child_ends(what, monkeypatch, checkpoint):
+    program, words = ENDS[what]
+    monkeypatch.setattr(isolated, "_PROGRAM", program)
+    if what == "end":
+        monkeypatch.setattr(isolated, "SECONDS", 1)
+        monkeypatch.setattr(isolated, "_START_SECONDS", 1)
+    refused(checkpoint, path_of("h5py"), path_of("h5py"), words)
+
+
+LIMITS = {
+    "memory": ("data = bytes(2**34); data[0]", "bytes of memory"),
+    "processor": ("\n    while True: pass", "seconds"),
+    "time": ("import time; time.sleep(600)", "seconds"),
+}
+
+
+@pytest.mark.parametrize("limit", sorted(LIMITS))
+@pytest.mark.parametrize("library", sorted(PATTERNS))
+def test_the_child_has_limits(library, limit, monkeypatch, checkpoint):
+    """The real child, made to read in a way that does not end."""
+    body, words = LIMITS[limit]
+    module = {"h5py": "keras_files", "tensorflow": "tensorflow_files"}[library]
+    program = (
+        "import json, sys; sys.path[:] = json.loads(sys.argv[1])\n"
+        f"from tf_lossscale._checkpoint import isolated, {module}\n"
+        f"def read(place): {body}\n"
+        f"{module}.read = read\n"
+        "request = json.loads(sys.argv[2])\n"
+        "request['seconds'] = 1\n"
+        "isolated.child(json.dumps(request))\n"
+    )
+    monkeypatch.setattr(isolated, "_PROGRAM", program)
+    refused(checkpoint, path_of(library), path_of(library), words)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("raise ModuleNotFoundError('no', name='tensorflow')", "pip install"),
+        ("import os; os._exit(1)", "`import tensorflow` failed"),
+    ],
+)
+def test_without_tensorflow(content, words, tmp_path, monkeypatch, checkpoint):
+    """Files of Keras need none."""
+    (tmp_path / "tensorflow.py").write_text(content)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    refused(checkpoint, path_of("tensorflow"), words)
+    assert checkpoint("inspect", path_of("h5py"))[0] == 1
+    new = tmp_path / "new" / "model"
+    assert checkpoint("convert", path_of("tensorflow"), new, "--to", "keras")[0] == 2
+    assert not new.parent.exists()

@@ -1,0 +1,305 @@
+"""Reads and writes TensorFlow checkpoints, with TensorFlow.
+
+TensorFlow trusts a checkpoint: a damaged one can crash the process. Only the child process of
+`isolated` calls this module.
+"""
+
+import contextlib
+import os
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+from tf_lossscale._checkpoint import finding, plans
+from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Entry, Node
+from tf_lossscale._checkpoint.layouts import Contents, State, Variable
+from tf_lossscale._checkpoint.locate import CheckpointError, Place, sizes_of_files
+from tf_lossscale._checkpoint.plans import Plan, Tensor
+from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.checkpoints import TrackableObjectGraph
+
+__all__ = ["Checkpoint", "convert", "read"]
+
+_VALUE = "VARIABLE_VALUE"
+# Tensors are copied in groups of about this size, so that memory does not grow with the checkpoint.
+_GROUP_BYTES = 2**28
+
+# These do not show that the file is damaged.
+_OTHER_ERRORS = (
+    tf.errors.NotFoundError,
+    tf.errors.PermissionDeniedError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.UnauthenticatedError,
+    tf.errors.UnavailableError,
+)
+
+
+def read(place: Place) -> Contents:
+    """Returns the loss-scale state in a TensorFlow checkpoint.
+
+    Raises:
+      CheckpointError: the checkpoint cannot be read.
+    """
+    with _errors_of(place.path):
+        checkpoint = Checkpoint(place.path)
+        states = checkpoint.states()
+    keys = "objects (tf.train.Checkpoint)" if checkpoint.has_objects else "names (tf.train.Saver)"
+    return Contents(place.path, f"{place.format}, keys by {keys}", states)
+
+
+def convert(
+    place: Place,
+    to: str,
+    control_flow: Optional[str],
+    renames: Mapping[str, str],
+    written: Optional[str],
+) -> Optional[Plan]:
+    """Writes a copy of a checkpoint from which another class restores the loss scale.
+
+    Args:
+      place: the checkpoint.
+      to: the family of the class that will read the copy.
+      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
+        that of the program that wrote the checkpoint.
+      renames: the new keys that the user requested, by old key.
+      written: the prefix of the copy, in a directory that does not exist; None to write nothing.
+
+    Returns:
+      The plan of the copy; None if the checkpoint has no loss-scale state.
+
+    Raises:
+      CheckpointError: the conversion is refused, or failed.
+    """
+    with _errors_of(place.path):
+        checkpoint = Checkpoint(place.path)
+        states = checkpoint.states()
+        if not states:
+            return None
+        graph = checkpoint.object_graph() if checkpoint.has_objects else None
+        plan = plans.plan(place.path, states, checkpoint.tensors, graph, to, control_flow, renames)
+        if written is not None:
+            try:
+                os.makedirs(os.path.dirname(written))
+            except OSError as error:
+                raise CheckpointError(str(error)) from error
+            _write(checkpoint, plan, written)
+            _check(checkpoint, plan, written)
+    return plan
+
+
+@contextlib.contextmanager
+def _errors_of(prefix: str) -> Iterator[None]:
+    try:
+        yield
+    except _OTHER_ERRORS as error:
+        message = str(error.message).strip().splitlines()[0]
+        raise CheckpointError(message if prefix in message else f"{prefix}: {message}") from error
+
+
+class Checkpoint:
+    """A TensorFlow checkpoint, which reads tensors only on request.
+
+    Attributes:
+      prefix: its path, without the suffixes of its files.
+      tensors: the type and shape of each tensor, by key.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self._reader: Any = tf1.train.NewCheckpointReader(prefix)
+        dtypes = self._reader.get_variable_to_dtype_map()
+        self.tensors: Dict[str, Entry] = {
+            key: Entry(tf.as_dtype(dtypes[key]).name, tuple(shape))
+            for key, shape in self._reader.get_variable_to_shape_map().items()
+        }
+        self._check_data_files()
+
+    def _check_data_files(self) -> None:
+        """Compares the tensors with the size of the data files.
+
+        TensorFlow skips a damaged block of an index of more than 256 KiB without an error, and so
+        loses the tensors in it. Data files are the bytes of all tensors, without gaps.
+        """
+        sizes = sizes_of_files(self.prefix)
+        if sizes.pop(self.prefix + ".index", None) is None:
+            return  # a single-file checkpoint, which lists all tensors in its first entry
+        stored, needed = sum(sizes.values()), sum(map(self._least_bytes, self.tensors))
+        if needed <= stored:
+            kinds = {entry.dtype for entry in self.tensors.values()}
+            if kinds & {"variant", "resource"}:
+                return  # whose size only their own code knows
+            strings = [key for key, entry in self.tensors.items() if entry.dtype == "string"]
+            needed += sum(self._string_bytes(key) - self._least_bytes(key) for key in strings)
+        if needed != stored:
+            what = "truncated or missing" if needed > stored else "larger than its index describes"
+            raise CheckpointError(
+                f"{self.prefix}: damaged: data files are {what}: they have {stored} bytes, and the "
+                f"tensors in the index {needed}"
+            )
+
+    def _least_bytes(self, key: str) -> int:
+        dtype, shape = self.tensors[key]
+        size = {"string": 1, "variant": 0, "resource": 0}.get(dtype)
+        size = tf.as_dtype(dtype).size if size is None else size
+        for dimension in shape:
+            size *= dimension
+        return int(size)
+
+    def _string_bytes(self, key: str) -> int:
+        """Returns the size of a tensor of strings: each with its length, and one checksum."""
+        value: Any = self._reader.get_tensor(key)
+        strings = [value] if isinstance(value, bytes) else value.ravel().tolist()
+        lengths = map(len, strings)
+        return 4 + sum(each + max(1, -(-each.bit_length() // 7)) for each in lengths)
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether it is an object checkpoint rather than one by variable names."""
+        return OBJECT_GRAPH in self.tensors
+
+    def states(self) -> Tuple[State, ...]:
+        """Returns the loss scales in it."""
+        if self.has_objects:
+            found = finding.by_object(self._nodes(), self.tensors)
+        else:
+            found = finding.by_name(self.tensors)
+        return tuple(
+            State(
+                each.layout,
+                tuple(
+                    Variable(key, role, self._entry(key).dtype, self._number(key))
+                    for key, role in (
+                        (each.keys[name], role)
+                        for name, role in each.layout.roles.items()
+                        if name in each.keys
+                    )
+                ),
+            )
+            for each in found
+        )
+
+    def _entry(self, key: str) -> Entry:
+        if key not in self.tensors:
+            raise CheckpointError(
+                f"{self.prefix}: damaged: its object graph refers to {key!r}, which is not in its "
+                "index"
+            )
+        return self.tensors[key]
+
+    def _number(self, key: str) -> Optional[Union[int, float]]:
+        """Returns the value of a scalar; None for any other tensor."""
+        dtype = tf.as_dtype(self.tensors[key].dtype)
+        if self.tensors[key].shape or not (dtype.is_floating or dtype.is_integer):
+            return None
+        value = self._reader.get_tensor(key)
+        return float(value) if dtype.is_floating else int(value)
+
+    def _nodes(self) -> List[Node]:
+        return [
+            Node(
+                {child.local_name: child.node_id for child in node.children},
+                next(
+                    (each.checkpoint_key for each in node.attributes if each.name == _VALUE), None
+                ),
+            )
+            for node in self.object_graph().nodes
+        ]
+
+    def object_graph(self) -> Any:
+        """Returns the graph of its objects, a protocol buffer."""
+        if self.tensors[OBJECT_GRAPH] != Entry("string", ()):
+            raise CheckpointError(f"{self.prefix}: damaged: its object graph is not a string")
+        value: Any = self._reader.get_tensor(OBJECT_GRAPH)
+        graph = TrackableObjectGraph.FromString(value if isinstance(value, bytes) else value.item())
+        for node in graph.nodes:
+            numbers = [child.node_id for child in node.children]
+            for slot in node.slot_variables:
+                numbers += [slot.original_variable_node_id, slot.slot_variable_node_id]
+            if any(not 0 <= number < len(graph.nodes) for number in numbers):
+                raise CheckpointError(
+                    f"{self.prefix}: its object graph is damaged: an object refers to one that is "
+                    "missing"
+                )
+        return graph
+
+    def groups(self, tensors: Sequence[Tensor]) -> Iterator[List[Tensor]]:
+        """Yields the tensors of a plan in groups that fit in memory."""
+        group: List[Tensor] = []
+        size = 0
+        for each in tensors:
+            needed = self._least_bytes(each.source) if each.source else 0
+            if group and size + needed > _GROUP_BYTES:
+                yield group
+                group, size = [], 0
+            group.append(each)
+            size += needed
+        yield group
+
+
+def _write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
+    """Writes a planned checkpoint, group by group, and joins the parts."""
+    groups = list(checkpoint.groups(plan.tensors))
+    if len(groups) == 1:
+        _save(checkpoint, groups[0], prefix)
+        return
+    parts = [os.path.join(f"{prefix}.part-{number}", "part") for number in range(len(groups))]
+    for group, part in zip(groups, parts):
+        _save(checkpoint, group, part)
+    with _session() as session:
+        session.run(
+            tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=prefix)
+        )
+
+
+def _save(checkpoint: Checkpoint, group: Sequence[Tensor], prefix: str) -> None:
+    sources = [each.source for each in group if each.source is not None]
+    with _session() as session:
+        restored: Iterator[Any] = iter(
+            tf.raw_ops.RestoreV2(
+                prefix=checkpoint.prefix,
+                tensor_names=sources,
+                shape_and_slices=[""] * len(sources),
+                dtypes=[checkpoint.tensors[source].dtype for source in sources],
+            )
+            if sources
+            else ()
+        )
+        values = []
+        for each in group:
+            if each.source is None:
+                values.append(tf.constant(each.value, each.dtype))
+            elif each.dtype != checkpoint.tensors[each.source].dtype:
+                values.append(tf.cast(next(restored), each.dtype))
+            else:
+                values.append(next(restored))
+        session.run(
+            tf.raw_ops.SaveV2(
+                prefix=prefix,
+                tensor_names=[each.key for each in group],
+                shape_and_slices=[""] * len(group),
+                tensors=values,
+            )
+        )
+
+
+@contextlib.contextmanager
+def _session() -> Iterator[Any]:
+    # One thread, as threads need memory, which is limited.
+    config = tf1.ConfigProto(
+        intra_op_parallelism_threads=1,
+        inter_op_parallelism_threads=1,
+        use_per_session_threads=True,
+        device_count={"GPU": 0},
+    )
+    with tf.Graph().as_default(), tf1.Session(config=config) as session:
+        yield session
+
+
+def _check(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
+    """Reads the index of the new checkpoint, to verify it."""
+    written = Checkpoint(prefix).tensors
+    wanted = {
+        each.key: Entry(each.dtype, checkpoint.tensors[each.source].shape if each.source else ())
+        for each in plan.tensors
+    }
+    if written != wanted:
+        keys = sorted(key for key in {*written, *wanted} if written.get(key) != wanted.get(key))
+        raise CheckpointError(f"what was written differs from the plan: {keys[:5]}")
