@@ -4,12 +4,18 @@ import abc
 import functools
 from typing import Any, Callable, Optional
 
-from tf_lossscale._contrib.loading import when_contrib_is_loaded
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.state import HoldsState, contrib_update
+from tf_lossscale._import_hook import Subscriber, subscribe
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.originals import CONTRIB_MODULES, loaded_contrib_classes
 
-__all__ = ["ExponentialUpdateLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]
+__all__ = [
+    "ExponentialUpdateLossScaleManager",
+    "FixedLossScaleManager",
+    "LossScaleManager",
+    "when_contrib_is_loaded",
+]
 
 
 class LossScaleManager(HoldsState, metaclass=SameClass):
@@ -221,6 +227,36 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         variable = tf1.Variable(value, trainable=False, dtype=dtype, name=name)
         self._remember(name, variable)
         return variable
+
+
+def when_contrib_is_loaded(name: str, action: Callable[[Any], None]) -> None:
+    """Calls `action` with TensorFlow's class of this name, now or when the program imports it.
+
+    Args:
+      name: the name of a class.
+      action: is called once.
+    """
+    for cls in loaded_contrib_classes(name)[:1]:
+        action(cls)
+        return
+    subscribe(_Waiting(name, action))
+
+
+class _Waiting(Subscriber):
+    """Waits until a program imports `tf.contrib.mixed_precision`, in TensorFlow 1.15."""
+
+    def __init__(self, name: str, action: Callable[[Any], None]) -> None:
+        self._name = name
+        self._action = action
+        self._is_done = False
+
+    def is_of_interest(self, name: str) -> bool:
+        return not self._is_done and name in CONTRIB_MODULES
+
+    def imported(self, name: str, module: Any) -> None:
+        for cls in loaded_contrib_classes(self._name)[:1]:
+            self._is_done = True
+            self._action(cls)
 
 
 def _count_as(ours: Any, installed: Any) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any, Optional
 
-from tf_lossscale._contrib.loading import when_contrib_is_loaded
+from tf_lossscale._contrib.managers import when_contrib_is_loaded
 from tf_lossscale._core.gradient_sums import gradients_of_step
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.same_class import SameClass, stands_for

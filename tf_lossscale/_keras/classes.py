@@ -215,14 +215,7 @@ def _dispatcher(public: Any, name: str) -> Any:
 
 
 def serialized_like_the_installed(cls: Any) -> Any:
-    """Gives a public class the name that the installed class has in model files.
-
-    Args:
-      cls: the public class.
-
-    Returns:
-      `cls`, so that this works as a decorator.
-    """
+    """Decorates a public class: gives it the name that the installed class has in model files."""
     family: KerasFamily = cls._family
     if family.kind != "new":  # for "new", instances have a derived class, as in Keras itself
         cls.__name__ = family.installed_name(cls.role)

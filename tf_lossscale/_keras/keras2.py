@@ -3,7 +3,7 @@
 The wrapper of the older ones, `OptimizerV2`, is in `legacy.py`.
 """
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import tape_for
@@ -34,20 +34,8 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
       base: the base class of the inner optimizer's family.
       own: the bases of the class that gets the attributes.
     """
-    ours = {
-        name
-        for each in own
-        for cls in each.__mro__
-        if cls.__module__.startswith("tf_lossscale.")
-        for name in vars(cls)
-    }
-    delegated = {
-        name
-        for each in own
-        for cls in each.__mro__
-        if cls.__name__.endswith("DelegatingTrackableMixin")
-        for name in vars(cls)
-    }
+    ours = _names_in(own, lambda cls: cls.__module__.startswith("tf_lossscale."))
+    delegated = _names_in(own, lambda cls: cls.__name__.endswith("DelegatingTrackableMixin"))
     trackable = {
         name: value
         for name, value in vars(Trackable).items()
@@ -68,6 +56,11 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
         and name not in ours
     }
     return dict(trackable, **forwarded)
+
+
+def _names_in(classes: Sequence[Any], condition: Callable[[Any], bool]) -> Set[str]:
+    bases = [base for cls in classes for base in cls.__mro__ if condition(base)]
+    return {name for base in bases for name in vars(base)}
 
 
 class DelegatingWrapper(LossScaleWrapper):
@@ -118,12 +111,7 @@ class DelegatingWrapper(LossScaleWrapper):
         setattr(self._optimizer, "name" if hasattr(self._optimizer, "name") else "_name", value)
 
     def _scaled_on_tape(self, loss: Any, tape: Optional[Any]) -> Tuple[Any, Any]:
-        """Returns the scaled loss (for a callable, a callable) and the tape that records it.
-
-        Args:
-          loss: a callable that returns the loss, or a tensor, which requires `tape`.
-          tape: the tape that recorded the loss tensor, or None.
-        """
+        """Returns the scaled loss (for a callable, a callable) and the tape that records it."""
         tape = tape_for(loss, tape)
         with tape:
             return self.get_scaled_loss(loss), tape
@@ -137,9 +125,7 @@ class DelegatingWrapper(LossScaleWrapper):
         return list(zip(self.get_unscaled_gradients(gradients), variables))
 
     def _pairs_with_gradient(self, grads_and_vars: Any) -> List[Tuple[Any, Any]]:
-        """Returns the pairs that have a gradient; an empty list for an empty iterable.
-
-        The iterable is consumed once.
+        """Returns the pairs that have a gradient, of an iterable that is consumed once.
 
         Raises:
           ValueError: every gradient is None, the call is not in a replica context, or the current

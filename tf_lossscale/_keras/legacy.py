@@ -38,7 +38,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         super()._set_up(inner, loss_scale)
         state = self._state
         if state.dynamic and not state.decides:
-            show_to_keras_session(self._family, [state.scale, state.counter])
+            show_to_keras_session(self._family, [state.current_loss_scale, state.counter])
 
     @do_not_convert
     def minimize(

@@ -150,22 +150,12 @@ _PolicyWithLossScale.__module__ = _MadePolicy.__module__
 
 
 def experimental_policy_of_model(model: Any) -> Optional[Any]:
-    """Returns the experimental policy (of our class) that a model was made under, or None.
-
-    Args:
-      model: the model whose `compile` is running, or None.
-    """
-    return experimental_policy_of(policy_of_layer(model))
+    """Returns the experimental policy (of our class) that a model, or None, was made under."""
+    return _experimental_policy_of(policy_of_layer(model))
 
 
-def experimental_policy_of(policy: Any) -> Optional[Any]:
-    """Returns the experimental policy (of our class) behind a layer's policy, or None.
-
-    It is the policy itself, or the one from which `set_policy` made the plain policy.
-
-    Args:
-      policy: the policy of a layer, or None.
-    """
+def _experimental_policy_of(policy: Any) -> Optional[Any]:
+    """Returns the policy if it is of our class, or the one from which `set_policy` made it."""
     if is_our(_PolicyWithLossScale, policy):
         return policy
     found: Optional[Any] = getattr(policy, _SET_FOR, None)
@@ -247,7 +237,7 @@ def _get_layer_policy(layer: Any) -> Any:
 def _with_loss_scale(policy: Any) -> Any:
     if hasattr(policy, "loss_scale"):
         return policy
-    set_for = experimental_policy_of(policy)
+    set_for = _experimental_policy_of(policy)
     if set_for is not None:
         return set_for
     return _PolicyWithLossScale(getattr(policy, "name", policy))

@@ -65,14 +65,7 @@ class _OfObject:
         return self.loss_scale
 
     def update(self, grads: Any) -> Tuple[Any, Any]:
-        """Updates the scale as the original's `_loss_scale.update` does.
-
-        Args:
-          grads: unscaled gradients.
-
-        Returns:
-          An operation, and whether to apply the gradients.
-        """
+        """Updates the scale; returns an operation, and whether to apply the unscaled gradients."""
         result: Tuple[Any, Any] = self.loss_scale.update(grads)
         return result
 
@@ -116,39 +109,28 @@ class DynamicState(_OfObject):
         return self.loss_scale._num_good_steps
 
     @property
-    def scale(self) -> Any:
-        """The float32 variable that holds the scale."""
+    def current_loss_scale(self) -> Any:
+        """The float32 variable that holds the scale; TensorFlow has this name from 2.4 on."""
         return self.loss_scale._current_loss_scale
 
     def __call__(self) -> Any:
         """Returns the current scale: a float32 tensor of shape `[]`."""
-        return tf.convert_to_tensor(self.scale)
-
-    @property
-    def current_loss_scale(self) -> Any:
-        """The variable that holds the scale, under the name that it has from TensorFlow 2.4 on."""
-        return self.scale
+        return tf.convert_to_tensor(self.current_loss_scale)
 
     @do_not_convert
     def advance(self, finite: Any) -> Any:
-        """Updates the scale after a step, in a cross-replica context.
+        """Updates the scale after a step; returns the operation, None in eager mode.
 
         Args:
           finite: bool tensor of shape `[]`: whether the gradients of the step were finite.
-
-        Returns:
-          The operation; None in eager mode.
         """
         factor = float(self.loss_scale.multiplier)
-        return dynamic_update(self.scale, self.counter, finite, self.growth_steps, factor)
+        scale, counter = self.current_loss_scale, self.counter
+        return dynamic_update(scale, counter, finite, self.growth_steps, factor)
 
 
 def make_state(loss_scale: Any) -> Any:
-    """Returns the state for a loss scale.
-
-    Args:
-      loss_scale: a number, or a `LossScale` of ours or of TensorFlow.
-    """
+    """Returns the state for a float, or for a `LossScale` of ours or of TensorFlow."""
     if isinstance(loss_scale, float):
         return FixedState(loss_scale)
     if is_standard(loss_scale, "FixedLossScale"):
@@ -207,14 +189,7 @@ class Keras3State:
 
     @do_not_convert
     def update(self, grads: Any) -> Tuple[Any, Any]:
-        """Updates the scale, as the `_loss_scale.update` of Keras 2 does.
-
-        Args:
-          grads: a nest of unscaled gradients.
-
-        Returns:
-          An operation, None in eager mode; and whether to apply the gradients.
-        """
+        """Updates the scale; returns an operation, and whether to apply the unscaled gradients."""
         if not self.dynamic:
             return (None if tf.executing_eagerly() else tf.no_op()), True
         finite = all_finite([each for each in tf.nest.flatten(grads) if each is not None])
