@@ -232,7 +232,12 @@ def test_a_wrong_command_is_found(line):
 
 def test_wrong_and_missing_options_are_found():
     assert wrong_options([Text("docs/made-up.md", 1, "pass `--rewrite`")])
-    assert undocumented("run", "It has no option.") == ["--replace", "--record", "--no-norm"]
+    assert undocumented("run", "It has no option.") == [
+        "--replace",
+        "--record",
+        "--no-norm",
+        "--seed",
+    ]
 
 
 def settings_of(code: str, folder) -> dict:
