@@ -51,16 +51,16 @@ class _Finder(importlib.abc.MetaPathFinder):
     ) -> Optional[importlib.machinery.ModuleSpec]:
         """Returns the spec of the first finder that has one, with its loader wrapped."""
         subscribers = list(self.subscribers)
-        for each in subscribers:
-            ours = each.spec(name)
+        for subscriber in subscribers:
+            ours = subscriber.spec(name)
             if ours is not None:
                 return ours
-            message = each.refusal(name)
+            message = subscriber.refusal(name)
             if message is not None:
                 # Not ModuleNotFoundError: `from tensorflow.contrib import name` would replace its
                 # message by a less helpful one. Programs with a fallback catch ImportError.
                 raise ImportError(message, name=name)
-        interested = [each for each in subscribers if each.is_of_interest(name)]
+        interested = [subscriber for subscriber in subscribers if subscriber.is_of_interest(name)]
         if not interested:
             return None
         for finder in list(sys.meta_path):
@@ -71,7 +71,7 @@ class _Finder(importlib.abc.MetaPathFinder):
                 if spec.loader is not None:
                     spec.loader = _Loader(spec.loader)
                 return spec
-        specs = (each.missing(name) for each in interested)
+        specs = (subscriber.missing(name) for subscriber in interested)
         return next((spec for spec in specs if spec is not None), None)
 
 
@@ -93,10 +93,10 @@ class _Loader(importlib.abc.Loader):
             spec.loader = self.loader
         self.loader.exec_module(module)
         name = spec.name if spec is not None else module.__name__
-        for each in subscribers():
-            if each.is_of_interest(name):
+        for subscriber in subscribers():
+            if subscriber.is_of_interest(name):
                 # Some of TensorFlow's modules replace themselves by a wrapper in `sys.modules`.
-                each.imported(name, sys.modules.get(name, module))
+                subscriber.imported(name, sys.modules.get(name, module))
 
 
 _finder = _Finder()

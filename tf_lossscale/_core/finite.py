@@ -45,14 +45,14 @@ def all_finite(gradients: Sequence[Any]) -> Any:
       TypeError: a gradient is not of a float dtype.
     """
     values = [
-        each if isinstance(each, tf.Tensor) else tf.convert_to_tensor(each)
-        for each in gradient_values(gradients)
+        value if isinstance(value, tf.Tensor) else tf.convert_to_tensor(value)
+        for value in gradient_values(gradients)
     ]
-    for each in values:
-        if not each.dtype.is_floating:
+    for value in values:
+        if not value.dtype.is_floating:
             raise TypeError(
-                f"Only float gradients can be tested for infinities and NaN, but {each} is of "
-                f"dtype {each.dtype.name}; None stands for no gradient."
+                f"Only float gradients can be tested for infinities and NaN, but {value} is of "
+                f"dtype {value.dtype.name}; None stands for no gradient."
             )
     if not values:
         return tf.constant(True)
@@ -68,23 +68,23 @@ def _split(values: Sequence[Any]) -> Tuple[List[Any], List[Any]]:
 
     CPUs add float16 in software, which is up to five times slower than to test each element.
     """
-    halves = [each for each in values if each.dtype == tf.float16]
+    halves = [value for value in values if value.dtype == tf.float16]
     if not halves or tf.config.experimental.list_physical_devices("GPU"):
         return [], list(values)
-    return halves, [each for each in values if each.dtype != tf.float16]
+    return halves, [value for value in values if value.dtype != tf.float16]
 
 
 def _by_elements(values: Sequence[Any]) -> Any:
     axes = _Axes()
-    flags = [tf1.reduce_all(is_finite(each), axis=axes.of(each)) for each in values]
+    flags = [tf1.reduce_all(is_finite(value), axis=axes.of(value)) for value in values]
     return flags[0] if len(flags) == 1 else tf1.reduce_all(tf.stack(flags))
 
 
 def _by_sums(values: Sequence[Any]) -> Any:
     axes = _Axes()
     sums: Dict[Any, List[Any]] = {}
-    for each in _added_up(values):
-        total = tf1.reduce_sum(each, axis=axes.of(each))
+    for value in _added_up(values):
+        total = tf1.reduce_sum(value, axis=axes.of(value))
         sums.setdefault(total.dtype, []).append(total)
     certain = is_finite(_total([tf.cast(_total(same), tf.float32) for same in sums.values()]))
     return branch(tf.logical_not(certain), lambda: _by_elements(values))
@@ -98,13 +98,13 @@ def _added_up(values: Sequence[Any]) -> List[Any]:
     """
     alike: Dict[Any, List[Any]] = {}
     all_sizes = tf.executing_eagerly()
-    for index, each in enumerate(values):
-        if all_sizes or _is_small(each):
+    for index, value in enumerate(values):
+        if all_sizes or _is_small(value):
             # Nothing is copied to another device.
-            key: Any = (each.dtype, tuple(each.shape.as_list()), each.device)
+            key: Any = (value.dtype, tuple(value.shape.as_list()), value.device)
         else:
             key = index
-        alike.setdefault(key, []).append(each)
+        alike.setdefault(key, []).append(value)
     return [_total(tensors) for tensors in alike.values()]
 
 

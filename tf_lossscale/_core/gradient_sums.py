@@ -59,7 +59,7 @@ class StepGradients:
     @do_not_convert
     def all_finite(self) -> Any:
         """Returns a bool tensor of shape `[]`, equal on all workers: whether all are finite."""
-        finite = all_finite([each for values in self.tested for each in values])
+        finite = all_finite([tensor for values in self.tested for tensor in values])
         return all_workers_agree(finite) if self.workers_may_differ else finite
 
     def step_of(self, wrapper: Any) -> Step:
@@ -151,7 +151,7 @@ def leaves_sum_to_tensorflow(optimizer: Any) -> bool:
     return (
         bool(chain)
         and not sum_is_off(optimizer)
-        and all(_is_wrapper(each) or not has_own_sum(each, tf1.train.Optimizer) for each in chain)
+        and all(_is_wrapper(link) or not has_own_sum(link, tf1.train.Optimizer) for link in chain)
     )
 
 
@@ -160,10 +160,12 @@ def chain_of(optimizer: Any) -> List[Any]:
     found: List[Any] = []
     waiting = [optimizer]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, tf1.train.Optimizer) and not any(each is other for other in found):
-            found.append(each)
-            waiting.extend(vars(each).values())
+        candidate = waiting.pop()
+        if isinstance(candidate, tf1.train.Optimizer) and not any(
+            candidate is other for other in found
+        ):
+            found.append(candidate)
+            waiting.extend(vars(candidate).values())
     return found
 
 
@@ -188,7 +190,10 @@ def _sum(strategy: Any, pairs: Pairs) -> Pairs:
         alike[dtypes.index(dtype)].append(index)
     result = list(pairs)
     if SUMS_OVERWRITE_SUMMANDS and has_several_workers(strategy):
-        pairs = [(each if each is None else copy_of(each), variable) for each, variable in pairs]
+        pairs = [
+            (gradient if gradient is None else copy_of(gradient), variable)
+            for gradient, variable in pairs
+        ]
     for indices in alike:
         # In its own scope: TensorFlow may merge the collectives of one scope, and these must not be
         # merged with collectives that depend on them. One call for each dtype, because values

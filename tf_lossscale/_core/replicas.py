@@ -62,17 +62,17 @@ def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
     """
     given = [gradient for gradient in gradients if gradient is not None]
     if strategy.num_replicas_in_sync > 1:
-        apart = [each for each in given if _is_apart(strategy, each)]
+        apart = [value for value in given if _is_apart(strategy, value)]
         # Copies, because TensorFlow 1.15 to 2.4 overwrite the inputs of a sum with the result.
-        copies = [copy_of(each) for each in apart]
+        copies = [copy_of(value) for value in apart]
         # One call for all, as in the optimizers: the values are sent packed.
         with tf1.name_scope(None, "sums_to_test"):
             sums = copies and strategy.extended.batch_reduce_to(
                 tf.distribute.ReduceOp.SUM,
-                [(each, _destination(strategy, each)) for each in copies],
+                [(value, _destination(strategy, value)) for value in copies],
             )
         remaining = iter(sums)
-        given = [next(remaining) if _is_apart(strategy, each) else each for each in given]
+        given = [next(remaining) if _is_apart(strategy, value) else value for value in given]
     return given
 
 
@@ -83,12 +83,12 @@ def copy_of(value: Any) -> Any:
       value: a tensor or `IndexedSlices`, or a per-replica value of these.
     """
 
-    def copy(each: Any) -> Any:
-        if isinstance(each, tf.IndexedSlices):
-            values, indices = copy(each.values), tf.identity(each.indices)
-            return tf.IndexedSlices(values, indices, dense_shape=each.dense_shape)
+    def copy(tensor: Any) -> Any:
+        if isinstance(tensor, tf.IndexedSlices):
+            values, indices = copy(tensor.values), tf.identity(tensor.indices)
+            return tf.IndexedSlices(values, indices, dense_shape=tensor.dense_shape)
         # Grappler would remove any other copy.
-        return each if tf.executing_eagerly() else tf.raw_ops.Snapshot(input=each)
+        return tensor if tf.executing_eagerly() else tf.raw_ops.Snapshot(input=tensor)
 
     if isinstance(value, (tf.Tensor, tf.IndexedSlices)):
         # From the only replica of this process. TensorFlow 1.15 sums only tensors with a device.

@@ -48,7 +48,7 @@ def _is_original(cls: SameClass, other: Any) -> bool:
     bases = getattr(other, "__mro__", ())
     if isinstance(other, SameClass):
         return cls in bases  # ours: TensorFlow's classes are among its bases for its tests only
-    return any(each is not None and each in bases for each in cls.originals())
+    return any(original is not None and original in bases for original in cls.originals())
 
 
 def is_our(cls: Any, instance: Any) -> bool:

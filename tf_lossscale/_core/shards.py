@@ -225,10 +225,10 @@ def instance_keys(replica: int, groups: int, loop: Any) -> List[int]:
     with _lock:
         table = _tables.setdefault(graph_of_all_replicas(), _Table())
         number = _count(table, replica, loop)
-        for each in range(groups + 1):
-            if (number, each) not in table.keys:
-                table.keys[number, each] = next(_numbers)
-        return [table.keys[number, each] for each in range(groups + 1)]
+        for index in range(groups + 1):
+            if (number, index) not in table.keys:
+                table.keys[number, index] = next(_numbers)
+        return [table.keys[number, index] for index in range(groups + 1)]
 
 
 def _count(table: _Table, replica: int, loop: Any) -> int:

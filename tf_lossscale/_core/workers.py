@@ -200,7 +200,7 @@ def sum_together(
                     for position, value in enumerate(values)
                 ]
         with tf.control_dependencies(results), tf.control_dependencies([advance(device)]):
-            return [tf.identity(each) for each in results]
+            return [tf.identity(result) for result in results]
 
 
 def _sum(value: Any, position: int, strategy: Any, members: List[int]) -> Any:

@@ -128,7 +128,10 @@ class ScaledLossOptimizer(OptimizerWrapper):
                 grad_loss=grad_loss,
             )
         )
-        gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
+        gradients, variables = (
+            [gradient for gradient, _ in pairs],
+            [variable for _, variable in pairs],
+        )
         del pairs  # so that only the list keeps the gradients alive while they are unscaled
         return list(zip(unscale_gradients(gradients, loss_scale), variables))
 
@@ -223,4 +226,4 @@ def require_replica_context(method: str = "apply_gradients") -> None:
 
 def _one_operation(*results: Any) -> Any:
     """Groups what the replicas returned; None in eager mode, where it has run already."""
-    return tf.group(*[each for each in tf.nest.flatten(list(results)) if each is not None])
+    return tf.group(*[result for result in tf.nest.flatten(list(results)) if result is not None])

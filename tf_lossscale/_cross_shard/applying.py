@@ -51,7 +51,7 @@ def apply_summed(
         sums.
     """
     chain = chain_of(optimizer)
-    assigning = [each for each in chain if _assigns(each)]
+    assigning = [inner for inner in chain if _assigns(inner)]
     if assigning:
         _check_one_sum(assigning[0], shards, groups)
     with already_summed(chain), _once_for_all(assigning):
@@ -62,7 +62,7 @@ def apply_summed(
 def _once_for_all(optimizers: Sequence[Any]) -> Iterator[None]:
     """Within the block, takes a step once that each replica of the process calls."""
     with overridden(
-        optimizers, "apply_gradients", lambda each: functools.partial(_apply_once, each)
+        optimizers, "apply_gradients", lambda optimizer: functools.partial(_apply_once, optimizer)
     ):
         yield
 
@@ -73,11 +73,11 @@ def _apply_once(
     def once(strategy: Any, gradients: Any, variables: Any) -> Any:
         # Depend on all sums, not only on the first: the replicas wait for each other in them, and a
         # Session runs only the operations that are needed.
-        copies = [strategy.experimental_local_results(each) for each in gradients]
-        sums = [x for each in copies for x in each if x is not None]
+        copies = [strategy.experimental_local_results(gradient) for gradient in gradients]
+        sums = [x for values in copies for x in values if x is not None]
         # Operations, because in TensorFlow 2.4 a branch does not wait for tensors from outside.
         with tf.control_dependencies(sums if tf.executing_eagerly() else [x.op for x in sums]):
-            first = [None if each[0] is None else tf.identity(each[0]) for each in copies]
+            first = [None if values[0] is None else tf.identity(values[0]) for values in copies]
         step = type(optimizer).apply_gradients
         return step(optimizer, list(zip(first, variables)), global_step, name)
 

@@ -215,10 +215,12 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         mine = list(super()._checkpoint_dependencies)
         if hasattr(tf1.train.Optimizer, "_trackable_children"):
             return mine  # TensorFlow calls the method below
-        names = {each.name for each in mine}
+        names = {dependency.name for dependency in mine}
         self._opt._maybe_initialize_trackable()
         return mine + [
-            each for each in self._opt._checkpoint_dependencies if each.name not in names
+            dependency
+            for dependency in self._opt._checkpoint_dependencies
+            if dependency.name not in names
         ]
 
     def _trackable_children(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:

@@ -93,7 +93,9 @@ def replica_sums(
 
 def with_shapes(call: Call, tensors: Sequence[Any]) -> Call:
     """Returns the call with the shapes of `tensors`: in a Session each sum is checked alone."""
-    return call._replace(what=call.what + " of " + ", ".join(str(each.shape) for each in tensors))
+    return call._replace(
+        what=call.what + " of " + ", ".join(str(tensor.shape) for tensor in tensors)
+    )
 
 
 _DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.uint32)
@@ -132,7 +134,7 @@ def sum_packed(tensors: Sequence[Any], sum_all: Callable[[List[Any]], Sequence[A
             sums[indices[0]] = total
             continue
         members = [tensors[index] for index in indices]
-        parts = tf.split(total, [_size(each) for each in members])
+        parts = tf.split(total, [_size(member) for member in members])
         for index, member, part in zip(indices, members, parts):
             sums[index] = tf.reshape(part, _shape(member))
             sums[index].set_shape(member.shape)
@@ -142,7 +144,7 @@ def sum_packed(tensors: Sequence[Any], sum_all: Callable[[List[Any]], Sequence[A
 def _packed(members: Sequence[Any]) -> Any:
     if len(members) == 1:
         return members[0]
-    return tf.concat([tf.reshape(each, [-1]) for each in members], axis=0)
+    return tf.concat([tf.reshape(member, [-1]) for member in members], axis=0)
 
 
 def _packs(tensors: Sequence[Any]) -> List[Tuple[int, ...]]:

@@ -53,9 +53,9 @@ def install(replace: bool = False) -> None:
         if _record is None:
             _record = Record()
             _import_hook.subscribe(_installer)
-            for each in _paused:
-                _import_hook.subscribe(each)
-                each.resume()
+            for subscriber in _paused:
+                _import_hook.subscribe(subscriber)
+                subscriber.resume()
             _paused.clear()
         _record.replace = replace
         # While TensorFlow is being imported, its modules are incomplete: then the hook fills them.
@@ -80,11 +80,11 @@ def uninstall() -> None:
             _record.undo()
             # If our Keras class was loaded during this installation, no Keras should read files as
             # it any more.
-            for each in _import_hook.subscribers():
-                if each not in _record.subscribers:
-                    _import_hook.unsubscribe(each)
-                    each.pause()
-                    _paused.append(each)
+            for subscriber in _import_hook.subscribers():
+                if subscriber not in _record.subscribers:
+                    _import_hook.unsubscribe(subscriber)
+                    subscriber.pause()
+                    _paused.append(subscriber)
             _record = None
 
 

@@ -71,9 +71,9 @@ def namespaces_below(namespace: str) -> List[str]:
     prefix = join(namespace, "")
     return sorted(
         {
-            each[len(prefix) :].split(".")[0]
-            for each in [*_paths.NAMESPACES, *_paths.VIEWS]
-            if each.startswith(prefix)
+            known[len(prefix) :].split(".")[0]
+            for known in [*_paths.NAMESPACES, *_paths.VIEWS]
+            if known.startswith(prefix)
         }
     )
 
@@ -103,10 +103,10 @@ def private_below(namespace: str) -> List[str]:
       namespace: TensorFlow's path without `tf.`.
     """
     prefix = namespace + "."
-    below = [each[len(prefix) :] for each in _paths.PRIVATE if each.startswith(prefix)]
+    below = [known[len(prefix) :] for known in _paths.PRIVATE if known.startswith(prefix)]
     if namespace in _paths.NAMESPACES or namespaces_below(namespace) or namespace in TENSORFLOW_HAS:
         return []
-    return sorted({each.split(".")[0] for each in below})
+    return sorted({path.split(".")[0] for path in below})
 
 
 def is_of_interest(module_name: str) -> bool:

@@ -60,7 +60,7 @@ class Record:
 
     def remember(self, owner: Any, name: str) -> None:
         """Remembers the value of an attribute before it is changed."""
-        found = [each[name] for each in attribute_dicts(owner) if name in each]
+        found = [attributes[name] for attributes in attribute_dicts(owner) if name in attributes]
         self._attributes.append((owner, name, found[-1] if found else _MISSING))
         if found:
             note_replaced(owner, name, found[-1])

@@ -87,7 +87,9 @@ def call_round_by_round(function: Any, value: Any) -> Any:
       value: its argument; in a loop of control flow v1.
     """
     graph = tf1.get_default_graph()
-    enters = [each for each in graph.get_operations() if each.type in ("Enter", "RefEnter")]
+    enters = [
+        operation for operation in graph.get_operations() if operation.type in ("Enter", "RefEnter")
+    ]
     context = graph._get_control_flow_context()
     while context is not None:
         if context.IsWhileContext():
@@ -161,4 +163,4 @@ def mixed_policy_is_set() -> bool:
     keras_3: Any = getattr(sys.modules.get("keras"), "mixed_precision", None)
     if hasattr(keras_3, "dtype_policy"):
         policies.append(keras_3.dtype_policy())
-    return is_set or any(each.compute_dtype != each.variable_dtype for each in policies)
+    return is_set or any(policy.compute_dtype != policy.variable_dtype for policy in policies)

@@ -66,7 +66,7 @@ def _loaded_utils() -> List[Any]:
 
 def _takes_any_keyword(function: Any) -> bool:
     parameters = inspect.signature(function).parameters.values()
-    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
+    return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
 
 
 def register_loss_scale_optimizer(package: str, cls: Any) -> None:

@@ -213,7 +213,7 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
     return (
         keras_3_can_be_given_sums(family, optimizer)
         and all(getattr(optimizer, name, None) is None for name in _KERAS_3_OPTIONS)
-        and not any(is_overwritten_with_gradient(each) for each in variables)
+        and not any(is_overwritten_with_gradient(variable) for variable in variables)
     )
 
 

@@ -105,9 +105,11 @@ def original(namespace: Any, name: str) -> Optional[Any]:
 
 def _replaced_value(namespace: Any, name: str) -> Optional[Any]:
     # A module and its wrapper count as one owner: they share dictionaries.
-    own = {id(each) for each in attribute_dicts(namespace)}
+    own = {id(attributes) for attributes in attribute_dicts(namespace)}
     for owner, attribute, value in _replaced:
-        if attribute == name and own.intersection(id(each) for each in attribute_dicts(owner)):
+        if attribute == name and own.intersection(
+            id(attributes) for attributes in attribute_dicts(owner)
+        ):
             return value
     return None
 

@@ -21,16 +21,16 @@ def overridden(
       replacement: takes an owner, and returns the function to call instead, without `self`.
     """
     depth = _depth(method)
-    for each in owners:
-        own = vars(each)
+    for owner in owners:
+        own = vars(owner)
         own[depth] = own.get(depth, 0) + 1
         if own[depth] == 1:
-            own[method] = replacement(each)
+            own[method] = replacement(owner)
     try:
         yield
     finally:
-        for each in owners:
-            own = vars(each)
+        for owner in owners:
+            own = vars(owner)
             own[depth] -= 1
             if own[depth] == 0:
                 del own[depth], own[method]

@@ -106,7 +106,7 @@ RELEASES: Tuple[Release, ...] = (
 
 
 def _supported(releases: Tuple[Release, ...]) -> str:
-    versions: List[str] = [each.version for each in releases]
+    versions: List[str] = [release.version for release in releases]
     return f"{versions[0]}, or {versions[1]} to {versions[-1]}"
 
 

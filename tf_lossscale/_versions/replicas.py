@@ -117,7 +117,9 @@ def already_summed(optimizers: Sequence[Any]) -> Iterator[None]:
     with overridden(
         optimizers,
         "_distributed_apply",
-        lambda each: functools.partial(_apply_without_sum, type(each)._distributed_apply, each),
+        lambda optimizer: functools.partial(
+            _apply_without_sum, type(optimizer)._distributed_apply, optimizer
+        ),
     ):
         yield
 
