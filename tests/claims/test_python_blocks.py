@@ -146,3 +146,12 @@ def test_a_page_has_no_example_outside_of_a_block():
         for block in blocks(Text(text.file, 1, text.text)):
             outside -= set(block.code.split("\n"))
         assert not [line for line in outside if line.startswith(">>>")], text.file
+
+
+def test_pages_need_no_site_to_be_read():
+    """GitHub shows front matter, included files and names of docstrings as they are written."""
+    for text in markdown():
+        assert not text.text.startswith("---"), text.file
+        assert "--8<--" not in text.text, text.file
+        if "\n::: " in text.text:
+            assert "on the site that `make docs` builds" in text.text, text.file
