@@ -126,7 +126,9 @@ def _summary(found: List[Comparison], titles: List[str], first: int) -> str:
     counts = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
     text = f"{len(found)} optimizers: {counts}."
     if found[first].verdict is Verdict.DIFFERENT:
-        text += f" {titles[first]} differs first, at step {found[first].step}."
+        names = [title for title, each in zip(titles, found) if _rank(each) == _rank(found[first])]
+        verb = "differs" if len(names) == 1 else "differ"
+        text += f" {' and '.join(names)} {verb} first, at step {found[first].step}."
     return text
 
 

@@ -193,10 +193,9 @@ def _chart(runs: _Runs, kind: _Kind, first: int, last: int, step: Optional[int])
         low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
     elif high - low < 1e-9 * max(abs(low), abs(high), 1e-30):
         low, high = low - 0.5, high + 0.5
-    count = 4 if kind.base != _BINARY else min(4, int(high - low))
-    ticks = [low + (high - low) * part / count for part in range(count + 1)]
+    ticks = [low + (high - low) * part / 4 for part in range(5)]
     if kind.base == _BINARY:
-        ticks = sorted({float(round(each)) for each in ticks})
+        ticks = [float(each) for each in range(int(low), int(high) + 1, 1 + int(high - low) // 6)]
 
     def y(value: float) -> float:
         return 100 * (high - min(value, high)) / (high - low)

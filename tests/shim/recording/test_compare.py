@@ -404,3 +404,29 @@ def test_mutated_records_are_read_or_refused(tmp_path, capsys, seed):
         pair = source.choice([(right, str(other)), (str(other), right), (str(other), str(other))])
         assert main([*pair, "--html", str(page), "--json", str(result)]) in (0, 1, 2)
         assert "\x1b" not in capsys.readouterr().out
+
+
+def test_one_spike_does_not_flatten_the_page(tmp_path, capsys):
+    run = record(RIGHT)
+    run.loss[500] = 1e9
+    old, new = write(tmp_path / "old", record(RIGHT)), write(tmp_path / "new", run)
+    page = tmp_path / "page.html"
+    assert main([old, new, "--html", str(page)]) == 1
+    text = page.read_text()
+    assert "&#9650; 1 above, up to 1e+09" in text
+    assert "2<sup>12</sup>" in text  # the scale
+    assert "Loss, steps 475 to 525" in text
+    assert "1e+09</span>" not in text.replace("up to 1e+09</span>", "")
+    capsys.readouterr()
+
+
+def test_several_optimizers_have_a_summary_on_top(tmp_path, capsys):
+    old = write(tmp_path / "old", record(RIGHT), record(RIGHT))
+    new = write(tmp_path / "new", record(Run(obeyed=10)), record(Run(rate=0.03)))
+    page = tmp_path / "page.html"
+    assert main([old, new, "--html", str(page)]) == 1
+    sentence = "2 optimizers: 2 different. Optimizer 1 (Simulated) differs first, at step 1."
+    assert capsys.readouterr().out.startswith(sentence)
+    text = page.read_text()
+    places = [sentence, "<h2 id='0'>Optimizer 1", "<h2 id='1'>Optimizer 0"]
+    assert sorted(places, key=text.index) == places
