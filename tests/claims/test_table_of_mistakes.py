@@ -1,29 +1,16 @@
-"""The table of mistakes holds what `compare` reports about the recorded runs."""
+"""`tests/shim/recording/README.md` holds what `compare` says of the recorded runs."""
 
+import collections
 import importlib.util
 import sys
 
 import pytest
 from documents import ROOT
 
-from tf_lossscale._recording.comparing import compare
-
 RECORDING = ROOT / "tests" / "shim" / "recording"
 PAGE = RECORDING / "README.md"
 START, END = "<!-- mistakes -->\n", "<!-- end of mistakes -->\n"
-MODELS = ("dense", "conv", "text")
-MISTAKES = {
-    "rate": "learning rate 1.2 times as large",
-    "period": "scale grows every 10 steps, not 20",
-    "ratio": "factor 4, not 2",
-    "initial": "half the initial scale",
-    "order": "other order of the data",
-    "weights": "other initial weights",
-    "unscaled_loss": "loss not scaled",
-    "twice": "gradients unscaled twice",
-    "clip": "clipped before unscaling",
-    "replica": "one of two replicas ignored",
-}
+VERDICTS = ("different", "not shown to be the same", "alike", "same")
 
 
 @pytest.fixture
@@ -37,27 +24,33 @@ def runs(monkeypatch):
     return module
 
 
-def table(runs, style, folder) -> str:
-    old, new = runs.collection(style.old), runs.collection(style.new)
-    lines = [f"**{style.title}**\n", "| mistake | model | verdict |", "|---|---|---|"]
-    for mistake, title in MISTAKES.items():
-        sentences = {}
-        for model in MODELS:
-            if f"{model}-{mistake}" in new:
-                texts = (old[f"{model}-none"], new[f"{model}-{mistake}"])
-                found = compare(*[runs.optimizer_of(each, folder) for each in texts])
-                sentences.setdefault(found.sentence, []).append(model)
-        for sentence, models in sentences.items():
-            lines.append(f"| {title} | {', '.join(models)} | {sentence} |")
+def table(runs) -> str:
+    counts = collections.defaultdict(collections.Counter)
+    for name, old, new in runs.correct_pairs():
+        if (name, old, new) not in runs.REAL_DIFFERENCES:
+            right = (runs.collection(f"right-{each}")[f"{name}-none"] for each in (old, new))
+            found = runs.compared(*right).verdict.value[0]
+            counts["no mistake, another version", name in runs.HELD_OUT][found] += 1
+    for mistake, title in runs.MISTAKES.items():
+        for name, program in runs.with_effect(mistake).items():
+            found = runs.compared(runs.reference(name), program).verdict.value[0]
+            counts[title, name in runs.HELD_OUT][found] += 1
+    lines = [
+        "| mistake | different | not shown to be the same | alike or the same |",
+        "|---|---|---|---|",
+    ]
+    for title in ["no mistake, another version", *runs.MISTAKES.values()]:
+        tuned, held = counts[title, False], counts[title, True]
+        cells = [
+            f"{sum(tuned[each] for each in group)} + {sum(held[each] for each in group)}"
+            for group in (VERDICTS[:1], VERDICTS[1:2], (*VERDICTS[2:], "identical"))
+        ]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def tables(runs, folder) -> str:
-    return "\n".join(table(runs, style, folder) for style in runs.STYLES)
-
-
-def test_the_table_is_up_to_date(runs, tmp_path):
+def test_the_table_is_up_to_date(runs):
     text = PAGE.read_text(encoding="utf-8")
     written = text.split(START)[1].split(END)[0]
-    expected = "\n" + tables(runs, str(tmp_path)) + "\n"
+    expected = "\n" + table(runs) + "\n"
     assert written == expected, f"replace the lines after {START} by\n{expected}"

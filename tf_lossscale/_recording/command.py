@@ -1,27 +1,30 @@
 """`tf-lossscale compare`."""
 
 import argparse
+import contextlib
+import gzip
 import json
+import os
+import stat
 import sys
-from typing import List, Optional
+import tempfile
+import zlib
+from typing import Any, Dict, List, Optional, Tuple
 
 from tf_lossscale._arguments import ArgumentParser
-from tf_lossscale._recording.comparing import (
-    Comparison,
-    Tolerances,
-    compare,
-    measured,
-)
+from tf_lossscale._recording.aligned import Verdict
+from tf_lossscale._recording.comparing import Comparison, Conditions, compare, equal_conditions
 from tf_lossscale._recording.page import page
 from tf_lossscale._recording.reading import Record, RecordError, read_record
-from tf_lossscale._recording.summary import as_values, text
+from tf_lossscale._recording.record import printable
 
 __all__ = ["main"]
 
 _EPILOG = """\
-exit status: 0 the runs are the same or alike, 1 they are different or too short to judge, 2 they
-cannot be compared.
+exit status: 0 the runs are the same or alike, 1 they are different or not shown to be the same
+(cut off, too short, too far apart), 2 they cannot be compared.
 """
+_MARK = b'"tf_lossscale_record"'
 
 
 def main(argv: List[str], prog: str = "tf-lossscale") -> int:
@@ -37,45 +40,61 @@ def main(argv: List[str], prog: str = "tf-lossscale") -> int:
     parser.add_argument(
         "--baseline",
         metavar="OLD2",
-        help="record of a second run of the old program: what varies between OLD and OLD2 counts "
-        "as equal",
+        help="record of a second run of the old program: shows whether it is equal to itself; "
+        "twice what varies between OLD and OLD2 counts as equal",
     )
     parser.add_argument(
         "--loss-tolerance",
         type=_positive,
         metavar="X",
-        help="relative difference up to which losses are equal before a skip differs (default: "
-        f"{Tolerances().early_loss:g} in the first steps, then {Tolerances().loss:g})",
+        default=0.0,
+        help="relative difference up to which losses count as equal",
     )
     parser.add_argument("--html", metavar="FILE", help="write a page with charts of both runs")
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON")
     options = parser.parse_args(argv)
+    if options.html and options.html == options.json:
+        parser.error("--html and --json name the same file")
     try:
-        old, new = read_record(options.old), read_record(options.new)
-        baseline = read_record(options.baseline) if options.baseline else None
-        found = _compare(old, new, baseline, options.loss_tolerance)
-        values = {
-            "old": options.old,
-            "new": options.new,
-            "optimizers": [as_values(each, number) for number, each in enumerate(found)],
-        }
-        if options.json:
-            _write(options.json, json.dumps(values, indent=1) + "\n")
-        if options.html:
-            _write(options.html, page(found, options.old, options.new))
+        return _run(options)
     except RecordError as error:
         print(f"{prog} compare: {error}", file=sys.stderr)
-        return 2
-    for note in [*old.notes, *new.notes]:
+    except MemoryError:
+        print(f"{prog} compare: there is not enough memory for these records.", file=sys.stderr)
+    return 2
+
+
+def _run(options: argparse.Namespace) -> int:
+    paths = [each for each in (options.old, options.new, options.baseline) if each]
+    records = [read_record(each) for each in paths]
+    old, new = records[:2]
+    found = _compare(old, new, records[2] if options.baseline else None, options.loss_tolerance)
+    titles = [f"Optimizer {i} ({each.cls})" for i, each in enumerate(old.optimizers)]
+    ordered = sorted(enumerate(found), key=lambda each: _rank(each[1]))
+    summary = _summary(found, titles, ordered[0][0])
+    if options.json:
+        values = {
+            "old": old.path,
+            "new": new.path,
+            "optimizers": [_values(each, number) for number, each in enumerate(found)],
+        }
+        _write(options.json, json.dumps(values, indent=1) + "\n", paths)
+    if options.html:
+        charts = [(titles[number], each) for number, each in ordered]
+        _write(options.html, page(charts, old.path, new.path, summary), paths)
+    for note in [each for record in records for each in record.notes]:
         print(f"note: {note}")
-    for number, each in enumerate(found):
-        title = f"Optimizer {number} ({old.optimizers[number].cls}):" if len(found) > 1 else ""
-        print(text(each, title), end="" if number == len(found) - 1 else "\n")
+    if summary:
+        print(summary)
+    for number, each in ordered:
+        if summary:
+            print(f"\n{titles[number]}:")
+        print(_text(each))
     return max(each.verdict.status for each in found)
 
 
 def _compare(
-    old: Record, new: Record, baseline: Optional[Record], loss_tolerance: Optional[float]
+    old: Record, new: Record, baseline: Optional[Record], loss_tolerance: float
 ) -> List[Comparison]:
     for other, name in ((new, "new"), (baseline, "baseline")):
         if other is not None and len(other.optimizers) != len(old.optimizers):
@@ -83,15 +102,57 @@ def _compare(
                 f"The runs cannot be compared: the old one has {len(old.optimizers)} loss-scale "
                 f"optimizers, and the {name} one has {len(other.optimizers)}."
             )
+    are_equal = equal_conditions(old.header, new.header)
     found = []
     for number, (mine, theirs) in enumerate(zip(old.optimizers, new.optimizers)):
-        limits = Tolerances()
-        if loss_tolerance is not None:
-            limits = Tolerances(loss_tolerance, loss_tolerance, loss_tolerance)
-        if baseline is not None:
-            limits = limits.widened(measured(mine, baseline.optimizers[number]))
-        found.append(compare(mine, theirs, limits))
+        second = None if baseline is None else baseline.optimizers[number]
+        conditions = Conditions(are_equal, second, loss_tolerance, (old.ended, new.ended))
+        found.append(compare(mine, theirs, conditions))
     return found
+
+
+def _rank(comparison: Comparison) -> Tuple[int, float]:
+    """Orders comparisons: those that are not the same first, by the step where runs part."""
+    kinds = (Verdict.DIFFERENT, Verdict.UNDECIDED)
+    place = kinds.index(comparison.verdict) if comparison.verdict in kinds else len(kinds)
+    return place, float("inf") if comparison.step is None else comparison.step
+
+
+def _summary(found: List[Comparison], titles: List[str], first: int) -> str:
+    """Returns a sentence about several optimizers; nothing for one."""
+    if len(found) == 1:
+        return ""
+    names = [each.verdict.value[0] for each in found]
+    counts = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
+    text = f"{len(found)} optimizers: {counts}."
+    if found[first].verdict is Verdict.DIFFERENT:
+        names = [title for title, each in zip(titles, found) if _rank(each) == _rank(found[first])]
+        verb = "differs" if len(names) == 1 else "differ"
+        text += f" {' and '.join(names)} {verb} first, at step {found[first].step}."
+    return text
+
+
+def _text(comparison: Comparison) -> str:
+    lines = [comparison.sentence, *(f"  - {each}" for each in comparison.evidence)]
+    rows = comparison.aligned.around(comparison.step) if comparison.aligned else []
+    if rows:
+        lines.append("")
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        for row in rows:
+            cells = [cell.rjust(width) for cell, width in zip(row, widths)]
+            lines.append("  " + "  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _values(comparison: Comparison, optimizer: int) -> Dict[str, Any]:
+    return {
+        "optimizer": optimizer,
+        "verdict": comparison.verdict.value[0],
+        "sentence": comparison.sentence,
+        "evidence": comparison.evidence,
+        "step": comparison.step,
+        "table": comparison.aligned.around(comparison.step) if comparison.aligned else [],
+    }
 
 
 def _positive(value: str) -> float:
@@ -101,9 +162,47 @@ def _positive(value: str) -> float:
     return number
 
 
-def _write(path: str, content: str) -> None:
+def _write(path: str, content: str, records: List[str]) -> None:
+    """Writes a file at once or not at all, and neither through a link nor over a record."""
+    name = printable(path, 200)
+    folder = os.path.dirname(os.path.abspath(path))
+    temporary = None
     try:
-        with open(path, "w", encoding="utf-8") as file:
+        mode = _mode_of_replaced(path, name, records)
+        handle, temporary = tempfile.mkstemp(prefix=".tf-lossscale-", dir=folder)
+        with open(handle, "w", encoding="utf-8") as file:
             file.write(content)
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+        temporary = None
     except OSError as error:
-        raise RecordError(f"{path} cannot be written: {error.strerror or error}.") from None
+        raise RecordError(f"{name} cannot be written: {error.strerror or error}.") from None
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def _mode_of_replaced(path: str, name: str, records: List[str]) -> int:
+    """Returns the permissions that a file gets; raises if it may not be replaced."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+    if stat.S_ISLNK(status.st_mode) or not stat.S_ISREG(status.st_mode):
+        kind = "a link" if stat.S_ISLNK(status.st_mode) else "no regular file"
+        raise RecordError(f"{name} is {kind}, and is not written; name another file.")
+    if _is_record(path) or any(os.path.samestat(status, os.stat(each)) for each in records):
+        raise RecordError(f"{name} is a record, and is not overwritten; name another file.")
+    return stat.S_IMODE(status.st_mode)
+
+
+def _is_record(path: str) -> bool:
+    with open(path, "rb") as file:
+        start = file.read(64)
+    if start[:2] == b"\x1f\x8b":
+        with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as content:
+            start = content.read(64)
+    return _MARK in start

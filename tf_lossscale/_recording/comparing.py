@@ -1,24 +1,67 @@
-"""Decides whether two recorded runs agree."""
+"""Decides whether two recorded runs agree.
 
+Where both were made under equal conditions, every number must be equal. Otherwise rounding differs,
+and how much is measured before the first update: what differs more than that afterwards, all at
+once or all the time to one side, is a mistake. `docs/compare.md` says which runs the limits come
+from.
+"""
+
+import bisect
 import dataclasses
-from typing import List, Optional
+from typing import List, Optional, Sequence, Tuple
 
-from tf_lossscale._recording.after_parting import judge_after, mean_loss_error
-from tf_lossscale._recording.aligned import Aligned, align, largest, relative_error
-from tf_lossscale._recording.causes import cause_of_loss, cause_of_norm
-from tf_lossscale._recording.record import OptimizerRecord
+from tf_lossscale._recording.aligned import (
+    Aligned,
+    Finding,
+    Verdict,
+    align,
+    difference,
+    largest,
+)
+from tf_lossscale._recording.causes import cause_of_first_loss, cause_of_norm, cause_of_update
+from tf_lossscale._recording.on_average import judge_on_average, mean_loss_error
+from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, RunHeader
 from tf_lossscale._recording.scale_rules import (
     parameters_that_differ,
     replay,
     replayed_steps,
     same_scale,
 )
-from tf_lossscale._recording.verdicts import EARLY, Finding, Tolerances, Verdict
 
-__all__ = ["Comparison", "Tolerances", "Verdict", "compare", "measured"]
+__all__ = ["Comparison", "Conditions", "Verdict", "compare", "equal_conditions"]
 
-_GRADUALLY = 10
-"""Errors that rounding brings about grow to a limit; before, they are near to a part of it."""
+FIRST_LOSS = 1e-3
+"""Losses that come from equal weights differ by less than this; the largest seen was 1.2e-4."""
+FIRST_NORM = 2e-2
+"""The same for gradient norms; the largest seen was 7.9e-3."""
+JUMP, JUMP_AT_LEAST, QUIET = 10.0, 1e-4, 1e-5
+"""After the first update, the error is at most so many times that before it, or so small."""
+LATER, LATER_AT_LEAST, BEFORE, WINDOW = 5.0, 1e-3, 20, 5
+"""The typical error of `WINDOW` steps is so many times the largest of the `BEFORE` before them."""
+SPIKE, SPIKE_AT_LEAST = 8.0, 2e-3
+"""The same for the error of one step, up to where the runs part."""
+NORM_JUMP, NORM_TIMES = 5e-2, 10.0
+"""A norm that differs by so much, and by so many times more than those before it."""
+ONE_SIDE = 0.99
+DRIFTS = ((20, 45, 5e-4), (20, 80, 5e-3), (40, 2**62, 1.5e-2))
+"""So many steps in a row, before such a step, differ to one side, by so much on average."""
+
+
+@dataclasses.dataclass
+class Conditions:
+    """How the runs of a comparison were made.
+
+    Attributes:
+      are_equal: whether equal programs give equal bits.
+      baseline: a second run of the old program.
+      loss_tolerance: the relative error up to which losses are equal.
+      ended: for each run, whether it ended by itself; None if that is unknown.
+    """
+
+    are_equal: bool = False
+    baseline: Optional[OptimizerRecord] = None
+    loss_tolerance: float = 0.0
+    ended: Tuple[Optional[bool], Optional[bool]] = (None, None)
 
 
 @dataclasses.dataclass
@@ -40,31 +83,86 @@ class Comparison:
     aligned: Optional[Aligned] = None
 
 
+class _Runs:
+    """Two runs, with their differences; those that are no larger than allowed are zero."""
+
+    def __init__(self, aligned: Aligned, conditions: Conditions) -> None:
+        self.aligned = aligned
+        self.conditions = conditions
+        self.evidence: List[str] = _notes(aligned)
+        self.loss = _differences(aligned, "loss", conditions.baseline, conditions.loss_tolerance)
+        self.norm = _differences(aligned, "norm", conditions.baseline, 0.0)
+        self.has_loss = any(each is not None for each in self.loss)
+        self.has_norm = any(each is not None for each in self.norm)
+        self.mean_allowed = 0.0
+        self.is_repeatable = True
+        if conditions.baseline is not None:
+            own = align(aligned.old, conditions.baseline)
+            self.is_repeatable = _first_unequal(own) is None
+            self.mean_allowed = 2 * (mean_loss_error(own, own.part) or 0.0)
+
+
+def _differences(
+    aligned: Aligned, name: str, baseline: Optional[OptimizerRecord], allowed: float
+) -> List[Optional[float]]:
+    found = aligned.differences(name)
+    if baseline is None:
+        if not allowed:
+            return found
+        return [None if each is None else each * (abs(each) > allowed) for each in found]
+    own = align(aligned.old, baseline)
+    varies = dict(zip([each for each, _ in own.pairs], own.differences(name)))
+    for index, (place, _) in enumerate(aligned.pairs):
+        if place in varies:
+            allowed = max(allowed, 2 * abs(varies[place] or 0.0))
+        now = found[index]
+        if now is not None and abs(now) <= allowed:
+            found[index] = 0.0
+    return found
+
+
+def equal_conditions(old: RunHeader, new: RunHeader) -> bool:
+    """Returns whether two runs were made where equal programs give equal bits."""
+    names = ("tensorflow", "keras", "devices", "precision", "replicas", "xla")
+    known = old.tensorflow is not None
+    return known and all(getattr(old, name) == getattr(new, name) for name in names)
+
+
 def compare(
-    old: OptimizerRecord, new: OptimizerRecord, tolerances: Optional[Tolerances] = None
+    old: OptimizerRecord, new: OptimizerRecord, conditions: Optional[Conditions] = None
 ) -> Comparison:
     """Compares two runs of one optimizer.
 
     Args:
       old: the reference run.
       new: the run to check.
-      tolerances: the relative errors up to which numbers count as equal.
+      conditions: how they were made.
     """
-    limits = tolerances or Tolerances()
+    conditions = conditions or Conditions()
     reason = _why_not_comparable(old, new)
+    aligned = align(old, new)
+    if not reason and not aligned.pairs:
+        reason = "they have no step in common"
+    runs = _Runs(aligned, conditions)
+    if not reason and not (runs.has_loss or runs.has_norm):
+        reason = "neither losses nor gradient norms are in both records"
     if reason:
         return Comparison(Verdict.NOT_COMPARABLE, f"The runs cannot be compared: {reason}.", [])
-    aligned = align(old, new)
-    if not aligned.pairs:
-        sentence = "The runs cannot be compared: they have no step in common."
-        return Comparison(Verdict.NOT_COMPARABLE, sentence, [])
-    evidence: List[str] = _notes(aligned)
-    for judge in (_judge_scales, _judge_before, judge_after):
-        found = judge(aligned, limits, evidence)
+    for judge in _JUDGES:
+        found = judge(runs)
         if found:
-            verdict, sentence, step = found
-            return Comparison(verdict, sentence, evidence, step, aligned)
-    raise AssertionError("the last judge decides")
+            break
+    else:
+        found = _judge_rest(runs)
+    evidence = runs.evidence
+    verdict, sentence, step = found
+    missing = _missing(aligned, conditions.ended)
+    if missing:
+        evidence[:0] = missing
+        if verdict.status == 0:
+            sentence = f"Not shown to be the same: {missing[0]}. Up to there: {sentence}"
+            verdict = Verdict.UNDECIDED
+    return Comparison(verdict, sentence, evidence, step, aligned)
 
 
 def _why_not_comparable(old: OptimizerRecord, new: OptimizerRecord) -> str:
@@ -79,27 +177,62 @@ def _why_not_comparable(old: OptimizerRecord, new: OptimizerRecord) -> str:
     return ""
 
 
+def _missing(aligned: Aligned, ended: Tuple[Optional[bool], Optional[bool]]) -> List[str]:
+    """Returns what one record lacks of the other, or of its own run."""
+    old, new = aligned.old, aligned.new
+    found = []
+    for (name, run), has_ended in zip((("new", new), ("old", old)), ended[::-1]):
+        last = max(old.steps[-1], new.steps[-1])
+        cut = " (no end mark: it was cut off)" if has_ended is False else ""
+        if run.steps[-1] < last:
+            found.append(f"the {name} run ends after step {run.steps[-1]} of {last}{cut}")
+        elif cut:
+            found.append(f"the {name} run ends at step {last}{cut}")
+        if run.gaps:
+            first = run.gaps[0]
+            more = f", and {len(run.gaps) - 1} more gaps" if len(run.gaps) > 1 else ""
+            found.append(
+                f"steps {first.first} to {first.end - 1} of the {name} run are missing{more}"
+            )
+        if run.steps[0] > min(old.steps[0], new.steps[0]):
+            found.append(f"the {name} run begins at step {run.steps[0]}")
+    return found
+
+
 def _notes(aligned: Aligned) -> List[str]:
     old, new = aligned.old, aligned.new
     notes = [f"{len(aligned.pairs)} steps in common"]
-    if len(old.steps) != len(new.steps):
-        notes.append(f"the old run has {len(old.steps)} steps, the new one {len(new.steps)}")
-    if old.gaps or new.gaps:
-        notes.append(f"gaps in the record: {len(old.gaps)} old, {len(new.gaps)} new")
-    differing = parameters_that_differ(old.scale, new.scale)
-    if differing:
-        notes.append(f"parameters of the loss scale differ: {', '.join(differing)}")
     if old.initial_weights and new.initial_weights:
         equal = "equal" if old.initial_weights == new.initial_weights else "different"
         notes.append(f"{equal} initial weights")
+    differing = parameters_that_differ(old.scale, new.scale)
+    if differing:
+        notes.append(f"parameters of the loss scale differ: {', '.join(differing)}")
     return notes
 
 
-def _judge_scales(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> Finding:
+def _judge_weights(runs: _Runs) -> Finding:
+    aligned = runs.aligned
+    old, new = aligned.old.initial_weights, aligned.new.initial_weights
+    if not (old and new and old != new):
+        return None
+    sentence = (
+        "Different: the runs start from other initial weights; restore the same checkpoint in "
+        "both, as equal seeds do not give equal weights on every version."
+    )
+    return Verdict.DIFFERENT, sentence, aligned.step(0)
+
+
+def _judge_scales(runs: _Runs) -> Finding:
+    aligned = runs.aligned
+    differing = parameters_that_differ(aligned.old.scale, aligned.new.scale)
+    if differing:
+        sentence = f"Different: the loss scales are declared with {', '.join(differing)}."
+        return Verdict.DIFFERENT, sentence, aligned.step(0)
     for name, run in (("old", aligned.old), ("new", aligned.new)):
         mismatch = replay(run)
         if mismatch:
-            evidence.append(
+            runs.evidence.append(
                 f"step {mismatch.step} of the {name} run uses the scale {mismatch.recorded:g}, "
                 f"where the update rule gives {mismatch.expected:g}"
             )
@@ -108,7 +241,7 @@ def _judge_scales(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> 
                 f"{mismatch.step}; likely cause: {mismatch.parameter}."
             )
             return Verdict.DIFFERENT, sentence, mismatch.step
-    evidence.append(
+    runs.evidence.append(
         "both loss scales follow their update rules "
         f"({replayed_steps(aligned.old)} and {replayed_steps(aligned.new)} steps)"
     )
@@ -116,12 +249,9 @@ def _judge_scales(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> 
     for index, (mine, theirs) in enumerate(aligned.column("scales", 0, aligned.part + 1)):
         if mine is not None and theirs is not None and not same_scale(mine, theirs):
             step = aligned.step(index)
-            evidence.append(f"at step {step} the scales are {mine:g} and {theirs:g}")
-            likely = parameters_that_differ(aligned.old.scale, aligned.new.scale)
-            sentence = f"Different: the loss scales part at step {step}, and no skip explains it"
-            if likely:
-                sentence += f"; likely cause: {', '.join(likely)}"
-            return Verdict.DIFFERENT, sentence + ".", step
+            runs.evidence.append(f"at step {step} the scales are {mine:g} and {theirs:g}")
+            sentence = f"Different: the loss scales part at step {step}, and no skip explains it."
+            return Verdict.DIFFERENT, sentence, step
     for index, (mine, theirs) in enumerate(aligned.column("applied", 0, aligned.part)):
         if mine is not None and theirs is not None and mine != theirs:
             step = aligned.step(index)
@@ -131,80 +261,181 @@ def _judge_scales(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> 
     return None
 
 
-def _judge_before(aligned: Aligned, limits: Tolerances, evidence: List[str]) -> Finding:
-    """Compares the steps up to the first differing skip, where the numbers must agree."""
-    losses = aligned.column("loss", 0, aligned.part)
-    norms = aligned.column("norm", 0, aligned.part)
-    loss_errors = [relative_error(*pair) for pair in losses]
-    norm_errors = [relative_error(*pair) for pair in norms]
-    for index in range(aligned.part):
-        step = aligned.step(index)
-        limit = limits.first_loss if index == 0 else limits.early_loss
-        limit = limit if index < EARLY else limits.loss
-        if loss_errors[index] > limit:
-            if _grows(loss_errors, index, limit):
-                aligned.part, aligned.drifts = index, True
-                break
-            old_loss, new_loss = losses[index]
-            cause = cause_of_loss(aligned, index)
-            evidence.append(f"losses of step {step}: {old_loss:.6g} and {new_loss:.6g}")
-            return Verdict.DIFFERENT, f"Different: the losses differ at step {step}; {cause}.", step
-        if norm_errors[index] > limits.norm:
-            if _grows(norm_errors, index, limits.norm):
-                aligned.part, aligned.drifts = index, True
-                break
-            old_norm, new_norm = norms[index]
-            scale = aligned.column("scales", index, index + 1)[0][1]
-            cause = cause_of_norm(old_norm, new_norm, scale)
-            evidence.append(f"gradient norms of step {step}: {old_norm:.6g} and {new_norm:.6g}")
-            sentence = f"Different: the gradient norms differ at step {step}; {cause}."
-            return Verdict.DIFFERENT, sentence, step
-    end = aligned.part
-    losses, norms = losses[:end], norms[:end]
-    for name, pairs in (("loss", losses), ("gradient norm", norms)):
-        known = sum(mine is not None and theirs is not None for mine, theirs in pairs)
-        if known:
-            error, place = largest(pairs)
-            where = f", at step {aligned.step(place)}" if error else ""
-            evidence.append(f"largest difference of the {name}: {error:.2g}{where}")
-        else:
-            evidence.append(f"the {name} is not in both records")
-    if end < len(aligned.pairs):
-        return None
-    identical = all(
-        mine == theirs or (mine != mine and theirs != theirs)
-        for name in ("loss", "norm", "scales", "finite", "applied")
-        for mine, theirs in aligned.column(name)
-    )
-    known = any(mine is not None for mine, _ in losses)
+def _first_unequal(aligned: Aligned) -> Optional[int]:
+    """Returns the position of the first step with a number that is not equal to the bit."""
+    found = [
+        next((i for i, pair in enumerate(aligned.column(each.name)) if difference(*pair)), None)
+        for each in COLUMNS
+        if each.name != "bad"
+    ]
+    return min((each for each in found if each is not None), default=None)
+
+
+def _judge_bits(runs: _Runs) -> Finding:
+    """Compares runs that were made under equal conditions, where nothing rounds differently."""
+    aligned = runs.aligned
+    index = _first_unequal(aligned)
     count = len(aligned.pairs)
-    if not known and not any(mine is not None for mine, _ in norms):
-        sentence = (
-            "The runs cannot be compared: neither losses nor gradient norms are in both records."
-        )
-        return Verdict.NOT_COMPARABLE, sentence, None
-    if identical:
+    known = any(each is not None for each in runs.loss[: aligned.part])
+    if index is None and (known or runs.has_norm):
         return Verdict.IDENTICAL, f"Same: {count} steps, bit-identical.", None
-    return Verdict.SAME, f"Same: {count} steps, the same steps skipped.", None
-
-
-def _grows(errors: List[float], index: int, limit: float) -> bool:
-    """Returns whether the errors have grown to the limit: rounding does that, a mistake does not.
-
-    A mistake makes runs differ in the first steps already, or all at once.
-    """
-    before = errors[max(index - EARLY, 0) : index]
-    return index >= 2 * EARLY and max(before) > limit / _GRADUALLY
-
-
-def measured(old: OptimizerRecord, baseline: OptimizerRecord) -> Tolerances:
-    """Returns the differences between two runs of the same program, as tolerances."""
-    aligned = align(old, baseline)
-    losses = aligned.column("loss", 0, aligned.part)
-    return Tolerances(
-        first_loss=largest(losses[:1])[0],
-        early_loss=largest(losses[:EARLY])[0],
-        loss=largest(losses)[0],
-        norm=largest(aligned.column("norm", 0, aligned.part))[0],
-        mean_loss=mean_loss_error(aligned) or 0.0 if aligned.part < len(aligned.pairs) else 0.0,
+    if index is None or not runs.conditions.are_equal or runs.conditions.loss_tolerance:
+        return None
+    if not runs.is_repeatable:
+        runs.evidence.append("the old program is not equal to its own second run (--baseline)")
+        return None
+    finding = _judge_start(runs) or _judge_update(runs) or _judge_norms(runs)
+    step = aligned.step(index)
+    error = max(largest(runs.loss[: index + WINDOW])[0], largest(runs.norm[: index + WINDOW])[0])
+    sentence = (
+        f"Different: both runs were made with the same versions and devices, and their numbers "
+        f"differ from step {step} on (by {error:.1g})"
     )
+    if finding:
+        sentence += finding[1][len("Different") :].rstrip(".")
+    elif runs.conditions.baseline is None:
+        sentence += (
+            "; to see whether the old program itself gives other numbers when it is run again, "
+            "record it twice and use --baseline"
+        )
+    else:
+        sentence += "; the old program gives equal numbers when it is run again"
+    return Verdict.DIFFERENT, sentence + ".", step
+
+
+def _judge_start(runs: _Runs) -> Finding:
+    """Compares what comes from the initial weights, before an update."""
+    aligned = runs.aligned
+    for index in range(min(aligned.updated + 1, len(aligned.pairs))):
+        loss, norm = runs.loss[index] or 0.0, runs.norm[index] or 0.0
+        step = aligned.step(index)
+        if abs(loss) > FIRST_LOSS:
+            old, new = aligned.column("loss", index, index + 1)[0]
+            runs.evidence.append(f"losses of step {step}: {old:.6g} and {new:.6g}")
+            cause = cause_of_first_loss(aligned, index)
+            sentence = f"Different: the losses differ at step {step}, before an update; {cause}."
+            return Verdict.DIFFERENT, sentence, step
+        if abs(norm) > FIRST_NORM:
+            return _different_norms(runs, index)
+    return None
+
+
+def _judge_update(runs: _Runs) -> Finding:
+    """Compares the losses after the first update with the noise before it."""
+    aligned = runs.aligned
+    first = aligned.updated + 1
+    noise = max(largest(runs.loss[:first])[0], QUIET)
+    runs.evidence.append(f"largest difference of the loss before an update: {noise:.1g} or less")
+    # The loss of the step in which the runs part comes from weights that still agree.
+    for index in range(first, min(first + 3, aligned.part + 1, len(aligned.pairs))):
+        error = runs.loss[index] or 0.0
+        if abs(error) > max(JUMP * noise, JUMP_AT_LEAST):
+            return _different_losses(runs, index, error, f"by {abs(error):.1g}")
+        if abs(runs.norm[index] or 0.0) > FIRST_NORM and index < aligned.part:
+            return _different_norms(runs, index)
+    return None
+
+
+def _judge_norms(runs: _Runs) -> Finding:
+    """Finds a norm that differs all at once."""
+    aligned = runs.aligned
+    norms = [abs(each or 0.0) for each in runs.norm[: aligned.part]]
+    for index in range(aligned.updated + 1, len(norms)):
+        before = norms[max(index - BEFORE, 0) : index]
+        if norms[index] > NORM_JUMP and norms[index] > NORM_TIMES * max(before):
+            return _different_norms(runs, index)
+    return None
+
+
+def _judge_later(runs: _Runs) -> Finding:
+    """Finds losses that suddenly differ much more than before, as where a schedule begins."""
+    aligned = runs.aligned
+    series = [abs(each or 0.0) for each in (runs.loss if runs.has_loss else runs.norm)]
+    parts = [i for i, (one, other) in enumerate(aligned.column("finite")) if one is not other]
+    for index in range(aligned.updated + 4, len(series)):
+        now = series[index : index + WINDOW]
+        if max(now[:3]) < LATER_AT_LEAST:
+            continue
+        # After a step that only one run skips, the errors of correct runs jump, too.
+        skips = bisect.bisect_left(parts, index + WINDOW - 1)
+        first = max(index - BEFORE, parts[skips - 1] + WINDOW if skips else 0)
+        before = series[first:index]
+        limit = LATER * max([QUIET, *before])
+        typical = sorted(now)[WINDOW // 2] if len(now) == WINDOW else 0.0
+        jumps = len(before) == BEFORE or (before and not skips)
+        if not (jumps and typical >= max(limit, LATER_AT_LEAST)):
+            before = series[max(index - BEFORE, 0) : index]
+            limit = SPIKE * max([QUIET, *before])
+            if index > aligned.part or now[0] < max(limit, SPIKE_AT_LEAST):
+                continue
+            typical = now[0]
+        place = index + next(i for i, each in enumerate(now) if each >= typical / 2)
+        if not runs.has_loss:
+            return _different_norms(runs, place)
+        how = f"by {series[place]:.1g}, and by {max(before):.1g} at most before"
+        return _different_losses(runs, place, runs.loss[place] or 0.0, how)
+    return None
+
+
+def _judge_drift(runs: _Runs) -> Finding:
+    """Finds losses that differ to one side all the time: rounding changes its sign."""
+    aligned = runs.aligned
+    series = [each or 0.0 for each in runs.loss[: aligned.part]]
+    for window, end, limit in DRIFTS:
+        total = sum(series[1:window])
+        size = sum(map(abs, series[1:window]))
+        for last in range(window, min(end, len(series))):
+            total, size = total + series[last], size + abs(series[last])
+            if size / window >= limit and abs(total) >= ONE_SIDE * size:
+                first = last - window + 1
+                how = f"by {size / window:.1g} on average over {window} steps, to one side"
+                return _different_losses(runs, first, total, how)
+            total, size = total - series[last - window + 1], size - abs(series[last - window + 1])
+    return None
+
+
+def _different_losses(runs: _Runs, index: int, error: float, how: str) -> Finding:
+    aligned = runs.aligned
+    step = aligned.step(index)
+    old, new = aligned.column("loss", index, index + 1)[0]
+    runs.evidence.append(f"losses of step {step}: {old:.6g} and {new:.6g}")
+    cause = cause_of_update(aligned, index, error)
+    sentence = f"Different: the losses differ from step {step} on, {how}; {cause}."
+    return Verdict.DIFFERENT, sentence, step
+
+
+def _different_norms(runs: _Runs, index: int) -> Finding:
+    aligned = runs.aligned
+    step = aligned.step(index)
+    old, new = aligned.column("norm", index, index + 1)[0]
+    scale = aligned.column("scales", index, index + 1)[0][1]
+    runs.evidence.append(f"gradient norms of step {step}: {old:.6g} and {new:.6g}")
+    cause = cause_of_norm(old, new, scale, index <= aligned.updated)
+    return Verdict.DIFFERENT, f"Different: the gradient norms differ at step {step}; {cause}.", step
+
+
+def _judge_rest(runs: _Runs) -> Tuple[Verdict, str, Optional[int]]:
+    aligned = runs.aligned
+    for name, found in (("loss", runs.loss), ("gradient norm", runs.norm)):
+        known: Sequence[Optional[float]] = [
+            each for each in found[: aligned.part] if each is not None
+        ]
+        if known:
+            error, place = largest(found[: aligned.part])
+            where = f", at step {aligned.step(place)}" if error else ""
+            runs.evidence.append(f"largest difference of the {name}: {error:.2g}{where}")
+        else:
+            runs.evidence.append(f"the {name} is not in both records")
+    return judge_on_average(aligned, runs.mean_allowed, runs.has_loss, runs.evidence)
+
+
+_JUDGES = (
+    _judge_weights,
+    _judge_scales,
+    _judge_bits,
+    _judge_start,
+    _judge_update,
+    _judge_norms,
+    _judge_later,
+    _judge_drift,
+)

@@ -1,42 +1,55 @@
-"""Writes a comparison as one HTML file: loss, scale, norm and skipped steps of both runs."""
+"""Writes a comparison as one HTML file: loss, scale, norm and skipped steps of both runs.
+
+The lines are drawings that are stretched to the width of the page. The numbers beside them are text
+of the page, so that they stay readable on a narrow one.
+"""
 
 import html
 import math
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._recording.comparing import Comparison, Verdict
+from tf_lossscale._recording.aligned import Aligned, Verdict
+from tf_lossscale._recording.comparing import Comparison
 from tf_lossscale._recording.record import OptimizerRecord
-from tf_lossscale._recording.summary import table
 
 __all__ = ["page"]
 
-_WIDTH, _HEIGHT = 960, 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 16, 12, 26
 _BUCKETS = 480
 """For longer runs, only the smallest and the largest value of each bucket of steps are drawn."""
+_PERCENTILE, _SPIKE = 0.99, 1.5
+"""A linear axis ends at this percentile if the rest is so many times as high as what is below."""
+_ZOOM = 25
+"""How many steps on each side of the one where the runs part are drawn by themselves."""
+_BINARY, _DECIMAL = 2, 10
 
 _STYLE = """
-:root { --back: #fff; --text: #1c2024; --faint: #868e96; --line: #dee2e6; --old: #0b6bcb;
+:root { --back: #fff; --text: #1c2024; --faint: #5f6770; --line: #dee2e6; --old: #0b6bcb;
         --new: #d9480f; --part: #c92a2a; --good: #2b8a3e; }
 @media (prefers-color-scheme: dark) {
-  :root { --back: #16181c; --text: #e9ecef; --faint: #909296; --line: #343a40; --old: #74b3f5;
+  :root { --back: #16181c; --text: #e9ecef; --faint: #a5abb2; --line: #343a40; --old: #74b3f5;
           --new: #ff922b; --part: #ff8787; --good: #69db7c; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 24px 16px 64px; max-width: 1000px; background: var(--back);
-       color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
+       color: var(--text); font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 22px; margin: 0 0 4px; } h2 { font-size: 17px; margin: 32px 0 4px; }
-h3 { font-size: 14px; margin: 20px 0 0; }
+h3 { font-size: 14px; margin: 20px 0 4px; } ul { padding-left: 20px; }
 .verdict { border-left: 4px solid var(--part); padding: 8px 12px; font-size: 17px; }
-.verdict.ok { border-color: var(--good); }
-.key span { margin-right: 20px; } .key i { display: inline-block; width: 22px; height: 3px;
-       vertical-align: middle; margin-right: 6px; }
-svg { width: 100%; height: auto; display: block; }
-svg text { fill: var(--faint); font: 11px system-ui, sans-serif; }
-svg { overflow: visible; }
-@media (max-width: 640px) { svg text { font-size: 17px; } }
-.grid { stroke: var(--line); } .old { stroke: var(--old); } .new { stroke: var(--new); }
+.ok { border-color: var(--good); }
+.key span { margin-right: 20px; } .key i { display: inline-block; width: 22px; height: 0;
+       border-top: 3px solid var(--old); vertical-align: middle; margin-right: 6px; }
+.key .n i { border-top: 3px dashed var(--new); }
+.chart { position: relative; height: 190px; margin: 0 4px 26px 66px; }
+.chart.low { height: 52px; }
+.chart svg { width: 100%; height: 100%; display: block; overflow: visible; }
+.chart span { position: absolute; font-size: 12px; line-height: 16px; color: var(--faint);
+       white-space: nowrap; }
+.chart .y { right: 100%; margin: -8px 8px 0 0; } .chart .x { top: 100%; margin-top: 4px; }
+.chart .cut { right: 4px; top: -4px; color: var(--part); background: var(--back); }
+path, line { fill: none; vector-effect: non-scaling-stroke; stroke-width: 1.5; }
+.grid { stroke: var(--line); stroke-width: 1; } .old { stroke: var(--old); }
+.new { stroke: var(--new); stroke-dasharray: 5 3; }
+.low .new { stroke-dasharray: none; }
 .part { stroke: var(--part); stroke-dasharray: 4 3; }
-path { fill: none; stroke-width: 1.4; } .new { stroke-dasharray: 5 3; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font: 13px ui-monospace, monospace; }
 th, td { text-align: right; padding: 2px 10px; border-bottom: 1px solid var(--line);
@@ -44,27 +57,54 @@ th, td { text-align: right; padding: 2px 10px; border-bottom: 1px solid var(--li
 tr.here td { color: var(--part); font-weight: 600; }
 """
 
+_Runs = Tuple[OptimizerRecord, OptimizerRecord]
+_Points = List[Tuple[int, float]]
 
-def page(comparisons: Sequence[Comparison], old: str, new: str) -> str:
+
+class _Kind(NamedTuple):
+    """A chart: its title, the column that it shows, and the base of a logarithmic axis."""
+
+    title: str
+    name: str
+    base: int = 0
+
+
+_CHARTS = (
+    _Kind("Loss", "loss"),
+    _Kind("Loss scale", "scales", _BINARY),
+    _Kind("Gradient norm", "norm", _DECIMAL),
+)
+
+
+def page(
+    comparisons: Sequence[Tuple[str, Comparison]], old: str, new: str, summary: str = ""
+) -> str:
     """Returns the page.
 
     Args:
-      comparisons: one for each optimizer.
+      comparisons: one for each optimizer, with its title.
       old: name of the old record.
       new: name of the new record.
+      summary: a sentence about all of them.
     """
+    names = _escape(old), _escape(new)
     parts = [
         "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>{_escape(old)} and {_escape(new)}</title><style>{_STYLE}</style></head><body>",
-        "<h1>Two recorded runs</h1>",
-        "<p class='key'><span><i style='background:var(--old)'></i>old: ",
-        f"{_escape(old)}</span><span><i style='background:var(--new)'></i>new: {_escape(new)}",
-        "</span></p>",
+        f"<title>{names[0]} and {names[1]}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>Two recorded runs</h1><p class='key'><span><i></i>old: {names[0]}</span> ",
+        f"<span class='n'><i></i>new: {names[1]}</span></p>",
     ]
-    for number, comparison in enumerate(comparisons):
-        if len(comparisons) > 1:
-            parts.append(f"<h2>Optimizer {number}</h2>")
+    if summary:
+        parts.append(f"<p class='verdict'>{_escape(summary)}</p><ul>")
+        for number, (title, comparison) in enumerate(comparisons):
+            parts.append(
+                f"<li><a href='#{number}'>{_escape(title)}</a>: {comparison.verdict.value[0]}</li>"
+            )
+        parts.append("</ul>")
+    for number, (title, comparison) in enumerate(comparisons):
+        if summary:
+            parts.append(f"<h2 id='{number}'>{_escape(title)}</h2>")
         parts += _section(comparison)
     return "".join([*parts, "</body></html>\n"])
 
@@ -74,82 +114,58 @@ def _section(comparison: Comparison) -> List[str]:
     parts = [f"<p class='verdict{ok}'>{_escape(comparison.sentence)}</p><ul>"]
     parts += [f"<li>{_escape(each)}</li>" for each in comparison.evidence]
     parts.append("</ul>")
-    aligned = comparison.aligned
-    if aligned is not None:
-        runs = (aligned.old, aligned.new)
-        step = comparison.step
-        parts += ["<h3>Loss</h3>", _chart(runs, "loss", step, _same, _plain)]
-        parts += ["<h3>Loss scale</h3>", _chart(runs, "scales", step, _log2, _power_of_2)]
-        if any(each is not None for run in runs for each in run.norm):
-            parts += ["<h3>Gradient norm</h3>", _chart(runs, "norm", step, _log10, _power_of_10)]
-        parts += ["<h3>Skipped steps</h3>", _skips(runs, step)]
-    rows = table(comparison)
-    if rows:
-        parts.append("<h3>Around the first divergence</h3><div class='scroll'><table><tr>")
-        parts += [f"<th>{_escape(each)}</th>" for each in rows[0]] + ["</tr>"]
-        for row in rows[1:]:
-            parts.append("<tr class='here'>" if row[0].startswith(">") else "<tr>")
-            parts += [f"<td>{_escape(each)}</td>" for each in row] + ["</tr>"]
-        parts.append("</table></div>")
-    return parts
+    aligned, step = comparison.aligned, comparison.step
+    if aligned is None:
+        return parts
+    runs = (aligned.old, aligned.new)
+    first = min(run.steps[0] for run in runs)
+    last = max(run.steps[-1] for run in runs)
+    if step is not None:
+        parts += _table(aligned, step)
+    for kind in _CHARTS:
+        if kind.name == "norm" and all(each is None for run in runs for each in run.norm):
+            continue
+        parts += [f"<h3>{kind.title}</h3>", _chart(runs, kind, first, last, step)]
+        if step is not None and last - first > 4 * _ZOOM and kind.name != "scales":
+            near = max(first, step - _ZOOM), min(last, step + _ZOOM)
+            parts += [
+                f"<h3>{kind.title}, steps {near[0]} to {near[1]}</h3>",
+                _chart(runs, kind, near[0], near[1], step),
+            ]
+    return [*parts, "<h3>Skipped steps</h3>", _skips(runs, first, last, step)]
+
+
+def _table(aligned: Aligned, step: int) -> List[str]:
+    rows = aligned.around(step)
+    parts = [f"<h3>Around step {step}</h3><div class='scroll'><table><tr>"]
+    parts += [f"<th>{_escape(each)}</th>" for each in rows[0]] + ["</tr>"]
+    for row in rows[1:]:
+        parts.append("<tr class='here'>" if row[0].startswith(">") else "<tr>")
+        parts += [f"<td>{_escape(each)}</td>" for each in row] + ["</tr>"]
+    return [*parts, "</table></div>"]
 
 
 def _escape(value: str) -> str:
     return html.escape(value, quote=True)
 
 
-def _same(value: float) -> float:
-    return value
-
-
-def _log2(value: float) -> float:
-    return math.log2(value) if value > 0 else math.nan
-
-
-def _log10(value: float) -> float:
-    return math.log10(value) if value > 0 else math.nan
-
-
-def _plain(value: float) -> str:
-    return f"{value:.4g}"
-
-
-def _power_of_2(value: float) -> str:
-    return f"{2.0**value:.4g}"
-
-
-def _power_of_10(value: float) -> str:
-    return f"{10.0**value:.2g}"
-
-
-_Runs = Tuple[OptimizerRecord, OptimizerRecord]
-
-
-def _range(runs: _Runs) -> Tuple[int, int]:
-    return min(run.steps[0] for run in runs), max(run.steps[-1] for run in runs)
-
-
-def _x(step: float, first: int, last: int) -> float:
-    return _LEFT + (step - first) / max(last - first, 1) * (_WIDTH - _LEFT - _RIGHT)
-
-
-def _points(
-    run: OptimizerRecord, name: str, transform: Callable[[float], float]
-) -> List[Tuple[int, float]]:
+def _points(run: OptimizerRecord, kind: _Kind, first: int, last: int) -> _Points:
     points = []
-    for step, value in zip(run.steps, getattr(run, name)):
-        if value is not None and math.isfinite(value):
-            changed = transform(value)
-            if math.isfinite(changed):
-                points.append((step, changed))
-    return _thinned(points)
+    for step, value in zip(run.steps, getattr(run, kind.name)):
+        if value is not None and math.isfinite(value) and first <= step <= last:
+            if kind.base:
+                if value <= 0:
+                    continue
+                value = math.log2(value) if kind.base == _BINARY else math.log10(value)
+            points.append((step, value))
+    return points
 
 
-def _thinned(points: List[Tuple[int, float]]) -> List[Tuple[int, float]]:
+def _thinned(points: _Points) -> _Points:
     size = len(points) / _BUCKETS
     if size <= 2:
         return points
-    thin: List[Tuple[int, float]] = []
+    thin: _Points = []
     for bucket in range(_BUCKETS):
         part = points[int(bucket * size) : int((bucket + 1) * size)]
         low = min(part, key=lambda point: point[1])
@@ -158,67 +174,91 @@ def _thinned(points: List[Tuple[int, float]]) -> List[Tuple[int, float]]:
     return thin
 
 
-def _chart(
-    runs: _Runs,
-    name: str,
-    step: Optional[int],
-    transform: Callable[[float], float],
-    label: Callable[[float], str],
-) -> str:
-    lines = [_points(run, name, transform) for run in runs]
-    values = [value for line in lines for _, value in line]
+def _label(kind: _Kind, value: float) -> str:
+    if kind.base == _BINARY:
+        return f"2<sup>{value:.3g}</sup>"
+    return f"{10.0**value:.2g}" if kind.base else f"{value:.4g}"
+
+
+def _chart(runs: _Runs, kind: _Kind, first: int, last: int, step: Optional[int]) -> str:
+    lines = [_points(run, kind, first, last) for run in runs]
+    values = sorted(value for line in lines for _, value in line)
     if not values:
         return "<p>not recorded</p>"
-    low, high = min(values), max(values)
-    if high - low < 1e-9 * max(abs(low), abs(high), 1e-30):
+    low, high = values[0], values[-1]
+    cut = values[int(_PERCENTILE * (len(values) - 1))]
+    is_cut = not kind.base and high - low > _SPIKE * (cut - low) > 0
+    high = cut + 0.05 * (cut - low) if is_cut else high
+    if kind.base == _BINARY:
+        low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
+    elif high - low < 1e-9 * max(abs(low), abs(high), 1e-30):
         low, high = low - 0.5, high + 0.5
-    first, last = _range(runs)
+    ticks = [low + (high - low) * part / 4 for part in range(5)]
+    if kind.base == _BINARY:
+        ticks = [float(each) for each in range(int(low), int(high) + 1, 1 + int(high - low) // 6)]
 
     def y(value: float) -> float:
-        return _TOP + (high - value) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
+        return 100 * (high - min(value, high)) / (high - low)
 
-    parts = [_frame(first, last, step, name)]
-    for part in range(5):
-        value = low + (high - low) * part / 4
-        parts.append(
-            f"<line class='grid' x1='{_LEFT}' x2='{_WIDTH - _RIGHT}' y1='{y(value):.1f}' "
-            f"y2='{y(value):.1f}'/><text x='{_LEFT - 8}' y='{y(value) + 4:.1f}' "
-            f"text-anchor='end'>{label(value)}</text>"
-        )
+    parts, labels = [], []
+    for value in ticks:
+        at = y(value)
+        parts.append(f"<line class='grid' x1='0' x2='1000' y1='{at:.2f}' y2='{at:.2f}'/>")
+        labels.append(f"<span class='y' style='top:{at:.2f}%'>{_label(kind, value)}</span>")
+    x = _scale_of_steps(first, last)
     for line, which in zip(lines, ("old", "new")):
-        path = " ".join(f"{_x(at, first, last):.1f},{y(value):.1f}" for at, value in line)
+        path = " ".join(f"{x(at):.1f},{y(value):.2f}" for at, value in _thinned(line))
         if path:
             parts.append(f"<path class='{which}' d='M{path}'/>")
-    return "".join([*parts, "</svg>"])
-
-
-def _frame(first: int, last: int, step: Optional[int], name: str, height: int = _HEIGHT) -> str:
-    parts = [f"<svg viewBox='0 0 {_WIDTH} {height}' role='img' aria-label='{name} over the steps'>"]
-    for part in range(5):
-        at = first + (last - first) * part / 4
-        anchor = "start" if part == 0 else "end" if part == 4 else "middle"
-        parts.append(
-            f"<text x='{_x(at, first, last):.1f}' y='{height - 8}' text-anchor='{anchor}'>"
-            f"{at:.0f}</text>"
+    if is_cut:
+        above = [at for line in lines for at, value in line if value > high]
+        marks = "".join(f"M{x(at):.1f},0v-5" for at in sorted(set(above))[:_BUCKETS])
+        parts.append(f"<path style='stroke:var(--part)' d='{marks}'/>")
+        labels.append(
+            f"<span class='cut'>&#9650; {len(above)} above, up to {values[-1]:.3g}</span>"
         )
+    return _framed(parts, labels, kind.title, first, last, step, "chart")
+
+
+def _scale_of_steps(first: int, last: int) -> Callable[[float], float]:
+    return lambda step: 1000 * (step - first) / max(last - first, 1)
+
+
+def _framed(
+    parts: List[str],
+    labels: List[str],
+    title: str,
+    first: int,
+    last: int,
+    step: Optional[int],
+    style: str,
+) -> str:
+    """Returns a drawing with the numbers of the steps below it, and the step where runs part."""
     if step is not None:
-        x = f"{_x(step, first, last):.1f}"
-        parts.append(f"<line class='part' x1='{x}' x2='{x}' y1='2' y2='{height - _BOTTOM}'/>")
-    return "".join(parts)
+        x = f"{_scale_of_steps(first, last)(step):.1f}"
+        parts.append(f"<line class='part' x1='{x}' x2='{x}' y1='0' y2='100'/>")
+    for part, shift in ((0, 0), (0.5, -50), (1, -100)):
+        labels.append(
+            f"<span class='x' style='left:{100 * part:g}%;transform:translateX({shift}%)'>"
+            f"{first + (last - first) * part:.0f}</span>"
+        )
+    return (
+        f"<div class='{style}'><svg viewBox='0 0 1000 100' preserveAspectRatio='none' role='img' "
+        f"aria-label='{title} over the steps'>{''.join(parts)}</svg>{''.join(labels)}</div>"
+    )
 
 
-def _skips(runs: _Runs, step: Optional[int]) -> str:
-    first, last = _range(runs)
-    parts = [_frame(first, last, step, "skipped steps", 84)]
+def _skips(runs: _Runs, first: int, last: int, step: Optional[int]) -> str:
+    parts, labels = [], []
+    x = _scale_of_steps(first, last)
     for row, (run, which) in enumerate(zip(runs, ("old", "new"))):
         skipped = [at for at, finite in zip(run.steps, run.finite) if finite is False]
         # One mark for each place on the page is enough.
-        places = sorted({f"{_x(at, first, last):.0f}" for at in skipped}, key=float)
-        marks = "".join(f"M{x},{10 + 24 * row}v16" for x in places)
-        parts.append(
-            f"<text x='{_LEFT - 8}' y='{22 + 24 * row}' text-anchor='end'>{which}: "
-            f"{len(skipped)}</text>"
+        places = sorted({round(x(at)) for at in skipped})
+        marks = "".join(f"M{place},{10 + 50 * row}v32" for place in places)
+        labels.append(
+            f"<span class='y' style='top:{26 + 50 * row}%'>{which}: {len(skipped)}</span>"
         )
         if marks:
-            parts.append(f"<path class='{which}' style='stroke-dasharray:none' d='{marks}'/>")
-    return "".join([*parts, "</svg>"])
+            parts.append(f"<path class='{which}' d='{marks}'/>")
+    return _framed(parts, labels, "Skipped steps", first, last, step, "chart low")

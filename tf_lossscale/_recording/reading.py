@@ -1,22 +1,24 @@
-"""Reads a record."""
+"""Reads a record, which may be anything: it is refused before it takes much time or memory."""
 
 import dataclasses
 import gzip
 import io
 import json
+import os
+import stat
 import zlib
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional
 
 from tf_lossscale._recording.record import (
     COLUMNS,
-    FORMAT,
     FORMATS,
     Gap,
     OptimizerRecord,
     RunHeader,
     ScaleParameters,
     count_of,
-    number,
+    fields_from,
+    printable,
 )
 
 __all__ = ["Record", "RecordError", "read_record"]
@@ -31,7 +33,7 @@ class Record:
     """A record in memory.
 
     Attributes:
-      path: the file.
+      path: the file, as it can be printed.
       header: the description of the run.
       optimizers: the steps of each optimizer, in the order of their first steps.
       notes: notes for the user about the file, such as an incomplete last line.
@@ -47,7 +49,13 @@ class Record:
 
 _GZIP = b"\x1f\x8b"
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-_RULES = ("dynamic", "exponential", "keras3", "fixed", "unknown")
+_LONGEST_LINE = 2**20
+_DESCRIPTIONS = 2**20
+"""How long the lines may be together that describe optimizers: some 10,000 variables."""
+_LONG_LINE = 4096
+_LONGEST_NUMBER = 400
+_EXPANSION, _EXPANDED = 100, 10 * 2**20
+"""A compressed file may expand to so many times its size, or to so many bytes."""
 
 
 def read_record(path: str) -> Record:
@@ -56,88 +64,123 @@ def read_record(path: str) -> Record:
     An incomplete last line, for example after a crash, is ignored and noted.
 
     Raises:
-      RecordError: the file does not exist, is not a record, was written by a later version, or has
-        a line that cannot be read.
+      RecordError: the file does not exist, is not a record, was written by a later version, has a
+        line that cannot be read, or is so large or so strange that nobody recorded it.
     """
+    name = printable(path, 200)
     try:
-        with open(path, "rb") as file:
+        # Otherwise the opening of a pipe waits for somebody who writes to it.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise RecordError(f"{name} is not a regular file; write the record to one first.")
             is_compressed = file.read(2) == _GZIP
             file.seek(0)
-            content: Any = gzip.GzipFile(fileobj=file) if is_compressed else file
+            content: Any = _Expanded(file) if is_compressed else file
             # Programs on Windows put a byte order mark first.
             with io.TextIOWrapper(content, encoding="utf-8-sig") as text:
-                return _read(path, text)
+                return _read(name, text)
     except (OSError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
-        raise RecordError(f"{path} cannot be read: {reason}.") from None
+        raise RecordError(f"{name} cannot be read: {reason}.") from None
     except UnicodeDecodeError:
-        raise RecordError(f"{path} is not a record: it is not UTF-8 text.") from None
+        raise RecordError(f"{name} is not a record: it is not UTF-8 text.") from None
+
+
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+class _Expanded(gzip.GzipFile):
+    """A compressed file that may not expand to much more than its size."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(fileobj=file)
+        self._allowed = max(_EXPANDED, _EXPANSION * os.fstat(file.fileno()).st_size)
+
+    def read1(self, size: int = -1) -> bytes:
+        found = super().read1(size)
+        self._allowed -= len(found)
+        if self._allowed < 0:
+            raise OSError(f"it expands to more than {_EXPANSION} times its size")
+        return found
 
 
 def _read(path: str, file: Any) -> Record:
     notes: List[str] = []
     lines = _lines(path, file, notes)
-    first = next(lines, "")
-    if not first.strip():
+    line = next(lines, "")
+    if not line.strip():
         raise RecordError(
             f"{path} is empty. A record begins with the line that describes the run, which is "
             "written when a loss-scale optimizer makes its first step."
         )
-    header, has_end = _header(path, first)
-    record = Record(path, header, [], notes, False if has_end else None)
-    steps = 0
+    record = _beginning(path, line)
+    record.notes = notes
     places: Dict[Any, OptimizerRecord] = {}
+    steps = described = 0
     for count, line in enumerate(lines, 2):
         try:
-            values = json.loads(line)
-            # The test for a step is first: nearly all lines are steps.
+            values = _parsed(line)
             if record.ended:
                 raise ValueError("it follows the end line: two runs in one file?")
+            # The test for a step is first: nearly all lines are steps.
             if "step" in values:
                 steps += 1
                 _add_step(places[values["optimizer"]], values)
             elif "gap" in values:
-                first, end = values["gap"]
-                gap = Gap(count_of(first, "step"), count_of(end, "step"))
-                places[values["optimizer"]].gaps.append(gap)
+                _add_gap(places[values["optimizer"]], *values["gap"])
             elif "end" in values:
-                record.ended = True
                 if count_of(values["end"], "end") != steps:
                     raise ValueError(f"the end of {values['end']} steps follows {steps} steps")
-            elif values["optimizer"] not in places:
-                places[values["optimizer"]] = _optimizer(values)
-                record.optimizers.append(places[values["optimizer"]])
+                record.ended = True
             else:
-                raise ValueError(f"optimizer {values['optimizer']!r} is described twice")
+                described += len(line)
+                _add_optimizer(record, places, values, described)
         except _UNREADABLE as error:
-            if not line.endswith("\n"):
-                record.notes.append(f"{path} ends within line {count}, which is left out.")
+            if not line.endswith("\n") and len(line) < _LONGEST_LINE:
+                notes.append(f"{path} ends within line {count}, which is left out.")
                 break
             raise RecordError(f"{path}, line {count}: {_reason(error)}.") from None
-    if not any(each.steps for each in record.optimizers):
-        raise RecordError(f"{path} has no step.")
     record.optimizers = [each for each in record.optimizers if each.steps]
+    if not record.optimizers:
+        raise RecordError(f"{path} has no step.")
     return record
 
 
 def _lines(path: str, file: Any, notes: List[str]) -> Iterator[str]:
     try:
-        yield from file
+        yield from iter(lambda: file.readline(_LONGEST_LINE), "")
     except EOFError:
         notes.append(f"{path} ends early: the end of the compressed file is missing.")
+
+
+def _parsed(line: str) -> Any:
+    if len(line) < _LONG_LINE:
+        return json.loads(line)
+    if len(line) >= _LONGEST_LINE:
+        raise ValueError("it is too long for a line of a record")
+    return json.loads(line, parse_int=_short_int)
+
+
+def _short_int(digits: str) -> int:
+    # The time that `int` takes grows with the square of the length.
+    if len(digits) > _LONGEST_NUMBER:
+        raise ValueError("a number has too many digits")
+    return int(digits)
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, (json.JSONDecodeError, RecursionError)):
         return "not a JSON object"
     if isinstance(error, KeyError):
-        return f"{error.args[0]!r} is missing, or names an optimizer that no line describes"
-    return str(error)
+        missing = printable(repr(error.args[0]), 40)
+        return f"{missing} is missing, or names an optimizer that no line describes"
+    return printable(str(error), 200)
 
 
-def _header(path: str, line: str) -> Tuple[RunHeader, bool]:
+def _beginning(path: str, line: str) -> Record:
     try:
-        values = json.loads(line)
+        values = _parsed(line)
         version = values["tf_lossscale_record"]
     except _UNREADABLE:
         raise RecordError(
@@ -146,46 +189,38 @@ def _header(path: str, line: str) -> Tuple[RunHeader, bool]:
         ) from None
     if version not in FORMATS:
         raise RecordError(
-            f"{path} has format {version!r}, and this version of tf-lossscale reads format "
-            f"{FORMAT}: compare it with the version that wrote it, or a later one."
+            f"{path} has format {printable(repr(version), 40)}, and this version of tf-lossscale "
+            f"reads format {FORMATS[-1]}: compare it with the version that wrote it, or a later "
+            "one."
         )
-    known = {field.name for field in dataclasses.fields(RunHeader)}
-    header = RunHeader(**{key: value for key, value in values.items() if key in known})
-    return header, version >= 2
+    try:
+        header = RunHeader(**fields_from(RunHeader, values))
+    except _UNREADABLE as error:
+        raise RecordError(f"{path}, line 1: {_reason(error)}.") from None
+    return Record(path, header, [], [], None if version == 1 else False)
 
 
-def _optimizer(values: Dict[str, Any]) -> OptimizerRecord:
-    return OptimizerRecord(
-        cls=_printable(values["class"]),
-        scale=_scale(dict(values["scale"])),
-        names=[_printable(name) for name, _ in values["variables"]],
+def _add_optimizer(record: Record, places: Dict[Any, Any], values: Any, described: int) -> None:
+    number = values["optimizer"]
+    if number in places:
+        raise ValueError(f"optimizer {number!r} is described twice")
+    if described > _DESCRIPTIONS:
+        raise ValueError("the descriptions of optimizers are too long for a record")
+    places[number] = OptimizerRecord(
+        cls=printable(values["class"]),
+        scale=ScaleParameters(**fields_from(ScaleParameters, dict(values["scale"]))),
+        names=[printable(name) for name, _ in values["variables"]],
         shapes=[[count_of(size, "size") for size in shape] for _, shape in values["variables"]],
         initial_weights=values.get("initial_weights"),
     )
+    record.optimizers.append(places[number])
 
 
-def _scale(values: Dict[str, Any]) -> ScaleParameters:
-    found = {}
-    for field in dataclasses.fields(ScaleParameters):
-        if field.name not in values:
-            continue
-        value = values[field.name]
-        if field.name == "rule":
-            if value not in _RULES:
-                raise ValueError(f"rule {value!r} is none of {', '.join(_RULES)}")
-            found[field.name] = value
-        elif field.name.endswith("_steps"):
-            found[field.name] = count_of(value, field.name)
-        elif value is not None or field.name == "initial_scale":
-            found[field.name] = number(value)
-        else:
-            raise ValueError(f"{field.name} is null")
-    return ScaleParameters(**found)
-
-
-def _printable(value: Any) -> str:
-    """Returns text without control characters, which a terminal would obey."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in str(value))
+def _add_gap(record: OptimizerRecord, first: Any, end: Any) -> None:
+    gap = Gap(count_of(first, "step"), count_of(end, "step"))
+    if record.gaps and gap.first < record.gaps[-1].end:
+        raise ValueError(f"the gap from {gap.first} on follows that up to {record.gaps[-1].end}")
+    record.gaps.append(gap)
 
 
 def _add_step(record: OptimizerRecord, values: Dict[str, Any]) -> None:

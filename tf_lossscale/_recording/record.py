@@ -3,6 +3,9 @@
 The first line describes the run. A line that describes an optimizer precedes that optimizer's
 first step; each further line is one step of one optimizer, or a gap. The last line says that the
 run ended there, and was not cut off. See `docs/compare.md`.
+
+The classes below are the only list of what a record can hold: each field names what reads its value
+from JSON, and raises ValueError.
 """
 
 import dataclasses
@@ -21,35 +24,111 @@ __all__ = [
     "ScaleParameters",
     "count_of",
     "dump",
+    "fields_from",
     "number",
+    "printable",
 ]
 
 FORMAT = 2
 FORMATS = (1, 2)
 """The formats that can be read. The first one has no end line."""
 
+_RULES = ("dynamic", "exponential", "keras3", "fixed", "unknown")
+_LAST_COUNT = 2**53
+"""Larger numbers count nothing, and floats do not hold them."""
+_TEXT = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+def number(value: Any) -> Optional[float]:
+    """Converts a JSON value to a number; infinities are strings, as JSON has none."""
+    if value is None:
+        return None
+    if isinstance(value, str) and value in _TEXT:
+        return _TEXT[value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError("a number is too large for a float") from None
+    raise ValueError(f"{_shown(value)} is not a number")
+
+
+def _parameter(value: Any) -> Optional[float]:
+    if value is None:
+        raise ValueError("is null")
+    return number(value)
+
+
+def _flag(value: Any) -> Optional[bool]:
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError(f"{_shown(value)} is neither true nor false nor null")
+
+
+def count_of(value: Any, name: str = "") -> int:
+    """Converts a JSON value to a whole number, which messages call `name`."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not -_LAST_COUNT <= value <= _LAST_COUNT:
+        raise ValueError(f"{name} {_shown(value)} is not a whole number in range".lstrip())
+    return int(value)
+
+
+def _count_or_none(value: Any) -> Optional[int]:
+    return None if value is None else count_of(value)
+
+
+def _rule(value: Any) -> str:
+    if value not in _RULES:
+        raise ValueError(f"{_shown(value)} is none of {', '.join(_RULES)}")
+    return str(value)
+
+
+def _text(value: Any) -> Optional[str]:
+    return None if value is None else printable(value, 40)
+
+
+def _texts(value: Any) -> Optional[List[str]]:
+    return None if value is None else [printable(each, 40) for each in list(value)[:20]]
+
+
+def _shown(value: Any) -> str:
+    # Not `repr` of the whole value: a long number takes long to print, and Python may refuse to.
+    is_huge = isinstance(value, int) and abs(value) >= 2**128
+    return "(huge)" if is_huge else printable(repr(value), 40)
+
+
+def printable(value: Any, length: int = 100) -> str:
+    """Returns text without control characters, which a terminal would obey, and shortened."""
+    text = str(value)
+    if len(text) > length:
+        text = text[: length // 2] + "..." + text[-(length // 2 - 3) :]
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
+        for each in text
+    )
+
 
 @dataclasses.dataclass
 class RunHeader:
-    """The first line of a record.
+    """The first line of a record; None means unknown.
 
     Attributes:
       tensorflow: version of TensorFlow.
-      keras: version of the Keras in use; None without Keras.
+      keras: version of the Keras in use.
       python: version of Python.
       devices: types of the devices, such as `["CPU"]`.
       replicas: number of replicas.
-      xla: whether a step was compiled by XLA; None if unknown.
+      xla: whether a step was compiled by XLA.
       precision: in which precision the program computes, such as `"mixed_float16"`.
     """
 
-    tensorflow: Optional[str] = None
-    keras: Optional[str] = None
-    python: Optional[str] = None
-    devices: Optional[List[str]] = None
-    replicas: Optional[int] = None
-    xla: Optional[bool] = None
-    precision: Optional[str] = None
+    tensorflow: Optional[str] = field(default=None, metadata={"read": _text})
+    keras: Optional[str] = field(default=None, metadata={"read": _text})
+    python: Optional[str] = field(default=None, metadata={"read": _text})
+    devices: Optional[List[str]] = field(default=None, metadata={"read": _texts})
+    replicas: Optional[int] = field(default=None, metadata={"read": _count_or_none})
+    xla: Optional[bool] = field(default=None, metadata={"read": _flag})
+    precision: Optional[str] = field(default=None, metadata={"read": _text})
 
 
 @dataclasses.dataclass
@@ -68,70 +147,26 @@ class ScaleParameters:
       bad_steps: non-finite steps already counted before the first step.
     """
 
-    rule: str = "unknown"
-    initial_scale: Optional[float] = None
-    growth_steps: int = 2000
-    growth_factor: float = 2.0
-    shrink_steps: int = 1
-    shrink_factor: float = 0.5
-    good_steps: int = 0
-    bad_steps: int = 0
+    rule: str = field(default="unknown", metadata={"read": _rule})
+    initial_scale: Optional[float] = field(default=None, metadata={"read": number})
+    growth_steps: int = field(default=2000, metadata={"read": count_of})
+    growth_factor: float = field(default=2.0, metadata={"read": _parameter})
+    shrink_steps: int = field(default=1, metadata={"read": count_of})
+    shrink_factor: float = field(default=0.5, metadata={"read": _parameter})
+    good_steps: int = field(default=0, metadata={"read": count_of})
+    bad_steps: int = field(default=0, metadata={"read": count_of})
 
 
-_TEXT = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-
-
-def number(value: Any) -> Optional[float]:
-    """Converts a JSON value to a number; infinities are strings, as JSON has none.
-
-    Raises:
-      ValueError: the value is not a number.
-    """
-    if value is None:
-        return None
-    if isinstance(value, str) and value in _TEXT:
-        return _TEXT[value]
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            raise ValueError("a number is too large for a float") from None
-    raise ValueError(f"{_shortened(value)} is not a number")
-
-
-def _flag(value: Any) -> Optional[bool]:
-    if value is None or isinstance(value, bool):
-        return value
-    raise ValueError(f"{_shortened(value)} is neither true nor false nor null")
-
-
-_LAST_COUNT = 2**53
-"""Larger numbers count nothing, and floats do not hold them."""
-
-
-def count_of(value: Any, name: str) -> int:
-    """Converts a JSON value to a whole number.
-
-    Raises:
-      ValueError: the value is not a whole number, or a huge one.
-    """
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or not -_LAST_COUNT <= value <= _LAST_COUNT:
-        raise ValueError(f"{name} {_shortened(value)} is not a whole number in range")
-    return int(value)
-
-
-def _variable(value: Any) -> Optional[int]:
-    return None if value is None else count_of(value, "variable")
-
-
-def _shortened(value: Any) -> str:
-    # Not `repr` of the whole value: a long number takes long to print, and Python may refuse to.
-    return repr(value)[:40] if not isinstance(value, int) or abs(value) < 2**128 else "(huge)"
-
-
-def _step(key: str, read: Callable[[Any], Any]) -> Dict[str, Any]:
-    return {"key": key, "read": read}
+def fields_from(cls: Any, values: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns the values of those fields of a class of this module that a JSON object has."""
+    found = {}
+    for each in dataclasses.fields(cls):
+        if each.name in values:
+            try:
+                found[each.name] = each.metadata["read"](values[each.name])
+            except ValueError as error:
+                raise ValueError(f"{each.name} {error}") from None
+    return found
 
 
 @dataclasses.dataclass
@@ -147,11 +182,13 @@ class Gap:
     end: int
 
 
+def _step(key: str, read: Callable[[Any], Any]) -> Dict[str, Any]:
+    return {"key": key, "read": read}
+
+
 @dataclasses.dataclass
 class OptimizerRecord:
     """The steps of one optimizer, as columns of equal length; None means unknown.
-
-    Each line with `_step` is a field of a step: its key in the file, and what reads its value.
 
     Attributes:
       cls: name of the loss-scale class.
@@ -180,7 +217,7 @@ class OptimizerRecord:
     finite: List[Optional[bool]] = field(default_factory=list, metadata=_step("finite", _flag))
     applied: List[Optional[bool]] = field(default_factory=list, metadata=_step("applied", _flag))
     norm: List[Optional[float]] = field(default_factory=list, metadata=_step("norm", number))
-    bad: List[Optional[int]] = field(default_factory=list, metadata=_step("bad", _variable))
+    bad: List[Optional[int]] = field(default_factory=list, metadata=_step("bad", _count_or_none))
     gaps: List[Gap] = field(default_factory=list)
 
     def add(self, step: int, **values: Any) -> None:

@@ -161,7 +161,7 @@ def parameters_that_differ(one: ScaleParameters, other: ScaleParameters) -> List
         mine, theirs = getattr(one, name), getattr(other, name)
         if None in (mine, theirs) or name == "rule" or not (known or name == "initial_scale"):
             continue
-        if mine != theirs:
+        if not same_scale(mine, theirs):
             found.append(f"{name} {_shown(mine)} and {_shown(theirs)}")
     return found
 

@@ -1,39 +1,54 @@
-"""Packs the records of a folder into one file of `tests/data/records`.
+"""Packs the records of folders into one file of `tests/data/records`.
 
-python collect.py FOLDER NAME [STEPS]
+python collect.py NAME STEPS FOLDER[:PREFIX,...] ...
 
-Of runs that are bit-identical to others, a part of the steps is enough.
+Of each folder, the runs whose names begin so are taken, and of each run the first steps. Losses
+get seven digits and norms five, and each column is one list, which makes the file small.
 """
 
 import gzip
-import itertools
 import json
 import os
 import sys
+from typing import Any, Dict, List
 
 from collected_runs import RECORDS
 
-
-def rounded(line: str) -> str:
-    """Returns a line of a record with nine digits, which float32 numbers do not exceed."""
-    values = json.loads(line)
-    for key in ("loss", "norm"):
-        if isinstance(values.get(key), float):
-            values[key] = float(format(values[key], ".9g"))
-    return json.dumps(values, separators=(",", ":")) + "\n"
+from tf_lossscale._recording.reading import read_record
+from tf_lossscale._recording.record import COLUMNS, OptimizerRecord
 
 
-def main(folder: str, name: str, steps: str = "10000") -> None:
+def columns(run: OptimizerRecord, steps: int) -> Dict[str, Any]:
+    """Returns the first steps of a run, and its description."""
+    found: Dict[str, Any] = {"class": run.cls, "scale": vars(run.scale), "shapes": run.shapes}
+    found["initial_weights"] = (run.initial_weights or "")[:12]
+    for column in COLUMNS:
+        values: List[Any] = getattr(run, column.name)[:steps]
+        if column.name in ("finite", "applied"):
+            found[column.name] = "".join(
+                {True: "1", False: "0", None: "?"}[each] for each in values
+            )
+        else:
+            digits = 5 if column.name == "norm" else 7
+            found[column.name] = [
+                float(f"{each:.{digits}g}") if isinstance(each, float) else each for each in values
+            ]
+    return found
+
+
+def main(name: str, steps: str, *folders: str) -> None:
     """Writes the file."""
     found = {}
-    for each in sorted(os.listdir(folder)):
-        with open(os.path.join(folder, each), encoding="utf-8") as file:
-            found[os.path.splitext(each)[0]] = "".join(
-                map(rounded, itertools.islice(file, int(steps) + 2))
-            )
-    packed = gzip.compress(json.dumps(found).encode(), mtime=0)
-    with open(os.path.join(RECORDS, name + ".json.gz"), "wb") as file:
-        file.write(packed)
+    for each in folders:
+        folder, _, prefixes = each.partition(":")
+        for file in sorted(os.listdir(folder)):
+            if file.startswith(tuple(prefixes.split(","))):
+                record = read_record(os.path.join(folder, file))
+                runs = [columns(run, int(steps)) for run in record.optimizers]
+                found[file[: -len(".jsonl")]] = {"header": vars(record.header), "runs": runs}
+    packed = gzip.compress(json.dumps(found, separators=(",", ":")).encode(), 9, mtime=0)
+    with open(os.path.join(RECORDS, name + ".json.gz"), "wb") as output:
+        output.write(packed)
 
 
 if __name__ == "__main__":

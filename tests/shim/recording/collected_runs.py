@@ -1,73 +1,131 @@
-"""The recorded runs of `tests/data/records`: correct ones and ones with a mistake, compared."""
+"""The recorded runs of `tests/data/records`, correct ones and ones with a mistake, compared.
 
+They are small programs of many kinds (`tests/data/recorders/various_programs.py`), and some of them
+were not looked at while the limits of `compare` were chosen.
+"""
+
+import functools
 import gzip
 import json
 import os
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from tf_lossscale._recording.reading import read_record
-from tf_lossscale._recording.record import OptimizerRecord
+from tf_lossscale._recording.comparing import Comparison, Conditions, compare, equal_conditions
+from tf_lossscale._recording.record import OptimizerRecord, RunHeader, ScaleParameters
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RECORDS = os.path.join(HERE, "..", "..", "data", "records")
+HELD_OUT = ("contrib_residual", "v1_attention", "keras_lstm", "fit_conv", "keras_auto")
+VERSIONS = ("1.15", "2.4", "2.15", "2.21")
+MISTAKES = {
+    "rate": "learning rate 1.1 times as large",
+    "momentum": "momentum lost",
+    "settings": "beta 2 of 0.9, decay of 0.99, Nesterov",
+    "twice": "gradients unscaled twice",
+    "scaled": "gradients not unscaled",
+    "sum": "sum over 4 parts, not their mean",
+    "half": "gradients of half of the batch lost",
+    "part": "half of the batch lost",
+    "clip": "clipped at a third of the norm",
+    "frozen": "a variable not trained",
+    "order": "other order of the data",
+    "late": "other order from step 70 on",
+    "weights": "other initial weights",
+    "period": "scale grows twice as often",
+    "fixed": "fixed scale, not dynamic",
+    "schedule": "learning rate does not fall at step 90",
+    "restart": "slots lost at step 110",
+    "decay": "weight decay lost",
+}
+REAL_DIFFERENCES = [("fit_words", "2.4", "2.21"), ("fit_words", "2.15", "2.21")]
+"""Keras 3 updates the rows of an embedding in another way: in float32, too, by 0.001 in a step."""
 
 
-class Style(NamedTuple):
-    """How runs with mistakes were made: their API, and the two versions.
+class Program(NamedTuple):
+    """A recorded run."""
 
-    Attributes:
-      name: `session`, `loop` or `fit`.
-      old: the collection of the correct runs.
-      new: the collection of the runs with mistakes.
-      title: for the documentation.
-    """
-
-    name: str
-    old: str
-    new: str
-    title: str
+    header: RunHeader
+    runs: List[OptimizerRecord]
 
 
-STYLES = [
-    Style(
-        "session",
-        "session-1.15",
-        "session-2.21-shim",
-        "A Session: `tf.contrib` on TensorFlow 1.15, and our class on 2.21",
-    ),
-    Style("loop", "loop-2.3", "loop-2.15", "A custom loop: Keras on TensorFlow 2.3, and on 2.15"),
-    Style("fit", "fit-2.15", "fit-2.21", "`fit`: Keras 2 on TensorFlow 2.15, and Keras 3 on 2.21"),
-]
-
-CORRECT: List[Tuple[str, str]] = [
-    ("session-1.15", "session-1.15-shim"),
-    ("session-1.15", "session-2.21-shim"),
-    ("loop-2.3", "loop-2.3-shim"),
-    ("loop-2.3", "loop-2.15"),
-    ("loop-2.15", "loop-2.15-shim"),
-    ("fit-2.3", "fit-2.15"),
-    ("fit-2.15", "fit-2.15-shim"),
-    ("fit-2.15", "fit-2.21"),
-    ("fit-2.15", "fit-2.21-shim"),
-    ("fit-2.21", "fit-2.21-shim"),
-]
-"""Collections whose runs without a mistake are of one program."""
-
-WRONG_IN_KERAS_3 = [("fit-2.15", "fit-2.21"), ("fit-2.21", "fit-2.21-shim")]
-"""Where the class of Keras 3 applies a sparse gradient that is not finite, in the text model."""
-
-
-def collection(name: str) -> Dict[str, str]:
-    """Returns the records of a collection, as text, by `MODEL-MISTAKE`."""
+@functools.lru_cache(maxsize=None)
+def collection(name: str) -> Dict[str, Program]:
+    """Returns the runs of a collection by `PROGRAM-MISTAKE`."""
     with gzip.open(os.path.join(RECORDS, name + ".json.gz"), "rt", encoding="utf-8") as file:
-        found: Dict[str, str] = json.load(file)
+        found = json.load(file)
+    return {
+        key: Program(RunHeader(**each["header"]), [run_of(run) for run in each["runs"]])
+        for key, each in found.items()
+    }
+
+
+def run_of(packed: Dict) -> OptimizerRecord:
+    """Returns the run that `collect.py` packed."""
+    flags = {"1": True, "0": False, "?": None}
+    shapes = packed["shapes"]
+    return OptimizerRecord(
+        cls=packed["class"],
+        scale=ScaleParameters(**packed["scale"]),
+        names=[f"variable {number}" for number in range(len(shapes))],
+        shapes=shapes,
+        initial_weights=packed["initial_weights"] or None,
+        steps=list(range(len(packed["loss"]))),
+        finite=[flags[each] for each in packed["finite"]],
+        applied=[flags[each] for each in packed["applied"]],
+        **{name: packed[name] for name in ("loss", "scales", "norm", "bad")},
+    )
+
+
+def first_steps(run: OptimizerRecord, count: int) -> OptimizerRecord:
+    """Returns the first steps of a run."""
+    columns = ("steps", "loss", "scales", "finite", "applied", "norm", "bad")
+    found = {name: getattr(run, name)[:count] for name in columns}
+    return OptimizerRecord(run.cls, run.scale, run.names, run.shapes, run.initial_weights, **found)
+
+
+def compared(old: Program, new: Program, baseline: Optional[Program] = None) -> Comparison:
+    """Returns the comparison of the optimizer that differs first."""
+    found = []
+    for number, (mine, theirs) in enumerate(zip(old.runs, new.runs)):
+        count = min(len(mine.steps), len(theirs.steps))
+        second = None if baseline is None else baseline.runs[number]
+        conditions = Conditions(equal_conditions(old.header, new.header), second)
+        runs = (first_steps(each, count) for each in (mine, theirs))
+        found.append(compare(*runs, conditions))
+    return max(found, key=lambda each: (each.verdict.value[0] == "different", -(each.step or 0)))
+
+
+def correct_pairs() -> List[Tuple[str, str, str]]:
+    """Returns each program with two versions that it was recorded on."""
+    return [
+        (key.split("-")[0], old, new)
+        for number, old in enumerate(VERSIONS)
+        for new in VERSIONS[number + 1 :]
+        for key in collection(f"right-{old}")
+        if key in collection(f"right-{new}")
+    ]
+
+
+def with_effect(mistake: str) -> Dict[str, Program]:
+    """Returns the runs with a mistake by program, without those whose numbers it does not change.
+
+    A clipping norm that no gradient reaches, for example.
+    """
+    found = {}
+    for key, program in collection("mistakes-2.21").items():
+        name, which = key.split("-")
+        right = collection("right-2.21")[f"{name}-none"]
+        same = all(
+            one.loss[: len(other.loss)] == other.loss and one.norm[: len(other.norm)] == other.norm
+            for one, other in zip(right.runs, program.runs)
+        )
+        if which == mistake and (mistake in ("fixed", "period") or not same):
+            found[name] = program
     return found
 
 
-def optimizer_of(text: str, folder: str) -> OptimizerRecord:
-    """Returns the only optimizer of a record that is given as text."""
-    path = os.path.join(folder, "record.jsonl")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    (found,) = read_record(path).optimizers
-    return found
+def reference(key: str) -> Program:
+    """Returns the correct run of a program on the oldest version."""
+    name = key.split("-")[0] + "-none"
+    files = [collection(f"right-{each}") for each in VERSIONS]
+    return next(file[name] for file in files if name in file)

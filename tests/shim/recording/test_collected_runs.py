@@ -1,70 +1,86 @@
-"""`compare` on recorded runs of three models: each mistake is found, and no correct run is."""
+"""`compare` on recorded runs of 17 programs: mistakes are found, and no correct run is different.
 
-import functools
+The numbers of misses are those of the table in `docs/compare.md`. They are here so that a change of
+the limits shows in both directions.
+"""
+
+import collections
 import os
 
 import collected_runs
 import pytest
-from collected_runs import CORRECT, STYLES, WRONG_IN_KERAS_3, collection, optimizer_of
+from collected_runs import HELD_OUT, MISTAKES, REAL_DIFFERENCES, VERSIONS, collection
 
-from tf_lossscale._recording.comparing import compare
-
-MODELS = ("dense", "conv", "text")
 CAUSES = {
-    "rate": ["learning rate"],
-    "period": ["growth_steps 20 and 10"],
-    "ratio": ["growth_factor 2 and 4"],
-    "initial": ["initial_scale"],
-    "order": ["first batch"],
-    "weights": ["initial weights"],
-    "unscaled_loss": ["loss that is not scaled"],
-    "twice": ["unscaled twice"],
-    "clip": ["clipping"],
-    "replica": ["a replica whose gradients are missing"],
+    "twice": ("unscaled twice", 10),
+    "scaled": ("not unscaled", 9),
+    "sum": ("a sum over 4", 11),
+    "period": ("growth_steps", 17),
+    "fixed": ("rule ", 9),
+}
+"""What names the mistake, and for how many programs at least."""
+
+
+def test_no_correct_run_is_different_on_another_version():
+    verdicts = collections.Counter()
+    for name, old, new in collected_runs.correct_pairs():
+        runs = (collection(f"right-{each}")[name + "-none"] for each in (old, new))
+        found = collected_runs.compared(*runs)
+        is_real = (name, old, new) in REAL_DIFFERENCES
+        verdicts[found.verdict.value[0], is_real, name in HELD_OUT] += 1
+        assert (found.verdict.value[0] == "different") == is_real, (name, old, new, found.sentence)
+    assert sum(verdicts.values()) == 78
+    # Programs that do not record their losses.
+    assert verdicts["not shown to be the same", False, False] == 5
+    assert verdicts["not shown to be the same", False, True] == 0
+
+
+MISSES = {
+    # Less than 0.0001, which nothing is called a mistake for.
+    ("keras_words", "clip"),
+    # After a step that only one run skips, correct runs differ about as much.
+    ("v1_words", "clip"),
+    ("v1_words", "schedule"),
+    ("v1_words", "restart"),
+    ("keras_dense", "restart"),
+    ("v1_attention", "settings"),
+    ("v1_attention", "restart"),
+    # These differ four and six times as much as correct runs, after such a step.
+    ("v1_attention", "late"),
+    ("v1_attention", "schedule"),
 }
 
 
-@functools.lru_cache(maxsize=None)
-def records(name):
-    return collection(name)
+def verdicts(mistake):
+    """What is said of the programs with a mistake, by program."""
+    return {
+        name: collected_runs.compared(collected_runs.reference(name), program)
+        for name, program in collected_runs.with_effect(mistake).items()
+    }
 
 
-def found(old, new, model, mistake, tmp_path):
-    texts = (records(old)[model + "-none"], records(new)[model + "-" + mistake])
-    return compare(*[optimizer_of(each, str(tmp_path)) for each in texts])
+def test_mistakes_are_not_called_the_same():
+    found = {
+        (name, mistake)
+        for mistake in MISTAKES
+        for name, each in verdicts(mistake).items()
+        if each.verdict.status == 0
+    }
+    assert found == MISSES
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("style", STYLES, ids=[each.name for each in STYLES])
-def test_each_mistake_is_found_and_named(style, model, tmp_path):
-    mistakes = [
-        each.split("-")[1]
-        for each in records(style.new)
-        if each.startswith(model) and not each.endswith("-none")
-    ]
-    assert len(mistakes) == 9
-    for mistake in mistakes:
-        comparison = found(style.old, style.new, model, mistake, tmp_path)
-        assert comparison.verdict.value[0] == "different", mistake
-        assert any(each in comparison.sentence for each in CAUSES[mistake]), comparison.sentence
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(("old", "new"), CORRECT)
-def test_no_correct_run_is_different(old, new, model, tmp_path):
-    comparison = found(old, new, model, "none", tmp_path)
-    if model == "text" and (old, new) in WRONG_IN_KERAS_3:
-        assert "applies gradients of which that of variable 0" in comparison.sentence
-        assert "is not finite" in comparison.sentence
-        return
-    assert comparison.verdict.status == 0, comparison.sentence
-    same_version = new == old + "-shim"
-    # Our contrib class keeps sparse gradients sparse, which rounds differently (known difference).
-    if same_version and (old, model) != ("session-1.15", "text"):
-        assert comparison.verdict.value[0] == "identical"
+@pytest.mark.parametrize("mistake", CAUSES)
+def test_causes_are_named(mistake):
+    words, count = CAUSES[mistake]
+    named = [name for name, each in verdicts(mistake).items() if words in each.sentence]
+    assert len(named) >= count, sorted(set(verdicts(mistake)) - set(named))
 
 
 def test_all_collections_are_compared():
-    names = {each for pair in CORRECT for each in pair}
-    files = os.listdir(collected_runs.RECORDS)
-    assert {each.split(".json")[0] for each in files} == names
+    files = {each.split(".json")[0] for each in os.listdir(collected_runs.RECORDS)}
+    assert files == {"mistakes-2.21", *(f"right-{each}" for each in VERSIONS)}
+    kinds = {each.split("-")[1] for each in collection("mistakes-2.21")}
+    assert kinds == set(MISTAKES)
+    names = {each.split("-")[0] for each in collection("right-2.21")}
+    assert len(names) == 17
+    assert set(HELD_OUT) < names

@@ -1,6 +1,7 @@
 """`compare` finds and names deliberate mistakes, and never reports correct runs as different."""
 
 import copy
+import dataclasses
 import json
 import math
 import os
@@ -11,27 +12,29 @@ import pytest
 from simulated import Run, record
 
 from tf_lossscale._recording.command import main
-from tf_lossscale._recording.comparing import Verdict, compare
+from tf_lossscale._recording.comparing import Conditions, Verdict, compare, equal_conditions
 from tf_lossscale._recording.record import RunHeader, ScaleParameters
 from tf_lossscale._recording.writing import RecordWriter
 
 RIGHT = Run()
 
 MISTAKES = [
-    (Run(rate=0.024), "losses differ at step 1", "learning rate"),
+    (Run(rate=0.024), "losses differ from step 1 on", "learning rate (a larger or smaller one)"),
     (Run(obeyed=10), "breaks its update rule at step 10", "finite steps before growth"),
-    (Run(growth_steps=10), "scales part at step 10", "growth_steps 20 and 10"),
-    (Run(growth_factor=4.0), "scales part at step 20", "growth_factor 2 and 4"),
-    (Run(shrink_factor=0.25), "scales part", "shrink_factor 0.5 and 0.25"),
-    (Run(shrink_steps=2, rule="exponential"), "scales part", "shrink_steps 1 and 2"),
-    (Run(initial_scale=2048.0), "scales part at step 0", "initial_scale 4096 and 2048"),
-    (Run(weights=2), "losses differ at step 0", "initial weights"),
+    (Run(growth_steps=10), "loss scales are declared with", "growth_steps 20 and 10"),
+    (Run(growth_factor=4.0), "declared", "growth_factor 2 and 4"),
+    (Run(shrink_factor=0.25), "declared", "shrink_factor 0.5 and 0.25"),
+    (Run(shrink_steps=2, rule="exponential"), "declared", "shrink_steps 1 and 2"),
+    (Run(initial_scale=2048.0), "declared", "initial_scale 4096 and 2048"),
+    (Run(rule="fixed", obeyed=10**6), "declared", "rule dynamic and fixed"),
+    (Run(weights=2), "start from other initial weights", "restore the same checkpoint"),
     (Run(weights=2, known_weights=False), "losses differ at step 0", "initial weights"),
-    (Run(data=2), "losses differ at step 0", "first batch"),
-    (Run(clip=1.0), "losses differ at step 1", "clipping"),
-    (Run(norm_by_scale=1), "norms differ at step 0", "not unscaled"),
+    (Run(data=2), "losses differ at step 0", "other data in this batch"),
+    (Run(clip=1.0), "losses differ from step 1 on", "clipping"),
+    (Run(norm_by_scale=1), "norms differ at step 0", "scaled twice, or not unscaled"),
     (Run(norm_by_scale=-1), "norms differ at step 0", "unscaled twice"),
     (Run(norm_factor=0.5), "norms differ at step 0", "2 replicas"),
+    (Run(norm_factor=4.0), "norms differ at step 0", "a sum over 4 replicas or batches"),
 ]
 
 
@@ -71,16 +74,90 @@ def test_a_run_that_drifts_after_the_parting_skip_is_different():
     new.loss[part:] = [loss * 1.1 for loss in new.loss[part:]]
     found = compare(old, new)
     assert found.verdict is Verdict.DIFFERENT
-    assert "on average" in found.sentence
+    assert f"differ from step {found.aligned.step(part)} on" in found.sentence
 
 
-def test_few_steps_after_the_parting_skip_are_too_short():
+def shortened(run, end):
+    """The first steps of a run."""
+    for name in ("steps", "loss", "scales", "finite", "applied", "norm", "bad"):
+        del getattr(run, name)[end:]
+    return run
+
+
+def test_few_steps_are_too_short():
     old, new = record(Run(steps=3000)), record(Run(steps=3000, rounding=1e-2))
-    end = compare(old, new).aligned.part + 150
+    part = compare(old, new).aligned.part
+    for run in (old, new):
+        shortened(run, part + 90)
+    found = compare(old, new)
+    assert found.verdict is Verdict.ALIKE  # hundreds of steps before the skip agree
+    assert "90 steps after it are too few to compare means" in found.sentence
     for run in (old, new):
         for name in ("steps", "loss", "scales", "finite", "applied", "norm", "bad"):
-            del getattr(run, name)[end:]
-    assert compare(old, new).verdict is Verdict.TOO_SHORT
+            del getattr(run, name)[: part - 60]
+    found = compare(old, new)
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.sentence.startswith("Too short to judge")
+    few = [shortened(record(run), 12) for run in (Run(), Run(rounding=1e-3))]
+    assert compare(*few).verdict is Verdict.UNDECIDED
+
+
+SHORTER = [
+    (lambda run: shortened(run, 440), (None, None), "new run ends after step 439 of 999"),
+    (lambda run: shortened(run, 440), (True, False), "(no end mark: it was cut off)"),
+    (lambda run: shortened(run, 1), (True, True), "new run ends after step 0 of 999"),
+    (lambda run: run, (True, False), "new run ends at step 999 (no end mark: it was cut off)"),
+    (lambda run: run, (False, True), "old run ends at step 999 (no end mark: it was cut off)"),
+]
+
+
+@pytest.mark.parametrize(("cut", "ended", "message"), SHORTER)
+def test_a_run_that_ends_early_is_never_the_same(cut, ended, message):
+    found = compare(record(RIGHT), cut(record(RIGHT)), Conditions(ended=ended))
+    assert found.verdict is Verdict.UNDECIDED
+    assert message in found.sentence
+    assert "bit-identical" in found.sentence
+    assert compare(record(RIGHT), record(RIGHT), Conditions(ended=(True, None))).verdict.status == 0
+
+
+def test_equal_versions_are_equal_to_the_bit():
+    old, new = record(RIGHT), record(RIGHT)
+    new.loss[400] *= 1 + 1e-7  # of a loss below a tenth of the first
+    assert compare(old, new).verdict is Verdict.SAME
+    found = compare(old, new, Conditions(are_equal=True))
+    assert found.verdict is Verdict.DIFFERENT
+    assert "same versions and devices" in found.sentence
+    assert "from step 400 on (by 6e-08)" in found.sentence
+    assert "use --baseline" in found.sentence
+    again = compare(old, new, Conditions(are_equal=True, baseline=record(RIGHT)))
+    assert again.verdict is Verdict.DIFFERENT
+    assert "the old program gives equal numbers" in again.sentence
+    varying = record(RIGHT)
+    varying.loss[300] *= 1 + 1e-7
+    found = compare(old, new, Conditions(are_equal=True, baseline=varying))
+    assert found.verdict.status == 0
+    assert any("not equal to its own second run" in each for each in found.evidence)
+    cause = compare(old, record(Run(rate=0.022)), Conditions(are_equal=True)).sentence
+    assert "learning rate" in cause
+
+
+def test_conditions_are_those_of_both_headers():
+    right = RunHeader("2.15.1", "2.15.0", "3.11", ["CPU"], 1, None, "mixed_float16")
+    assert equal_conditions(right, dataclasses.replace(right, python="3.12"))
+    others = {"tensorflow": "2.16.1", "keras": None, "devices": ["CPU", "GPU"], "replicas": 2}
+    for name, value in {**others, "xla": True, "precision": "float32"}.items():
+        assert not equal_conditions(right, dataclasses.replace(right, **{name: value}))
+    assert not equal_conditions(RunHeader(), RunHeader())
+
+
+def test_the_loss_of_the_step_where_runs_part_is_compared():
+    old, new = record(RIGHT), record(RIGHT)
+    new.finite[2] = new.applied[2] = False
+    new.scale = old.scale = ScaleParameters("unknown", old.scale.initial_scale)
+    new.loss[2] *= 1.003
+    found = compare(old, new)
+    assert found.verdict is Verdict.DIFFERENT
+    assert "losses differ from step 2 on" in found.sentence
 
 
 def test_other_shapes_cannot_be_compared():
@@ -103,7 +180,7 @@ def test_unknown_values_are_no_difference():
     other = record(RIGHT)
     other.norm = [None] * len(other.norm)
     other.loss[3] = None
-    assert compare(record(RIGHT), other).verdict is Verdict.SAME
+    assert compare(record(RIGHT), other).verdict is Verdict.IDENTICAL
     first, second = record(RIGHT), record(RIGHT)
     for run in (first, second):
         run.loss, run.norm = [None] * 1000, [None] * 1000
@@ -124,6 +201,7 @@ def write(path, *runs, header=None, keep=None):
                 if keep is None or keep(step):
                     values = {"loss": loss, "scale": scale, "finite": finite, "applied": applied}
                     writer.add_step(number, step, norm=norm, bad=bad, **values)
+        writer.end()
     return path
 
 
@@ -137,7 +215,7 @@ def test_the_command_reports_and_exits_by_the_verdict(tmp_path, capsys):
     assert "> 10" in capsys.readouterr().out
     (values,) = json.loads(report.read_text())["optimizers"]
     assert (values["verdict"], values["step"]) == ("different", 10)
-    assert page.read_text().count("<svg") == 4
+    assert page.read_text().count("<svg") == 6  # loss and norm once more where the runs part
     assert "http" not in page.read_text()  # nothing comes from a network
 
 
@@ -160,7 +238,8 @@ def test_each_optimizer_is_compared(tmp_path, capsys):
     new = write(tmp_path / "new", record(RIGHT), record(Run(weights=6)))
     assert main([old, new]) == 1
     out = capsys.readouterr().out
-    assert out.index("Optimizer 0") < out.index("bit-identical") < out.index("Optimizer 1")
+    assert out.startswith("2 optimizers: 1 identical, 1 different. Optimizer 1 (Simulated) ")
+    assert out.index("differs first, at step 0") < out.index("Different") < out.index("Same: ")
     one = write(tmp_path / "one", record(RIGHT))
     assert main([old, one]) == 2
     assert "has 2 loss-scale optimizers, and the new one has 1" in capsys.readouterr().err
@@ -169,10 +248,10 @@ def test_each_optimizer_is_compared(tmp_path, capsys):
 def test_a_gap_is_left_out(tmp_path, capsys):
     old = write(tmp_path / "old", record(RIGHT))
     new = write(tmp_path / "new", record(RIGHT), keep=lambda step: not 30 <= step < 75)
-    assert main([old, new]) == 0
+    assert main([old, new]) == 1
     out = capsys.readouterr().out
-    assert "955 steps" in out
-    assert "gaps in the record: 0 old, 1 new" in out
+    assert "Same: 955 steps" in out
+    assert "Not shown to be the same: steps 30 to 74 of the new run are missing" in out
 
 
 def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path, capsys):
@@ -181,8 +260,10 @@ def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path, capsys):
         whole = file.read()
     cut = tmp_path / "cut"
     cut.write_text(whole[:-20])
-    assert main([old, str(cut)]) == 0
-    assert f"note: {cut} ends within line 1002, which is left out." in capsys.readouterr().out
+    assert main([old, str(cut)]) == 1
+    out = capsys.readouterr().out
+    assert f"note: {cut} ends within line 1002, which is left out." in out
+    assert "the new run ends after step 998 of 999 (no end mark: it was cut off)" in out
 
 
 BAD_FILES = [
@@ -252,6 +333,7 @@ def test_long_records_take_seconds(tmp_path, capsys):
                 '{"optimizer": 0, "step": ' + str(step) + ', "loss": 1.5, "scale": 8.0, '
                 '"finite": true, "applied": true, "norm": 0.25, "bad": null}\n'
             )
+        file.write(f'{{"end": {count}}}\n')
     started = time.process_time()
     assert main([str(path), str(path), "--html", str(tmp_path / "page.html")]) == 0
     assert time.process_time() - started < 120  # of the processor; a million takes 12
@@ -322,3 +404,29 @@ def test_mutated_records_are_read_or_refused(tmp_path, capsys, seed):
         pair = source.choice([(right, str(other)), (str(other), right), (str(other), str(other))])
         assert main([*pair, "--html", str(page), "--json", str(result)]) in (0, 1, 2)
         assert "\x1b" not in capsys.readouterr().out
+
+
+def test_one_spike_does_not_flatten_the_page(tmp_path, capsys):
+    run = record(RIGHT)
+    run.loss[500] = 1e9
+    old, new = write(tmp_path / "old", record(RIGHT)), write(tmp_path / "new", run)
+    page = tmp_path / "page.html"
+    assert main([old, new, "--html", str(page)]) == 1
+    text = page.read_text()
+    assert "&#9650; 1 above, up to 1e+09" in text
+    assert "2<sup>12</sup>" in text  # the scale
+    assert "Loss, steps 475 to 525" in text
+    assert "1e+09</span>" not in text.replace("up to 1e+09</span>", "")
+    capsys.readouterr()
+
+
+def test_several_optimizers_have_a_summary_on_top(tmp_path, capsys):
+    old = write(tmp_path / "old", record(RIGHT), record(RIGHT))
+    new = write(tmp_path / "new", record(Run(obeyed=10)), record(Run(rate=0.03)))
+    page = tmp_path / "page.html"
+    assert main([old, new, "--html", str(page)]) == 1
+    sentence = "2 optimizers: 2 different. Optimizer 1 (Simulated) differs first, at step 1."
+    assert capsys.readouterr().out.startswith(sentence)
+    text = page.read_text()
+    places = [sentence, "<h2 id='0'>Optimizer 1", "<h2 id='1'>Optimizer 0"]
+    assert sorted(places, key=text.index) == places

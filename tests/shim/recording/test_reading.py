@@ -47,10 +47,10 @@ def test_the_same_lines_in_another_form_are_read(right, tmp_path, capsys, change
 def test_the_end_of_a_truncated_file_is_noted(right, tmp_path, capsys, compress):
     other = tmp_path / "other"
     other.write_bytes(compress(content(right))[:-60])
-    assert main([right, str(other)]) == 0
+    assert main([right, str(other)]) == 1
     out = capsys.readouterr().out
     assert out.startswith("note: ")
-    assert "ends" in out
+    assert "Not shown to be the same: the new run ends" in out
 
 
 def test_a_damaged_gzip_file_is_refused(right, tmp_path, capsys):
@@ -94,8 +94,9 @@ def test_steps_that_are_missing_are_gaps(tmp_path, capsys):
     whole.write_text(HEADER + OPTIMIZER + "".join(steps(0, range(14))))
     (found,) = read_record(str(path)).optimizers
     assert [(each.first, each.end) for each in found.gaps] == [(4, 7), (10, 12)]
-    assert main([str(path), str(whole)]) == 0
-    assert "gaps in the record: 2 old, 0 new" in capsys.readouterr().out
+    assert main([str(path), str(whole)]) == 1
+    out = capsys.readouterr().out
+    assert "steps 4 to 6 of the old run are missing, and 1 more gaps" in out
 
 
 def test_literals_that_are_no_json_are_read(tmp_path):

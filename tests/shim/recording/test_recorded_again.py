@@ -6,15 +6,16 @@ import sys
 import pytest
 import tensorflow as tf
 
-from tf_lossscale._recording.comparing import compare
+import tf_lossscale as tfls
+from tf_lossscale._recording.comparing import Conditions, compare
 from tf_lossscale._recording.reading import read_record
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "data", "recorders"))
 
-from trained_runs import Case, record  # noqa: E402 - after the path is set
+import various_programs  # noqa: E402 - after the path is set
 
-STYLE = "session" if tf.__version__.startswith("1.") else "loop"
+NAME = "contrib_dense" if tf.__version__.startswith("1.") else "keras_dense"
 STEPS = 30
 
 
@@ -22,10 +23,16 @@ STEPS = 30
 def run(tmp_path_factory):
     """A function that records a run, and returns its steps."""
     folder = tmp_path_factory.mktemp("runs")
+    various_programs.STEPS = STEPS
 
     def recorded(implementation, mistake):
         path = str(folder / (implementation + "-" + mistake))
-        record(path, STYLE, implementation, Case("dense", mistake, STEPS))
+        tfls.recording.start(path)
+        try:
+            train = various_programs.STYLES[various_programs.PROGRAMS[NAME].style]
+            train(NAME, mistake, implementation)
+        finally:
+            tfls.recording.stop()
         (found,) = read_record(path).optimizers
         return found
 
@@ -38,21 +45,23 @@ def original(run):
 
 
 def test_our_class_does_what_the_original_does(original, run):
-    found = compare(original, run("shim", "none"))
+    found = compare(original, run("shim", "none"), Conditions(are_equal=True))
     assert found.sentence == f"Same: {STEPS} steps, bit-identical."
     assert not all(original.finite)
 
 
 MISTAKES = [
     ("rate", "learning rate"),
+    ("momentum", "momentum"),
     ("twice", "unscaled twice"),
+    ("sum", "a sum over 4"),
     ("weights", "initial weights"),
-    ("unscaled_loss", "loss that is not scaled"),
 ]
 
 
+@pytest.mark.parametrize("is_equal", [True, False])
 @pytest.mark.parametrize(("mistake", "cause"), MISTAKES)
-def test_a_mistake_with_our_class_is_found_and_named(original, run, mistake, cause):
-    found = compare(original, run("shim", mistake))
+def test_a_mistake_with_our_class_is_found_and_named(original, run, mistake, cause, is_equal):
+    found = compare(original, run("shim", mistake), Conditions(are_equal=is_equal))
     assert found.verdict.value[0] == "different"
     assert cause in found.sentence

@@ -1,0 +1,555 @@
+"""Trains programs of many kinds, correctly or with one deliberate mistake, and records the runs.
+
+    python various_programs.py FOLDER original|shim|keras3 [PROGRAM/MISTAKE ...]
+
+Without a list, all programs that this version of TensorFlow can train are recorded with all
+mistakes. A record is FOLDER/PROGRAM-MISTAKE.jsonl. Data, their order and the initial weights are
+the same in every version. Programs of `HELD_OUT` were not looked at when the limits of `compare`
+were chosen.
+"""
+
+import os
+import sys
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "examples"))
+
+import tensorflow as tf  # noqa: E402
+from digits_data import load  # noqa: E402
+
+import tf_lossscale as tfls  # noqa: E402
+
+tf1 = tf.compat.v1
+TF_VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
+BATCH, STEPS = 32, 240
+SCHEDULE, RESTART, LATE = 90, 110, 70
+"""At these steps the learning rate falls, slots are lost, and the order of the data changes."""
+
+MISTAKES = {
+    "rate": "learning rate 1.1 times as large",
+    "momentum": "momentum (beta 1) lost",
+    "settings": "another setting: beta 2 0.9, decay 0.99, Nesterov",
+    "twice": "gradients unscaled twice",
+    "scaled": "gradients not unscaled",
+    "sum": "gradients added up over 4 parts of the batch, not averaged",
+    "half": "gradients of half of the batch lost",
+    "part": "half of the batch lost",
+    "clip": "gradients clipped more",
+    "frozen": "a variable not trained",
+    "order": "data in another order",
+    "late": f"data in another order from step {LATE} on",
+    "weights": "other initial weights",
+    "period": "loss scale grows after 1000 steps, not 2000 (or 10, not 20)",
+    "fixed": "fixed loss scale, not dynamic",
+    "schedule": f"learning rate does not fall at step {SCHEDULE}",
+    "restart": f"slots of the optimizer lost at step {RESTART}",
+    "decay": "weight decay lost",
+}
+FIT_MISTAKES = ("rate", "momentum", "settings", "part", "order", "late", "weights", "period")
+FIT_MISTAKES += ("schedule", "fixed", "sum", "clip")
+
+
+def half(x: Any) -> Any:
+    return tf.cast(x, tf.float16)
+
+
+def logits(x: Any, kernel: Any, bias: Any) -> Any:
+    return tf.cast(tf.matmul(x, kernel) + bias, tf.float32)
+
+
+def entropy(scores: Any, labels: Any) -> Any:
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=scores)
+
+
+def dense(w: List[Any], x: Any, labels: Any) -> Any:
+    x = tf.nn.relu(tf.matmul(half(x), w[0]) + w[1])
+    return entropy(logits(x, w[2], w[3]), labels)
+
+
+def convolution(w: List[Any], x: Any, labels: Any) -> Any:
+    for kernel, bias in ((w[0], w[1]), (w[2], w[3])):
+        x = tf.nn.conv2d(half(x), kernel, strides=[1, 2, 2, 1], padding="SAME")
+        x = tf.nn.relu(x + bias)
+    return entropy(logits(tf.reshape(x, [-1, 64]), w[4], w[5]), labels)
+
+
+def gru(w: List[Any], x: Any, labels: Any) -> Any:
+    state = tf.zeros([1, 16], tf.float16) * half(x[:, 0, :1])
+    for step in range(8):
+        both = tf.concat([half(x[:, step]), state], 1)
+        reset, keep = tf.split(tf.sigmoid(tf.matmul(both, w[0]) + w[1]), 2, 1)
+        both = tf.concat([half(x[:, step]), reset * state], 1)
+        state = keep * state + (1 - keep) * tf.tanh(tf.matmul(both, w[2]) + w[3])
+    return entropy(logits(state, w[4], w[5]), labels)
+
+
+def lstm(w: List[Any], x: Any, labels: Any) -> Any:
+    state = cell = tf.zeros([1, 16], tf.float16) * half(x[:, 0, :1])
+    for step in range(8):
+        both = tf.concat([half(x[:, step]), state], 1)
+        take, new, keep, out = tf.split(tf.matmul(both, w[0]) + w[1], 4, 1)
+        cell = tf.sigmoid(keep) * cell + tf.sigmoid(take) * tf.tanh(new)
+        state = tf.sigmoid(out) * tf.tanh(cell)
+    return entropy(logits(state, w[2], w[3]), labels)
+
+
+def words(w: List[Any], x: Any, labels: Any) -> Any:
+    x = tf.reduce_mean(tf.gather(w[0], x) + w[1], axis=1)
+    return entropy(logits(tf.tanh(tf.matmul(x, w[2]) + w[3]), w[4], w[5]), labels)
+
+
+def attention(w: List[Any], x: Any, labels: Any) -> Any:
+    x = tf.gather(w[0], x) + w[1]
+    query, key, value = (tf.reshape(tf.matmul(tf.reshape(x, [-1, 8]), w[i]), [-1, 16, 8])
+                         for i in (2, 3, 4))
+    weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) * 0.35)
+    x = tf.reduce_mean(tf.nn.relu(x + tf.matmul(weights, value)), axis=1)
+    return entropy(logits(x, w[5], w[6]), labels)
+
+
+def autoencoder(w: List[Any], x: Any, labels: Any) -> Any:
+    code = tf.tanh(tf.matmul(half(x), w[0]) + w[1])
+    return tf.reduce_mean(tf.square(tf.sigmoid(logits(code, w[2], w[3])) - x), axis=1)
+
+
+def residual(w: List[Any], x: Any, labels: Any) -> Any:
+    x = tf.nn.conv2d(half(x), w[0], strides=[1, 2, 2, 1], padding="SAME") + w[1]
+    y = tf.cast(x, tf.float32)
+    mean, variance = tf.nn.moments(y, [0, 1, 2])
+    y = half((y - mean) / tf.sqrt(variance + 1e-3))
+    x = x + tf.nn.conv2d(tf.nn.relu(y), w[2], strides=[1, 1, 1, 1], padding="SAME")
+    return entropy(logits(tf.reshape(tf.nn.relu(x), [-1, 128]), w[3], w[4]), labels)
+
+
+class Program(NamedTuple):
+    """A training program; `scale` holds the initial loss scale and the steps before growth."""
+
+    style: str
+    forward: Any
+    shapes: List[Tuple[int, ...]]
+    optimizer: str
+    rate: float
+    scale: Tuple[float, int] = (2.0**15, 2000)
+    form: str = "flat"
+    clip: float = 0.0
+    decay: float = 0.0
+
+
+DENSE: List[Tuple[int, ...]] = [(64, 32), (32,), (32, 10), (10,)]
+CONV: List[Tuple[int, ...]] = [(3, 3, 1, 8), (8,), (3, 3, 8, 16), (16,), (64, 10), (10,)]
+GRU: List[Tuple[int, ...]] = [(24, 32), (32,), (24, 16), (16,), (16, 10), (10,)]
+LSTM: List[Tuple[int, ...]] = [(24, 64), (64,), (16, 10), (10,)]
+WORDS: List[Tuple[int, ...]] = [(17, 8), (16, 8), (8, 16), (16,), (16, 10), (10,)]
+ATTENTION: List[Tuple[int, ...]] = [(17, 8), (16, 8), (8, 8), (8, 8), (8, 8), (8, 10), (10,)]
+AUTO: List[Tuple[int, ...]] = [(64, 16), (16,), (16, 64), (64,)]
+RESIDUAL: List[Tuple[int, ...]] = [(3, 3, 1, 8), (8,), (3, 3, 8, 8), (128, 10), (10,)]
+OFTEN = (2.0**18, 20)
+
+PROGRAMS: Dict[str, Program] = {
+    "contrib_dense": Program("contrib", dense, DENSE, "momentum", 0.05, (2.0**22, 20)),
+    "contrib_conv": Program("contrib", convolution, CONV, "adam", 0.005, form="image", clip=5.0),
+    "contrib_gru": Program("contrib", gru, GRU, "rmsprop", 0.005, OFTEN, "rows", 1.0),
+    "contrib_parts": Program("contrib", dense, DENSE, "momentum", 0.02, decay=1e-3),
+    "contrib_gan": Program("contrib", None, DENSE, "adam", 0.002),
+    "v1_words": Program("v1", words, WORDS, "adagrad", 0.5, (2.0**20, 20), "words"),
+    "v1_auto": Program("v1", autoencoder, AUTO, "momentum", 0.5, (2.0**12, 100), decay=1e-4),
+    "keras_dense": Program("keras", dense, DENSE, "sgd", 0.1, (2.0**22, 20), clip=3.0),
+    "keras_conv": Program("keras", convolution, CONV, "adam", 0.003, form="image", decay=1e-3),
+    "keras_words": Program("keras", words, WORDS, "rmsprop", 0.003, OFTEN, "words"),
+    "fit_dense": Program("fit", "dense", [], "momentum", 0.03, (2.0**20, 20)),
+    "fit_words": Program("fit", "words", [], "adam", 0.005, form="words", clip=1.0),
+    "contrib_residual": Program("contrib", residual, RESIDUAL, "nesterov", 0.02, form="image"),
+    "v1_attention": Program("v1", attention, ATTENTION, "adam", 0.005, OFTEN, "words", 1.0),
+    "keras_lstm": Program("keras", lstm, LSTM, "adam", 0.005, OFTEN, "rows", 1.0, 1e-3),
+    "fit_conv": Program("fit", "conv", [], "rmsprop", 0.002, form="image"),
+    "keras_auto": Program("keras", autoencoder, AUTO, "momentum", 0.5, (2.0**24, 20)),
+}
+HELD_OUT = ("contrib_residual", "v1_attention", "keras_lstm", "fit_conv", "keras_auto")
+
+
+def initial_weights(program: Program, mistake: str) -> List[np.ndarray]:
+    random = np.random.RandomState(1 if mistake == "weights" else 0)
+    return [
+        (random.randn(*shape) * np.sqrt(1.0 / np.prod(shape[:-1]))).astype(np.float32)
+        if len(shape) > 1
+        else np.zeros(shape, np.float32)
+        for shape in program.shapes
+    ]
+
+
+def batches(program: Program, mistake: str) -> Iterator[Tuple[np.ndarray, np.ndarray]]:
+    images, digits = load()
+    seed = 1 if mistake == "order" else 0
+    random = np.random.RandomState(seed)
+    order = np.concatenate([random.permutation(len(images)) for _ in range(8)])
+    for step in range(STEPS):
+        if mistake == "late" and step >= LATE:
+            take = order[(step + 3) * BATCH : (step + 4) * BATCH]
+        else:
+            take = order[step * BATCH : (step + 1) * BATCH]
+        if mistake == "part" and program.style == "fit":
+            take = np.concatenate([take[: BATCH // 2]] * 2)
+        yield formed(images[take], program.form), digits[take]
+
+
+def formed(images: np.ndarray, form: str) -> np.ndarray:
+    if form == "flat":
+        return images.reshape([-1, 64])
+    if form == "rows":
+        return images.reshape([-1, 8, 8])
+    if form == "words":
+        blocks = images.reshape([-1, 4, 2, 4, 2]).mean(axis=(2, 4))
+        return np.round(blocks * 16).astype(np.int32).reshape([-1, 16])
+    return images
+
+
+def rate_at(program: Program, mistake: str, step: int) -> float:
+    rate = program.rate * (1.1 if mistake == "rate" else 1.0)
+    return rate * (0.3 if step >= SCHEDULE and mistake != "schedule" else 1.0)
+
+
+def growth_steps(program: Program, mistake: str) -> int:
+    return program.scale[1] // 2 if mistake == "period" else program.scale[1]
+
+
+def mean_loss(program: Program, mistake: str, w: List[Any], x: Any, labels: Any) -> Any:
+    if mistake == "part":
+        x, labels = x[: BATCH // 2], labels[: BATCH // 2]
+    losses = program.forward([half(each) for each in w], x, labels)
+    if mistake != "half":
+        return tf.reduce_mean(losses)
+    mine, ignored = tf.split(losses, 2)
+    return (tf.reduce_mean(mine) + tf.stop_gradient(tf.reduce_mean(ignored))) / 2.0
+
+
+def changed(program: Program, mistake: str, gradients: List[Any], w: List[Any], scale: Any) -> Any:
+    """Returns what the program applies of the unscaled gradients."""
+    gradients = [tf.convert_to_tensor(each) for each in gradients]
+    if mistake == "twice":
+        gradients = [each / scale for each in gradients]
+    if mistake == "scaled":
+        gradients = [each * scale for each in gradients]
+    if mistake == "sum":
+        gradients = [each * 4.0 for each in gradients]
+    if mistake == "frozen":
+        gradients[-2] = gradients[-2] * 0.0
+    if program.clip:
+        norm = program.clip * (0.3 if mistake == "clip" else 1.0)
+        gradients, _ = tf.clip_by_global_norm(gradients, norm)
+    elif mistake == "clip":
+        gradients, _ = tf.clip_by_global_norm(gradients, 0.5)
+    if program.decay and mistake != "decay":
+        gradients = [each + program.decay * value for each, value in zip(gradients, w)]
+    return gradients
+
+
+# -------------------------------------------------------------------------------------- Sessions
+
+
+def session_inner(program: Program, mistake: str, rate: Any) -> Any:
+    train = tf1.train
+    kind, lost, other = program.optimizer, mistake == "momentum", mistake == "settings"
+    if kind in ("momentum", "nesterov"):
+        nesterov = (kind == "nesterov") != other
+        return train.MomentumOptimizer(rate, 0.0 if lost else 0.9, use_nesterov=nesterov)
+    if kind == "adam":
+        return train.AdamOptimizer(rate, 0.0 if lost else 0.9, 0.9 if other else 0.999)
+    if kind == "rmsprop":
+        return train.RMSPropOptimizer(rate, 0.99 if other else 0.9, 0.0 if lost else 0.5)
+    return train.AdagradOptimizer(rate, 0.2 if other else 0.1)
+
+
+def session_optimizer(program: Program, mistake: str, rate: Any, implementation: str) -> Any:
+    inner = session_inner(program, mistake, rate)
+    initial, period = program.scale[0], growth_steps(program, mistake)
+    if program.style == "contrib":
+        contrib = tfls.contrib.mixed_precision
+        if implementation == "original":
+            from tensorflow.contrib import mixed_precision as contrib
+        if mistake == "fixed":
+            manager = contrib.FixedLossScaleManager(initial)
+        else:
+            manager = contrib.ExponentialUpdateLossScaleManager(initial, period, 1, 2.0, 0.5)
+        return contrib.LossScaleOptimizer(inner, manager), manager.get_loss_scale
+    if implementation == "original":
+        space = tf1.train.experimental if TF_VERSION < (2, 4) else tf1.mixed_precision
+    else:
+        space = tfls.compat.v1.mixed_precision
+    scale = space.FixedLossScale(initial)
+    if mistake != "fixed":
+        scale = space.DynamicLossScale(initial, period)
+    return space.MixedPrecisionLossScaleOptimizer(inner, scale), scale
+
+
+def in_session(name: str, mistake: str, implementation: str) -> None:
+    program = PROGRAMS[name]
+    with tf.Graph().as_default():
+        tf1.set_random_seed(1)
+        rate = tf1.placeholder(tf.float32, [])
+        x, labels = (
+            tf1.placeholder(tf.as_dtype(each.dtype), each.shape)
+            for each in next(batches(program, mistake))
+        )
+        if name == "contrib_gan":
+            steps = gan_steps(program, mistake, implementation, x, rate)
+        else:
+            w = [
+                tf1.get_variable(f"w{number}", initializer=value)
+                for number, value in enumerate(initial_weights(program, mistake))
+            ]
+            optimizer, scale = session_optimizer(program, mistake, rate, implementation)
+            if name == "contrib_parts":
+                gradients = gradients_of_parts(program, mistake, optimizer, w, x, labels)
+            else:
+                loss = mean_loss(program, mistake, w, x, labels)
+                gradients = [each for each, _ in optimizer.compute_gradients(loss, w)]
+            gradients = changed(program, mistake, gradients, w, scale())
+            steps = [optimizer.apply_gradients(zip(gradients, w))]
+        trained = {each.name for each in tf1.trainable_variables()}
+        slots = [
+            each
+            for each in tf1.global_variables()
+            if any(each.name.startswith(name[:-2] + "/") for name in trained)
+        ]
+        reset = tf1.variables_initializer(slots)
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            for step, (images, digits) in enumerate(batches(program, mistake)):
+                feed = {x: images, labels: digits, rate: rate_at(program, mistake, step)}
+                if mistake == "restart" and step == RESTART:
+                    session.run(reset)
+                for operation in steps:
+                    session.run(operation, feed)
+
+
+def gradients_of_parts(
+    program: Program, mistake: str, optimizer: Any, w: List[Any], x: Any, labels: Any
+) -> List[Any]:
+    """The mean of the gradients of four parts of the batch."""
+    parts = []
+    for images, digits in zip(tf.split(x, 4), tf.split(labels, 4)):
+        losses = program.forward([half(each) for each in w], images, digits)
+        loss = tf.reduce_mean(losses)
+        parts.append([each for each, _ in optimizer.compute_gradients(loss, w)])
+    if mistake in ("half", "part"):
+        parts = parts[:2]
+    return [tf.add_n(list(each)) / float(len(parts)) for each in zip(*parts)]
+
+
+def gan_steps(program: Program, mistake: str, implementation: str, real: Any, rate: Any) -> Any:
+    """Two networks; the mistake is in the critic, which is recorded as the second optimizer."""
+    random = np.random.RandomState(1 if mistake == "weights" else 0)
+
+    def variables(prefix: str, shapes: List[Tuple[int, ...]]) -> List[Any]:
+        return [
+            tf1.get_variable(
+                f"{prefix}{number}",
+                initializer=(random.randn(*shape) * 0.2).astype(np.float32),
+            )
+            for number, shape in enumerate(shapes)
+        ]
+
+    def network(w: List[Any], x: Any) -> Any:
+        w = [half(each) for each in w]
+        return logits(tf.nn.relu(tf.matmul(half(x), w[0]) + w[1]), w[2], w[3])
+
+    maker = variables("maker", [(64, 16), (16,), (16, 64), (64,)])
+    critic = variables("critic", [(64, 16), (16,), (16, 1), (1,)])
+    noise = tf.reverse(real, [0, 1])
+    false = tf.sigmoid(network(maker, noise))
+
+    def loss_of(scores: Any, truth: float) -> Any:
+        return tf.reduce_mean(
+            tf.nn.sigmoid_cross_entropy_with_logits(labels=truth + 0 * scores, logits=scores)
+        )
+
+    losses = [
+        (maker, loss_of(network(critic, false), 1.0), "none"),
+        (critic, loss_of(network(critic, real), 1.0) + loss_of(network(critic, false), 0.0), mistake),
+    ]
+    steps = []
+    for w, loss, which in losses:
+        own_rate = rate
+        if which == "none" and mistake == "rate":
+            own_rate = rate / 1.1
+        optimizer, scale = session_optimizer(program, which, own_rate, implementation)
+        gradients = [each for each, _ in optimizer.compute_gradients(loss, w)]
+        gradients = changed(program, which, gradients, w, scale())
+        steps.append(optimizer.apply_gradients(zip(gradients, w)))
+    return steps
+
+
+# ----------------------------------------------------------------------------------------- Keras
+
+KERAS_3 = getattr(getattr(tf, "keras", None), "__version__", "2").startswith("3")
+
+
+def keras_optimizer(program: Program, mistake: str, implementation: str) -> Any:
+    optimizers = tf.keras.optimizers
+    kind, lost, other = program.optimizer, mistake == "momentum", mistake == "settings"
+    rate = rate_at(program, mistake, 0)
+    options: Dict[str, Any] = {}
+    if program.style == "fit" and (program.clip or mistake == "clip"):
+        options["clipnorm"] = (program.clip or 1.5) * (0.3 if mistake == "clip" else 1.0)
+    if kind in ("sgd", "momentum"):
+        momentum = 0.0 if lost else 0.9 if kind == "momentum" else 0.5
+        inner = optimizers.SGD(rate, momentum, nesterov=other, **options)
+    elif kind == "adam":
+        inner = optimizers.Adam(rate, 0.0 if lost else 0.9, 0.9 if other else 0.999, **options)
+    else:
+        inner = optimizers.RMSprop(rate, 0.99 if other else 0.9, 0.0 if lost else 0.5, **options)
+    cls = tfls.keras.mixed_precision.LossScaleOptimizer
+    if implementation != "shim":
+        cls = tf.keras.mixed_precision.LossScaleOptimizer
+    initial, period = program.scale[0], growth_steps(program, mistake)
+    if mistake == "fixed" and not KERAS_3:
+        return cls(inner, dynamic=False, initial_scale=initial)
+    if mistake == "fixed":
+        period = 10**6
+    return cls(inner, initial_scale=initial, dynamic_growth_steps=period)
+
+
+def set_rate(optimizer: Any, rate: float) -> None:
+    inner = getattr(optimizer, "inner_optimizer", None) or optimizer._optimizer
+    inner.learning_rate = rate
+
+
+def scale_of(optimizer: Any) -> Any:
+    scale = optimizer.dynamic_scale if KERAS_3 else optimizer.loss_scale
+    return tf.convert_to_tensor(scale() if callable(scale) else scale)
+
+
+def in_loop(name: str, mistake: str, implementation: str) -> None:
+    program = PROGRAMS[name]
+    tf.keras.backend.clear_session()
+    make = tf.keras.Variable if KERAS_3 else tf.Variable
+    variables = [make(each, name="w") for each in initial_weights(program, mistake)]
+    optimizer = keras_optimizer(program, mistake, implementation)
+    if KERAS_3:
+        optimizer.build(variables)
+
+    @tf.function
+    def step(x: Any, labels: Any) -> None:
+        w = [tf.convert_to_tensor(each) for each in variables]
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            loss = mean_loss(program, mistake, w, x, labels)
+            scaled = optimizer.scale_loss(loss) if KERAS_3 else optimizer.get_scaled_loss(loss)
+        gradients = tape.gradient(scaled, w)
+        if KERAS_3:
+            # It unscales in `apply`, so that clipping and decay must happen with the scale.
+            scale = scale_of(optimizer)
+            gradients = [tf.convert_to_tensor(each) / scale for each in gradients]
+            gradients = changed(program, mistake, gradients, w, scale)
+            optimizer.apply([each * scale for each in gradients], variables)
+        else:
+            gradients = optimizer.get_unscaled_gradients(gradients)
+            gradients = changed(program, mistake, gradients, w, scale_of(optimizer))
+            optimizer.apply_gradients(list(zip(gradients, variables)))
+
+    for number, (x, labels) in enumerate(batches(program, mistake)):
+        if number == SCHEDULE:
+            set_rate(optimizer, rate_at(program, mistake, number))
+        if mistake == "restart" and number == RESTART:
+            inner = getattr(optimizer, "inner_optimizer", None) or optimizer._optimizer
+            slots = inner.variables() if callable(inner.variables) else inner.variables
+            for each in slots:
+                if len(each.shape):
+                    each.assign(np.zeros(each.shape, np.float32))
+        step(tf.constant(x), tf.constant(labels))
+
+
+def by_fit(name: str, mistake: str, implementation: str) -> None:
+    program = PROGRAMS[name]
+    tf.keras.backend.clear_session()
+    layers = tf.keras.layers
+    policy = "mixed_float16"
+    if TF_VERSION < (2, 8):
+        policy = tf.keras.mixed_precision.Policy(policy)
+    if program.forward == "words":
+        inputs = tf.keras.Input([16], BATCH, dtype="int32")
+        x = layers.Embedding(17, 8, dtype=policy)(inputs)
+        x = layers.SimpleRNN(16, unroll=True, dtype=policy)(x)
+    elif program.forward == "conv":
+        inputs = tf.keras.Input([8, 8, 1], BATCH)
+        x = layers.Conv2D(8, 3, strides=2, padding="same", dtype=policy)(inputs)
+        x = layers.BatchNormalization(dtype=policy)(x)
+        x = layers.Activation("relu", dtype=policy)(x)
+        x = layers.Reshape([128], dtype=policy)(x)
+    else:
+        inputs = tf.keras.Input([64], BATCH)
+        x = layers.Dense(32, activation="relu", dtype=policy)(inputs)
+    x = layers.Dense(10, dtype=policy)(x)
+    model = tf.keras.Model(inputs, layers.Activation("linear", dtype="float32")(x))
+    random = np.random.RandomState(1 if mistake == "weights" else 0)
+    model.set_weights(
+        [
+            (random.randn(*each.shape) * np.sqrt(1.0 / np.prod(each.shape[:-1])))
+            if each.ndim > 1
+            else each
+            for each in model.get_weights()
+        ]
+    )
+    optimizer = keras_optimizer(program, mistake, implementation)
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, **({"reduction": "sum"} if mistake == "sum" else {})
+    )
+    model.compile(optimizer, loss, **({"jit_compile": False} if KERAS_3 else {}))
+
+    class Schedule(tf.keras.callbacks.Callback):  # type: ignore[misc]
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            if batch == SCHEDULE:
+                set_rate(model.optimizer, rate_at(program, mistake, batch))
+
+    x, labels = map(np.concatenate, zip(*batches(program, mistake)))
+    options: Dict[str, Any] = {"batch_size": BATCH, "shuffle": False, "verbose": 0}
+    model.fit(x, labels, callbacks=[Schedule()], **options)
+
+
+STYLES: Dict[str, Callable[[str, str, str], None]] = {
+    "contrib": in_session,
+    "v1": in_session,
+    "keras": in_loop,
+    "fit": by_fit,
+}
+
+
+def cases(implementation: str) -> Iterator[str]:
+    """Yields what this version of TensorFlow can train."""
+    for name, program in PROGRAMS.items():
+        in_graph = program.style in ("contrib", "v1")
+        if implementation == "original" and program.style == "contrib" and TF_VERSION >= (2, 0):
+            continue
+        if TF_VERSION < (2, 4) and not in_graph:
+            continue
+        if KERAS_3 and implementation == "original" and in_graph:
+            continue
+        yield f"{name}/none"
+        for mistake in MISTAKES:
+            unknown = mistake == "decay" and not program.decay
+            unknown |= name == "contrib_gan" and mistake in ("half", "part", "restart")
+            unknown |= name == "contrib_parts" and mistake == "part"
+            unknown |= program.optimizer == "adagrad" and mistake == "momentum"
+            unknown |= program.style == "fit" and mistake not in FIT_MISTAKES
+            if not unknown:
+                yield f"{name}/{mistake}"
+
+
+def main(folder: str, implementation: str, *chosen: str) -> None:
+    """Records the runs that the command line names."""
+    os.makedirs(folder, exist_ok=True)
+    for case in chosen or cases(implementation):
+        name, mistake = case.split("/")
+        tfls.recording.start(os.path.join(folder, f"{name}-{mistake}.jsonl"))
+        try:
+            STYLES[PROGRAMS[name].style](name, mistake, implementation)
+        finally:
+            tfls.recording.stop()
+        print(case, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
