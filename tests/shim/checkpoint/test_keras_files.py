@@ -28,9 +28,7 @@ def path_of(name):
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_damaged_files(name, size):
     source = path_of(name)
-    done = processes.run_program(
-        PROGRAM, source, size, timeout=3600, env={"OPENBLAS_NUM_THREADS": "1"}
-    )
+    done = processes.run_alone(PROGRAM, source, size, env={"OPENBLAS_NUM_THREADS": "1"})
     assert done["wrong"] == []
     assert done["status"] == (0 if "3" in name else 1)
     found = done["found"]
