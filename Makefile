@@ -1,6 +1,7 @@
 # Every target sets itself up; the only requirements are Python (3.10 to 3.13) and make.
 #
 #   make demo       migrate two legacy training scripts and check that they train like the originals
+#   make check      lint, types, and the tests of the folders that differ from main, without TensorFlow
 #   make test       lint, types, tests, doctests, documentation, wheel and sdist
 #   make test-long  the property tests at full size, with thousands of programs
 #   make guides     follow the guides of the documentation from start to end, in new environments
@@ -25,15 +26,22 @@ export NO_MKDOCS_2_WARNING = 1
 # NVIDIA's libraries take gigabytes: install them only if there is an NVIDIA GPU.
 GPU_TENSORFLOW ?= $(if $(shell command -v nvidia-smi),tensorflow[and-cuda]==2.21.*,$(TENSORFLOW))
 
+# The tests of a file run in one process, so that what they share is made once.
+PARALLEL = -n 2 --dist loadfile
+
 DEMO = .venv-demo
 TEST = .venv-test
 GPU = .venv-gpu
 
-.PHONY: programs rules demo test test-long lint types unit doctest docs package guides clients versions gpu bench clean
+.PHONY: programs rules demo check test test-long lint types unit doctest docs package guides clients versions gpu bench clean
 
 demo: $(DEMO)/.ready
 	$(DEMO)/bin/pip install --quiet --no-deps --force-reinstall .
 	$(DEMO)/bin/python examples/demo.py
+
+# BASE is what the change is compared with.
+check: lint types
+	$(TEST)/bin/python tests/changed.py $(or $(BASE),main)
 
 test: lint types unit doctest docs package
 	@echo "make test: all passed"
@@ -46,10 +54,10 @@ types: $(TEST)/.ready
 	$(TEST)/bin/mypy
 
 unit: $(TEST)/.ready
-	$(TEST)/bin/python -m pytest -n 2 tests
+	$(TEST)/bin/python -m pytest $(PARALLEL) tests
 
 test-long: $(TEST)/.ready
-	TFLS_TEST_SIZE=long $(TEST)/bin/python -m pytest -n 2 tests
+	TFLS_TEST_SIZE=long $(TEST)/bin/python -m pytest $(PARALLEL) tests
 
 # Python runs `sitecustomize` when it starts; it cannot be imported by its path.
 doctest: $(TEST)/.ready
