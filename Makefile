@@ -72,9 +72,13 @@ rules: $(TEST)/.ready
 docs: $(TEST)/.ready
 	$(TEST)/bin/mkdocs build --quiet --strict
 
+# Built twice, as the same source must give the same bytes.
+package: export SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),315532800)
 package: $(TEST)/.ready
-	rm -rf out/dist
+	rm -rf out/dist out/again
 	$(TEST)/bin/python -m build --outdir out/dist .
+	$(TEST)/bin/python -m build --outdir out/again . >/dev/null
+	diff -r out/dist out/again
 	$(TEST)/bin/twine check --strict out/dist/*
 	$(TEST)/bin/python tests/package/smoke.py out/dist
 
