@@ -8,6 +8,7 @@
 #   make clients    train with real packages, with TensorFlow's classes and with the shim
 #   make versions   the core of the shim's tests on every TensorFlow and Keras; prints a table
 #   make gpu        the checks that need a GPU, as one table; says so if there is no GPU
+#   make defects    apply deliberate defects one by one and check that a test fails for each
 #   make bench      compare the shim with the originals; results in out/benchmarks
 #   make programs   regenerate the random programs after a rule has changed; record the originals
 #   make rules      regenerate the pages of the rules after one has changed
@@ -33,7 +34,7 @@ DEMO = .venv-demo
 TEST = .venv-test
 GPU = .venv-gpu
 
-.PHONY: programs rules demo check test test-long lint types unit doctest docs package guides clients versions gpu bench clean
+.PHONY: programs rules demo check test test-long lint types unit doctest docs package guides clients versions gpu defects bench clean
 
 demo: $(DEMO)/.ready
 	$(DEMO)/bin/pip install --quiet --no-deps --force-reinstall .
@@ -105,6 +106,10 @@ versions:
 
 gpu: $(GPU)/.ready
 	@$(GPU)/bin/python -W ignore tests/gpu
+
+# DEFECTS are words of their files or texts, for some of them only.
+defects: $(TEST)/.ready
+	$(TEST)/bin/python tests/defects $(DEFECTS)
 
 bench: $(TEST)/.ready
 	$(TEST)/bin/python benchmarks
