@@ -107,9 +107,9 @@ versions:
 gpu: $(GPU)/.ready
 	@$(GPU)/bin/python -W ignore tests/gpu
 
-# DEFECTS are words of their files or texts, for some of them only.
+# With ONLY, those whose file or text has one of its words.
 defects: $(TEST)/.ready
-	$(TEST)/bin/python tests/defects $(DEFECTS)
+	$(TEST)/bin/python tests/defects $(ONLY)
 
 bench: $(TEST)/.ready
 	$(TEST)/bin/python benchmarks
