@@ -21,10 +21,11 @@ from table import DEFECTS, Defect
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIES = 2
+LIMIT = 1200  # seconds, after which a test counts as failed
 FAILED = 1  # pytest's exit status for failed tests; others mean that none was run
 ERRORS = 2  # pytest's where a test module cannot be imported, which a defect may cause
 
-CAUGHT, ESCAPED, GONE, BROKEN = "caught", "ESCAPED", "TEXT IS GONE", "TEST FAILS WITHOUT IT"
+CAUGHT, ESCAPED, GONE, BROKEN = "caught", "ESCAPED", "NOT ONCE THERE", "FAILS WITHOUT"
 
 
 class Copy:
@@ -58,13 +59,23 @@ class Copy:
         """The exit status of pytest on a test."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", test]
         quiet = subprocess.DEVNULL
-        return subprocess.run(
-            command, cwd=self._tree, env=self._variables, stdout=quiet, stderr=quiet, check=False
-        ).returncode
+        try:
+            return subprocess.run(
+                command,
+                cwd=self._tree,
+                env=self._variables,
+                stdout=quiet,
+                stderr=quiet,
+                check=False,
+                timeout=LIMIT,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return FAILED
 
     def verdict(self, defect: Defect) -> str:
         """What the test says about the tree with a defect, and at times about that without it."""
-        file = self._tree / defect.file
+        (module,) = modules_with(defect)
+        file = self._tree / module
         original = file.read_text(encoding="utf-8")
         file.write_text(original.replace(defect.text, defect.replacement), encoding="utf-8")
         try:
@@ -90,17 +101,21 @@ _passing: Dict[str, bool] = {}
 """Whether each test passes without a defect; one that does not proves nothing."""
 
 
-def is_there(defect: Defect) -> bool:
-    """Whether the file has the text exactly once."""
-    file = ROOT / defect.file
-    return file.is_file() and file.read_text(encoding="utf-8").count(defect.text) == 1
+def modules_with(defect: Defect) -> List[Path]:
+    """The modules that have the text, once for each time they have it; relative paths."""
+    found: List[Path] = []
+    for file in sorted((ROOT / defect.folder).rglob("*.py")):
+        count = file.read_text(encoding="utf-8").count(defect.text)
+        found += [file.relative_to(ROOT)] * count
+    return found
 
 
 def row(defect: Defect, verdict: str, seconds: float = 0) -> str:
     """A line of the table."""
     text = " ".join(defect.text.split())
     text = text if len(text) <= 60 else text[:57] + "..."
-    return f"{verdict:<14} {seconds:5.1f} s  {defect.file:<42} {text:<61} {defect.test}"
+    where = ", ".join(map(str, modules_with(defect))) or defect.folder
+    return f"{verdict:<14} {seconds:5.1f} s  {where:<42} {text:<61} {defect.test}"
 
 
 def run(defects: List[Defect]) -> List[Tuple[Defect, str]]:
@@ -140,19 +155,21 @@ def main(arguments: List[str]) -> int:
     only_check = "--check" in arguments
     words = [word for word in arguments if word != "--check"]
     chosen = [
-        each for each in DEFECTS if not words or any(w in each.file + each.text for w in words)
+        each
+        for each in DEFECTS
+        if not words or any(word in f"{modules_with(each)} {each.text}" for word in words)
     ]
-    gone = [each for each in chosen if not is_there(each) or not _exists(each.test)]
+    gone = [
+        each
+        for each in chosen
+        if len(modules_with(each)) != 1 or not (ROOT / each.test.partition("::")[0]).exists()
+    ]
     for defect in gone:
         print(row(defect, GONE))
     results = [] if only_check else run([each for each in chosen if each not in gone])
     missed = len(gone) + sum(verdict != CAUGHT for _, verdict in results)
     print(f"{len(chosen)} defects; {missed} {'cannot be applied' if only_check else 'not caught'}")
     return 1 if missed else 0
-
-
-def _exists(test: str) -> bool:
-    return (ROOT / test.partition("::")[0]).exists()
 
 
 if __name__ == "__main__":
