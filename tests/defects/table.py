@@ -176,8 +176,8 @@ SHIM: List[Defect] = [
     ),
     Defect(
         "tf_lossscale",
-        'return Mismatch(0, first, initial, "the initial scale")',
-        "return None",
+        "if not same_scale(scale, following):",
+        "if False:",
         _RECORDS + "test_scale_rules.py",
     ),
     Defect(
@@ -188,9 +188,9 @@ SHIM: List[Defect] = [
     ),
     Defect(
         "tf_lossscale",
-        "if math.isnan(value)",
-        "if value != 0",
-        _RECORDS + "test_compare.py",
+        'isinstance(value, float) and not math.isfinite(value):\n        return "nan"',
+        'False:\n        return "nan"',
+        "tests/shim/recording/test_record_keras.py",
     ),
     Defect(
         "tf_lossscale",
@@ -212,8 +212,8 @@ SHIM: List[Defect] = [
     ),
     Defect(
         "tf_lossscale",
-        "if not os.path.exists(path):",
-        "if False:",
+        "raise CheckpointError(_not_found(path))",
+        "print(_not_found(path))",
         _CHECKPOINTS + "test_inspect.py",
     ),
     Defect(
@@ -311,8 +311,8 @@ CODEMODS: List[Defect] = [
     ),
     Defect(
         "codemods",
-        "if legacy.family is Family.EXPERIMENTAL:\n        namespace",
-        "if False:\n        namespace",
+        'return f"{SHIM}.{namespace}.{legacy.name}"',
+        'return f"{SHIM}.{legacy.name}"',
         _CODEMODS + "rules/test_rules.py",
     ),
     Defect(
