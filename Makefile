@@ -1,12 +1,14 @@
 # Every target sets itself up; the only requirements are Python (3.10 to 3.13) and make.
 #
 #   make demo       migrate two legacy training scripts and check that they train like the originals
+#   make check      lint, types, and the tests of the folders that differ from main, without TensorFlow
 #   make test       lint, types, tests, doctests, documentation, wheel and sdist
 #   make test-long  the property tests at full size, with thousands of programs
 #   make guides     follow the guides of the documentation from start to end, in new environments
 #   make clients    train with real packages, with TensorFlow's classes and with the shim
 #   make versions   the core of the shim's tests on every TensorFlow and Keras; prints a table
 #   make gpu        the checks that need a GPU, as one table; says so if there is no GPU
+#   make defects    apply deliberate defects one by one and check that a test fails for each
 #   make bench      compare the shim with the originals; results in out/benchmarks
 #   make programs   regenerate the random programs after a rule has changed; record the originals
 #   make rules      regenerate the pages of the rules after one has changed
@@ -25,15 +27,22 @@ export NO_MKDOCS_2_WARNING = 1
 # NVIDIA's libraries take gigabytes: install them only if there is an NVIDIA GPU.
 GPU_TENSORFLOW ?= $(if $(shell command -v nvidia-smi),tensorflow[and-cuda]==2.21.*,$(TENSORFLOW))
 
+# The tests of a file run in one process, so that what they share is made once.
+PARALLEL = -n 2 --dist loadfile
+
 DEMO = .venv-demo
 TEST = .venv-test
 GPU = .venv-gpu
 
-.PHONY: programs rules demo test test-long lint types unit doctest docs package guides clients versions gpu bench clean
+.PHONY: programs rules demo check test test-long lint types unit doctest docs package guides clients versions gpu defects bench clean
 
 demo: $(DEMO)/.ready
 	$(DEMO)/bin/pip install --quiet --no-deps --force-reinstall .
 	$(DEMO)/bin/python examples/demo.py
+
+# BASE is what the change is compared with.
+check: lint types
+	$(TEST)/bin/python tests/changed.py $(or $(BASE),main)
 
 test: lint types unit doctest docs package
 	@echo "make test: all passed"
@@ -46,10 +55,10 @@ types: $(TEST)/.ready
 	$(TEST)/bin/mypy
 
 unit: $(TEST)/.ready
-	$(TEST)/bin/python -m pytest -n 2 tests
+	$(TEST)/bin/python -m pytest $(PARALLEL) tests
 
 test-long: $(TEST)/.ready
-	TFLS_TEST_SIZE=long $(TEST)/bin/python -m pytest -n 2 tests
+	TFLS_TEST_SIZE=long $(TEST)/bin/python -m pytest $(PARALLEL) tests
 
 # Python runs `sitecustomize` when it starts; it cannot be imported by its path.
 doctest: $(TEST)/.ready
@@ -63,9 +72,13 @@ rules: $(TEST)/.ready
 docs: $(TEST)/.ready
 	$(TEST)/bin/mkdocs build --quiet --strict
 
+# Built twice, as the same source must give the same bytes.
+package: export SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),315532800)
 package: $(TEST)/.ready
-	rm -rf out/dist
+	rm -rf out/dist out/again
 	$(TEST)/bin/python -m build --outdir out/dist .
+	$(TEST)/bin/python -m build --outdir out/again . >/dev/null
+	diff -r out/dist out/again
 	$(TEST)/bin/twine check --strict out/dist/*
 	$(TEST)/bin/python tests/package/smoke.py out/dist
 
@@ -92,6 +105,10 @@ versions:
 
 gpu: $(GPU)/.ready
 	@$(GPU)/bin/python -W ignore tests/gpu
+
+# With ONLY, those whose file or text has one of its words.
+defects: $(TEST)/.ready
+	$(TEST)/bin/python tests/defects $(ONLY)
 
 bench: $(TEST)/.ready
 	$(TEST)/bin/python benchmarks

@@ -1,8 +1,9 @@
 """Installs what was built in fresh environments and uses it as a stranger would.
 
-    python tests/package/smoke.py DIRECTORY     # holds one wheel and one sdist
+    python tests/package/smoke.py DIRECTORY               # holds one wheel and one sdist
+    python tests/package/smoke.py DIRECTORY PYTHON ...    # installs the wheel on each interpreter
 
-Run by `make package`, outside the checkout, so that nothing is found by accident.
+Run by `make package` and `.ci/run`, outside the checkout, so that nothing is found by accident.
 """
 
 import glob
@@ -12,7 +13,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import venv
 import zipfile
 from typing import List
 
@@ -67,30 +67,52 @@ def check_metadata(text: str) -> None:
     assert not relative, f"links that the package page cannot follow: {relative}"
 
 
-def check_installed(artifact: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        home = os.path.join(folder, "venv")
-        venv.create(home, with_pip=True)
-        bin_folder = os.path.join(home, "bin")
-        environment = {
+class Environment:
+    """A fresh virtual environment, and what is run in it, in its own folder.
+
+    Args:
+      folder: an empty folder.
+      python: the interpreter to make it with.
+    """
+
+    def __init__(self, folder: str, python: str) -> None:
+        self.folder = folder
+        self._bin = os.path.join(folder, "venv", "bin")
+        self._variables = {
             key: value
             for key, value in os.environ.items()
             if key not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         }
+        subprocess.run([python, "-m", "venv", os.path.join(folder, "venv")], check=True)
 
-        def run(*command: str, status: int = 0) -> str:
-            done = subprocess.run(
-                [os.path.join(bin_folder, command[0]), *command[1:]],
-                cwd=folder,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == status, (command, done.returncode, done.stdout)
-            return done.stdout
+    def run(self, *command: str, status: int = 0) -> str:
+        """Runs a command of the environment, which must end with `status`; returns its output."""
+        done = subprocess.run(
+            [os.path.join(self._bin, command[0]), *command[1:]],
+            cwd=self.folder,
+            env=self._variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, (command, done.returncode, done.stdout)
+        return done.stdout
 
+
+def check_python(wheel: str, python: str) -> None:
+    """The wheel can be installed on an interpreter, and the command shows its version."""
+    version = os.path.basename(wheel).split("-")[1]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = Environment(folder, python)
+        environment.run("pip", "install", "--quiet", wheel)
+        assert environment.run("tf-lossscale", "--version") == f"tf-lossscale {version}\n"
+
+
+def check_installed(artifact: str) -> None:
+    """An artifact can be installed, and its commands work."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Environment(folder, sys.executable).run
         run("pip", "install", "--quiet", artifact)
         run("python", "-c", "import tf_lossscale, sys; assert 'tensorflow' not in sys.modules")
         message = run(
@@ -114,8 +136,13 @@ def check_installed(artifact: str) -> None:
 
 
 def main(arguments: List[str]) -> None:
-    (folder,) = arguments
+    folder, *pythons = arguments
     wheel = only(os.path.join(folder, "*.whl"))
+    for python in pythons:
+        check_python(os.path.abspath(wheel), python)
+        print(f"installed with {python}: {os.path.basename(wheel)}")
+    if pythons:
+        return
     sdist = only(os.path.join(folder, "*.tar.gz"))
     check_contents(wheel, sdist)
     for artifact in (wheel, sdist):

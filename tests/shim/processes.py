@@ -3,6 +3,7 @@
 A process may hold one `MirroredStrategy` only (several break collectives from TensorFlow 2.15 on),
 logical devices must be set before TensorFlow starts, and a worker of a cluster is a process. Such
 tests are programs: they print one JSON value as their last line of output, which the test checks.
+They are forks of a process that has imported TensorFlow (`fork_server.py`).
 """
 
 import json
@@ -11,13 +12,15 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
+
+from fork_server import Fork
 
 __all__ = [
     "REPOSITORY",
     "free_ports",
+    "run_alone",
     "run_program",
     "run_python",
     "start_workers",
@@ -51,11 +54,13 @@ def _environment(path: Sequence[str]) -> Dict[str, str]:
     )
 
 
-def run_python(*arguments: str, path: Sequence[str] = ()) -> "subprocess.CompletedProcess[str]":
+def run_python(
+    *arguments: str, path: Sequence[str] = (), env: Optional[Dict[str, str]] = None
+) -> "subprocess.CompletedProcess[str]":
     """Runs this interpreter with `arguments`, this repository and `path` on the Python path."""
     return subprocess.run(
         [sys.executable, *arguments],
-        env=_environment([REPOSITORY, *path]),
+        env=dict(_environment([REPOSITORY, *path]), **(env or {})),
         capture_output=True,
         text=True,
         check=False,
@@ -66,64 +71,32 @@ def _start(
     path: str,
     args: Sequence[str],
     env: Optional[Dict[str, str]] = None,
-    pass_fds: Sequence[int] = (),
-) -> "subprocess.Popen[str]":
-    environment = _environment([REPOSITORY])
-    environment["PYTHONFAULTHANDLER"] = "1"  # SIGABRT prints the stacks of all threads
-    environment.update(env or {})
-    return subprocess.Popen(
-        [sys.executable, path, *args],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
-        env=environment,
-        pass_fds=tuple(pass_fds),
-    )
+    inherited: Sequence[int] = (),
+) -> Fork:
+    return Fork([path, *args], dict(_environment([REPOSITORY]), **(env or {})), inherited)
 
 
-def _wait_for(process: "subprocess.Popen[str]", timeout: float = 120) -> Any:
-    """Waits for a program and returns the JSON value on its last line; fails with its errors."""
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
-        raise AssertionError(
-            f"{process.args} did not end within {timeout} s; its errors end with:\n{err[-3000:]}"
-        ) from None
-    assert process.returncode == 0, (
-        f"{process.args} exited with {process.returncode}:\n{out[-2000:]}\n{err[-4000:]}"
-    )
+def _last_line(args: Sequence[str], code: int, out: str, err: str) -> Any:
+    """The JSON value on the last line of a program's output; fails with its errors."""
+    assert code == 0, f"{args} exited with {code}:\n{out[-2000:]}\n{err[-4000:]}"
     return json.loads(out.strip().splitlines()[-1])
 
 
-def wait_for_workers(
-    workers: "Sequence[subprocess.Popen[str]]", timeout: float = 200, grace: float = 30
-) -> List[Any]:
+def wait_for_workers(workers: Sequence[Fork], timeout: float = 200, grace: float = 30) -> List[Any]:
     """Waits for workers of one cluster and returns what each printed, in their order.
 
     Where one fails, the others get `grace` seconds to notice. Those that take longer, or longer
     than `timeout`, are made to print the stacks of all their threads, which the error shows.
     """
-    outputs: Dict[int, Tuple[str, str]] = {}
-
-    def read(index: int) -> None:
-        outputs[index] = workers[index].communicate()
-
-    # Each is read by a thread of its own: one that fills its pipe would hold up the others.
-    readers = [threading.Thread(target=read, args=(index,)) for index in range(len(workers))]
-    for reader in readers:
-        reader.start()
     deadline = time.monotonic() + timeout
-    while any(reader.is_alive() for reader in readers) and time.monotonic() < deadline:
+    while any(each.poll() is None for each in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
         if any(each.poll() not in (None, 0) for each in workers):
             deadline = min(deadline, time.monotonic() + grace)
     unfinished = [index for index, each in enumerate(workers) if each.poll() is None]
     for index in unfinished:
         workers[index].send_signal(signal.SIGABRT)
-    for reader in readers:
-        reader.join()
+    outputs = [each.communicate() for each in workers]
     if any(each.returncode != 0 for each in workers):
         shown = [
             f"worker {index} "
@@ -132,19 +105,31 @@ def wait_for_workers(
             for index, each in enumerate(workers)
         ]
         raise AssertionError("\n".join(shown))
-    return [json.loads(outputs[index][0].strip().splitlines()[-1]) for index in range(len(workers))]
+    return [json.loads(out.strip().splitlines()[-1]) for out, _ in outputs]
 
 
-def run_program(
-    path: str, *args: str, timeout: float = 300, env: Optional[Dict[str, str]] = None
-) -> Any:
+def run_program(path: str, *args: str, timeout: float = 300) -> Any:
     """Runs the Python program at `path` under this interpreter and returns what it printed."""
-    return _wait_for(_start(path, args, env), timeout)
+    process = _start(path, args)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, err = process.communicate()
+        raise AssertionError(
+            f"{process.args} did not end within {timeout} s; its errors end with:\n{err[-3000:]}"
+        ) from None
+    assert process.returncode is not None
+    return _last_line(process.args, process.returncode, out, err)
 
 
-def start_workers(
-    path: str, count: int, *args: str, env: Optional[Dict[str, str]] = None
-) -> "List[subprocess.Popen[str]]":
+def run_alone(path: str, *args: str, env: Optional[Dict[str, str]] = None) -> Any:
+    """As `run_program`, in a process that has not imported TensorFlow when the program starts."""
+    done = run_python(path, *args, env=env)
+    return _last_line(done.args, done.returncode, done.stdout, done.stderr)
+
+
+def start_workers(path: str, count: int, *args: str) -> List[Fork]:
     """Starts `count` workers of one cluster (gRPC on loopback), each with its `TF_CONFIG`.
 
     None of them ends before all have run to their end, or one has failed (`worker_process`).
@@ -156,16 +141,14 @@ def start_workers(
             _start(
                 WORKER,
                 [path, *args],
-                dict(
-                    env or {},
-                    TF_CONFIG=json.dumps(
+                {
+                    "TF_CONFIG": json.dumps(
                         {
                             "cluster": {"worker": addresses},
                             "task": {"type": "worker", "index": index},
                         }
-                    ),
-                    TFLS_TEST_BARRIER="{},{}".format(*barrier),
-                ),
+                    )
+                },
                 barrier,
             )
             for index in range(count)

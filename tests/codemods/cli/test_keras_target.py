@@ -54,6 +54,7 @@ def nothing_installed(monkeypatch, command_line):
     monkeypatch.setattr(installed, "version_of", {}.get)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kinds", itertools.product([None, 0, 1], repeat=5))
 def test_the_first_evidence_decides(command_line, monkeypatch, kinds):
     """All combinations of no evidence, Keras 2 and Keras 3, for each of the five kinds."""

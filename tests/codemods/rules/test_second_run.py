@@ -22,6 +22,7 @@ EXAMPLES = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("example", EXAMPLES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_second_run_changes_nothing_and_reports_the_same(example, target):

@@ -51,6 +51,7 @@ DONE_BY_FIRST_STEP = {
 """Findings of one step that are not left after two."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("example", EXAMPLES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_two_steps_end_where_one_does(example, target):

@@ -52,6 +52,7 @@ def _source(text, path, **fields):
     return text.format(path=path, parent=parent, name=name, line=line)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target", ["final", "Keras 3", "shim"])
 @pytest.mark.parametrize("form", NO_OPS)
 @pytest.mark.parametrize("path", LEGACY)
@@ -64,6 +65,7 @@ def test_left_and_reported(path, form, target):
     assert not any(one.applied for one in result.findings)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("form", FORMS)

@@ -140,6 +140,7 @@ def transformed(source, options):
     return transform(textwrap.dedent(source).encode(), options)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_legacy_arm_is_left_and_reported(name, target):

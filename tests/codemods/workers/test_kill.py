@@ -9,7 +9,7 @@ import time
 
 from command_line import FINAL, LEGACY, PROGRAM
 
-KILLS = 50
+KILLS, RESTARTS = (50, 10) if os.environ.get("TFLS_TEST_SIZE") == "long" else (15, 3)
 FILES = 60
 
 # The workers share the group of their parent: the whole group dies at once, as in a power cut.
@@ -72,7 +72,7 @@ def test_every_file_is_whole(tmp_path):
     # Otherwise the moments were badly chosen, and nothing has been shown.
     assert halfway >= KILLS // 5
     # What a kill leaves is taken up by the next run.
-    for kill in range(10):
+    for kill in range(RESTARTS):
         process = start(tmp_path / str(kill))
         process.communicate()
         assert process.returncode == 0

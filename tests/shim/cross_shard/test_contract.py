@@ -87,7 +87,16 @@ def test_an_empty_name_is_refused(api):
 
 @BOTH
 @pytest.mark.parametrize(
-    "groups", [[[0, 1], [2]], [[0, 1], [2, 4]], [0, 1, 2, 3], [(0, 1), (2, 3)], [[0, 1]], "ab"]
+    "groups",
+    [
+        [[0, 1, 2], [3]],
+        [[0, 1], [2]],
+        [[0, 1], [2, 4]],
+        [0, 1, 2, 3],
+        [(0, 1), (2, 3)],
+        [[0, 1]],
+        "ab",
+    ],
 )
 def test_assignments_that_are_no_equal_partition_are_refused_in_compute_gradients(api, groups):
     w = weights()

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from processes import run_program
+from processes import run_alone, run_program
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 
@@ -20,7 +20,7 @@ def expected(original):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_every_legacy_path_resolves_and_what_exists_is_left_alone(when):
-    states = run_program(os.path.join(PROGRAMS, "paths.py"), when, "keep")
+    states = run_alone(os.path.join(PROGRAMS, "paths.py"), when, "keep")
     originals = without_kept(states, "before" if "before" in states else "after")
     assert "ours" not in {each for pair in originals.values() for each in pair}
     assert len(originals) > 20
@@ -35,7 +35,7 @@ def test_every_legacy_path_resolves_and_what_exists_is_left_alone(when):
 
 
 def test_replace_installs_ours_over_everything_and_uninstall_restores_it():
-    states = run_program(os.path.join(PROGRAMS, "paths.py"), "after", "replace")
+    states = run_alone(os.path.join(PROGRAMS, "paths.py"), "after", "replace")
     for path, (attribute, imported) in states["during"].items():
         assert attribute in ("ours", "both"), path
         if path not in states["not_a_module"]:
@@ -74,7 +74,7 @@ def test_what_is_not_supplied_is_refused_with_what_is():
 
 def test_supplied_namespaces_are_found_star_imported_and_reloaded():
     name = "tensorflow.contrib.mixed_precision"
-    assert run_program(os.path.join(PROGRAMS, "finding.py")) == {
+    assert run_alone(os.path.join(PROGRAMS, "finding.py")) == {
         "before": name,
         "after": name,
         "star": [
@@ -88,7 +88,7 @@ def test_supplied_namespaces_are_found_star_imported_and_reloaded():
 
 
 def test_first_imports_from_several_threads_all_work():
-    assert run_program(os.path.join(PROGRAMS, "threads.py"), "installed", "1", timeout=420) == {}
+    assert run_alone(os.path.join(PROGRAMS, "threads.py"), "installed", "1") == {}
 
 
 @pytest.mark.parametrize("mode", ["keep", "replace"])
@@ -101,7 +101,7 @@ def test_uninstall_leaves_imports_as_they_were(mode):
 
 
 def test_modules_without_a_public_name_are_supplied_where_tensorflow_lacks_them():
-    states = run_program(os.path.join(PROGRAMS, "private.py"))
+    states = run_alone(os.path.join(PROGRAMS, "private.py"))
     for path, before in states["before"].items():
         if before.startswith("No module named"):
             assert states["during"][path] in ("ours", "both"), path

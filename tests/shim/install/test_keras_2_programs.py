@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 
 import pytest
 import tensorflow as tf
-from processes import run_program, run_python
+from processes import run_alone, run_python
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
@@ -92,7 +92,7 @@ def test_replaced_classes_train_as_the_originals() -> None:
 def test_compile_wraps_in_the_class_at_the_public_path_and_uninstall_restores_it(
     mode: str, when: str
 ) -> None:
-    found = run_program(os.path.join(PROGRAMS, "compile_wraps.py"), mode, when)
+    found = run_alone(os.path.join(PROGRAMS, "compile_wraps.py"), mode, when)
     ours = KERAS_3 or mode == "replace"
     turns = {"before": False, "during": ours, "after": False, "again": ours}
     for turn, expected in turns.items():

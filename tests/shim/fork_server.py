@@ -1,0 +1,203 @@
+"""Starts test programs as forks of one process that has imported TensorFlow.
+
+Importing TensorFlow takes 2 to 5 seconds, a fork 50 ms. The server only imports: it has no eager
+context, session or device list, whose threads would not survive a fork, so a program finds
+TensorFlow as after an import of its own. A program to which the order of imports matters needs a
+process of its own.
+
+The server (`fork_server.py DESCRIPTOR`) reads requests from a socket: the length of a JSON value
+and, with it, the descriptors for the output, the errors, the exit status and whatever the program
+inherits besides; then the value, which is the arguments and the environment. It ends when the
+socket is closed, so at the latest when the tests do.
+"""
+
+import faulthandler
+import json
+import os
+import runpy
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+__all__ = ["Fork"]
+
+LENGTH = struct.Struct("!Q")
+RESULT = struct.Struct("!i")
+DESCRIPTORS = 16  # the most that one request has
+
+_server: "Optional[Tuple[socket.socket, subprocess.Popen[bytes]]]" = None
+
+
+class Fork:
+    """A program that runs in a fork of the server; the part of `subprocess.Popen` that tests use.
+
+    Args:
+      args: the path of the program and its arguments.
+      env: the environment; variables that Python reads only when it starts have no effect.
+      inherited: descriptors that the program gets, under the numbers in `TFLS_TEST_BARRIER`.
+    """
+
+    def __init__(
+        self, args: Sequence[str], env: Dict[str, str], inherited: Sequence[int] = ()
+    ) -> None:
+        self.args = list(args)
+        self.returncode: Optional[int] = None
+        out, err, status = os.pipe(), os.pipe(), os.pipe()
+        request = json.dumps({"args": self.args, "env": env, "cwd": os.getcwd()}).encode()
+        server = _started_server(env)
+        passed = [out[1], err[1], status[1], *inherited]
+        packed = struct.pack(f"{len(passed)}i", *passed)
+        server.sendmsg(
+            [LENGTH.pack(len(request))], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, packed)]
+        )
+        server.sendall(request)
+        for pipe in (out, err, status):
+            os.close(pipe[1])
+        self._status = open(status[0], "rb", buffering=0)  # noqa: SIM115 - closed by `wait`
+        self.pid = RESULT.unpack(_exactly(self._status, RESULT.size))[0]
+        # Each is read by a thread of its own, so that no program waits for a full pipe.
+        self._texts: Dict[int, str] = {}
+        self._readers = [
+            threading.Thread(target=self._read, args=(index, pipe[0]), daemon=True)
+            for index, pipe in enumerate((out, err))
+        ]
+        self._waiter = threading.Thread(target=self._read_status, daemon=True)
+        for thread in (*self._readers, self._waiter):
+            thread.start()
+
+    def _read(self, index: int, descriptor: int) -> None:
+        with open(descriptor, encoding="utf-8", errors="replace") as stream:
+            self._texts[index] = stream.read()
+
+    def _read_status(self) -> None:
+        with self._status:
+            self.returncode = RESULT.unpack(_exactly(self._status, RESULT.size))[0]
+
+    def poll(self) -> Optional[int]:
+        """The exit status, or None while the program runs."""
+        return self.returncode
+
+    def wait(self, timeout: Optional[float] = None) -> int:
+        """Waits for the end and returns the exit status; raises `subprocess.TimeoutExpired`."""
+        self._join([self._waiter], timeout)
+        assert self.returncode is not None, "the fork server died"
+        return self.returncode
+
+    def communicate(self, timeout: Optional[float] = None) -> Tuple[str, str]:
+        """Waits for the end and returns output and errors; raises `subprocess.TimeoutExpired`."""
+        self._join([*self._readers, self._waiter], timeout)
+        return self._texts[0], self._texts[1]
+
+    def _join(self, threads: "List[threading.Thread]", timeout: Optional[float]) -> None:
+        for thread in threads:
+            thread.join(timeout)
+            if thread.is_alive():
+                assert timeout is not None
+                raise subprocess.TimeoutExpired(self.args, timeout)
+
+    def send_signal(self, number: int) -> None:
+        """Sends a signal, unless the program has ended."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kills the program."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _exactly(stream: Any, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        part = stream.read(count - len(data))
+        if not part:
+            raise EOFError("the fork server died")
+        data += part
+    return data
+
+
+def _started_server(env: Dict[str, str]) -> socket.socket:
+    """The socket of this process's server, which the first program starts."""
+    global _server
+    if _server is None:
+        ours, other = socket.socketpair()
+        with other:
+            process = subprocess.Popen(
+                [sys.executable, os.path.abspath(__file__), str(other.fileno())],
+                # NumPy's BLAS would start a thread when it is imported.
+                env=dict(env, OPENBLAS_NUM_THREADS="1"),
+                stdin=subprocess.DEVNULL,
+                pass_fds=[other.fileno()],
+            )
+        _server = ours, process
+    return _server[0]
+
+
+def _next_program(connection: socket.socket) -> Dict[str, Any]:
+    """Forks for each request; returns in the forks, with the request. The server ends here."""
+    while True:
+        space = socket.CMSG_SPACE(DESCRIPTORS * 4)
+        header, ancillary, _, _ = connection.recvmsg(LENGTH.size, space)
+        if not header:
+            sys.exit()
+        (count,) = LENGTH.unpack(header)
+        packed = ancillary[0][2]
+        descriptors = list(struct.unpack(f"{len(packed) // 4}i", packed))
+        with connection.makefile("rb", buffering=0) as stream:
+            request: Dict[str, Any] = json.loads(_exactly(stream, count).decode())
+        if os.fork() == 0:
+            connection.close()
+            _fork_program(descriptors)
+            _set_up(request, descriptors)
+            return request
+        for each in descriptors:
+            os.close(each)
+        while True:  # no zombie stays longer than until the next request
+            try:
+                if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                    break
+            except ChildProcessError:
+                break
+
+
+def _fork_program(descriptors: List[int]) -> None:
+    """Forks again and returns in the child; the parent sends its number and its exit status."""
+    status = descriptors[2]
+    pid = os.fork()
+    if pid == 0:
+        os.close(status)
+        return
+    for each in descriptors:
+        if each != status:
+            os.close(each)
+    os.write(status, RESULT.pack(pid))
+    _, ended = os.waitpid(pid, 0)
+    code = -os.WTERMSIG(ended) if os.WIFSIGNALED(ended) else os.WEXITSTATUS(ended)
+    os.write(status, RESULT.pack(code))
+    os._exit(0)
+
+
+def _set_up(request: Dict[str, Any], descriptors: List[int]) -> None:
+    """Makes this process what a new interpreter that starts the program would be."""
+    out, err, _, *inherited = descriptors
+    for each, number in ((out, 1), (err, 2)):
+        os.dup2(each, number)
+        os.close(each)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    if inherited:
+        os.environ["TFLS_TEST_BARRIER"] = ",".join(map(str, inherited))
+    sys.argv = request["args"]
+    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+
+
+if __name__ == "__main__":
+    import tensorflow  # noqa: F401 - what the forks need not import again
+
+    faulthandler.enable()  # SIGABRT prints the stacks of all threads
+    program = _next_program(socket.socket(fileno=int(sys.argv[1])))
+    runpy.run_path(program["args"][0], run_name="__main__")
