@@ -42,7 +42,7 @@ def missing_of(symbol: _paths.Symbol, found: Set[str]) -> List[str]:
     if inspect.isclass(value) and value.__module__.startswith(_namespace.ROOT):
         members = public_members(value)
         if issubclass(value, LossScaleWrapper):
-            own = {each for each in vars(LossScaleWrapper) if not each.startswith("_")}
+            own = set(public_members(LossScaleWrapper))
             missing += [f"{name}.{each}" for each in sorted(own - set(members))]
         missing += [
             f"{name}.{each}"
