@@ -42,7 +42,8 @@ def missing_of(symbol: _paths.Symbol, found: Set[str]) -> List[str]:
     if inspect.isclass(value) and value.__module__.startswith(_namespace.ROOT):
         members = public_members(value)
         if issubclass(value, LossScaleWrapper):
-            own = set(public_members(LossScaleWrapper))
+            shared = vars(LossScaleWrapper).items()
+            own = {each for each, one in shared if not each.startswith("_") and is_member(one)}
             missing += [f"{name}.{each}" for each in sorted(own - set(members))]
         missing += [
             f"{name}.{each}"
