@@ -66,7 +66,7 @@ def test_a_symbol_without_a_docstring_fails_the_build(reference, site, monkeypat
         reference.on_post_build({"site_dir": str(site)})
 
 
-def test_a_method_of_the_protocol_that_a_class_lacks_is_noticed(reference, monkeypatch):
+def test_a_method_of_the_wrappers_that_a_class_lacks_is_noticed(reference, monkeypatch):
     members = reference.public_members
     monkeypatch.setattr(
         reference,
