@@ -7,14 +7,12 @@ import sys
 from typing import Optional, Union
 
 from ..engine.prefilter import may_concern, may_concern_in
-from ..files import atomic_write
 from ..files.discover import (
     Candidate,
     ProjectFile,
     Skipped,
     Warned,
     discover,
-    no_file,
     words,
 )
 from ..files.printable import quoted, visible
@@ -64,7 +62,7 @@ class FileSearch:
     def run(self, progress: Progress) -> None:
         """Searches all files."""
         request = self._request
-        describes = no_file if self.project is None else is_project_file
+        describes = None if self.project is None else is_project_file
         for found in discover(
             request.paths, request.excludes, request.follow_links_outside, describes
         ):
@@ -83,7 +81,7 @@ class FileSearch:
                     self.steps.append(FileOutcome(shown(found.path), note=found.why))
             else:
                 candidate = found._replace(path=shown(found.path))
-                self.files.append(candidate)
+                self.files.append(candidate._replace(level=None))
                 step = self._searched(candidate)
                 if step is not None and (request.verbose or not _is_silent(step)):
                     self.steps.append(step)
@@ -113,13 +111,11 @@ class FileSearch:
             if self._watch.is_over:
                 raise
             concerns, error = True, FileError(candidate.path, 0, str(late))
-        if concerns and candidate.is_ignored:
-            return FileOutcome(candidate.path, note="is ignored by git")
         self._summary.files += 1
         if error is not None:
             return FileOutcome(candidate.path, error=error)
-        if concerns:  # drops the ignore files, which can be large
-            return candidate._replace(ignores=None)
+        if concerns:
+            return candidate._replace(level=None)
         return FileOutcome(candidate.path, note="no legacy name in it")
 
     def _concerns(self, candidate: Candidate) -> bool:
@@ -133,13 +129,11 @@ class FileSearch:
             self._bytes_left -= size
             with open(candidate.real, "rb") as file:
                 return may_concern_in(file)
-        data = atomic_write.read(candidate.real)
+        data = candidate.read()
         self.imports.add(candidate.real, data)
         if self.project is not None:
-            evidence = self.project.source(candidate.path, candidate.real, data)
-            if evidence and not candidate.is_ignored:
-                self.project.evidence += evidence
-        self._summary.other_contrib += not candidate.is_ignored and uses_other_contrib(data)
+            self.project.evidence += self.project.source(candidate.path, candidate.real, data)
+        self._summary.other_contrib += uses_other_contrib(data)
         return may_concern(data)
 
 

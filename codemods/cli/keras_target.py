@@ -6,7 +6,6 @@ import os
 import sys
 from typing import Optional
 
-from ..files import atomic_write
 from ..files.discover import Candidate, Excludes, ProjectFile, discover
 from ..files.printable import quoted, visible
 from ..model import KerasChoice
@@ -46,9 +45,7 @@ def read_project_file(file: Candidate, project: ProjectSearch, quiet: bool = Fal
     why = ""
     try:
         if os.path.getsize(file.real) <= largest(file.real):
-            evidence = project.project_file(path, file.real, atomic_write.read(file.real))
-            if evidence and not file.is_ignored:
-                project.evidence += evidence
+            project.evidence += project.project_file(path, file.real, file.read())
             return
         why = f"is larger than {largest(file.real):,} bytes"
     except OSError as error:
@@ -89,10 +86,8 @@ def _read_all(project: ProjectSearch, settings: Settings) -> None:
 def _read_source(candidate: Candidate, project: ProjectSearch) -> None:
     try:
         if os.path.getsize(candidate.real) <= Limits().size:
-            data = atomic_write.read(candidate.real)
-            evidence = project.source(candidate.path, candidate.real, data)
-            if evidence and not candidate.is_ignored:
-                project.evidence += evidence
+            data = candidate.read()
+            project.evidence += project.source(candidate.path, candidate.real, data)
     except OSError:
         return  # `migrate` reports it
 

@@ -186,7 +186,7 @@ def _survey(search: FileSearch, request: Request) -> Survey:
         candidates,
         by_path,
         search.imports,
-        lambda real: not by_path[real].is_ignored,
+        lambda real: True,
         shown,
         _plan(request, write=False),
         request.jobs,
@@ -203,7 +203,7 @@ def _with_more(
     places = {file.path: place for place, file in enumerate(files)}
     added = {file.path: file for file in files if file.real in more}
     left = [step for step in steps if step.path not in added]
-    new = [file._replace(ignores=None) for file in added.values()]
+    new = list(added.values())
     merged: list[Step] = []
     for step in left:
         place = places.get(step.path)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
 from ..files import toml
-from ..files.enclosing import last_directory
+from ..files.discover import last_directory
 from ..files.printable import quoted, visible
 
 __all__ = ["Settings", "SettingsError", "load"]

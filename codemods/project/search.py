@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase, translate
 from typing import NamedTuple
 
 from ..files import atomic_write
-from ..files.enclosing import last_directory
+from ..files.discover import last_directory
 from . import legacy_keras, pins
 from .evidence import Evidence
 
