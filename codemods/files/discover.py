@@ -25,8 +25,8 @@ __all__ = [
     "Skipped",
     "Warned",
     "discover",
+    "enclosing",
     "is_environment_or_cache",
-    "last_directory",
     "project_files_above",
     "words",
 ]
@@ -76,9 +76,9 @@ class Candidate(NamedTuple):
           TooLargeError: if it has more than `most` bytes.
           OSError: if it cannot be read.
         """
-        folder, name = os.path.split(self.real)
         if self.level is not None:
-            return self.level.directory().read(name, most)
+            return self.level.read(self.real, most)
+        folder, name = os.path.split(self.real)
         with Directory(folder) as directory:
             return directory.read(name, most)
 
@@ -175,7 +175,20 @@ def project_files_above(
     return _Walk([path], excludes, False, describes).above()
 
 
-def last_directory(start: str) -> str:
+def enclosing(path: str) -> Iterator[str]:
+    """Yields the directories above a file or directory in its project, the nearest first."""
+    real = os.path.realpath(path)
+    is_directory = os.path.isdir(real)
+    above = real if is_directory else os.path.dirname(real)
+    last = _last_directory(above)
+    if not is_directory:
+        yield above
+    while above not in (last, os.path.dirname(above)):
+        above = os.path.dirname(above)
+        yield above
+
+
+def _last_directory(start: str) -> str:
     """The last directory of the project of `start`, going up.
 
     That is the top of its git work tree. Outside git, it is the working directory, or `start` if
@@ -212,11 +225,11 @@ class _Level:
         self._real = real
         self._directory: Optional[Directory] = directory
 
-    def directory(self) -> Directory:
-        """The open directory."""
+    def read(self, real: str, most: Optional[int]) -> bytes:
+        """Reads a file in the directory."""
         if self._directory is None:
             self._directory = Directory(self._real)
-        return self._directory
+        return self._directory.read(real[len(self.real) :], most)
 
     def close(self) -> None:
         """Closes the directory until it is read from again; a tree can be very deep."""
@@ -254,7 +267,7 @@ class _Walk:
         """Yields the project files above the paths, once each, without following links."""
         listed = set()
         for path in self._paths if self._describes else ():
-            for directory in _enclosing(path):
+            for directory in enclosing(path):
                 if directory in listed:
                     continue
                 listed.add(directory)
@@ -432,19 +445,6 @@ class _Walk:
     def _why_skipped(self, real: str) -> str:
         why = is_environment_or_cache(real)
         return why or (_EXCLUDED if self._excludes.match(real) else "")
-
-
-def _enclosing(path: str) -> Iterator[str]:
-    """Yields the directories above a file or directory in its project, the nearest first."""
-    real = os.path.realpath(path)
-    is_directory = os.path.isdir(real)
-    above = real if is_directory else os.path.dirname(real)
-    last = last_directory(above)
-    if not is_directory:
-        yield above
-    while above not in (last, os.path.dirname(above)):
-        above = os.path.dirname(above)
-        yield above
 
 
 def words(error: OSError) -> str:
