@@ -32,6 +32,9 @@ __all__ = ["FileSearch", "Step", "keras_of_directory", "read_project_file", "war
 
 Step = Union[Candidate, FileOutcome]
 
+_MOST_WAITING = 64 * 1024 * 1024
+"""Bytes of files whose imports are not read before a file of the run has a legacy name."""
+
 
 class FileSearch:
     """The search of a run, which reads every file once.
@@ -55,6 +58,8 @@ class FileSearch:
         self._summary = summary
         self._watch = watch
         self._bytes_left = request.limits.search
+        self._waiting: list[tuple[str, bytes]] = []
+        self._may_wait = _MOST_WAITING
         self.steps: list[Step] = []
         self.files: dict[str, str] = {}
         self.imports = ImportWords()
@@ -84,6 +89,7 @@ class FileSearch:
             elif request.verbose:
                 assert isinstance(found, Skipped)
                 self.steps.append(FileOutcome(shown(found.path), note=found.why))
+        self._waiting.clear()
 
     def _project_file(self, file: Candidate) -> None:
         assert self.project is not None
@@ -125,11 +131,21 @@ class FileSearch:
 
     def _concerns(self, candidate: Candidate, data: bytes) -> bool:
         """Whether a rule could apply to the file."""
-        self.imports.add(candidate.real, data)
+        concerns = may_concern(data)
+        self._waiting.append((candidate.real, data))
+        self._may_wait = 0 if concerns else self._may_wait - len(data)
+        if self._may_wait <= 0:
+            self._read_imports()
         if self.project is not None and self.project.may_decide(candidate.real, data):
             self.project.source(shown(candidate.path), candidate.real, data)
         self._summary.other_contrib += uses_other_contrib(data)
-        return may_concern(data)
+        return concerns
+
+    def _read_imports(self) -> None:
+        """Reads the imports of the files that wait; most runs find no legacy name and need none."""
+        for file, source in self._waiting:
+            self.imports.add(file, source)
+        self._waiting.clear()
 
     def _concerns_large(self, real: str) -> bool:
         """Whether a rule could apply to a file that is too large to process, or to be searched.
