@@ -177,7 +177,7 @@ def add_scan(report: harness.Report, folder: str) -> None:
         read_and_search_s=times["read"],
         ours_s=times["ours"],
         ratio=times["ours"] / times["read"],
-        at_most=5,
+        at_most=3,
     )
 
 

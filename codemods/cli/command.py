@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, Optional
@@ -28,23 +27,22 @@ def main(argv: Optional[Sequence[str]] = None, prog: str = "tf-lossscale") -> in
       The exit status: 0 if nothing is left to do, 1 if changes are needed or findings are left, 2
       for wrong usage, a file that could not be processed, or any other failure, 130 if interrupted.
     """
-    words = sys.argv[1:] if argv is None else argv
+    words = list(sys.argv[1:] if argv is None else argv)
     return guarded(
         prog,
-        lambda: _main(argv, prog),
-        tracebacks="-vv" in words or list(words).count("-v") > 1,
+        lambda: _main(words, prog),
+        tracebacks="-vv" in words or words.count("-v") > 1,
         interrupted="interrupted; no file was left half-written",
     )
 
 
-def _main(argv: Optional[Sequence[str]], prog: str) -> int:
-    parser = _parser(prog)
-    words = sys.argv[1:] if argv is None else argv
+def _main(words: Sequence[str], prog: str) -> int:
+    parser = parsers(prog)[0]
     try:
         if not words:
             parser.print_help(sys.stderr)
             parser.exit(2, f"\n{prog}: error: a command is required\n")
-        arguments = parser.parse_args(argv)
+        arguments = parser.parse_args(words)
         if arguments.command == "migrate":
             return _migrate(arguments.parser, arguments)
         from . import explain
@@ -73,12 +71,8 @@ def _migrate(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
     from . import migrate
     from .request import Request
 
-    def chosen(name: str, default: Any) -> Any:
-        given = getattr(arguments, name)
-        return settings.values.get(name, default) if given is None else given
-
     try:
-        request = Request.of(paths, arguments, chosen, settings)
+        request = Request.of(paths, arguments, settings)
     except ValueError as error:
         parser.error(str(error))
     return migrate.run(request)
@@ -94,7 +88,7 @@ class _Parser(ArgumentParser):
         """Parses the arguments; unlike the method of the base class, refuses unknown ones."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            known = [one for action in self._actions for one in action.option_strings]
+            known = [option for action in self._actions for option in action.option_strings]
             near = [_nearest(word.split("=")[0], known) for word in unknown]
             self.error(f"unrecognized arguments: {' '.join(unknown)}{''.join(near)}")
         return parsed, unknown
@@ -103,7 +97,7 @@ class _Parser(ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            error.message += _nearest(str(value), [str(one) for one in action.choices or ()])
+            error.message += _nearest(str(value), list(map(str, action.choices or ())))
             raise
 
     def error(self, message: str) -> NoReturn:
@@ -112,12 +106,10 @@ class _Parser(ArgumentParser):
 
 def _nearest(word: str, known: Sequence[str]) -> str:
     """The end of an error message, with the known word that is most similar, if one is."""
+    import difflib
+
     near = difflib.get_close_matches(word, known, 1, 0.75)
     return f"; did you mean {near[0]}?" if near else ""
-
-
-def _parser(prog: str) -> argparse.ArgumentParser:
-    return parsers(prog)[0]
 
 
 def parsers(prog: str) -> tuple[argparse.ArgumentParser, Any]:
@@ -126,19 +118,31 @@ def parsers(prog: str) -> tuple[argparse.ArgumentParser, Any]:
         prog=prog, description="Migrate code away from TensorFlow's loss-scale classes."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_migrate(commands)
+    migrate = commands.add_parser(
+        "migrate",
+        usage="%(prog)s [OPTIONS] [PATH ...]",
+        help="rewrite files and trees; default: show a diff, write nothing",
+        description="Rewrite legacy loss-scale code. Without options: show a diff, write nothing.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    migrate.set_defaults(parser=migrate)
+    paths = "files and directories, or - for stdin (default: .)"
+    migrate.add_argument("paths", nargs="*", metavar="PATH", help=paths)
+    for title, options in _OPTIONS.items():
+        group = migrate.add_argument_group(title)
+        for name, more in options.items():
+            group.add_argument(*name.split(), **more)
     commands.add_parser("rules", help="list the rules", description="List the rules.")
     explain = commands.add_parser(
         "explain",
         help="explain rules, with examples",
         description="Show what rules do and why, with code before and after.",
     )
-    explain.add_argument(
-        "codes",
-        nargs="+",
-        metavar="CODE",
-        help="rule codes such as LS301, or prefixes such as LS3",
-    )
+    codes = "rule codes such as LS301, or prefixes such as LS3"
+    explain.add_argument("codes", nargs="+", metavar="CODE", help=codes)
     explain.add_argument("--all", action="store_true", help="show all examples, not only two")
     return parser, commands
 
@@ -161,118 +165,10 @@ Options can also be set in [tool.tf-lossscale] in pyproject.toml; the command li
 """
 
 
-def _add_migrate(commands: Any) -> None:
-    yes_or_no = argparse.BooleanOptionalAction
-    migrate = commands.add_parser(
-        "migrate",
-        usage="%(prog)s [OPTIONS] [PATH ...]",
-        help="rewrite files and trees; default: show a diff, write nothing",
-        description="Rewrite legacy loss-scale code. Without options: show a diff, write nothing.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        add_help=False,
-    )
-    migrate.set_defaults(parser=migrate)
-    migrate.add_argument(
-        "paths",
-        nargs="*",
-        metavar="PATH",
-        help="files and directories, or - for stdin (default: .)",
-    )
-
-    add = migrate.add_argument_group("target").add_argument
-    add("--to", choices=["shim", "final"], help="API to migrate to (default: final)")
-    add(
-        "--keras",
-        choices=["auto", "2", "3"],
-        help="Keras version to target (default: auto, from the project or the installed "
-        "TensorFlow; if unknown, both)",
-    )
-
-    add = migrate.add_argument_group("edits").add_argument
-    add("--write", action="store_true", help="write the changes to the files")
-    add("--check", action="store_true", help="report only; print no diff")
-    add("--unsafe", action=yes_or_no, help="also apply edits that can change behavior")
-    add("--mark", action=yes_or_no, help="add a # TODO(CODE) comment at each manual finding")
-    add("--allow-dirty", action=yes_or_no, help="write even if there are uncommitted changes")
-
-    add = migrate.add_argument_group("rules and files").add_argument
-    add(
-        "--select",
-        action="append",
-        metavar="CODE,...",
-        help="use only these rules; prefixes such as LS3 are accepted",
-    )
-    add(
-        "--ignore",
-        action="append",
-        metavar="CODE,...",
-        help="skip these rules; prefixes such as LS3 are accepted",
-    )
-    add("--exclude", action="append", metavar="GLOB", help="skip matching paths; repeatable")
-    add(
-        "--follow-links-outside",
-        action="store_true",
-        help="follow symbolic links that leave the given paths",
-    )
-    add("--stdin-filename", metavar="FILE", help="file name to report for stdin")
-
-    add = migrate.add_argument_group("reports").add_argument
-    add(
-        "--report",
-        action="append",
-        metavar="FORMAT[:FILE]",
-        help="text, json, sarif, github or html, to a file or stdout; repeatable (default: text)",
-    )
-    add("--statistics", action="store_true", help="also report the counts of each rule")
-    add(
-        "--color",
-        choices=["auto", "always", "never"],
-        default="auto",
-        help="colors in the diff and the text report (default: auto, on terminals)",
-    )
-    add(
-        "-v",
-        "--verbose",
-        action="count",
-        default=0,
-        help="report why files were left unchanged; -vv: show tracebacks of internal errors",
-    )
-
-    add = migrate.add_argument_group("other options").add_argument
-    add("--jobs", type=_jobs, metavar="N", help="worker processes (default: one per core)")
-    add(
-        "--time-limit",
-        type=_positive,
-        default=60.0,
-        metavar="SECONDS",
-        help="give up on files that take longer (default: 60)",
-    )
-    add(
-        "--size-limit",
-        type=_positive,
-        default=32.0,
-        metavar="MB",
-        help="reject larger files (default: 32)",
-    )
-    add(
-        "--no-settings",
-        dest="settings",
-        action="store_false",
-        help="ignore the settings in pyproject.toml",
-    )
-    add("-h", "--help", action="help", help="show this help")
-
-
 def _jobs(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
+    if not text.isdecimal() or len(text) > 18 or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
-    return number
+    return int(text)
 
 
 def _positive(text: str) -> float:
@@ -283,3 +179,78 @@ def _positive(text: str) -> float:
     if not 0 < number < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number, more than 0")
     return number
+
+
+def _flag(text: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": text}
+
+
+def _yes_or_no(text: str) -> dict[str, Any]:
+    return {"action": argparse.BooleanOptionalAction, "help": text}
+
+
+def _list(metavar: str, text: str) -> dict[str, Any]:
+    return {"action": "append", "metavar": metavar, "help": text}
+
+
+def _limit(metavar: str, default: float, text: str) -> dict[str, Any]:
+    return {"type": _positive, "default": default, "metavar": metavar, "help": text}
+
+
+_OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "target": {
+        "--to": {"choices": ["shim", "final"], "help": "API to migrate to (default: final)"},
+        "--keras": {
+            "choices": ["auto", "2", "3"],
+            "help": "Keras version to target (default: auto, from the project or the installed "
+            "TensorFlow; if unknown, both)",
+        },
+    },
+    "edits": {
+        "--write": _flag("write the changes to the files"),
+        "--check": _flag("report only; print no diff"),
+        "--unsafe": _yes_or_no("also apply edits that can change behavior"),
+        "--mark": _yes_or_no("add a # TODO(CODE) comment at each manual finding"),
+        "--allow-dirty": _yes_or_no("write even if there are uncommitted changes"),
+    },
+    "rules and files": {
+        "--select": _list("CODE,...", "use only these rules; prefixes such as LS3 are accepted"),
+        "--ignore": _list("CODE,...", "skip these rules; prefixes such as LS3 are accepted"),
+        "--exclude": _list("GLOB", "skip matching paths; repeatable"),
+        "--follow-links-outside": _flag("follow symbolic links that leave the given paths"),
+        "--stdin-filename": {"metavar": "FILE", "help": "file name to report for stdin"},
+    },
+    "reports": {
+        "--report": _list(
+            "FORMAT[:FILE]",
+            "text, json, sarif, github or html, to a file or stdout; repeatable (default: text)",
+        ),
+        "--statistics": _flag("also report the counts of each rule"),
+        "--color": {
+            "choices": ["auto", "always", "never"],
+            "default": "auto",
+            "help": "colors in the diff and the text report (default: auto, on terminals)",
+        },
+        "-v --verbose": {
+            "action": "count",
+            "default": 0,
+            "help": "report why files were left unchanged; -vv: show tracebacks of internal errors",
+        },
+    },
+    "other options": {
+        "--jobs": {
+            "type": _jobs,
+            "metavar": "N",
+            "help": "worker processes (default: one per core)",
+        },
+        "--time-limit": _limit("SECONDS", 60.0, "give up on files that take longer (default: 60)"),
+        "--size-limit": _limit("MB", 32.0, "reject larger files (default: 32)"),
+        "--no-settings": {
+            "dest": "settings",
+            "action": "store_false",
+            "help": "ignore the settings in pyproject.toml",
+        },
+        "-h --help": {"action": "help", "help": "show this help"},
+    },
+}
+"""The options of `migrate`, by the group in which the help shows them."""

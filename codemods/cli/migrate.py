@@ -7,26 +7,21 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Callable, Optional, TextIO
 
 from tf_lossscale._about import VERSION
 
 from .. import reports
-from ..files.diffs import colored
+from ..engine.prefilter import uses_other_contrib
 from ..files.discover import Candidate, project_files_above
-from ..files.git_status import not_restorable
 from ..files.printable import quoted, visible
 from ..model import KerasChoice, Target
-from ..project.choice import choose
 from ..project.search import ProjectSearch, is_project_file
 from ..reports import files, text
 from ..workers.results import FileOutcome, Plan, Spool, Summary
-from . import keras_target
-from .file_search import FileSearch, Step
-from .keras_target import shown, warn
-from .other_contrib import uses_other_contrib
-from .request import Request
+from .request import Request, shown
+from .search import FileSearch, Step, read_project_file, warn
 from .terminal import Progress, put, style_of
 from .watch import LateError, Watch
 
@@ -59,11 +54,14 @@ def run(request: Request) -> int:
                 search = FileSearch(request, summary, watch)
                 search.run(progress)
                 progress.clear()
-                request, summary.keras = _with_keras(request, search.project)
-                known = _survey(search, request)
-                steps = _with_more(search.steps, search.files, known.more)
-                why = None
-                if request.write and not request.allow_dirty:
+                steps, known, why = search.steps, None, None
+                has_work = any(isinstance(step, Candidate) for step in steps)
+                if has_work or _reports_keras(request):
+                    request, summary.keras = _with_keras(request, search.project)
+                if has_work:
+                    known = _survey(search, request)
+                    steps = _with_more(steps, search.files, known.more)
+                if known and request.write and not request.allow_dirty:
                     why = _why_not_written(request, steps, known, progress)
         except LateError as error:
             progress.clear()
@@ -89,6 +87,8 @@ def _why_not_written(
     request: Request, steps: Sequence[Step], known: _Known, progress: Progress
 ) -> Optional[str]:
     """The reason not to overwrite the first protected file that would change; None if none is."""
+    from ..files.git_status import not_restorable
+
     reasons = not_restorable(step.real for step in steps if isinstance(step, Candidate))
     if not reasons:
         return None
@@ -117,9 +117,9 @@ def _run_stdin(request: Request) -> int:
     try:
         with Watch(request.limits):
             if project is not None:
-                project.evidence += project.source(name, os.path.abspath(name), source)
+                project.source(name, os.path.abspath(name), source)
                 for found in project_files_above(name, request.excludes, is_project_file):
-                    keras_target.read_project_file(found.file, project, quiet=for_program)
+                    read_project_file(found.file, project, quiet=for_program)
             request, keras = _with_keras(request, project, quiet=for_program)
     except LateError as error:
         return _refuse(str(error))
@@ -162,10 +162,7 @@ def _with_keras(
     choice = request.keras
     if choice is None:
         assert project is not None
-        for unread in project.finish():
-            if not quiet:
-                warn(unread.path, 0, f"does not count for --keras auto: {unread.why}")
-        choice = choose(project.evidence)
+        choice = project.choice()
     for warning in () if quiet else choice.warnings:
         warn(warning.path, warning.line, warning.message)
     if request.verbose and not quiet:
@@ -175,18 +172,22 @@ def _with_keras(
     return request._replace(options=options, keras=choice), choice
 
 
+def _reports_keras(request: Request) -> bool:
+    """Whether the Keras version is reported even if no file has a legacy name."""
+    return request.verbose or any(report.format != "text" for report in request.reports)
+
+
 def _survey(search: FileSearch, request: Request) -> Survey:
     """What each file to process can know from the other files of the run."""
     candidates = [step.real for step in search.steps if isinstance(step, Candidate)]
     # Imported late, because it imports LibCST, and nearly no file is a candidate.
     from ..workers.survey import Survey
 
-    by_path = {file.real: file for file in search.files}
     return Survey(
         candidates,
-        by_path,
+        search.files,
         search.imports,
-        lambda real: not by_path[real].is_ignored,
+        lambda real: True,
         shown,
         _plan(request, write=False),
         request.jobs,
@@ -195,15 +196,15 @@ def _survey(search: FileSearch, request: Request) -> Survey:
 
 
 def _with_more(
-    steps: Sequence[Step], files: Sequence[Candidate], more: Collection[str]
+    steps: Sequence[Step], files: Mapping[str, str], more: Collection[str]
 ) -> list[Step]:
     """The steps, with further files to process at their places among all files."""
     if not more:
         return list(steps)
-    places = {file.path: place for place, file in enumerate(files)}
-    added = {file.path: file for file in files if file.real in more}
+    places = {shown(path): place for place, path in enumerate(files.values())}
+    new = [Candidate(shown(path), real) for real, path in files.items() if real in more]
+    added = {file.path for file in new}
     left = [step for step in steps if step.path not in added]
-    new = [file._replace(ignores=None) for file in added.values()]
     merged: list[Step] = []
     for step in left:
         place = places.get(step.path)
@@ -214,11 +215,11 @@ def _with_more(
 
 
 def _outcomes(
-    steps: Sequence[Step], plan: Plan, request: Request, known: _Known, progress: Progress
+    steps: Sequence[Step], plan: Plan, request: Request, known: Optional[_Known], progress: Progress
 ) -> Generator[FileOutcome, None, None]:
     candidates = [step for step in steps if isinstance(step, Candidate)]
     processed: Iterator[FileOutcome] = iter(())
-    if candidates:
+    if candidates and known:
         # Imported late: it imports LibCST, which often takes longer than the search.
         from ..workers.pool import process_all
         from ..workers.worker import Task
@@ -243,6 +244,8 @@ def _show(outcome: FileOutcome, request: Request) -> None:
     elif outcome.warning is not None:
         print(text.warning_line(outcome.warning), file=sys.stderr)
     elif request.show_diff and outcome.diff:
+        from ..files.diffs import colored
+
         has_colors = style_of(sys.stdout, request.color).color
         put(sys.stdout, colored(outcome.diff) if has_colors else outcome.diff)
     elif request.verbose and not outcome.changed:

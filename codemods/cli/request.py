@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from .. import reports
 from ..files.discover import Excludes
+from ..files.printable import quoted
 from ..model import KerasChoice, Options, Target
 from ..reports import Report
 from ..workers.limits import Limits
-from . import keras_target
 from .settings import Settings
 
-__all__ = ["Request", "prefixes_in"]
+__all__ = ["Request", "given_keras", "prefixes_in", "shown"]
 
 _JOBS_PER_CORE = 4
 """An upper limit for `--jobs`: more processes use memory and save no time."""
@@ -55,43 +55,34 @@ class Request(NamedTuple):
     allow_dirty: bool
     stdin_filename: str
     verbose: bool
-    follow_links_outside: bool = False
-    settings_note: str = ""
-    limits: Limits = Limits()
-    tracebacks: bool = False
-    color: str = "auto"
-    statistics: bool = False
+    follow_links_outside: bool
+    settings_note: str
+    limits: Limits
+    tracebacks: bool
+    color: str
+    statistics: bool
 
     @classmethod
-    def of(
-        cls,
-        paths: Sequence[str],
-        arguments: argparse.Namespace,
-        chosen: Callable[[str, Any], Any],
-        settings: Settings,
-    ) -> Request:
-        """Creates the request from the command line and the settings.
-
-        Args:
-          paths: the paths that the user gave.
-          arguments: the parsed command line.
-          chosen: maps an option and its default to the value given by the command line or, failing
-            that, by the settings.
-          settings: the settings of the project.
+    def of(cls, paths: Sequence[str], arguments: argparse.Namespace, settings: Settings) -> Request:
+        """Creates the request from the paths, the other arguments, and the settings.
 
         Raises:
           ValueError: if an option has an invalid value.
         """
-        select, ignore = prefixes_in(chosen("select", [])), prefixes_in(chosen("ignore", []))
+
+        def chosen(name: str, default: Any) -> Any:
+            given = getattr(arguments, name)
+            return settings.values.get(name, default) if given is None else given
+
         options = Options(
             target=Target(chosen("to", "final")),
             unsafe=chosen("unsafe", False),
-            select=select,
-            ignore=ignore,
+            select=prefixes_in(chosen("select", [])),
+            ignore=prefixes_in(chosen("ignore", [])),
             mark=chosen("mark", False),
         )
         base = settings.directory if arguments.exclude is None else os.getcwd()
-        requested = tuple(reports.parse(one) for one in chosen("report", ["text"]))
+        requested = tuple(map(reports.parse, chosen("report", ["text"])))
         if sum(report.file is None for report in requested) > 1:
             raise ValueError("only one --report can go to stdout; use FORMAT:FILE for the others")
         if arguments.statistics and all(report.format != "text" for report in requested):
@@ -100,7 +91,7 @@ class Request(NamedTuple):
         return cls(
             paths=paths,
             options=options,
-            keras=keras_target.given(arguments.keras, settings),
+            keras=given_keras(arguments.keras, settings),
             write=arguments.write,
             show_diff=not (arguments.write or arguments.check or to_stdout),
             excludes=Excludes(chosen("exclude", []), base),
@@ -137,6 +128,29 @@ def prefixes_in(values: Iterable[str]) -> tuple[str, ...]:
             hint = f"did you mean {', '.join(near)}?" if near else "see `tf-lossscale rules`"
             raise ValueError(f"unknown rule code {shown}; {hint}")
     return prefixes
+
+
+def given_keras(option: Optional[str], settings: Settings) -> Optional[KerasChoice]:
+    """The Keras version that the command line or the settings give; None for `auto`.
+
+    Args:
+      option: the value of `--keras`; None if it was not passed.
+      settings: the settings of the project.
+    """
+    value = settings.values.get("keras", "auto") if option is None else option
+    if value == "auto":
+        return None
+    if option is not None:
+        return KerasChoice(int(option), f"--keras {option}", is_given=True)
+    return KerasChoice(int(value), f"keras = {value} in {quoted(shown(settings.path))}")
+
+
+def shown(path: str) -> str:
+    """The path relative to the working directory if there is a relative path."""
+    try:
+        return os.path.relpath(path)
+    except ValueError:  # on another drive
+        return path
 
 
 def _cores() -> int:

@@ -73,14 +73,11 @@ def _page(rule: Rule) -> str:
     parts.append("".join(f"- **{code}**: {words}\n" for code, words in sorted(rule.codes.items())))
     parts.append(rule.docstring + "\n")
     parts.append(f"Upstream: {_linked(rule.upstream)}\n")
-    rewritten = [example for example in rule.examples if example.after is not None]
-    left = [example for example in rule.examples if example.after is None]
-    if rewritten:
-        parts.append("## Before and after\n")
-        parts += [part for example in rewritten for part in _example(example)]
-    if left:
-        parts.append("## Not rewritten\n")
-        parts += [part for example in left for part in _example(example)]
+    for title, is_rewritten in (("Before and after", True), ("Not rewritten", False)):
+        shown = [one for one in rule.examples if (one.after is not None) is is_rewritten]
+        if shown:
+            parts.append(f"## {title}\n")
+            parts += [part for example in shown for part in _example(example)]
     return "\n".join(parts)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
 from ..files import toml
-from ..files.enclosing import last_directory
+from ..files.discover import enclosing
 from ..files.printable import quoted, visible
 
 __all__ = ["Settings", "SettingsError", "load"]
@@ -96,15 +96,11 @@ def _nearest(paths: Sequence[str]) -> Optional[str]:
         above = os.path.commonpath(directories)
     except ValueError:  # on several drives
         return None
-    last = last_directory(above)
-    while True:
-        path = os.path.join(above, "pyproject.toml")
+    for directory in (above, *enclosing(above)):
+        path = os.path.join(directory, "pyproject.toml")
         if os.path.lexists(path) and not os.path.isdir(path):
             return path
-        parent = os.path.dirname(above)
-        if above == last or parent == above:
-            return None
-        above = parent
+    return None
 
 
 def _read(path: str) -> bytes:

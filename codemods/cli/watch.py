@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from ..workers.limits import Limits
@@ -32,14 +30,20 @@ class Watch:
     inside a regular expression. Without such signals (on Windows, or outside the main thread), and
     under a profiler that uses them, nothing is limited.
 
+    Attributes:
+      step: a context manager that limits the time of a block within this one.
+      is_over: whether the time for all steps is over, rather than for one of them.
+
     Args:
       limits: a step may take as long as a worker may take for a file.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._end = self._end_of_step = math.inf
-        self._installed = self._is_over = False
+        self._end = math.inf
+        self._installed = False
+        self.step = _Step()
+        self.is_over = False
 
     def __enter__(self) -> Watch:
         self._end = time.process_time() + self._limits.all_seconds
@@ -52,39 +56,43 @@ class Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end = self._end_of_step = math.inf
+        self._end = math.inf
         if self._installed:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, signal.SIG_DFL)
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the time for all steps is over, rather than for one of them."""
-        return self._is_over
-
-    @contextlib.contextmanager
-    def step(self) -> Iterator[None]:
-        """Limits the time of a block within this one.
-
-        Raises:
-          LateError: if the block takes too long; the message continues the name of a file.
-        """
-        self._end_of_step = time.process_time() + self._limits.seconds
-        try:
-            yield
-        finally:
-            self._end_of_step = math.inf
-
     def _tick(self, *_: Any) -> None:
         now = time.process_time()
         if now > self._end:
-            self._is_over = True
+            self.is_over = True
             self._end = now + _TO_CLEAN_UP
             seconds = self._limits.all_seconds
             raise LateError(
                 f"the search took more than {seconds:g} seconds; raise --time-limit, or pass fewer "
                 "files"
             )
-        if now > self._end_of_step:
-            self._end_of_step = math.inf
+        if self.step.seconds(now) > self._limits.seconds:
+            self.step.is_open = False
             raise LateError(self._limits.too_slow)
+
+
+class _Step:
+    """Counts the steps; the timer notes when it first sees each, so that a step costs nothing."""
+
+    def __init__(self) -> None:
+        self._number = self._seen = 0
+        self._since = 0.0
+        self.is_open = False
+
+    def __enter__(self) -> None:
+        self._number += 1
+        self.is_open = True
+
+    def __exit__(self, *_: object) -> None:
+        self.is_open = False
+
+    def seconds(self, now: float) -> float:
+        """The time since the open step was first seen by the timer."""
+        if not self.is_open or self._number != self._seen:
+            self._seen, self._since = self._number, now
+        return now - self._since

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from ..resolve.legacy_symbols import DISTINCTIVE
 
-__all__ = ["may_concern", "may_concern_in", "may_refer"]
+__all__ = ["may_concern", "may_concern_in", "may_refer", "uses_other_contrib"]
 
 _WHOLE = (b"mixed_precision", b"CrossShardOptimizer", b"cross_replica_sum")
 """Words that mean nothing as a part of a longer name, such as `use_mixed_precision`."""
@@ -47,6 +47,14 @@ _WHOLE_NAMES = re.compile(
 
 def may_concern(source: bytes) -> bool:
     """Whether any rule could apply to `source`."""
+    if not (
+        b"cale" in source
+        or b"mixed_" in source
+        or b"olicy" in source
+        or b"CrossShardOptimizer" in source
+        or b"cross_replica_sum" in source
+    ):  # nearly all files; each word above contains one of these (checked by a test)
+        return False
     if any(word in source for word in _PARTS):
         return True
     return any(word in source for word in _WHOLE) and bool(_WHOLE_NAMES.search(source))
@@ -84,3 +92,21 @@ def may_refer(source: bytes) -> bool:
     or module. In doubt, it does: comments and strings count, too.
     """
     return bool(_TENSORFLOW.search(source) and _LEGACY.search(source))
+
+
+_CONTRIB = b".contrib"
+_OTHER = re.compile(
+    rb"^[^#\n]*(?:(?<![\w.])|(?<=\\n))(?:tf|tensorflow)\.contrib\b"
+    rb"(?![\w.]*(?:\.|\s+import\s+\(?\s*)"
+    rb"(?:mixed_precision|CrossShardOptimizer|cross_replica_sum|tpu_optimizer|tpu_ops)\b)",
+    re.MULTILINE,
+)
+"""Matches a use outside comments. Below `.contrib`, the names that rules migrate do not count."""
+
+
+def uses_other_contrib(source: bytes) -> bool:
+    """Whether a source uses `tf.contrib` for something else than the symbols of the rules.
+
+    Strings count, too. Aliases such as `from tensorflow import contrib` do not.
+    """
+    return _CONTRIB in source and bool(_OTHER.search(source))

@@ -45,7 +45,7 @@ def read(path: str) -> bytes:
     """
     folder, name = os.path.split(path)
     with Directory(folder) as directory:
-        return _read(directory, name)
+        return directory.read(name)
 
 
 def replace(path: str, old: bytes, new: bytes) -> None:
@@ -86,7 +86,7 @@ def replace(path: str, old: bytes, new: bytes) -> None:
                 if os.name == "nt":
                     file.close()  # an open file cannot be renamed there
                 now = directory.status(name)
-                if _read(directory, name) != old or not os.path.samestat(now, status):
+                if directory.read(name) != old or not os.path.samestat(now, status):
                     raise ChangedOnDiskError(0, "changed since it was read", path)
                 directory.check_place()
                 directory.rename(temporary, name)
@@ -106,15 +106,6 @@ def _sweep(directory: Directory) -> None:
     if (status.st_dev, status.st_ino) not in _swept:
         _swept.add((status.st_dev, status.st_ino))
         remove_leftovers(directory)
-
-
-def _read(directory: Directory, name: str) -> bytes:
-    descriptor = directory.open(name, os.O_RDONLY)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(0, "not a regular file", os.path.join(directory.path, name))
-    with open(descriptor, "rb") as file:
-        return file.read()
 
 
 def _give_attributes(

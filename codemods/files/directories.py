@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from types import TracebackType
 from typing import NamedTuple, Optional, Union
 
-__all__ = ["Directory", "Entry", "SwappedError"]
+__all__ = ["Directory", "Entry", "SwappedError", "TooLargeError"]
 
 _HAS_HANDLES = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 # O_PATH, if available, needs no permission to list the directories on the way.
@@ -30,6 +31,10 @@ _NO_DIRECTORY = (errno.ENOTDIR, errno.ELOOP)
 
 class SwappedError(OSError):
     """A directory or file has been replaced by a symbolic link."""
+
+
+class TooLargeError(OSError):
+    """A file is larger than the caller reads."""
 
 
 class Entry(NamedTuple):
@@ -67,8 +72,7 @@ class Directory:
         error: Optional[BaseException],
         where: Optional[TracebackType],
     ) -> None:
-        if self._handle is not None:
-            os.close(self._handle)
+        self.close()
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
         """Opens `name`; never waits for a pipe and never follows a link."""
@@ -78,6 +82,29 @@ class Directory:
             if error.errno == errno.ELOOP:
                 raise _swapped(os.path.join(self.path, name)) from None
             raise
+
+    def read(self, name: str, most: Optional[int] = None) -> bytes:
+        """Reads the regular file `name`.
+
+        Raises:
+          TooLargeError: if it has more than `most` bytes.
+          OSError: if it cannot be read, or is a pipe or device.
+        """
+        descriptor = self.open(name, os.O_RDONLY)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(0, "not a regular file", os.path.join(self.path, name))
+            size = status.st_size
+            if most is not None and size > most:
+                raise TooLargeError(errno.EFBIG, f"has more than {most:,} bytes", name)
+            data = os.read(descriptor, size + 1)
+            if len(data) == size:
+                return data
+            with open(descriptor, "rb", closefd=False) as file:  # it grows, or is in /proc
+                return data + file.read()
+        finally:
+            os.close(descriptor)
 
     def status(self, name: str = os.curdir) -> os.stat_result:
         """The status of `name`, without following a link."""
@@ -90,12 +117,13 @@ class Directory:
     def entries(self) -> list[Entry]:
         """All entries, sorted by name."""
         with self._listed() as listed, os.scandir(listed) as scanned:
-            return sorted(Entry(entry.name, _kind(entry)) for entry in scanned)
+            found = [Entry(entry.name, _kind(entry)) for entry in scanned]
+        return sorted(found)
 
-    def names(self) -> list[str]:
-        """The names of all entries, in any order."""
-        with self._listed() as listed:
-            return os.listdir(listed)
+    def close(self) -> None:
+        """Closes the handle."""
+        if self._handle is not None:
+            os.close(self._handle)
 
     def rename(self, old: str, new: str) -> None:
         """Renames `old` to `new` atomically, replacing `new`."""

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import fnmatch
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Callable, NamedTuple, Optional, Union
 
 from ..model import FileError
 from .directories import Directory, Entry, SwappedError
-from .enclosing import enclosing
-from .gitignore import IgnoreFiles
-from .repository import Repositories
+from .git import top_of
+from .ignored import IgnoredPaths
 
 __all__ = [
     "NOTEBOOK",
     "SUFFIXES",
     "Candidate",
-    "Describes",
     "Excludes",
     "ProjectFile",
     "Skipped",
     "Warned",
     "discover",
-    "no_file",
+    "enclosing",
+    "is_environment_or_cache",
     "project_files_above",
     "words",
 ]
@@ -50,6 +50,11 @@ _CACHES = frozenset(
 )
 _VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", "CVS"})
 
+_EXCLUDED = "matches --exclude"
+_IGNORED = "is ignored by git"
+_INTERNAL = "belongs to a version control system"
+_OUTSIDE = "is a symbolic link that leaves the given paths; see --follow-links-outside"
+
 
 class Candidate(NamedTuple):
     """A file to check.
@@ -57,17 +62,25 @@ class Candidate(NamedTuple):
     Attributes:
       path: the path as given, or below the given directory.
       real: the absolute path without symbolic links.
-      ignores: the ignore files that apply; None for a file that the user named.
+      level: the directory in the walk, for `read`; None if the file is read by its path.
     """
 
     path: str
     real: str
-    ignores: Optional[IgnoreFiles]
+    level: Optional[_Level] = None
 
-    @property
-    def is_ignored(self) -> bool:
-        """Whether git ignores the file; computed late, because most files have no legacy name."""
-        return self.ignores is not None and self.ignores.ignores(self.real, is_directory=False)
+    def read(self, most: Optional[int] = None) -> bytes:
+        """Reads the file; fastest right after it was found, while its directory is open.
+
+        Raises:
+          TooLargeError: if it has more than `most` bytes.
+          OSError: if it cannot be read.
+        """
+        if self.level is not None:
+            return self.level.read(self.real, most)
+        folder, name = os.path.split(self.real)
+        with Directory(folder) as directory:
+            return directory.read(name, most)
 
 
 class ProjectFile(NamedTuple):
@@ -81,6 +94,19 @@ class Skipped(NamedTuple):
 
     path: str
     why: str
+
+
+class Warned(NamedTuple):
+    """A warning about a path."""
+
+    path: str
+    why: str
+
+
+_Found = Union[Candidate, ProjectFile, Skipped, Warned, FileError]
+
+Describes = Callable[[str], bool]
+"""Whether an absolute path is one of a project file."""
 
 
 class Excludes:
@@ -118,30 +144,11 @@ class Excludes:
         return bool(self._globs.match(path) or self._globs.match(path.rpartition("/")[2]))
 
 
-class Warned(NamedTuple):
-    """A warning about a path."""
-
-    path: str
-    why: str
-
-
-_Found = Union[Candidate, ProjectFile, Skipped, Warned, FileError]
-
-
-Describes = Callable[[str], bool]
-"""Whether an absolute path is one of a project file."""
-
-
-def no_file(path: str) -> bool:
-    """No path is a project file."""
-    return False
-
-
 def discover(
     paths: Sequence[str],
     excludes: Excludes,
     follow_outside: bool = False,
-    describes: Describes = no_file,
+    describes: Optional[Describes] = None,
 ) -> Iterator[_Found]:
     """Yields the files below `paths`: in the given order, by name in directories, links last.
 
@@ -168,13 +175,67 @@ def project_files_above(
     return _Walk([path], excludes, False, describes).above()
 
 
-class _Level(NamedTuple):
+def enclosing(path: str) -> Iterator[str]:
+    """Yields the directories above a file or directory in its project, the nearest first."""
+    real = os.path.realpath(path)
+    is_directory = os.path.isdir(real)
+    above = real if is_directory else os.path.dirname(real)
+    last = _last_directory(above)
+    if not is_directory:
+        yield above
+    while above not in (last, os.path.dirname(above)):
+        above = os.path.dirname(above)
+        yield above
+
+
+def _last_directory(start: str) -> str:
+    """The last directory of the project of `start`, going up.
+
+    That is the top of its git work tree. Outside git, it is the working directory, or `start` if
+    that is not below the working directory.
+    """
+    top = top_of(start)
+    if top is not None:
+        return top
+    here = os.path.realpath(os.getcwd())
+    return here if start == here or start.startswith(here.rstrip(os.sep) + os.sep) else start
+
+
+def is_environment_or_cache(directory: str) -> str:
+    """Why a directory has no source files of the project; empty if it may have."""
+    name = os.path.basename(directory)
+    if name in _VERSION_CONTROL:
+        return _INTERNAL
+    if name in _CACHES:
+        return "is a cache"
+    if name in _ENVIRONMENTS:
+        return "is a virtual environment (by its name)"
+    if os.path.isfile(os.path.join(directory, "pyvenv.cfg")):
+        return "is a virtual environment (has a pyvenv.cfg)"
+    return ""
+
+
+class _Level:
     """A directory that is being walked, and its remaining entries."""
 
-    path: str
-    real: str
-    ignores: IgnoreFiles
-    entries: Iterator[Entry]
+    def __init__(self, path: str, real: str, directory: Directory) -> None:
+        self.path = "" if path == os.curdir else os.path.join(path, "")
+        self.real = os.path.join(real, "")
+        self.entries: Iterator[Entry] = iter(())
+        self._real = real
+        self._directory: Optional[Directory] = directory
+
+    def read(self, real: str, most: Optional[int]) -> bytes:
+        """Reads a file in the directory."""
+        if self._directory is None:
+            self._directory = Directory(self._real)
+        return self._directory.read(real[len(self.real) :], most)
+
+    def close(self) -> None:
+        """Closes the directory until it is read from again; a tree can be very deep."""
+        if self._directory is not None:
+            self._directory.close()
+            self._directory = None
 
 
 class _Walk:
@@ -183,7 +244,7 @@ class _Walk:
         paths: Sequence[str],
         excludes: Excludes,
         follow_outside: bool,
-        describes: Describes,
+        describes: Optional[Describes],
     ) -> None:
         self._paths = paths
         self._roots = frozenset(os.path.realpath(path) for path in paths)
@@ -192,36 +253,33 @@ class _Walk:
         self._describes = describes
         self._directories: set[tuple[int, int]] = set()
         self._files: set[str] = set()  # named by the user, or the target of a link
-        self._links: collections.deque[Candidate] = collections.deque()
+        self._links: collections.deque[tuple[Candidate, bool]] = collections.deque()
         self._warnings: list[Warned] = []
-        self._repositories = Repositories(self._warn, SUFFIXES)
+        self._ignored = IgnoredPaths(lambda top, why: self._warnings.append(Warned(top, why)))
 
     def all(self) -> Iterator[_Found]:
         for path in self._paths:
             yield from self._named(path)
         while self._links:
-            yield from self._linked(self._links.popleft())
-        yield from self._warned()
+            yield from self._linked(*self._links.popleft())
 
     def above(self) -> Iterator[ProjectFile]:
         """Yields the project files above the paths, once each, without following links."""
         listed = set()
-        for path in self._paths:
+        for path in self._paths if self._describes else ():
             for directory in enclosing(path):
                 if directory in listed:
                     continue
                 listed.add(directory)
-                try:
-                    entries = self._entries(directory)
-                    names = [entry.name for entry in entries if entry.kind == "file"]
-                    files = [os.path.join(directory, name) for name in names]
-                    files = [file for file in files if self._describes(file)]
-                except OSError:  # project files only help: the run goes on without these
-                    continue
-                if files:
-                    ignores = IgnoreFiles.around(directory, _no_warning, self._repositories)
-                for file in files:
-                    yield from self._project_file(Candidate(file, file, ignores))
+                # Project files only help: the run goes on without those that cannot be read.
+                with contextlib.suppress(OSError), Directory(directory) as opened:
+                    if not self._is_new(opened):
+                        continue
+                    self._add_ignored(directory)
+                    for entry in opened.entries():
+                        real = os.path.join(directory, entry.name)
+                        if entry.kind == "file" and self._is_project_file(real):
+                            yield ProjectFile(Candidate(real, real))
 
     def _named(self, path: str) -> Iterator[_Found]:
         real = os.path.realpath(path)
@@ -237,123 +295,137 @@ class _Walk:
         elif not stat.S_ISREG(mode):
             yield FileError(path, 0, "is neither a file nor a directory")
         elif os.path.islink(path):
-            self._links.append(Candidate(path, real, None))
+            self._links.append((Candidate(path, real), True))
         elif real not in self._files and not self._walked(real):
             self._files.add(real)
-            yield Candidate(path, real, None)
+            yield Candidate(path, real)
 
     def _tree(self, path: str, real: str) -> Iterator[_Found]:
         """Yields everything below a directory; iterative, because trees can be very deep."""
+        self._add_ignored(real)
         stack: list[_Level] = []
-        above: Optional[IgnoreFiles] = None
-        while True:
-            try:
-                entries = self._entries(real)
-            except OSError as error:
-                yield FileError(path, 0, words(error))
-                entries = []
-            if entries:
-                ignores = self._ignores(real, entries, above)
-                yield from self._warned()
-                stack.append(_Level(path, real, ignores, iter(entries)))
-            below: Optional[Candidate] = None
-            while stack and below is None:
-                level = stack[-1]
-                entry = next(level.entries, None)
-                if entry is None:
-                    stack.pop()
-                    continue
-                shown = (
-                    entry.name if level.path == os.curdir else os.path.join(level.path, entry.name)
-                )
-                found = Candidate(shown, os.path.join(level.real, entry.name), level.ignores)
-                if entry.kind == "link":
-                    self._links.append(found)
-                elif entry.kind == "directory":
-                    why = self._why_not_into(found)
-                    if why:
-                        yield Skipped(found.path, why)
-                    else:
-                        below = found
-                elif entry.kind == "file" and entry.name.endswith(SUFFIXES):
-                    yield from self._file(found)
-                elif entry.kind == "file" and self._describes(found.real):
-                    yield from self._project_file(found)
-            if below is None:
-                return
-            path, real, above = below
+        try:
+            below: Optional[tuple[str, str]] = (path, real)
+            while below is not None:
+                try:
+                    level = self._level(*below)
+                    if level is not None:
+                        stack.append(level)
+                except OSError as error:
+                    yield FileError(below[0], 0, words(error))
+                while self._warnings:
+                    yield self._warnings.pop(0)
+                below = None
+                while stack and below is None:
+                    below = yield from self._entries(stack[-1])
+                    stack[-1].close()
+                    if below is None:
+                        stack.pop()
+        finally:
+            for level in stack:
+                level.close()
 
-    def _ignores(
-        self, real: str, entries: Sequence[Entry], above: Optional[IgnoreFiles]
-    ) -> IgnoreFiles:
-        """The ignore files that apply to a directory; `above` are those of its parent."""
-        if above is None:
-            return IgnoreFiles.around(real, self._warn, self._repositories)
+    def _level(self, path: str, real: str) -> Optional[_Level]:
+        """The level of a directory; None if it has already been walked."""
+        directory = Directory(real)
+        try:
+            if not self._is_new(directory):
+                directory.close()
+                return None
+            entries = directory.entries()
+        except BaseException:
+            directory.close()
+            raise
         if any(entry.name == ".git" for entry in entries):
-            return above.nested(real, self._warn, self._repositories)
-        return above.below(real, self._warn)
+            self._ignored.add(real)
+        level = _Level(path, real, directory)
+        level.entries = iter(entries)
+        return level
 
-    def _entries(self, real: str) -> list[Entry]:
-        """The entries of a directory; none if it has already been walked."""
-        with Directory(real) as directory:
-            status = directory.status()
-            if (status.st_dev, status.st_ino) in self._directories:
-                return []
-            self._directories.add((status.st_dev, status.st_ino))
-            return directory.entries()
+    def _entries(self, level: _Level) -> Generator[_Found, None, Optional[tuple[str, str]]]:
+        """Yields the files of a level; returns its next directory, None at the end."""
+        ignored, excludes, seen, roots = self._ignored, self._excludes, self._files, self._roots
+        for name, kind in level.entries:
+            real = level.real + name
+            if kind == "file":
+                is_source = name.endswith(SUFFIXES)
+                if not is_source and (self._describes is None or not self._describes(real)):
+                    continue
+                if real in seen:
+                    continue
+                candidate = Candidate(level.path + name, real, level)
+                if excludes.match(real):
+                    yield Skipped(candidate.path, _EXCLUDED)
+                elif real in ignored and real not in roots:
+                    yield Skipped(candidate.path, _IGNORED)
+                else:
+                    yield candidate if is_source else ProjectFile(candidate)
+            elif kind == "link":
+                self._links.append((Candidate(level.path + name, real), False))
+            elif kind == "directory":
+                why = self._why_skipped(real) or (_IGNORED if real in ignored else "")
+                if not why:
+                    return level.path + name, real
+                yield Skipped(level.path + name, why)
+        return None
 
-    def _why_not_into(self, found: Candidate) -> str:
-        why = self._why_skipped(found.real)
-        if not why and found.ignores and found.ignores.ignores(found.real, is_directory=True):
-            why = _IGNORED
-        return why
-
-    def _file(self, found: Candidate) -> Iterator[_Found]:
-        if self._excludes.match(found.real):
-            yield Skipped(found.path, _EXCLUDED)
-        elif found.real not in self._files:
-            is_named = found.real in self._roots
-            yield found._replace(ignores=None) if is_named else found
-
-    def _linked(self, link: Candidate) -> Iterator[_Found]:
+    def _linked(self, link: Candidate, is_named: bool) -> Iterator[_Found]:
         target = os.path.realpath(link.real)
-        if link.ignores is not None and not self._may_follow(target):
-            yield Skipped(link.path, _OUTSIDE)
-        elif link.ignores is not None and self._is_internal(target):
-            yield Skipped(link.path, _INTERNAL)
+        if is_named:
+            why = ""
+        elif not (self._follow_outside or self._root_of(target) is not None):
+            why = _OUTSIDE
+        elif self._is_internal(target):
+            why = _INTERNAL
+        else:
+            why = _IGNORED if link.real in self._ignored else ""
+        is_source = is_named or link.path.endswith(SUFFIXES)
+        if why:
+            yield Skipped(link.path, why)
         elif os.path.isdir(target):
-            if link.ignores is not None and link.is_ignored:
-                yield Skipped(link.path, _IGNORED)
-                return
             why = self._why_skipped(link.real) or self._why_skipped(target)
             if why:
                 yield Skipped(link.path, why)
             else:
                 yield from self._tree(link.path, target)
-        elif link.ignores is not None and not link.path.endswith(SUFFIXES):
-            yield from self._linked_project_file(link, target)
+        elif not is_source and not (self._describes and self._describes(link.real)):
+            return
         elif self._excludes.match(link.real) or self._excludes.match(target):
             yield Skipped(link.path, _EXCLUDED)
-        elif link.is_ignored:
-            yield Skipped(link.path, _IGNORED)
         elif not os.path.exists(target):
             yield Skipped(link.path, f"is a broken symbolic link to {target}")
+        elif not is_source and os.path.isfile(target):
+            yield ProjectFile(Candidate(link.path, target))
         elif os.path.isfile(target) and target not in self._files and not self._walked(target):
             self._files.add(target)
-            yield Candidate(link.path, target, None)
+            yield Candidate(link.path, target)
 
-    def _project_file(self, found: Candidate) -> Iterator[ProjectFile]:
-        if not self._excludes.match(found.real):
-            yield ProjectFile(found)
+    def _is_project_file(self, real: str) -> bool:
+        is_one = self._describes is not None and self._describes(real)
+        return is_one and real not in self._ignored and not self._excludes.match(real)
 
-    def _linked_project_file(self, link: Candidate, target: str) -> Iterator[ProjectFile]:
-        if not self._describes(link.real) or not os.path.isfile(target) or link.is_ignored:
-            return
-        if not (self._excludes.match(link.real) or self._excludes.match(target)):
-            yield ProjectFile(Candidate(link.path, target, None))
+    def _add_ignored(self, directory: str) -> None:
+        top = top_of(directory)
+        if top is not None:
+            self._ignored.add(top)
 
-    def _may_follow(self, target: str) -> bool:
-        return self._follow_outside or self._root_of(target) is not None
+    def _is_new(self, directory: Directory) -> bool:
+        """Whether a directory has not been walked yet."""
+        status = directory.status()
+        identity = (status.st_dev, status.st_ino)
+        if identity in self._directories:
+            return False
+        self._directories.add(identity)
+        return True
+
+    def _walked(self, real: str) -> bool:
+        """Whether the directory of this file has been walked, so the file was already yielded."""
+        try:
+            status = os.stat(os.path.dirname(real))
+        except OSError:
+            return False
+        identity = (status.st_dev, status.st_ino)
+        return identity in self._directories and real.endswith(SUFFIXES)
 
     def _root_of(self, target: str) -> Optional[str]:
         """The given path that is, or contains, `target`."""
@@ -370,37 +442,9 @@ class _Walk:
         parts = {part.lower() for part in below.split(os.sep)}  # some file systems ignore case
         return not parts.isdisjoint(name.lower() for name in _VERSION_CONTROL)
 
-    def _warn(self, path: str, why: str) -> None:
-        self._warnings.append(Warned(path, why))
-
-    def _warned(self) -> Iterator[Warned]:
-        while self._warnings:
-            yield self._warnings.pop(0)
-
-    def _walked(self, real: str) -> bool:
-        """Whether the directory of this file has been walked, so the file was already yielded."""
-        try:
-            status = os.stat(os.path.dirname(real))
-        except OSError:
-            return False
-        identity = (status.st_dev, status.st_ino)
-        return identity in self._directories and real.endswith(SUFFIXES)
-
     def _why_skipped(self, real: str) -> str:
-        name = os.path.basename(real)
-        if name in _VERSION_CONTROL:
-            return _INTERNAL
-        if name in _CACHES:
-            return "is a cache"
-        if name in _ENVIRONMENTS:
-            return "is a virtual environment (by its name)"
-        if os.path.isfile(os.path.join(real, "pyvenv.cfg")):
-            return "is a virtual environment (has a pyvenv.cfg)"
-        return _EXCLUDED if self._excludes.match(real) else ""
-
-
-def _no_warning(path: str, why: str) -> None:
-    """Ignores a warning about an ignore file: the walk gives it where the file matters."""
+        why = is_environment_or_cache(real)
+        return why or (_EXCLUDED if self._excludes.match(real) else "")
 
 
 def words(error: OSError) -> str:
@@ -413,9 +457,3 @@ def words(error: OSError) -> str:
         return "cannot be read: permission denied; change its mode, or --exclude it"
     reason = (error.strerror or str(error)).lower()
     return f"cannot be read: {reason}; --exclude it to skip it"
-
-
-_EXCLUDED = "matches --exclude"
-_IGNORED = "is ignored by git"
-_INTERNAL = "belongs to a version control system"
-_OUTSIDE = "is a symbolic link that leaves the given paths; see --follow-links-outside"

@@ -2,12 +2,11 @@
 
 The configuration of a repository can name programs that git runs: for `core.fsmonitor`, hooks,
 filters (even `git status` runs `filter.*.clean`), external diffs, text conversion, aliases,
-credentials, and the transports of a partial clone. So this module calls only plumbing commands that
-compare or print stored objects, the index, and the names of files. They neither write nor read the
-content of files in the work tree, which would run filters. Options that take precedence over the
-configuration turn off what could still run, and nothing is fetched. Git gets none of its
-environment variables, except those that name the files of the user's own settings, no input except
-what is passed here, and limits on its time and output.
+credentials, and the transports of a partial clone. So this module calls only commands that
+compare or print stored objects, the index, and the names of files; they write nothing. Options that
+take precedence over the configuration turn off what could still run, filters by their names, and
+nothing is fetched. Git gets none of its environment variables, except those that name the files of
+the user's own settings, no input except what is passed here, and limits on its time and output.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import time
 from collections.abc import Sequence
 from typing import Optional
 
-__all__ = ["GitError", "LateError", "run", "top_of", "user_path"]
+__all__ = ["GitError", "LateError", "run", "top_of", "without_filters"]
 
 _SECONDS = 120.0
 """More than any repository needs."""
@@ -126,22 +125,19 @@ def run(
     return answer
 
 
-def user_path(key: str) -> Optional[str]:
-    """The path in the user's or the system's git configuration under `key`; None if not set.
-
-    Git runs outside any repository, so a repository cannot set the path, and conditional includes
-    (`includeIf "gitdir:…"`) do not apply.
+def without_filters(top: str) -> list[str]:
+    """The options that turn off every filter that the configuration of a work tree defines.
 
     Raises:
-      GitError: if git is not installed, or cannot read its configuration.
+      GitError: if git fails, or if the name of a filter cannot be written as an option.
     """
-    environment = _environment(os.sep)
-    environment["GIT_DIR"] = os.devnull  # no repository; keeps git from searching for one
-    command = ["config", "-z", "--path", "--get", key]
-    answer, status, errors = _run(command, os.sep, environment, _SECONDS)
-    if status not in (0, 1):
-        raise GitError(f"cannot read its configuration ({errors})")
-    return os.fsdecode(answer.rstrip(b"\0")) if status == 0 else None
+    listed = run(top, "config", "--list", "--name-only", "-z")
+    names = {key.rpartition(".")[0] for key in os.fsdecode(listed).split("\0")}
+    filters = sorted(name for name in names if name.startswith("filter."))
+    if any("=" in name for name in filters):
+        raise GitError("has a filter with an equals sign in its name")
+    settings = [f"{name}.{key}" for name in filters for key in ("clean=", "process=", "required=0")]
+    return [argument for setting in settings for argument in ("-c", setting)]
 
 
 def _switched_off() -> list[str]:

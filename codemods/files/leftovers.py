@@ -43,11 +43,11 @@ def claim(descriptor: int) -> None:
 
 def remove_leftovers(directory: Directory) -> None:
     """Removes temporary files in `directory` that belong to this user and no running process."""
-    for name in directory.names():
-        match = _NAME.fullmatch(name)
+    for entry in directory.entries():
+        match = _NAME.fullmatch(entry.name)
         if match:
             with contextlib.suppress(OSError):  # already deleted, or not accessible: harmless
-                _remove(directory, name, int(match[1]))
+                _remove(directory, entry.name, int(match[1]))
 
 
 def _remove(directory: Directory, name: str, process: int) -> None:

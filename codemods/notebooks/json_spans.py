@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import json.decoder
 import re
-from typing import NamedTuple, Union
+from typing import Any, NamedTuple
 
-__all__ = ["MOST_LEVELS", "Array", "NestingError", "Object", "Scalar", "Value", "spans"]
+__all__ = ["MOST_LEVELS", "NestingError", "Span", "spans"]
 
 MOST_LEVELS = 200
 """The limit for nested arrays and objects. Notebooks have at most a few dozen levels."""
 
+_MOST_DIGITS = 1000
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -23,49 +23,30 @@ class NestingError(ValueError):
         self.at = at
 
 
-class Scalar(NamedTuple):
-    """A string, number, true, false or null, and its position."""
+class Span(NamedTuple):
+    """A value and its position; an object is a dict of spans, an array a list of spans."""
 
-    value: object
+    value: Any
     start: int
     end: int
 
+    def member(self, name: str) -> Span:
+        """The member `name` of an object; a span of None if there is none."""
+        found: Span = self.value.get(name, _NONE) if isinstance(self.value, dict) else _NONE
+        return found
 
-class Array(NamedTuple):
-    """The elements of an array, and its position."""
+    @property
+    def items(self) -> list[Span]:
+        """The elements of an array; an empty list if it is none."""
+        return self.value if isinstance(self.value, list) else []
 
-    items: list[Value]
-    start: int
-    end: int
-
-
-class Object(NamedTuple):
-    """The members of an object, and its position."""
-
-    members: dict[str, Value]
-    start: int
-    end: int
-
-    def text(self, name: str) -> str:
-        """The string member `name`; empty if there is none."""
-        member = self.members.get(name)
-        value = member.value if isinstance(member, Scalar) else ""
-        return value if isinstance(value, str) else ""
-
-    def object(self, name: str) -> Object:
-        """The object member `name`; an empty object if there is none."""
-        member = self.members.get(name)
-        return member if isinstance(member, Object) else Object({}, 0, 0)
-
-    def array(self, name: str) -> list[Value]:
-        """The elements of the array member `name`; an empty list if there is none."""
-        member = self.members.get(name)
-        return member.items if isinstance(member, Array) else []
+    @property
+    def text(self) -> str:
+        """The string; empty if it is none."""
+        return self.value if isinstance(self.value, str) else ""
 
 
-Value = Union[Scalar, Array, Object]
-
-_MOST_DIGITS = 1000
+_NONE = Span(None, 0, 0)
 
 
 def _whole_number(digits: str) -> object:
@@ -76,8 +57,8 @@ def _whole_number(digits: str) -> object:
 _DECODER = json.JSONDecoder(strict=False, parse_int=_whole_number)
 
 
-def spans(text: str) -> Value:
-    """Parses a JSON text into values with positions.
+def spans(text: str) -> Span:
+    """Parses a JSON text.
 
     Raises:
       json.JSONDecodeError: if the text is not JSON.
@@ -96,43 +77,38 @@ def _skip(text: str, at: int) -> int:
     return match.end()
 
 
-def _value(text: str, at: int, depth: int) -> Value:
-    if text.startswith(("{", "["), at):
-        if depth == MOST_LEVELS:
-            raise NestingError(at)
-        read = _object if text[at] == "{" else _array
-        return read(text, at, depth + 1)
-    try:
-        value, end = _DECODER.raw_decode(text, at)
-    except StopIteration:
-        raise json.JSONDecodeError("Expecting value", text, at) from None
-    return Scalar(value, at, end)
-
-
-def _array(text: str, start: int, depth: int) -> Array:
-    items: list[Value] = []
+def _value(text: str, start: int, depth: int) -> Span:
+    opening = text[start : start + 1]
+    if opening not in ("{", "["):
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except StopIteration:
+            raise json.JSONDecodeError("Expecting value", text, start) from None
+        return Span(value, start, end)
+    if depth == MOST_LEVELS:
+        raise NestingError(start)
+    is_object = opening == "{"
+    closing = "}" if is_object else "]"
+    members: dict[str, Span] = {}
+    elements: list[Span] = []
     at = _skip(text, start + 1)
-    while not text.startswith("]", at):
-        if items:
+    while not text.startswith(closing, at):
+        if members or elements:
             at = _expect(text, at, ",")
-        items.append(_value(text, at, depth))
-        at = _skip(text, items[-1].end)
-    return Array(items, start, at + 1)
-
-
-def _object(text: str, start: int, depth: int) -> Object:
-    members: dict[str, Value] = {}
-    at = _skip(text, start + 1)
-    while not text.startswith("}", at):
-        if members:
-            at = _expect(text, at, ",")
-        key = _value(text, at, depth)
-        if not isinstance(key, Scalar) or not isinstance(key.value, str):
-            raise json.JSONDecodeError("Expecting property name", text, at)
-        at = _expect(text, _skip(text, key.end), ":")
-        members[key.value] = _value(text, at, depth)
-        at = _skip(text, members[key.value].end)
-    return Object(members, start, at + 1)
+        key = ""
+        if is_object:
+            name = _value(text, at, depth + 1)
+            if not isinstance(name.value, str):
+                raise json.JSONDecodeError("Expecting property name", text, at)
+            key = name.value
+            at = _expect(text, _skip(text, name.end), ":")
+        value = _value(text, at, depth + 1)
+        if is_object:
+            members[key] = value
+        else:
+            elements.append(value)
+        at = _skip(text, value.end)
+    return Span(members if is_object else elements, start, at + 1)
 
 
 def _expect(text: str, at: int, character: str) -> int:

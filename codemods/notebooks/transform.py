@@ -6,13 +6,13 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple, Optional
 
 from ..engine.render import LONGEST_LINE
 from ..engine.transform import transform_sources
 from ..model import FileError, FileResult, Finding, Options, Safety
 from ..resolve.neighbors import Neighbors
-from .json_spans import Array, NestingError, Object, Scalar, Value, spans
+from .json_spans import NestingError, Span, spans
 from .magics import MaskedCell, mask
 
 __all__ = ["transform"]
@@ -40,7 +40,7 @@ class _Cell(NamedTuple):
     """
 
     number: int
-    value: Union[Scalar, Array]
+    value: Span
     lines: list[str]
     starts: list[int]
 
@@ -83,7 +83,7 @@ def transform(
     except NestingError as error:
         line = body.count("\n", 0, error.at) + 1
         return _failed(path, source, line, f"is {error}; --exclude it")
-    if not isinstance(document, Object):
+    if not isinstance(document.value, dict):
         return _failed(path, source, 1, "is not a notebook: the JSON is not an object")
     language = _language(document)
     if language not in ("", "python", "ipython"):
@@ -156,35 +156,35 @@ def _failed(path: str, source: bytes, line: int, message: str) -> FileResult:
     return FileResult(source, error=FileError(path, line, message))
 
 
-def _language(document: Object) -> str:
-    metadata = document.object("metadata")
-    named = metadata.object("kernelspec").text("language")
-    return (named or metadata.object("language_info").text("name")).lower()
+def _language(document: Span) -> str:
+    metadata = document.member("metadata")
+    named = metadata.member("kernelspec").member("language").text
+    return (named or metadata.member("language_info").member("name").text).lower()
 
 
-def _cells(body: str, document: Object) -> list[_Cell]:
-    groups: list[list[Value]] = [document.array("cells")]
-    for sheet in document.array("worksheets"):  # nbformat 3
-        groups.append(sheet.array("cells") if isinstance(sheet, Object) else [])
+def _cells(body: str, document: Span) -> list[_Cell]:
+    sheets = document.member("worksheets").items  # nbformat 3
+    cells = [cell for owner in (document, *sheets) for cell in owner.member("cells").items]
     found = []
-    for number, cell in enumerate((cell for group in groups for cell in group), 1):
-        if isinstance(cell, Object) and cell.text("cell_type") == "code":
-            value = cell.members.get("source", cell.members.get("input"))
+    for number, cell in enumerate(cells, 1):
+        if cell.member("cell_type").text == "code":
+            members = cell.value
+            value = members.get("source", members.get("input"))
             lines = None if value is None else _lines(body, value)
-            if lines is not None and isinstance(value, (Scalar, Array)):
+            if value is not None and lines is not None:
                 found.append(
                     _Cell(number, value, [line for line, _ in lines], [at for _, at in lines])
                 )
     return found
 
 
-def _lines(body: str, value: Value) -> Optional[list[tuple[str, int]]]:
+def _lines(body: str, value: Span) -> Optional[list[tuple[str, int]]]:
     """The lines of a cell's source in JSON encoding, and the index at which each starts."""
-    strings = value.items if isinstance(value, Array) else [value]
+    strings = value.items if isinstance(value.value, list) else [value]
     lines: list[tuple[str, int]] = []
     open_line = False
     for string in strings:
-        if not isinstance(string, Scalar) or not isinstance(string.value, str):
+        if not isinstance(string.value, str):
             return None
         raw = body[string.start + 1 : string.end - 1]
         at = 0
@@ -218,7 +218,7 @@ def _encoded(body: str, cell: _Cell, new: str) -> str:
                 json.dumps(one, ensure_ascii=ascii_only)[1:-1]
                 for one in new_lines[new_start:new_end]
             ]
-    if isinstance(cell.value, Scalar):
+    if isinstance(cell.value.value, str):
         return '"' + "".join(raw) + '"'
     items = cell.value.items
     first = body[cell.value.start + 1 : items[0].start]

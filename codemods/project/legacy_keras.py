@@ -6,6 +6,8 @@ counts as well.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import tokenize
@@ -15,14 +17,14 @@ from typing import Any
 from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
 from .evidence import Evidence, Rank
-from .tokens import tokens
 
-__all__ = ["WORDS", "in_notebook", "in_python", "in_text"]
+__all__ = ["WORDS", "in_notebook", "in_python", "in_text", "tokens"]
 
 WORDS = (LEGACY_KERAS.encode(), b"tf_keras")
 """A file with evidence of this kind contains one of these words."""
 
 _LONGEST_LINE = 2000
+_LONG_LINE = re.compile(rb"[^\r\n]{2001,}")
 _VALUE = re.compile(
     # Not the expansion `$TF_USE_LEGACY_KERAS`. Dockerfiles allow a space instead of `=`.
     rf"(?<![\w$\{{]){LEGACY_KERAS}[\"']?(?:\s*[:=]\s*|[ \t]+)[\"']?(\w+)"
@@ -116,3 +118,13 @@ def _text(token: tokenize.TokenInfo) -> str:
     """The text of a string without escapes, or the token itself."""
     match = _STRING.match(token.string)
     return match[2] if match else token.string
+
+
+def tokens(data: bytes) -> Iterator[tokenize.TokenInfo]:
+    """Yields the tokens up to the first error; what comes before an error counts.
+
+    Lines of more than 2,000 bytes are left out, because Python 3.12 takes quadratic time for them.
+    """
+    readline = io.BytesIO(_LONG_LINE.sub(b"", data)).readline
+    with contextlib.suppress(tokenize.TokenError, SyntaxError, UnicodeDecodeError, LookupError):
+        yield from tokenize.tokenize(readline)

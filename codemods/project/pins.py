@@ -12,21 +12,19 @@ import os
 import re
 import tokenize
 from collections.abc import Iterable, Iterator
-from fnmatch import translate
 from typing import Any, Callable, NamedTuple, Optional
 
 from ..files import toml
 from .evidence import Evidence, Rank
+from .legacy_keras import tokens
 from .specifiers import PACKAGES, keras_of, normalized
-from .tokens import tokens
 
-__all__ = ["Include", "Pin", "Reader", "evidence_of", "includes_in", "reader_of", "requirements"]
+__all__ = ["Pin", "Reader", "evidence_of", "reader_of"]
 
 _LONGEST_LINE = 2000
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _REQUIREMENT = re.compile(rf"\s*({_NAME})\s*(?:\[[^\]]*\])?\s*([^;#@]*)")
 _CONDA = re.compile(rf"\s*-\s+[\"']?(?:[\w./-]+::)?({_NAME})\s*(?:\[[^\]]*\])?\s*([^#\"']*)")
-_INCLUDE = re.compile(r"\s*(?:-\s+[\"']?)?(?:-r|-c|--requirement|--constraint)[=\s]*([^\s#\"']+)")
 _LOCKED = re.compile(rf"\s*(?:-\s+)?name\s*[:=]\s*[\"']?({_NAME})[\"']?\s*\Z")
 _LOCKED_VERSION = re.compile(r"\s*version\s*[:=]\s*[\"']?([\w.+-]+)")
 _JSON_LOCKED = re.compile(rf"\s*\"({_NAME})\":\s*\{{\s*\Z")
@@ -50,13 +48,6 @@ class Pin(NamedTuple):
     specifier: str
 
 
-class Include(NamedTuple):
-    """Another file of requirements that a file names, relative to its own directory."""
-
-    line: int
-    path: str
-
-
 Reader = Callable[[str], Iterable[Pin]]
 
 
@@ -70,28 +61,13 @@ def evidence_of(path: str, text: str, reader: Reader) -> Iterator[Evidence]:
             yield Evidence(Rank.PIN, keras, path, pin.line, words)
 
 
-def includes_in(text: str) -> Iterator[Include]:
-    """Yields the files that `-r` and `-c` name; no URLs."""
-    for number, line in _numbered(text):
-        match = _INCLUDE.match(line)
-        if match and "://" not in match[1]:
-            yield Include(number, match[1])
-
-
 def reader_of(path: str) -> Optional[Reader]:
     """The function that reads the pins in a file with this path; None if it has none."""
-    directory, name = os.path.split(path)
-    if name in _BY_NAME:
-        return _BY_NAME[name]
-    for globs, reader in _BY_GLOB:
-        if globs.match(name):
-            return reader
-    if name.endswith((".txt", ".in")) and os.path.basename(directory) == "requirements":
-        return requirements
-    return None
+    tail = "/".join(path.replace(os.sep, "/").split("/")[-2:])
+    return next((reader for names, reader in _READERS if names.match(tail)), None)
 
 
-def requirements(text: str) -> Iterator[Pin]:
+def _requirements(text: str) -> Iterator[Pin]:
     """Yields the pins of a requirements or constraints file."""
     for number, line in _numbered(text):
         yield from _requirement(number, re.split(r"\s(?:#|--|\\)", line)[0])
@@ -224,28 +200,19 @@ def _locked(
             package = ""
 
 
-_BY_NAME: dict[str, Reader] = {
-    "setup.cfg": _setup_cfg,
-    "setup.py": _setup_py,
-    "pyproject.toml": _pyproject,
-    "Pipfile": _pipfile,
-    "Pipfile.lock": _pipfile_lock,
-    "poetry.lock": _lock,
-    "uv.lock": _lock,
-    "pdm.lock": _lock,
-    "pylock.toml": _lock,
-    "conda-lock.yml": _lock,
-}
-
-
-def _named(*globs: str) -> re.Pattern[str]:
-    return re.compile("|".join(map(translate, globs)))
-
-
-_BY_GLOB: tuple[tuple[re.Pattern[str], Reader], ...] = (
-    (_named("*requirements*.txt", "*requirements*.in", "*constraints*.txt"), requirements),
-    (
-        _named("environment*.yml", "environment*.yaml", "*conda*.yml", "*conda*.yaml"),
-        _environment_yml,
-    ),
+_LOCK_FILES = r"(?:poetry|uv|pdm)\.lock|pylock\.toml|conda-lock\.yml"
+_READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
+    (re.compile(rf"(?:.*/)?(?:{names})\Z"), reader)
+    for names, reader in (
+        (r"setup\.cfg", _setup_cfg),
+        (r"setup\.py", _setup_py),
+        (r"pyproject\.toml", _pyproject),
+        (r"Pipfile", _pipfile),
+        (r"Pipfile\.lock", _pipfile_lock),
+        (_LOCK_FILES, _lock),
+        (r"[^/]*requirements[^/]*\.(?:txt|in)|[^/]*constraints[^/]*\.txt", _requirements),
+        (r"requirements/[^/]*\.(?:txt|in)", _requirements),
+        (r"environment[^/]*\.ya?ml|[^/]*conda[^/]*\.ya?ml", _environment_yml),
+    )
 )
+"""The function for each name of a file; the first that matches counts."""

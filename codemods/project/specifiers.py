@@ -5,10 +5,9 @@ The `packaging` library is not used, because it reads neither Poetry's `^2.10` n
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, Optional
 
@@ -16,20 +15,12 @@ from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, LAST_WITH_KERAS_
 
 __all__ = ["PACKAGES", "keras_of", "normalized"]
 
+_TENSORFLOW = (
+    *("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tensorflow-macos"),
+    *("tf-nightly", "tf-nightly-cpu", "tf-nightly-gpu"),
+)
 PACKAGES = {
-    **dict.fromkeys(
-        (
-            "tensorflow",
-            "tensorflow-cpu",
-            "tensorflow-gpu",
-            "tensorflow-intel",
-            "tensorflow-macos",
-            "tf-nightly",
-            "tf-nightly-cpu",
-            "tf-nightly-gpu",
-        ),
-        "tensorflow",
-    ),
+    **dict.fromkeys(_TENSORFLOW, "tensorflow"),
     "keras": "keras",
     "tf-keras": "tf-keras",
 }
@@ -51,12 +42,12 @@ class _Clause(NamedTuple):
     Attributes:
       operator: as it is written; may be empty.
       version: one to three numbers.
-      is_prefix: whether the version ends in `.*`.
+      interval: the first version that it admits, or excludes, and the first one after them.
     """
 
     operator: str
     version: _Version
-    is_prefix: bool
+    interval: tuple[_Version, _Version]
 
 
 def normalized(name: str) -> str:
@@ -86,8 +77,13 @@ def keras_of(package: str, specifier: str) -> Optional[int]:
     except ValueError:
         return None
     # Versions that the specifier itself names count as releases, too.
-    named = sorted(_padded(one.version) for clauses in alternatives for one in clauses)
-    keras = {keras for clauses in alternatives for keras in _admitted(family, clauses, named)}
+    named = [_padded(clause.version) for clauses in alternatives for clause in clauses]
+    first = FIRST_WITH_KERAS_3[family]
+    keras = {
+        3 if release >= first else 2
+        for release in (*_releases(family), *named)
+        if any(_admit(clauses, release) for clauses in alternatives)
+    }
     return keras.pop() if len(keras) == 1 else None
 
 
@@ -105,7 +101,8 @@ def _clauses(text: str) -> list[_Clause]:
         if match is None:
             raise ValueError(part)
         is_prefix = bool(match[3]) or match[1] == "="
-        clauses.append(_Clause(match[1], _version(match[2]), is_prefix))
+        version = _version(match[2])
+        clauses.append(_Clause(match[1], version, _interval(match[1], version, is_prefix)))
     return clauses
 
 
@@ -116,37 +113,18 @@ def _version(text: str) -> _Version:
     return tuple(map(int, parts))
 
 
-def _admitted(family: str, clauses: Sequence[_Clause], named: Sequence[_Version]) -> Iterator[int]:
-    """Yields the Keras versions, 2 and 3, of which the clauses admit a release.
-
-    All releases are sorted, and each clause is an interval, so that a line of many clauses takes
-    microseconds: a repository can contain many such lines.
-    """
-    intervals = [_interval(clause) for clause in clauses if clause.operator != "!="]
-    excluded = sorted(_interval(clause) for clause in clauses if clause.operator == "!=")
-    low = max((low for low, _ in intervals), default=(0,))
-    high = min((high for _, high in intervals), default=_LAST)
-    first = FIRST_WITH_KERAS_3[family]
-    for keras, start, end in ((2, low, min(high, first)), (3, max(low, first), high)):
-        for versions in (_releases(family), named):
-            at, stop = bisect.bisect_left(versions, start), bisect.bisect_left(versions, end)
-            if _has_other(versions[at:stop], excluded):
-                yield keras
-
-
-def _has_other(versions: Sequence[_Version], excluded: Sequence[tuple[_Version, _Version]]) -> bool:
-    """Whether a version is in none of the intervals; both are sorted."""
-    at = 0
-    for low, high in excluded:
-        if at == len(versions) or versions[at] < low:
-            break
-        at = max(at, bisect.bisect_left(versions, high))
-    return at < len(versions)
+def _admit(clauses: Sequence[_Clause], release: _Version) -> bool:
+    """Whether all clauses admit a release."""
+    for clause in clauses:
+        low, high = clause.interval
+        if (low <= release < high) == (clause.operator == "!="):
+            return False
+    return True
 
 
 @lru_cache(maxsize=None)
 def _releases(family: str) -> list[_Version]:
-    """All versions that exist, and more that may follow, sorted."""
+    """All versions that exist, and more that may follow."""
     last, first = LAST_WITH_KERAS_2[family], FIRST_WITH_KERAS_3[family]
     old = itertools.product(range(last[0] + 1), range(21), range(10))
     new = itertools.product(range(first[0], first[0] + 4), range(60), (0, 1, 2))
@@ -157,9 +135,7 @@ def _padded(version: _Version) -> _Version:
     return (*version, 0, 0)[:3]
 
 
-def _interval(clause: _Clause) -> tuple[_Version, _Version]:
-    """The first version that the clause admits, or excludes, and the first one after them."""
-    operator, version, is_prefix = clause
+def _interval(operator: str, version: _Version, is_prefix: bool) -> tuple[_Version, _Version]:
     full = _padded(version)
     if operator in ("", "=", "==", "===", "!="):
         return full, _after(version if is_prefix else full)

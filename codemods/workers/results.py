@@ -7,11 +7,13 @@ import io
 import pickle
 import tempfile
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple, Optional
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Optional
 
 from ..model import FileError, Finding, KerasChoice, Options, Replacement, Safety
-from ..run.flows import Answer
-from ..run.module_facts import ModuleFacts
+
+if TYPE_CHECKING:  # they import LibCST, which takes longer than most searches
+    from ..run.flows import Answer
+    from ..run.module_facts import ModuleFacts
 
 __all__ = ["FileOutcome", "Plan", "Spool", "Summary"]
 

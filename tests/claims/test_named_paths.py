@@ -23,8 +23,6 @@ EXAMPLES = {
     "optimization.py": "BERT's",
     "cond/": "a scope in names of variables",
     "codemods/rules/v1/v1_step_loss_scale.py": "the file that CONTRIBUTING.md adds",
-    "docs/**/keep.log": "a pattern of an ignore file",
-    "docs/a/b/keep.log": "what it matches",
     "examples/traces/NAME.jsonl": "NAME stands for several",
     ".venv-test/bin/python": "made by make",
     "pyvenv.cfg": "every virtual environment has one",

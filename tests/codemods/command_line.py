@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 from tf_lossscale_codemods.cli.command import main
-from tf_lossscale_codemods.project import installed
+from tf_lossscale_codemods.project import evidence
 
 LEGACY = b"""\
 import tensorflow as tf
@@ -41,8 +41,8 @@ if importlib.util.find_spec("tf_lossscale_codemods") is None:
     sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     sys.path.insert(0, {_ROOT!r})
 from tf_lossscale_codemods.cli.command import main
-from tf_lossscale_codemods.project import installed
-installed.version_of = {INSTALLED!r}.get
+from tf_lossscale_codemods.project import evidence
+evidence.version_of = {INSTALLED!r}.get
 sys.exit(main())
 """
 """The command as a program of its own, from the source folder where it is not installed."""
@@ -63,7 +63,7 @@ class CommandLine:
         self._monkeypatch = monkeypatch
         monkeypatch.chdir(directory)
         monkeypatch.setenv("NO_COLOR", "1")
-        monkeypatch.setattr(installed, "version_of", INSTALLED.get)
+        monkeypatch.setattr(evidence, "version_of", INSTALLED.get)
 
     def write(self, **files: bytes) -> None:
         for name, content in files.items():

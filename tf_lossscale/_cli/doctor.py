@@ -48,12 +48,12 @@ def migration_target() -> str:
     if sys.version_info < (3, 9):
         return "not available: it needs Python 3.9 or later"
     try:
-        from tf_lossscale_codemods.cli import keras_target
+        from tf_lossscale_codemods.cli.search import keras_of_directory
         from tf_lossscale_codemods.cli.settings import SettingsError
     except ImportError as error:  # in the source folder, where the codemods have another name
         return f"not available: {error}"
     try:
-        return keras_target.described()
+        return keras_of_directory()
     except (SettingsError, OSError) as error:
         return f"cannot run here: {error}"
 

@@ -284,10 +284,12 @@ def test_verbose_reports_why_each_file_was_left_unchanged(command_line):
         venv__e=LEGACY,
         f__g=LEGACY,
     )
+    subprocess.run(["git", "init", "-q"], check=True)
     command_line.path(".gitignore").write_text("d.py\n")
     command_line.path("f/pyvenv.cfg").write_text("")
     ran = command_line.run("migrate", "-v")
     assert sorted(ran.err.splitlines()) == [
+        ".git: unchanged: belongs to a version control system",
         "b.py: unchanged: no legacy name in it",
         "c.py: unchanged: no symbol to migrate in it: `mixed_precision` comes from "
         "`tensorflow.keras`, where no name needs a rewrite",

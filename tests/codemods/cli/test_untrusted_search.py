@@ -7,7 +7,8 @@ import time
 
 import pytest
 from command_line import FINAL, LEGACY
-from tf_lossscale_codemods.cli import file_search, migrate
+from tf_lossscale_codemods.cli import migrate, search
+from tf_lossscale_codemods.files import git_status
 from tf_lossscale_codemods.workers.limits import Limits
 
 SECONDS = 10
@@ -77,19 +78,6 @@ def test_many_globs_over_deep_directories(command_line, timed):
     assert timed().status == 1
 
 
-@pytest.mark.parametrize("line", ["tensorflow!={}.0", "-r more{}.txt", "a"])
-def test_requirements_chained_by_includes(command_line, timed, line):
-    for number in range(30):
-        lines = (line.format(n) + "\n" for n in range(number * 50_000, (number + 1) * 50_000))
-        text = f"-r chain{number + 1}.txt\n" + "".join(lines)
-        command_line.path(f"chain{number}.txt").write_text(text[: 2**20])
-    command_line.path("requirements.txt").write_text("-r chain0.txt\n")
-    command_line.write(a=LEGACY)
-    ran = timed()
-    assert ran.status == 1
-    assert "-r and -c name more than 100 files or 2 MiB in total" in ran.err
-
-
 def test_blank_lines_above_a_requirement(command_line, timed):
     blank = "[tool.poetry.dependencies]\n" + "\n" * 400_000
     command_line.path("pyproject.toml").write_text(blank + "tensorflow = '2.10'\n")
@@ -117,7 +105,7 @@ def stuck(monkeypatch):
     """The search of a file with this content backtracks for hours."""
     evil = re.compile(rb"(a+)+b")
     monkeypatch.setattr(
-        file_search, "may_concern", lambda data: evil.search(data) or b"LossScale" in data
+        search, "may_concern", lambda data: evil.search(data) or b"LossScale" in data
     )
     return b"a" * 60 + b"c"
 
@@ -147,7 +135,7 @@ def test_a_search_that_takes_too_long_ends_with_an_error(
     if where == "survey":
         monkeypatch.setattr(migrate, "_survey", spins)
     elif where == "git":
-        monkeypatch.setattr(migrate, "not_restorable", spins)
+        monkeypatch.setattr(git_status, "not_restorable", spins)
     ran = timed("--write")
     assert (ran.status, ran.out) == (2, b"")
     assert ran.err.startswith("tf-lossscale: error: the search took more than 1 seconds; ")

@@ -70,9 +70,6 @@ LEFT = {
     ".venv/lib/a.py": LEGACY,
     "tools/anything/pyvenv.cfg": b"",
     "tools/anything/lib/a.py": LEGACY,
-    "build/a.py": LEGACY,
-    "a_pb2.py": LEGACY,
-    ".gitignore": b"build/\n*_pb2.py\n",
     "__pycache__/a.py": LEGACY,
 }  # fmt: skip
 FAILS = {

