@@ -36,8 +36,8 @@ def missing(documentation):
         "the class that it stands for": r"Stands for `tf\.[\w.]+`",
         "its TensorFlow": r"TensorFlow\s[12]\.\d+",
         "its state": r"(?m)^(State: |This class has no state)",
-        "an example": r"(?m)^>>> ",
-        "what the example computes": r"(?m)^(\(|True|False|-?\d)",
+        "an example": r"(?m)^ +>>> ",
+        "what the example computes": r"(?m)^ +(\(|True|False|-?\d)",
     }
     paragraphs = documentation.split("\n\n")
     found = [what for what, pattern in wanted.items() if not re.search(pattern, documentation)]
