@@ -271,7 +271,8 @@ def test_graph_mode_of_tensorflow_1() -> None:
             model.compile(optimizer, "mse")
             fit(model, epochs=2)
             assert weight(model) == pytest.approx(expected(2)[-1], abs=2e-3)
-            scale = subject.kind.keras.backend.get_value(optimizer._state.scale)
+            scale = tf.convert_to_tensor(optimizer.loss_scale)
+            scale = subject.kind.keras.backend.get_value(scale)
             assert float(scale) == 16.0
 
 
