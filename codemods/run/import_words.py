@@ -38,9 +38,7 @@ class ImportWords:
     def add(self, file: str, source: bytes) -> None:
         """Adds a Python file or a notebook."""
         # The words are needed only if a file of the run has a legacy name, which few runs know yet.
-        lines = b"\n".join(_lines(source, _MARKS[:1]))
-        if b"mock" in lines or "test" in file:
-            lines = b"\n".join(_lines(source))
+        lines = b"\n".join(_lines(source))
         if lines:
             self._files.append(file)
             self._lines.append(lines)
@@ -104,9 +102,9 @@ def imports_of(module: str, source: bytes) -> Optional[set[tuple[str, str]]]:
     return found
 
 
-def _lines(source: bytes, marks: tuple[bytes, ...] = _MARKS) -> Iterator[bytes]:
+def _lines(source: bytes) -> Iterator[bytes]:
     """The lines with an import, each with those that it continues or that continue it."""
-    for mark in marks:
+    for mark in _MARKS:
         at = source.find(mark)
         while at >= 0:
             start = source.rfind(b"\n", 0, at) + 1
