@@ -74,7 +74,7 @@ def test_compare_finds_another_loss_scale(tmp_path, capsys):
     recorded(old, "contrib", True, False, False)
     recorded(new, "v1", True, False, False)
     assert main(["compare", str(old), str(new)]) == 1
-    assert "step 3" in capsys.readouterr().out
+    assert "declared with shrink_steps 2 and 1" in capsys.readouterr().out
 
 
 def test_a_loss_that_may_be_of_another_step_is_unknown(tmp_path):
