@@ -17,7 +17,7 @@ from typing import List, Sequence
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tf_lossscale._versions.releases import RELEASES, Release  # noqa: E402
+from tf_lossscale._versions.releases import RELEASES, Release  # noqa: E402 - after the path is set
 
 HEADER = ("| TensorFlow | Keras | Python |", "|---|---|---|")
 

@@ -189,7 +189,7 @@ def _import_libraries(place: Place) -> None:
 
         import_hdf5()
     else:
-        import tf_lossscale._checkpoint.tensorflow_files  # noqa: F401
+        import tf_lossscale._checkpoint.tensorflow_files  # noqa: F401 - before the limits count
 
 
 def _set_limits(seconds: int, memory: int) -> None:

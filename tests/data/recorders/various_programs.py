@@ -17,10 +17,10 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "examples"))
 
-import tensorflow as tf  # noqa: E402
-from digits_data import load  # noqa: E402
+import tensorflow as tf  # noqa: E402 - after the path is set
+from digits_data import load  # noqa: E402 - likewise
 
-import tf_lossscale as tfls  # noqa: E402
+import tf_lossscale as tfls  # noqa: E402 - likewise
 
 tf1 = tf.compat.v1
 TF_VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
@@ -499,7 +499,7 @@ def by_fit(name: str, mistake: str, implementation: str) -> None:
     )
     model.compile(optimizer, loss, **({"jit_compile": False} if KERAS_3 else {}))
 
-    class Schedule(tf.keras.callbacks.Callback):  # type: ignore[misc]
+    class Schedule(tf.keras.callbacks.Callback):  # type: ignore[misc]  # untyped base
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             if batch == SCHEDULE:
                 set_rate(model.optimizer, rate_at(program, mistake, batch))

@@ -55,7 +55,7 @@ def serve():
     """Answers requests until the test process ends."""
     requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    import tf_lossscale._checkpoint.tensorflow_files  # noqa: F401
+    import tf_lossscale._checkpoint.tensorflow_files  # noqa: F401 - once for all forks
     from tf_lossscale._checkpoint import keras_files
 
     keras_files.import_hdf5()
