@@ -41,8 +41,8 @@ class Run(NamedTuple):
 def read_record(path: str) -> "tuple[str, List[Dict[str, Any]]]":
     """Returns the TensorFlow version and the steps of a record with one optimizer."""
     with open(path) as file:
-        header, _, *steps = [json.loads(line) for line in file]
-    return header["tensorflow"], steps
+        header, *others = [json.loads(line) for line in file]
+    return header["tensorflow"], [each for each in others if "step" in each]
 
 
 def run_of(name: str, steps: Sequence[Dict[str, Any]]) -> Run:

@@ -119,6 +119,8 @@ class Steps:
         known: Optional[bool] = applied if self.application_is_known else None
         is_certain = self.application_is_known and self._tests_gradients
         finite = applied if is_certain else row.finite
+        # Keras 3's own class applies what is finite in its first replica only.
+        is_finite = is_certain and applied and self.replicas == 1
         self._file.add_step(
             self._number,
             step,
@@ -127,7 +129,7 @@ class Steps:
             finite=finite,
             applied=known,
             norm=row.norm if finite is not False else None,
-            bad=None if is_certain and applied else row.bad,
+            bad=None if is_finite else row.bad,
         )
 
     def _describe(self, first: Row, step: int) -> int:
