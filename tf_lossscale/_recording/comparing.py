@@ -8,7 +8,7 @@ from.
 
 import bisect
 import dataclasses
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Optional, Tuple
 
 from tf_lossscale._recording.aligned import (
     Aligned,
@@ -416,12 +416,11 @@ def _different_norms(runs: _Runs, index: int) -> Finding:
 
 def _judge_rest(runs: _Runs) -> Tuple[Verdict, str, Optional[int]]:
     aligned = runs.aligned
-    for name, found in (("loss", runs.loss), ("gradient norm", runs.norm)):
-        known: Sequence[Optional[float]] = [
-            each for each in found[: aligned.part] if each is not None
-        ]
-        if known:
-            error, place = largest(found[: aligned.part])
+    for field, name in (("loss", "loss"), ("norm", "gradient norm")):
+        # Those that the user allows are shown, too.
+        found = aligned.differences(field)[: aligned.part]
+        if any(each is not None for each in found):
+            error, place = largest(found)
             where = f", at step {aligned.step(place)}" if error else ""
             runs.evidence.append(f"largest difference of the {name}: {error:.2g}{where}")
         else:
