@@ -37,3 +37,15 @@ def test_a_chart_has_a_line_for_each_run_and_a_dot_for_each_skipped_step(chart):
     assert len(elements(both, "polyline")) > len(elements(one, "polyline"))
     texts = [each.text for each in elements(both, "text")]
     assert "then <1.15>: 1 of 2 steps skipped" in texts
+
+
+def test_the_steps_of_a_record_end_before_its_end_line(chart, tmp_path):
+    lines = [
+        '{"tensorflow": "2.21.0"}',
+        '{"optimizer": 0}',
+        '{"step": 0, "scale": 8.0}',
+        '{"end": 1}',
+    ]
+    path = tmp_path / "record.jsonl"
+    path.write_text("\n".join(lines))
+    assert chart.read_record(str(path)) == ("2.21.0", [{"step": 0, "scale": 8.0}])
