@@ -97,41 +97,8 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
         )
 
 
-class _InstallingLoader(object):  # noqa: UP004  for Python 2
-    """Installs the legacy paths, and then loads a module with its own loader."""
-
-    def __init__(self, finder, loader):
-        # type: (_InstallAtFirstImport, Any) -> None
-        self._finder = finder
-        self._loader = loader
-
-    def __getattr__(self, name):
-        # type: (str) -> Any
-        return getattr(self._loader, name)
-
-    def create_module(self, spec):
-        # type: (Any) -> Any
-        """Installs the legacy paths and creates the module with its own loader.
-
-        Any later would be too late: once the module is in `sys.modules`, another thread that
-        imports a module below it does not wait.
-        """
-        loader = self._finder.install(spec.name)
-        if loader is not None:
-            self._loader = loader
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module):
-        # type: (ModuleType) -> None
-        """Runs the module."""
-        spec = module.__spec__
-        assert spec is not None
-        module.__loader__ = spec.loader = self._loader
-        self._loader.exec_module(module)
-
-
-class _SeedingLoader(object):  # noqa: UP004  for Python 2
-    """Loads NumPy with its own loader, and then seeds it."""
+class _OwnLoader(object):  # noqa: UP004  for Python 2
+    """Loads a module with the loader that Python would have used."""
 
     def __init__(self, loader):
         # type: (Any) -> None
@@ -147,11 +114,41 @@ class _SeedingLoader(object):  # noqa: UP004  for Python 2
 
     def exec_module(self, module):
         # type: (ModuleType) -> None
-        """Runs the module, and seeds its global generator."""
+        """Runs the module."""
         spec = module.__spec__
         assert spec is not None
         module.__loader__ = spec.loader = self._loader
         self._loader.exec_module(module)
+
+
+class _InstallingLoader(_OwnLoader):
+    """Installs the legacy paths before it creates a module."""
+
+    def __init__(self, finder, loader):
+        # type: (_InstallAtFirstImport, Any) -> None
+        _OwnLoader.__init__(self, loader)
+        self._finder = finder
+
+    def create_module(self, spec):
+        # type: (Any) -> Any
+        """Installs the legacy paths and creates the module with its own loader.
+
+        Any later would be too late: once the module is in `sys.modules`, another thread that
+        imports a module below it does not wait.
+        """
+        loader = self._finder.install(spec.name)
+        if loader is not None:
+            self._loader = loader
+        return self._loader.create_module(spec)
+
+
+class _SeedingLoader(_OwnLoader):
+    """Seeds NumPy after it has run."""
+
+    def exec_module(self, module):
+        # type: (ModuleType) -> None
+        """Runs the module, and seeds its global generator."""
+        _OwnLoader.exec_module(self, module)
         module.random.seed(int(os.environ[SEED]))
 
 
