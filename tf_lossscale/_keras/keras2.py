@@ -80,7 +80,7 @@ class DelegatingWrapper(LossScaleWrapper):
             return self._state.saved
         return self._state()
 
-    _own_loss_scale = loss_scale
+    _own_loss_scale: Tuple[Any] = (loss_scale,)
 
     @property
     def initial_scale(self) -> Any:

@@ -4,7 +4,7 @@ There is one wrapper for each kind of inner optimizer: `OptimizerV2Wrapper`, `Ke
 `Keras3Wrapper`. Each adds how that kind makes a step, and how it is saved.
 """
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._core.steps import report_loss
@@ -98,7 +98,8 @@ class LossScaleWrapper:
         """The current loss scale: a float32 tensor of shape `[]`."""
         return self._state()
 
-    _own_loss_scale = loss_scale
+    # In a tuple, as a property is called by the last name in its class, in errors of Python too.
+    _own_loss_scale: Tuple[Any] = (loss_scale,)
 
     @property
     def _loss_scale(self) -> Any:
@@ -160,7 +161,7 @@ class LossScaleWrapper:
         """Returns the scale for losses and gradients: a subclass may override the property."""
         # The original classes read the property since 2.4, where it became a tensor.
         cls: Any = type(self)
-        if cls.loss_scale is cls._own_loss_scale or self._family.installed_final is None:
+        if cls.loss_scale is cls._own_loss_scale[0] or self._family.installed_final is None:
             return self._state()
         return self.loss_scale
 
