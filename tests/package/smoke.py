@@ -9,6 +9,7 @@ Run by `make package` and `.ci/run`, outside the checkout, so that nothing is fo
 import glob
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -16,6 +17,8 @@ import tempfile
 import zipfile
 from typing import List
 
+# Where the project is published, once it is: the page must link to it, and to nothing before.
+HOME = runpy.run_path("tf_lossscale/_about.py")["HOME"]
 ALLOWED_TOP_LEVEL = {"tf_lossscale", "tf_lossscale_codemods"}
 LEGACY = """\
 from tensorflow.contrib.mixed_precision import FixedLossScaleManager
@@ -59,7 +62,7 @@ def check_metadata(text: str) -> None:
     head, _, readme = text.partition("\n\n")
     fields = [line.split(": ", 1) for line in head.splitlines() if ": " in line]
     links = dict(value.split(", ", 1) for key, value in fields if key == "Project-URL")
-    assert {"Documentation", "Source", "Changelog", "Issues"} <= set(links), links
+    assert ({"Documentation", "Changelog", "Issues"} if HOME else set()) == set(links), links
     assert {"Author", "Keywords"} <= {key for key, _ in fields}
     for each in ("tensorflow<", "tf-keras<"):
         assert any(key == "Requires-Dist" and value.startswith(each) for key, value in fields)
