@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import NamedTuple, Optional
 
 __all__ = [
+    "ALONE",
     "FileError",
+    "FileFacts",
     "FileResult",
     "Finding",
+    "Group",
     "KerasChoice",
     "Options",
     "Replacement",
     "Safety",
     "SourceError",
+    "Surroundings",
     "Target",
+    "with_followers",
 ]
 
 
@@ -34,6 +40,49 @@ class Target(enum.Enum):
 
     SHIM = "shim"
     FINAL = "final"
+
+
+class Group(enum.Enum):
+    """The symbols that one decision is made for, in one program: the final API or the shim."""
+
+    CONTRIB = "contrib"
+    V1 = "v1"
+    CROSS_SHARD = "cross-shard"
+    POLICIES = "policies"
+    """The functions and classes of the dtype policy, which pass policies to each other."""
+    KERAS_OPTIMIZERS = "keras-optimizers"
+    """The Keras loss-scale optimizers and all that depends on their class."""
+
+
+def with_followers(groups: frozenset[Group], compiles: bool) -> frozenset[Group]:
+    """The groups that go to the shim if these do.
+
+    `compile` wraps an optimizer in the class that belongs to the policy, so that of an experimental
+    policy is known to the shim's classes only if the policy goes there, too. The contrib classes
+    become v1 classes with `--unsafe`, so they follow these.
+    """
+    if compiles and Group.KERAS_OPTIMIZERS in groups:
+        groups |= {Group.POLICIES}
+    return groups | {Group.CONTRIB} if Group.V1 in groups else groups
+
+
+class Surroundings(NamedTuple):
+    """What the search of a run has seen in the other files, by their words.
+
+    Attributes:
+      makes_optimizers: whether a file mentions what makes a Keras loss-scale optimizer.
+      compiles: whether a file may make or wrap an optimizer by `compile` or `load_model`.
+      reads: the names that other files may read from this one.
+      is_alone: whether the run has this file only, so that nothing is known about others.
+    """
+
+    makes_optimizers: bool = False
+    compiles: bool = False
+    reads: frozenset[str] = frozenset()
+    is_alone: bool = False
+
+
+ALONE = Surroundings(is_alone=True)
 
 
 class Options(NamedTuple):
@@ -57,19 +106,6 @@ class Options(NamedTuple):
     mark: bool = False
 
     @property
-    def from_shim(self) -> bool:
-        """Whether names of the shim are migrated: they are legacy names on the way to final ones.
-
-        `--to shim` leaves them.
-        """
-        return self.target is Target.FINAL
-
-    @property
-    def for_keras_2(self) -> bool:
-        """Whether the result must run on Keras 2."""
-        return self.keras != 3
-
-    @property
     def for_keras_3(self) -> bool:
         """Whether the result must run on Keras 3."""
         return self.keras != 2
@@ -86,6 +122,9 @@ class Finding(NamedTuple):
 
     `end_column` is the column after the last character; 0 if the end is unknown. `text` is the
     first line of the place in the source; empty if it is long.
+
+    `through` has the paths of names that come through another module of the project; the finding is
+    dropped if that module is in the run.
 
     `end_line` is the last line of the place, for suppression comments and annotations. A `safe`
     finding that is not applied needs no edit.
@@ -105,6 +144,7 @@ class Finding(NamedTuple):
     end_line: int = 0
     end_column: int = 0
     text: str = ""
+    through: tuple[str, ...] = ()
     cell: Optional[int] = None
     cell_line: int = 0
 
@@ -161,6 +201,21 @@ class SourceError(NamedTuple):
     is_syntax: bool = False
 
 
+class FileFacts(NamedTuple):
+    """What the other files of a program must know about one file.
+
+    Attributes:
+      groups: the groups of symbols of the file that may go to the final API.
+      on_shim: those that must go to the shim.
+      bound: the top-level names, each with its possible meanings: dotted paths, or what begins with
+        `<` for values that the file makes; see `resolve.qualified_names`.
+    """
+
+    groups: frozenset[Group] = frozenset()
+    on_shim: frozenset[Group] = frozenset()
+    bound: Mapping[str, frozenset[str]] = {}
+
+
 class FileResult(NamedTuple):
     """The result of transforming one file.
 
@@ -169,15 +224,16 @@ class FileResult(NamedTuple):
       findings: the findings, in source order.
       error: set if the file could not be processed; then `source` is the input.
       note: why nothing was changed, for `-v`; empty if something was.
-      left: the codes of the legacy classes that something in the file still tests, or otherwise
-        reads as a value, after the edits.
+      facts: what the other files of its program must know; None if that was not requested.
+      variants: the result if other files decide that more groups go to the shim, by these groups.
     """
 
     source: bytes
     findings: tuple[Finding, ...] = ()
     error: Optional[FileError] = None
     note: str = ""
-    left: frozenset[str] = frozenset()
+    facts: Optional[FileFacts] = None
+    variants: Mapping[frozenset[Group], FileResult] = {}
 
 
 class KerasChoice(NamedTuple):

@@ -7,8 +7,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Callable, Optional, TextIO
+from typing import TYPE_CHECKING, Optional, TextIO
 
 from tf_lossscale._about import VERSION
 
@@ -20,21 +19,17 @@ from ..model import KerasChoice, Target
 from ..project.search import ProjectSearch, is_project_file
 from ..reports import files, text
 from ..workers.results import FileOutcome, Plan, Spool, Summary
-from .request import Request, shown
-from .search import FileSearch, Step, read_project_file, warn
+from .request import Request
+from .search import FileSearch, read_project_file, warn
 from .terminal import Progress, put, style_of
 from .watch import LateError, Watch
 
 if TYPE_CHECKING:
-    from ..resolve.neighbors import Neighbors
-    from ..workers.survey import Survey
+    from ..workers.file_set import FileSet
 
 __all__ = ["run"]
 
 _WHICH = "-v shows what was skipped; Python files and notebooks are checked"
-
-_Known = Callable[[str], "Neighbors"]
-"""What a file, given by its absolute path, can know from the other files of the run."""
 
 
 def run(request: Request) -> int:
@@ -48,30 +43,33 @@ def run(request: Request) -> int:
     if is_stdin:
         return _run_stdin(request)
     summary = Summary(wrote=request.write)
-    with contextlib.closing(Spool()) as spool, contextlib.closing(Progress()) as progress:
+    with contextlib.ExitStack() as stack:
+        spool = stack.enter_context(contextlib.closing(Spool[FileOutcome]()))
+        progress = stack.enter_context(contextlib.closing(Progress()))
         try:
             with Watch(request.limits) as watch:
                 search = FileSearch(request, summary, watch)
                 search.run(progress)
                 progress.clear()
-                steps, known, why = search.steps, None, None
-                has_work = any(isinstance(step, Candidate) for step in steps)
+                has_work = any(isinstance(step, Candidate) for step in search.steps)
                 if has_work or _reports_keras(request):
                     request, summary.keras = _with_keras(request, search.project)
-                if has_work:
-                    known = _survey(search, request)
-                    steps = _with_more(steps, search.files, known.more)
-                if known and request.write and not request.allow_dirty:
-                    why = _why_not_written(request, steps, known, progress)
+                chosen = _file_set(search, request) if has_work else None
         except LateError as error:
             progress.clear()
             return _refuse(str(error))
-        if why is not None:
+        if chosen is not None:
+            stack.enter_context(contextlib.closing(chosen))
+            count = sum(isinstance(step, Candidate) for step in search.steps)
+            chosen.work(request.jobs, lambda done: progress.at("Processing", done, count))
             progress.clear()
-            what = "commit or stash the changes, or pass --allow-dirty"
-            return _refuse(f"nothing written: {why}; {what}")
-        plan = _plan(request, write=request.write)
-        for outcome in _outcomes(steps, plan, request, known, progress):
+            why = _why_not_written(chosen) if request.write and not request.allow_dirty else None
+            if why is not None:
+                what = "commit or stash the changes, or pass --allow-dirty"
+                return _refuse(f"nothing written: {why}; {what}")
+        processed = iter(()) if chosen is None else chosen.outcomes()
+        for step in search.steps:
+            outcome = next(processed) if isinstance(step, Candidate) else step
             summary.add(outcome)
             spool.append(outcome._replace(diff=b"", note=""))
             progress.clear()
@@ -83,27 +81,28 @@ def run(request: Request) -> int:
         return max(_report(request, spool, summary, sys.stdout), summary.status)
 
 
-def _why_not_written(
-    request: Request, steps: Sequence[Step], known: _Known, progress: Progress
-) -> Optional[str]:
+def _file_set(search: FileSearch, request: Request) -> FileSet:
+    """The files to process."""
+    candidates = [step for step in search.steps if isinstance(step, Candidate)]
+    # Imported late: it imports LibCST, which often takes longer than the search.
+    from ..workers.file_set import FileSet
+
+    plan = _plan(request, write=request.write)
+    return FileSet(candidates, sorted(search.files), search.words, plan, request.limits)
+
+
+def _why_not_written(chosen: FileSet) -> Optional[str]:
     """The reason not to overwrite the first protected file that would change; None if none is."""
     from ..files.git_status import not_restorable
 
-    reasons = not_restorable(step.real for step in steps if isinstance(step, Candidate))
-    if not reasons:
-        return None
-    # Only processing shows which files would change; nothing is written yet.
-    plan = _plan(request, write=False)._replace(diff=False, excerpts=False)
-    outcomes = _outcomes(steps, plan, request, known, progress)
-    with contextlib.closing(outcomes):
-        for step, outcome in zip(steps, outcomes):
-            if outcome.changed and isinstance(step, Candidate) and step.real in reasons:
-                return reasons[step.real]
-    return None
+    changed = list(chosen.changed())
+    reasons = not_restorable(changed)
+    return next((reasons[real] for real in changed if real in reasons), None)
 
 
 def _run_stdin(request: Request) -> int:
     from ..workers.pool import process_all
+    from ..workers.process_file import finished
     from ..workers.worker import Task
 
     if sys.stdin is None:
@@ -124,7 +123,9 @@ def _run_stdin(request: Request) -> int:
     except LateError as error:
         return _refuse(str(error))
     tasks = [Task(name, name, source)]
-    (outcome,) = process_all(tasks, _plan(request, write=False), 1, request.limits)
+    plan = _plan(request, write=False)
+    (work,) = process_all(tasks, plan, 1, request.limits)
+    outcome = finished(work, work.result, plan)._replace(source=work.result.source)
     put(sys.stdout, source if outcome.error is not None else outcome.source)
     summary = Summary(wrote=False)
     summary.is_dry = False
@@ -132,7 +133,7 @@ def _run_stdin(request: Request) -> int:
     summary.files = 1
     summary.other_contrib += uses_other_contrib(source)
     summary.add(outcome)
-    with contextlib.closing(Spool()) as spool:
+    with contextlib.closing(Spool[FileOutcome]()) as spool:
         spool.append(outcome._replace(source=b""))
         _show(outcome._replace(diff=b""), request)
         return max(_report(request, spool, summary, sys.stderr), summary.status)
@@ -177,66 +178,6 @@ def _reports_keras(request: Request) -> bool:
     return request.verbose or any(report.format != "text" for report in request.reports)
 
 
-def _survey(search: FileSearch, request: Request) -> Survey:
-    """What each file to process can know from the other files of the run."""
-    candidates = [step.real for step in search.steps if isinstance(step, Candidate)]
-    # Imported late, because it imports LibCST, and nearly no file is a candidate.
-    from ..workers.survey import Survey
-
-    return Survey(
-        candidates,
-        search.files,
-        search.imports,
-        lambda real: True,
-        shown,
-        _plan(request, write=False),
-        request.jobs,
-        request.limits,
-    )
-
-
-def _with_more(
-    steps: Sequence[Step], files: Mapping[str, str], more: Collection[str]
-) -> list[Step]:
-    """The steps, with further files to process at their places among all files."""
-    if not more:
-        return list(steps)
-    places = {shown(path): place for place, path in enumerate(files.values())}
-    new = [Candidate(shown(path), real) for real, path in files.items() if real in more]
-    added = {file.path for file in new}
-    left = [step for step in steps if step.path not in added]
-    merged: list[Step] = []
-    for step in left:
-        place = places.get(step.path)
-        while new and place is not None and places[new[0].path] < place:
-            merged.append(new.pop(0))
-        merged.append(step)
-    return [*merged, *new]
-
-
-def _outcomes(
-    steps: Sequence[Step], plan: Plan, request: Request, known: Optional[_Known], progress: Progress
-) -> Generator[FileOutcome, None, None]:
-    candidates = [step for step in steps if isinstance(step, Candidate)]
-    processed: Iterator[FileOutcome] = iter(())
-    if candidates and known:
-        # Imported late: it imports LibCST, which often takes longer than the search.
-        from ..workers.pool import process_all
-        from ..workers.worker import Task
-
-        tasks = (Task(one.path, one.real, neighbors=known(one.real)) for one in candidates)
-        jobs = min(request.jobs, len(candidates))
-        processed = process_all(tasks, plan, jobs, request.limits)
-    done = 0
-    for step in steps:
-        if isinstance(step, Candidate):
-            yield next(processed)
-            done += 1
-            progress.at("Processing", done, len(candidates))
-        else:
-            yield step
-
-
 def _show(outcome: FileOutcome, request: Request) -> None:
     """Prints the error or the diff of one file, or why it was left unchanged."""
     if outcome.error is not None:
@@ -252,7 +193,7 @@ def _show(outcome: FileOutcome, request: Request) -> None:
         print(f"{quoted(outcome.path)}: unchanged: {visible(outcome.note)}", file=sys.stderr)
 
 
-def _report(request: Request, spool: Spool, summary: Summary, stream: TextIO) -> int:
+def _report(request: Request, spool: Spool[FileOutcome], summary: Summary, stream: TextIO) -> int:
     """Writes the reports; returns 2 if one cannot be written, otherwise 0."""
     status = 0
     summary.about = _about(request)

@@ -20,7 +20,7 @@ from ..files.discover import (
 from ..files.printable import quoted, visible
 from ..model import FileError, KerasChoice
 from ..project.search import ProjectSearch, is_project_file, largest
-from ..run.import_words import ImportWords
+from ..run.surroundings import Words
 from ..workers.limits import Limits
 from ..workers.results import FileOutcome, Summary
 from .request import Request, given_keras, shown
@@ -33,7 +33,7 @@ __all__ = ["FileSearch", "Step", "keras_of_directory", "read_project_file", "war
 Step = Union[Candidate, FileOutcome]
 
 _MOST_WAITING = 64 * 1024 * 1024
-"""Bytes of files whose imports are not read before a file of the run has a legacy name."""
+"""Bytes of files whose words are not read before a file of the run has a legacy name."""
 
 
 class FileSearch:
@@ -43,7 +43,7 @@ class FileSearch:
       steps: the files to process and, in order between them, the outcomes that are already known.
         Files without a legacy name, which are nearly all files, are counted but not kept.
       files: the path of every file, by its absolute path.
-      imports: the words of their imports.
+      words: what their words show.
       project: gets what the files say about the Keras version; None if it is given.
 
     Args:
@@ -62,7 +62,7 @@ class FileSearch:
         self._may_wait = _MOST_WAITING
         self.steps: list[Step] = []
         self.files: dict[str, str] = {}
-        self.imports = ImportWords()
+        self.words = Words()
         self.project = None if request.keras is not None else ProjectSearch()
 
     def run(self, progress: Progress) -> None:
@@ -135,16 +135,16 @@ class FileSearch:
         self._waiting.append((candidate.real, data))
         self._may_wait = 0 if concerns else self._may_wait - len(data)
         if self._may_wait <= 0:
-            self._read_imports()
+            self._read_words()
         if self.project is not None and self.project.may_decide(candidate.real, data):
             self.project.source(shown(candidate.path), candidate.real, data)
         self._summary.other_contrib += uses_other_contrib(data)
         return concerns
 
-    def _read_imports(self) -> None:
-        """Reads the imports of the files that wait; most runs find no legacy name and need none."""
+    def _read_words(self) -> None:
+        """Reads the words of the files that wait; most runs find no legacy name and need none."""
         for file, source in self._waiting:
-            self.imports.add(file, source)
+            self.words.add(file, source)
         self._waiting.clear()
 
     def _concerns_large(self, real: str) -> bool:

@@ -12,7 +12,6 @@ from typing import Optional, Union
 import libcst as cst
 
 from ..model import SourceError
-from .nesting import too_deep
 
 __all__ = ["parsed", "round_trip_error", "syntax_error"]
 
@@ -33,9 +32,9 @@ def parsed(source: bytes) -> Union[cst.Module, SourceError]:
     Raises:
       MemoryError: if there is not enough memory. Nothing else is raised.
     """
-    deep = too_deep(source)
-    if deep is not None:
-        return SourceError(deep[0], f"{deep[1]}; {_SPLIT_IT}, or --exclude the file")
+    line = _line_of_depth(source)
+    if line is not None:
+        return SourceError(line, f"is nested too deeply to be parsed; {_SPLIT_IT}")
     try:
         with _unvalidated():
             return cst.parse_module(source)
@@ -81,6 +80,25 @@ def syntax_error(source: bytes) -> Optional[SourceError]:
         return None
     result = parsed(source)
     return result if isinstance(result, SourceError) else None
+
+
+def _line_of_depth(source: bytes) -> Optional[int]:
+    """The line at which Python's parser gives up on the depth of a source; 0 if it has none.
+
+    LibCST's parser recurses in native code, where a stack overflow kills the process.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source)
+    except (RecursionError, MemoryError):
+        return 0
+    except SyntaxError as error:
+        if "too many nested" in error.msg or "too many levels" in error.msg:
+            return error.lineno or 0
+    except ValueError:
+        pass
+    return None
 
 
 def _refused_by_python(source: bytes) -> bool:

@@ -20,7 +20,7 @@ def mark_edits(program: Program, manual: Iterable[Proposal]) -> dict[cst.CSTNode
     for one in manual:
         if one.outcome is Safety.MANUAL:
             statement = _statement(program, one.node)
-            wanted.setdefault(statement, {}).setdefault(one.code, one.comment or one.message)
+            wanted.setdefault(statement, {}).setdefault(one.code, one.message)
     edits: dict[cst.CSTNode, list[Edit]] = {}
     for statement, messages in wanted.items():
         present = _comments_above(program, statement)

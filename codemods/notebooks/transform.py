@@ -5,21 +5,18 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
 from typing import NamedTuple, Optional
 
+from ..engine.prefilter import may_concern
 from ..engine.render import LONGEST_LINE
-from ..engine.transform import transform_sources
-from ..model import FileError, FileResult, Finding, Options, Safety
-from ..resolve.neighbors import Neighbors
+from ..engine.transform import Transformation
+from ..model import ALONE, FileError, FileResult, Finding, Options, Safety, Surroundings
 from .json_spans import NestingError, Span, spans
 from .magics import MaskedCell, mask
 
 __all__ = ["transform"]
 
-_ALONE = Neighbors(is_closed=True)
-"""No other file can import a notebook."""
-_NOTHING: Mapping[str, str] = {}
+_NO_NAME = "no legacy name in it"
 _NOT_PYTHON = "LS910"
 _LEGACY = re.compile(
     r"(?<!\w)\w*LossScale(?:Optimizer|Manager)?\b|CrossShardOptimizer|cross_replica_sum|"
@@ -54,7 +51,8 @@ def transform(
     source: bytes,
     options: Options,
     path: str = "<notebook>",
-    blocked_by: Mapping[str, str] = _NOTHING,
+    surroundings: Surroundings = ALONE,
+    with_variants: bool = False,
 ) -> FileResult:
     """Transforms a notebook that the prefilter has let through.
 
@@ -64,7 +62,8 @@ def transform(
       source: the bytes of the notebook.
       options: how to rewrite them.
       path: the path to show in reports.
-      blocked_by: the rules that must not apply to it, each with the file that is the reason.
+      surroundings: what the search has seen in the other files of the run.
+      with_variants: whether other files can decide that more groups of symbols go to the shim.
     """
     try:
         text = source.decode("utf-8")
@@ -88,48 +87,56 @@ def transform(
     language = _language(document)
     if language not in ("", "python", "ipython"):
         return FileResult(source, note=f"a notebook in {language}")
-    neighbors = _ALONE._replace(blocked_by=blocked_by)
-    return _transform_cells(path, source, body, _cells(body, document), options, neighbors)
+    book = _Notebook(path, source, body, _cells(body, document), options)
+    if not any(may_concern(one) for one in book.sources):
+        return book.result([FileResult(one, note=_NO_NAME) for one in book.sources])
+    work = Transformation(book.sources, options, None, path, surroundings)
+    result = book.result(work.results())
+    if not with_variants or result.error is not None:
+        return result
+    variants = {groups: book.result(work.results(groups)) for groups in work.choices()}
+    return result._replace(facts=work.facts, variants=variants)
 
 
-def _transform_cells(
-    path: str,
-    source: bytes,
-    body: str,
-    cells: list[_Cell],
-    options: Options,
-    neighbors: Neighbors,
-) -> FileResult:
-    masked = [mask(cell.source) for cell in cells]
-    sources = [(one.source or "").encode("utf-8", "surrogatepass") for one in masked]
-    results = transform_sources(sources, options, path=path, neighbors=neighbors)
-    findings: list[Finding] = []
-    edits: list[tuple[int, int, str]] = []
-    for cell, one, before, result in zip(cells, masked, sources, results):
-        findings += _not_python(path, body, cell, one, options)
-        if result.error is not None:
-            line = _line(body, cell, result.error.line)
-            where = f"cell {cell.number}, line {result.error.line}"
-            return _failed(path, source, line, f"{where}: {result.error.message}")
-        findings += [_placed(body, cell, finding) for finding in result.findings]
-        if result.source != before:
-            try:
-                new = one.restore(result.source.decode("utf-8", "surrogatepass"))
-            except ValueError as error:
-                return _failed(
-                    path,
-                    source,
-                    _line(body, cell, 1),
-                    f"cell {cell.number}: not rewritten: {error}",
-                )
-            edits.append((cell.value.start, cell.value.end, _encoded(body, cell, new)))
-    edited = body
-    for start, end, new in reversed(edits):
-        edited = edited[:start] + new + edited[end:]
-    start_mark = source[: len(source) - len(body.encode("utf-8"))]
-    note = "" if edits else next((r.note for r in results if r.note), "no code cell in it")
-    left = frozenset().union(*(result.left for result in results))
-    return FileResult(start_mark + edited.encode("utf-8"), tuple(findings), None, note, left)
+class _Notebook:
+    """A notebook, which the results of its cells are put back into."""
+
+    def __init__(
+        self, path: str, source: bytes, body: str, cells: list[_Cell], options: Options
+    ) -> None:
+        self._path = path
+        self._source = source
+        self._body = body
+        self._cells = cells
+        self._options = options
+        self._masked = [mask(cell.source) for cell in cells]
+        self.sources = [(one.source or "").encode("utf-8", "surrogatepass") for one in self._masked]
+
+    def result(self, results: list[FileResult]) -> FileResult:
+        """The result for the notebook, from those for its cells."""
+        path, source, body = self._path, self._source, self._body
+        findings: list[Finding] = []
+        edits: list[tuple[int, int, str]] = []
+        for cell, one, before, result in zip(self._cells, self._masked, self.sources, results):
+            findings += _not_python(path, body, cell, one, self._options)
+            if result.error is not None:
+                line = _line(body, cell, result.error.line)
+                where = f"cell {cell.number}, line {result.error.line}"
+                return _failed(path, source, line, f"{where}: {result.error.message}")
+            findings += [_placed(body, cell, finding) for finding in result.findings]
+            if result.source != before:
+                try:
+                    new = one.restore(result.source.decode("utf-8", "surrogatepass"))
+                except ValueError as error:
+                    message = f"cell {cell.number}: not rewritten: {error}"
+                    return _failed(path, source, _line(body, cell, 1), message)
+                edits.append((cell.value.start, cell.value.end, _encoded(body, cell, new)))
+        edited = body
+        for start, end, new in reversed(edits):
+            edited = edited[:start] + new + edited[end:]
+        start_mark = source[: len(source) - len(body.encode("utf-8"))]
+        note = "" if edits else next((r.note for r in results if r.note), "no code cell in it")
+        return FileResult(start_mark + edited.encode("utf-8"), tuple(findings), None, note)
 
 
 def _not_python(

@@ -17,6 +17,8 @@ from typing import NamedTuple, Optional
 
 from tf_lossscale._paths import SYMBOLS
 
+from ..model import Group
+
 __all__ = [
     "DISTINCTIVE",
     "ON_SHIM",
@@ -27,7 +29,6 @@ __all__ = [
     "is_final",
     "is_namespace",
     "is_of_shim",
-    "leads_to_legacy",
     "legacy_of",
     "namespace_of",
     "root_of",
@@ -67,6 +68,13 @@ class Legacy(NamedTuple):
     namespace: str
     root: str
     never_existed: bool = False
+
+    @property
+    def group(self) -> Group:
+        """The symbols that are decided together with it."""
+        if self._is_keras:
+            return Group.POLICIES if self.is_policy else Group.KERAS_OPTIMIZERS
+        return Group(self.family.value)
 
     @property
     def is_keras_optimizer(self) -> bool:
@@ -350,16 +358,3 @@ def is_final(path: str, on_shim: bool = False) -> Optional[bool]:
         return found.is_final_path
     namespace = namespace_of(path, on_shim)
     return None if namespace is None else namespace.is_final
-
-
-@functools.lru_cache(maxsize=4096)
-def leads_to_legacy(path: str, on_shim: bool = False) -> bool:
-    """Whether `path` is a symbol that a rule migrates, or a module of which everything may be.
-
-    What is read from other modules with such symbols shows that by its own name.
-    """
-    found = legacy_of(path, on_shim)
-    if found is not None:
-        return bool(found.rule)
-    module = namespace_of(path, on_shim)
-    return module is not None and "mixed_precision" in module.name

@@ -5,15 +5,11 @@ The meanings of a name are those of all its bindings. A rule acts only if they a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Optional
 
 import libcst as cst
 
-from .legacy_symbols import is_namespace
-from .neighbors import NOBODY, Neighbors
 from .scopes import Binding, Scope
-from .tree import string_of
 
 __all__ = ["CALL", "LOCAL", "PARAMETER", "STAR", "Origins", "is_path"]
 
@@ -33,20 +29,9 @@ def is_path(meaning: str) -> bool:
 
 
 class Origins:
-    """Resolves names and attribute chains, and caches the results.
+    """Resolves names and attribute chains, and caches the results."""
 
-    Args:
-      neighbors: what the other files of the run tell about this one.
-      parts: expressions of which an edit leaves only a part, each with this part.
-    """
-
-    def __init__(
-        self,
-        neighbors: Neighbors = NOBODY,
-        parts: Optional[Mapping[cst.CSTNode, cst.CSTNode]] = None,
-    ) -> None:
-        self._neighbors = neighbors
-        self._parts = parts or {}
+    def __init__(self) -> None:
         self._names: dict[tuple[Scope, str], frozenset[str]] = {}
         self._open: set[Binding] = set()
 
@@ -70,10 +55,7 @@ class Origins:
 
     def below(self, meanings: frozenset[str], name: str) -> frozenset[str]:
         """The possible meanings of the attribute `name` of a value."""
-        return frozenset(
-            self._neighbors.meaning(f"{part}.{name}") if is_path(part) else part
-            for part in meanings
-        )
+        return frozenset(f"{part}.{name}" if is_path(part) else part for part in meanings)
 
     def of_binding(self, binding: Binding) -> frozenset[str]:
         """The possible meanings that `binding` gives its name."""
@@ -91,8 +73,6 @@ class Origins:
 
     def of_expression(self, node: Optional[cst.CSTNode], scope: Scope) -> frozenset[str]:
         """The possible meanings of the value of `node`."""
-        if self._parts and node is not None:
-            node = self._parts.get(node, node)
         if isinstance(node, cst.Name):
             if node.value == "None":
                 return frozenset()
@@ -104,18 +84,5 @@ class Origins:
         if isinstance(node, cst.NamedExpr):
             return self.of_expression(node.value, scope)
         if isinstance(node, cst.Call):
-            return self._of_getattr(node, scope) or frozenset([CALL])
+            return frozenset([CALL])
         return frozenset([LOCAL])
-
-    def _of_getattr(self, call: cst.Call, scope: Scope) -> frozenset[str]:
-        """What `getattr(module, "name", other)` can be, for a module of legacy symbols."""
-        if not isinstance(call.func, cst.Name) or call.func.value != "getattr":
-            return frozenset()
-        name = string_of(call.args[1].value) if len(call.args) == 3 else None
-        if name is None:
-            return frozenset()
-        modules = self.of_expression(call.args[0].value, scope)
-        found = frozenset(f"{module}.{name}" for module in modules if is_path(module))
-        others = self.of_expression(call.args[2].value, scope)
-        is_sure = bool(others) and all(map(is_path, [*modules, *others]))
-        return found | others if is_sure and all(map(is_namespace, found)) else frozenset()

@@ -6,7 +6,7 @@ rules need: the bindings of each name in a scope, and the scope of each load of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple, Optional
 
 import libcst as cst
@@ -87,7 +87,6 @@ class ScopeBuilder:
       strings: every string literal.
       attributes: every `something.name`, by name.
       all: every scope, each before the scopes inside it.
-      followed: the import aliases of names that other files of the run re-export.
     """
 
     def __init__(self) -> None:
@@ -97,7 +96,6 @@ class ScopeBuilder:
         self.strings: list[cst.SimpleString] = []
         self.attributes: dict[str, list[cst.Attribute]] = {}
         self.all: list[Scope] = [self.module_scope]
-        self.followed: set[cst.CSTNode] = set()
         self._stack: list[tuple[cst.CSTNode, Scope]] = []
 
     def add(self, module: cst.Module) -> None:
@@ -114,26 +112,6 @@ class ScopeBuilder:
                 self._push(below, scope)
             else:
                 handler(self, node, scope)
-
-    def resolve_imports(self, meaning: Callable[[str], str]) -> None:
-        """Replaces the path of each import by what it means, if other files re-export it."""
-        for scope in self.all:
-            for bindings in scope.bindings.values():
-                for index, one in enumerate(bindings):
-                    path = meaning(one.path) if one.kind == "import" else one.path
-                    if path != one.path:
-                        bindings[index] = one._replace(path=path)
-                        self.followed.add(one.node)
-
-    def bind_starred(self, meanings: Mapping[str, str]) -> None:
-        """Binds the names that the only star import gets from another file of the run."""
-        scope = self.module_scope
-        for statement, _ in scope.stars[:1]:
-            assert isinstance(statement.names, cst.ImportStar)
-            for name, path in meanings.items():
-                if name not in scope.bindings:
-                    self._bind(scope, name, "import", statement.names, path)
-            self.followed.add(statement.names)
 
     def _push(self, nodes: list[cst.CSTNode], scope: Scope) -> None:
         self._stack.extend([(node, scope) for node in reversed(nodes)])

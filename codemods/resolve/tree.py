@@ -13,7 +13,19 @@ from typing import Callable, Optional
 
 import libcst as cst
 
-__all__ = ["REMOVED", "Edit", "Parents", "ancestors", "children", "rebuilt", "string_of", "walk"]
+__all__ = [
+    "REMOVED",
+    "Edit",
+    "Parents",
+    "ancestors",
+    "body_of",
+    "children",
+    "is_stored",
+    "rebuilt",
+    "root_name",
+    "string_of",
+    "walk",
+]
 
 Parents = dict[cst.CSTNode, cst.CSTNode]
 """Each node's parent; the root has none."""
@@ -86,6 +98,34 @@ def ancestors(node: cst.CSTNode, parents: Parents) -> Iterator[cst.CSTNode]:
     while found is not None:
         yield found
         found = parents.get(found)
+
+
+def root_name(node: Optional[cst.CSTNode]) -> Optional[cst.Name]:
+    """The first name of a chain such as `a.b.c`; None if it begins with something else."""
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    return node if isinstance(node, cst.Name) else None
+
+
+def body_of(statement: cst.CSTNode, parents: Parents) -> Optional[Sequence[cst.CSTNode]]:
+    """The list of statements that contains `statement`."""
+    parent = parents.get(statement)
+    if not isinstance(statement, cst.BaseStatement):
+        return None
+    return parent.body if isinstance(parent, (cst.IndentedBlock, cst.Module)) else None
+
+
+def is_stored(node: cst.CSTNode, parents: Parents) -> bool:
+    """Whether any statement assigns to `node`, or deletes it."""
+    parent = parents.get(node)
+    if isinstance(parent, (cst.AssignTarget, cst.AsName, cst.Del)):
+        return True
+    if isinstance(parent, (cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor)):
+        return parent.target is node
+    if isinstance(parent, (cst.Element, cst.StarredElement)):
+        group = parents.get(parent)
+        return group is not None and is_stored(group, parents)
+    return False
 
 
 def string_of(node: cst.CSTNode) -> Optional[str]:

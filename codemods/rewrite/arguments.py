@@ -13,6 +13,7 @@ from .constants import Constant, evaluated
 __all__ = [
     "Constant",
     "constant",
+    "has_loss_scale",
     "keyword",
     "loses_comments",
     "matched",
@@ -52,6 +53,18 @@ def constant(node: Optional[cst.CSTNode]) -> Optional[tuple[Constant]]:
         return (evaluated(cst.Module([]).code_for_node(node)),)
     except ValueError:
         return None
+
+
+def has_loss_scale(call: cst.Call) -> bool:
+    """Whether a call of the final class has an argument that only the experimental one took."""
+    for index, argument in enumerate(call.args):
+        if argument.keyword is not None and argument.keyword.value == "loss_scale":
+            return True
+        if index == 1 and argument.keyword is None and not argument.star:
+            value = constant(argument.value)
+            if value is not None and isinstance(value[0], str):
+                return True
+    return False
 
 
 def keyword(argument: cst.Arg, name: str) -> cst.Arg:

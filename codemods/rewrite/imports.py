@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple, Optional
 
 import libcst as cst
 
 from ..resolve.attribute_path import attribute_path
 from ..resolve.legacy_symbols import is_namespace, legacy_of, root_of
-from ..resolve.program import NamespaceUse, Program, Reference
+from ..resolve.program import Place, Program
 from ..resolve.scopes import Binding, Scope, dotted
 from ..resolve.tree import Edit, walk
 from .import_lines import Change, Line, Lines
 
-__all__ = ["ImportEdits", "Place"]
+__all__ = ["ImportEdits"]
 
-Place = Union[Reference, NamespaceUse]
 Variable = tuple[Scope, str]
 
 _SHIM = "tf_lossscale"
@@ -74,7 +73,7 @@ class ImportEdits:
         if (
             plain
             and wanted != name
-            and not self.program.is_used_elsewhere(owner, name)
+            and not self.program.is_read_elsewhere(owner, name)
             and self._free(wanted, path, owner, [self._scope(use) for use in uses])
         ):
             local = wanted
@@ -85,16 +84,18 @@ class ImportEdits:
         self._needed.add(variable)
         return local
 
+    def retarget_one(self, alias: cst.ImportAlias, path: str, local: str) -> None:
+        """Changes one of several imports of a name, which keeps its name."""
+        self._changes[alias] = Change(path, local)
+
     def drop(self, variable: Variable) -> None:
         """Removes the imports of an unused name."""
         owner, name = variable
         if variable in self._needed or self._named_in_strings(name):
             return
-        if self.program.is_used_elsewhere(owner, name):
+        if self.program.is_read_elsewhere(owner, name):
             return
         bindings = owner.bindings[name]
-        if any(binding.node in self.program.scopes.followed for binding in bindings):
-            return  # importing another file of the run can have effects
         for binding in bindings:
             if binding.kind != "import" or (len(bindings) > 1 and self._only_in_block(binding)):
                 return

@@ -6,23 +6,11 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ..model import Safety
-from ..resolve.program import Reference
+from ..model import Group, Safety
+from ..resolve.program import Place, Reference
 from ..resolve.tree import Edit
 
-__all__ = ["Group", "Proposal"]
-
-
-class Group(NamedTuple):
-    """Places that are rewritten together or not at all.
-
-    Attributes:
-      name: the name of the group, which is the same for all its places.
-      needs_all: whether a place that a comment suppresses prevents the others, too.
-    """
-
-    name: str
-    needs_all: bool = False
+__all__ = ["Proposal"]
 
 
 class Proposal(NamedTuple):
@@ -34,14 +22,13 @@ class Proposal(NamedTuple):
       symbol: the legacy symbol, as shown in the finding.
       outcome: `safe`, `unsafe` or `manual`; `manual` proposals have no edits.
       message: the change and the reason for it, or what the user must do.
-      moves: references, each with the absolute path that replaces it.
+      moves: references and modules, each with the absolute path that replaces it.
       removed: references that the edits remove.
       edits: further edits, each at a node whose children have already been edited.
-      group: the group whose places are rewritten together; None if the place stands alone.
-      blocks: whether neither this place nor the rest of its group may be rewritten.
+      group: the symbols that are decided together with it; None if the place stands alone.
+      blocks: whether the final API is not possible here, so that the group goes to the shim.
       stays: whether the place needs no edit, so that the finding is for information only.
-      comment: the text for `--mark`, without line numbers, which comments change; if empty, the
-        message.
+      through: the paths of names that come through another module; see `Finding`.
     """
 
     node: cst.CSTNode
@@ -49,10 +36,10 @@ class Proposal(NamedTuple):
     symbol: str
     outcome: Safety
     message: str
-    moves: tuple[tuple[Reference, str], ...] = ()
+    moves: tuple[tuple[Place, str], ...] = ()
     removed: tuple[Reference, ...] = ()
     edits: tuple[tuple[cst.CSTNode, Edit], ...] = ()
     group: Optional[Group] = None
     blocks: bool = False
     stays: bool = False
-    comment: str = ""
+    through: tuple[str, ...] = ()

@@ -7,9 +7,8 @@ from typing import Optional
 import libcst as cst
 
 from ..resolve.program import Program
-from ..resolve.reaching_values import body_of, loads_of
 from ..resolve.scopes import Binding
-from ..resolve.tree import REMOVED, Edit
+from ..resolve.tree import REMOVED, Edit, body_of
 from .comments import comments_in
 
 __all__ = ["removal_of", "without_statement"]
@@ -19,7 +18,9 @@ def without_statement(
     program: Program, binding: Binding
 ) -> Optional[tuple[tuple[cst.CSTNode, Edit], ...]]:
     """The edits that remove the assignment of a name that is read once; None if it must remain."""
-    if len(loads_of(program, binding.scope, binding.name)) > 1:
+    if program.is_read_elsewhere(binding.scope, binding.name):
+        return None
+    if len(program.loads_of(binding.scope, binding.name)) > 1:
         return None
     return removal_of(program, binding)
 
@@ -47,7 +48,7 @@ def removal_of(
         return None
     if line.trailing_whitespace.comment is not None:
         return None
-    body = body_of(program, line)
+    body = body_of(line, program.parents)
     if body is None:
         return None
     index = next(i for i, one in enumerate(body) if one is line)

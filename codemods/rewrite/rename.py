@@ -19,7 +19,7 @@ FINAL = "tensorflow.keras.mixed_precision"
 def references(program: Program, rule: str) -> Iterator[Reference]:
     """The references that `rule` migrates."""
     for reference in program.references:
-        if reference.legacy.rule == rule and not program.binds_several(reference):
+        if reference.legacy.rule == rule:
             yield reference
 
 

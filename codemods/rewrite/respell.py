@@ -14,12 +14,12 @@ import libcst as cst
 
 from ..resolve.attribute_path import attribute_path
 from ..resolve.legacy_symbols import is_of_shim, root_of
-from ..resolve.program import NamespaceUse, Program, Reference
+from ..resolve.program import NamespaceUse, Place, Program, Reference
 from ..resolve.qualified_names import is_path
 from ..resolve.scopes import Binding, Scope
-from ..resolve.tree import Edit
+from ..resolve.tree import Edit, root_name
 from .comments import keeping_comments
-from .imports import ImportEdits, Place
+from .imports import ImportEdits
 from .remove_statement import removal_of
 
 __all__ = ["respell"]
@@ -37,7 +37,7 @@ class _Use(NamedTuple):
 
 
 def respell(
-    program: Program, moves: Mapping[Reference, str], removed: Iterable[Reference]
+    program: Program, moves: Mapping[Place, str], removed: Iterable[Reference]
 ) -> dict[cst.CSTNode, list[Edit]]:
     """The edits that give every reference in `moves` its new path, including the imports."""
     return _Speller(program, moves, set(removed)).edits()
@@ -45,7 +45,7 @@ def respell(
 
 class _Speller:
     def __init__(
-        self, program: Program, moves: Mapping[Reference, str], removed: set[Reference]
+        self, program: Program, moves: Mapping[Place, str], removed: set[Reference]
     ) -> None:
         self.program = program
         self.targets: dict[Place, str] = dict(moves.items())
@@ -58,20 +58,15 @@ class _Speller:
             if reference.root is not None:
                 self.place_at[reference.root] = reference
         for space in program.namespaces:
-            self.place_at[space.root] = space
-        for reference in moves:  # an assignment of a module that nothing reads
-            if reference.root is not None:
-                self.place_at[reference.root] = reference
+            if space.root is not None:
+                self.place_at[space.root] = space
         for name, scope in program.scopes.loads.items():
             owner = scope.owner(name.value)
             if owner is not None:
                 self.uses.setdefault((owner, name.value), []).append(name)
         self.lost: dict[Variable, set[cst.Name]] = {}
-        # An import that nothing reads has no place among the references if it is of a module.
-        self.imported = {
-            place.node: place
-            for place in [*program.references, *moves, *removed]
-            if place.root is None
+        self.imported: dict[cst.CSTNode, Place] = {
+            place.node: place for place in program.places() if place.root is None
         }
 
     def edits(self) -> dict[cst.CSTNode, list[Edit]]:
@@ -90,8 +85,6 @@ class _Speller:
                 self.imports.drop(variable)
             elif lost or self._is_removed(variable):
                 self.imports.drop_dotted(variable, self._left(variable, lost))
-        for variable in self.program.unread:
-            self.imports.drop(variable)
         self.imports.write(self.found)
         return self.found
 
@@ -111,7 +104,7 @@ class _Speller:
                 return
             found[owner, name.value] = None
             for binding in owner.bindings[name.value]:
-                root = _root_name(binding.value) if binding.value is not None else None
+                root = root_name(binding.value) if binding.value is not None else None
                 if root is not None:
                     visit(root, binding.scope)
 
@@ -165,8 +158,7 @@ class _Speller:
             for binding in owner.bindings[name]
             if binding.value is not None
         ]
-        is_kept = self.program.kept(owner, name) is not None
-        if spaces and all(isinstance(space, NamespaceUse) for space in spaces) and not is_kept:
+        if spaces and all(isinstance(space, NamespaceUse) for space in spaces):
             path = self._new_module(uses)
             if path is not None:
                 for space in spaces:
@@ -192,9 +184,9 @@ class _Speller:
         bindings = owner.bindings[name]
         if not uses or not all(use.removed for use in uses) or len(bindings) > 1:
             return
-        if self.program.is_used_elsewhere(owner, name):
+        if self.program.is_read_elsewhere(owner, name):
             return
-        root = _root_name(bindings[0].value)
+        root = root_name(bindings[0].value)
         edits = removal_of(self.program, bindings[0]) if root is not None else None
         below = bindings[0].scope.owner(root.value) if root is not None else None
         if root is None or edits is None or below is None:
@@ -204,7 +196,7 @@ class _Speller:
         self._lose((below, root.value), root)
 
     def _place_of(self, value: Optional[cst.BaseExpression]) -> Optional[Place]:
-        root = _root_name(value) if value is not None else None
+        root = root_name(value) if value is not None else None
         return self.place_at.get(root) if root is not None else None
 
     def _imported(self, variable: Variable) -> None:
@@ -219,8 +211,7 @@ class _Speller:
                 if binding.node in self.imported
             }
             path = targets.pop() if len(targets) == 1 else None
-        is_kept = self.program.kept(owner, name) is not None
-        if path is not None and not is_kept and self._may_retarget(bindings, uses, path):
+        if path is not None and self._may_retarget(bindings, uses, path):
             local = self.imports.retarget(variable, path, [use.name for use in uses])
             for use in uses:
                 if _base_of(use) == path:
@@ -233,19 +224,18 @@ class _Speller:
                 self._lose(variable, use.name)
             elif use.target is not None:
                 self._write(variable, use)
-        for binding in bindings:  # an import that is not used here must still be migrated
-            if not uses and binding.node in self.imported:
-                moved = self.targets.get(self.imported[binding.node])
-                if moved is not None:
-                    self.imports.retarget(variable, moved, [])
+        for binding in bindings:  # a name that nothing here reads, or that has other meanings
+            place = self.imported.get(binding.node)
+            moved = self.targets.get(place) if place is not None else None
+            if moved is not None and all(use.target is None and not use.removed for use in uses):
+                assert isinstance(binding.node, cst.ImportAlias)
+                self.imports.retarget_one(binding.node, moved, name)
 
     def _may_retarget(self, bindings: list[Binding], uses: list[_Use], path: str) -> bool:
         goal = root_of(path)
         if goal is not None and not goal.rest:
             return False
         bindings = [binding for binding in bindings if not _is_none(binding)]
-        if any(binding.node in self.program.scopes.followed for binding in bindings):
-            return False
         if not all(binding.kind == "import" for binding in bindings):
             return False
         for binding in bindings:
@@ -257,7 +247,7 @@ class _Speller:
 
     def _is_below_root(self, path: str) -> bool:
         """Whether an import of `path` can be changed without taking other symbols away."""
-        if self.program.options.from_shim and is_of_shim(path):
+        if is_of_shim(path):
             return path.count(".") > 1
         root = root_of(path)
         return root is not None and root.rest not in ("", "keras")
@@ -377,9 +367,3 @@ def _suffix(node: cst.CSTNode) -> list[str]:
         names.append(node.attr.value)
         node = node.value
     return names[::-1]
-
-
-def _root_name(node: Optional[cst.CSTNode]) -> Optional[cst.Name]:
-    while isinstance(node, cst.Attribute):
-        node = node.value
-    return node if isinstance(node, cst.Name) else None

@@ -1,4 +1,4 @@
-"""Makes the findings of rules: what is rewritten safely, what can differ, what a person must do."""
+"""Makes the findings of rules: what is rewritten, what needs the shim, what a person must do."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from typing import Optional
 
 import libcst as cst
 
-from ..model import Safety
+from ..model import Group, Safety
+from ..resolve.legacy_symbols import root_of
 from ..resolve.program import Program, Reference
 from ..resolve.tree import Edit
-from ..rewrite.proposal import Group, Proposal
-from .groups import group_of
+from ..rewrite.proposal import Proposal
+from ..rewrite.rename import SHIM, V1
 
-__all__ = ["OR_TO_SHIM", "manual", "on_shim", "report", "safe", "unsafe"]
-
-OR_TO_SHIM = ", or use --to shim"
-"""The end of a message about a place that works on the shim."""
-_STAYS = "stays on the shim; for the final API: "
+__all__ = ["moved", "needs_shim", "report", "safe", "shown_path", "unsafe"]
 
 Edits = tuple[tuple[cst.CSTNode, Edit], ...]
 
@@ -38,57 +35,48 @@ def safe(
       path: what the reference means afterwards; empty where it keeps its meaning or goes.
       edits: further edits, each at a node; its children are already edited.
       removed: the references that the edits take away.
-      group: what is rewritten together with it, or not at all; None: the places of its symbol.
+      group: the symbols that are decided together with it; None: those of its own symbol.
     """
     if reference.legacy.never_existed:
         message = f"this path never existed in TensorFlow; {message}"
-    return _proposal(reference, message, group)._replace(
-        moves=((reference, path),) if path else (), edits=edits, removed=removed
+    return Proposal(
+        node=reference.node,
+        code=reference.legacy.rule,
+        symbol=reference.legacy.name,
+        outcome=Safety.SAFE,
+        message=message,
+        moves=((reference, path),) if path else (),
+        edits=edits,
+        removed=removed,
+        group=reference.legacy.group if group is None else group,
     )
 
 
-def unsafe(
-    reference: Reference,
-    caveat: str,
-    *,
-    path: str,
-    edits: Edits = (),
-    removed: tuple[Reference, ...] = (),
-    group: Optional[Group] = None,
-) -> Proposal:
+def unsafe(reference: Reference, caveat: str, *, path: str, edits: Edits = ()) -> Proposal:
     """A rewrite that is made with `--unsafe` only; `caveat` says how the behavior can differ."""
-    made = safe(reference, caveat, path=path, edits=edits, removed=removed, group=group)
+    made = safe(reference, caveat, path=path, edits=edits)
     return made._replace(outcome=Safety.UNSAFE)
 
 
-def manual(reference: Reference, guidance: str, *, group: Optional[Group] = None) -> Proposal:
-    """A place that a person must decide; the rest of its group waits for it."""
-    made = _proposal(reference, guidance, group)
-    return made._replace(outcome=Safety.MANUAL, blocks=True)
+def moved(program: Program, reference: Reference, path: str, why: str) -> Optional[Proposal]:
+    """The same symbol under its last path; None if the reference has that path already."""
+    legacy = reference.legacy
+    if legacy.root == "v1" and path == f"{V1}.{legacy.namespace}.{legacy.name}":
+        return None
+    return safe(reference, f"use {shown_path(path)}; {why}", path=path)
 
 
-def on_shim(program: Program, proposal: Proposal) -> Proposal:
-    """The proposal, worded for a place that is on the shim already."""
-    reference = program.by_node.get(proposal.node)
-    if reference is None or not reference.legacy.is_on_shim or proposal.outcome is Safety.SAFE:
-        return proposal
-    message = proposal.message.replace(OR_TO_SHIM, "")
-    stays = proposal.outcome is Safety.MANUAL
-    return proposal._replace(message=_STAYS + message if stays else message)
+def needs_shim(node: cst.CSTNode, code: str, symbol: str, group: Group, why: str) -> Proposal:
+    """A place that the final API does not fit, so that its group of symbols goes to the shim."""
+    return Proposal(node, code, symbol, Safety.SAFE, why, group=group, blocks=True)
 
 
 def report(node: cst.CSTNode, code: str, symbol: str, guidance: str) -> Proposal:
-    """A place without a legacy symbol that a person must look at; nothing waits for it."""
+    """A place that a person must look at; `guidance` says what to do."""
     return Proposal(node, code, symbol, Safety.MANUAL, guidance)
 
 
-def _proposal(reference: Reference, message: str, group: Optional[Group]) -> Proposal:
-    legacy = reference.legacy
-    return Proposal(
-        node=reference.node,
-        code=legacy.rule,
-        symbol=legacy.name,
-        outcome=Safety.SAFE,
-        message=message,
-        group=group_of(legacy) if group is None else group,
-    )
+def shown_path(path: str) -> str:
+    """A path as programs write it: `tf.keras...`, `tfls.keras...`."""
+    first, _, rest = path.partition(".")
+    return f"{'tfls' if first == SHIM else 'tf' if root_of(path) else first}.{rest}"

@@ -6,22 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
 
 from ..model import Options, Safety, Target
-from ..resolve.reaching_values import is_stored
-from .exported_names import held_for_others
-from .findings import on_shim
-from .left_imports import with_left_import
+from .exports import needs_of_exports
+from .to_shim import RENAMED, renames, replaced
 
 if TYPE_CHECKING:
     from ..resolve.program import Program
     from ..rewrite.proposal import Proposal
-    from .moves import Moves
 
 __all__ = ["Example", "Rule"]
-
-_REPLACED = (
-    "the program puts something else in the place of this symbol: do so under its new name, then "
-    "migrate again"
-)
 
 
 class Example(NamedTuple):
@@ -53,6 +45,9 @@ class Example(NamedTuple):
         return Options(target=self.target, keras=self.keras, unsafe=self.unsafe)
 
 
+_Check = Callable[["Program"], Iterable["Proposal"]]
+
+
 class Rule(NamedTuple):
     """One rule. Each module of a family defines one, as `RULE`.
 
@@ -61,10 +56,10 @@ class Rule(NamedTuple):
       summary: one line for `tf-lossscale rules`.
       upstream: the release note or change that makes the rule necessary (a link or a citation).
       examples: no-ops first, then rewrites.
-      check: yields the rule's proposals for one program (a file, or the cells of a notebook).
-        None: the table of the family has them. Where the family has such a table, `check` is
-        called for `--to final` only.
-      moves: the table of its family, filled in by the registry.
+      check: yields the rule's proposals for one program (a file, or the cells of a notebook). For a
+        rule about a symbol of the shim, it is called where the symbol goes to the final API;
+        elsewhere the symbol is renamed, whatever the place.
+      reports: yields findings beside them, wherever the symbol goes.
       slug: the name of the rule's file, filled in by the registry.
       docstring: that of the rule's file, filled in by the registry.
       family: the title of its family, filled in by the registry.
@@ -74,8 +69,8 @@ class Rule(NamedTuple):
     summary: str
     upstream: str
     examples: tuple[Example, ...]
-    check: Optional[Callable[[Program], Iterable[Proposal]]] = None
-    moves: Optional[Moves] = None
+    check: Optional[_Check] = None
+    reports: Optional[_Check] = None
     slug: str = ""
     docstring: str = ""
     family: str = ""
@@ -86,25 +81,17 @@ class Rule(NamedTuple):
         return min(self.codes)
 
     def proposals(self, program: Program) -> Iterator[Proposal]:
-        """The proposals for one program, from `check` or from the table of the family."""
-        for proposal in self._proposals(program):
-            stopped = _stopped_where_replaced(program, proposal)
-            held = held_for_others(program, on_shim(program, stopped))
-            yield with_left_import(program, held)
-
-    def _proposals(self, program: Program) -> Iterator[Proposal]:
-        to_shim = program.options.target is Target.SHIM
-        if self.moves is not None and (self.check is None or to_shim):
-            for code in self.codes:
-                yield from self.moves.check(program, code)
-        elif self.check is not None:
-            yield from self.check(program)
-
-
-def _stopped_where_replaced(program: Program, proposal: Proposal) -> Proposal:
-    """The proposal; manual if the program assigns another value to the legacy symbol itself."""
-    if not any(is_stored(program, reference.node) for reference, _ in proposal.moves):
-        return proposal
-    return proposal._replace(
-        outcome=Safety.MANUAL, message=_REPLACED, moves=(), removed=(), edits=(), blocks=True
-    )
+        """The proposals for one program."""
+        renamed = [code for code in self.codes if code in RENAMED]
+        if renamed and program.goes_to_shim(RENAMED[renamed[0]]):
+            for code in renamed:
+                yield from renames(program, code)
+        else:
+            for code in renamed:
+                yield from needs_of_exports(program, code)
+            if self.check is not None:
+                yield from self.check(program)
+        for code in renamed:
+            yield from replaced(program, code)
+        if self.reports is not None:
+            yield from self.reports(program)

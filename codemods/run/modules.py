@@ -62,11 +62,6 @@ class Modules:
             tops = self._tops_with(name.partition(".")[0], here)
         return [file for top in tops for file in self._at(top, name)]
 
-    def may_find(self, path: str, importer: str) -> bool:
-        """Whether a part of `path` can be a module of the run; quick for other libraries."""
-        first = path.partition(".")[0]
-        return not first or bool(self._tops_with(first, os.path.dirname(importer)))
-
     def _at(self, directory: str, name: str) -> Iterator[str]:
         below = os.path.join(directory, *name.split(".")) if name else directory
         if name and f"{below}.py" in self._files:

@@ -38,10 +38,20 @@ class Programs:
         self._named = Counter(map(stem_of, files))
         self._starts: dict[str, frozenset[str]] = {}
 
-    def connected(self, file: str, others: Iterable[str]) -> list[str]:
-        """Those of the other files that a program can contain together with `file`."""
-        starts = self._with(file)
-        return [one for one in others if one != file and not starts.isdisjoint(self._with(one))]
+    def split(self, files: Iterable[str]) -> list[list[str]]:
+        """The files, in one list for each program that contains them."""
+        program_of: dict[str, list[str]] = {}
+        programs: list[list[str]] = []
+        for file in files:
+            starts = self._with(file)
+            merged = [file]
+            for found in {id(one): one for one in map(program_of.get, starts) if one}.values():
+                merged += found
+                found.clear()
+            programs.append(merged)
+            for one in merged:
+                program_of.update(dict.fromkeys(self._with(one), merged))
+        return [sorted(program) for program in programs if program]
 
     def _with(self, file: str) -> frozenset[str]:
         """The files with which the programs that contain `file` start."""

@@ -18,10 +18,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional
 
-from ..model import FileError
+from ..model import FileError, FileResult
 from .limits import Limits, memory_bound
-from .results import FileOutcome, Plan
-from .worker import WRITES, Task, work
+from .results import FileWork, Plan
+from .worker import Task, work
 
 __all__ = ["process_all"]
 
@@ -51,7 +51,6 @@ class _Worker:
         self.task: Optional[Task] = None
         self.number = 0
         self.seconds = 0.0
-        self.is_writing = False
         # A forked child inherits our ends of all pipes and must close them; otherwise the other
         # workers would not notice that we have closed ours.
         our_pipes = [self.pipe, *(other.pipe for other in others)] if _FORKS else []
@@ -67,26 +66,18 @@ class _Worker:
 
     def give(self, number: int, task: Task) -> None:
         self.number, self.task = number, task
-        self.seconds, self.is_writing = 0.0, False
+        self.seconds = 0.0
         with contextlib.suppress(OSError):  # if the worker has died, `take` notices
             self.pipe.send(task)
 
-    def take(self) -> Optional[FileOutcome]:
-        """Returns the outcome of the task; None if it is not finished.
-
-        If the process has died, the outcome is an error.
-        """
+    def take(self) -> FileWork:
+        """Returns the outcome of the task; an error if the process has died."""
         assert self.task is not None
         try:
-            message = self.pipe.recv()
-            if message == WRITES:
-                self.is_writing = True
-                self.pipe.send(None)
-                return None
-            outcome: FileOutcome = message
+            outcome: FileWork = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
-            outcome = _failed(self.task.path, _how_it_ended(self.process.exitcode))
+            outcome = _failed(self.task, _how_it_ended(self.process.exitcode))
         self.task = None
         return outcome
 
@@ -95,8 +86,8 @@ class _Worker:
         self.process.join()
 
     def stop(self) -> None:
-        """Ends the process, at once unless it is writing a file."""
-        if self.task is not None and not self.is_writing:
+        """Ends the process, at once if it is busy."""
+        if self.task is not None:
             self.process.kill()
         self.pipe.close()
         self.process.join(_TO_END)
@@ -104,14 +95,12 @@ class _Worker:
             self.kill()
 
 
-def process_all(
-    tasks: Iterable[Task], plan: Plan, jobs: int, limits: Limits
-) -> Iterator[FileOutcome]:
+def process_all(tasks: Iterable[Task], plan: Plan, jobs: int, limits: Limits) -> Iterator[FileWork]:
     """Yields the outcome of each task, in the order of the tasks."""
     left = enumerate(tasks)
     jobs = min(jobs, _most_workers())
     workers: list[_Worker] = []
-    done: dict[int, FileOutcome] = {}
+    done: dict[int, FileWork] = {}
     next_out = 0
     waiting: collections.deque[tuple[int, Task]] = collections.deque()
     try:
@@ -146,13 +135,13 @@ def process_all(
                 next_out += 1
     finally:
         for worker in workers:
-            if worker.task is not None and not worker.is_writing:
+            if worker.task is not None:
                 worker.process.kill()
         for worker in workers:
             worker.stop()
 
 
-def _outcomes(workers: list[_Worker], limits: Limits) -> Iterator[tuple[int, FileOutcome]]:
+def _outcomes(workers: list[_Worker], limits: Limits) -> Iterator[tuple[int, FileWork]]:
     """Yields the outcomes that arrive within a tick, and timeouts; removes dead workers."""
     busy = {worker.pipe: worker for worker in workers if worker.task is not None}
     begun = time.monotonic()
@@ -163,10 +152,10 @@ def _outcomes(workers: list[_Worker], limits: Limits) -> Iterator[tuple[int, Fil
         outcome = None
         if pipe in ready:
             outcome = worker.take()
-        elif not worker.is_writing:
+        else:
             worker.seconds += seconds
             if worker.seconds >= limits.seconds:
-                outcome = _failed(worker.task.path, limits.too_slow)
+                outcome = _failed(worker.task, limits.too_slow)
                 worker.kill()
                 worker.task = None
         if outcome is not None:
@@ -214,5 +203,6 @@ def _how_it_ended(exit_code: Optional[int]) -> str:
     return f"could not be processed: its worker ended {how}; --exclude it"
 
 
-def _failed(path: str, message: str) -> FileOutcome:
-    return FileOutcome(path, error=FileError(path, 0, message))
+def _failed(task: Task, message: str) -> FileWork:
+    result = FileResult(b"", error=FileError(task.path, 0, message))
+    return FileWork(task.path, task.real, b"", result)

@@ -1,36 +1,27 @@
-"""Processes one file: reads it, rewrites it, writes it if requested, returns the outcome."""
+"""Processes one file: reads it and rewrites it; after the decision, writes it and reports."""
 
 from __future__ import annotations
 
 import os
 import traceback
-from typing import Callable
 
 from ..engine.prefilter import may_concern, may_refer
 from ..engine.transform import transform
 from ..files import atomic_write
 from ..files.diffs import excerpt, replacements, unified
 from ..files.discover import NOTEBOOK, words
-from ..model import FileError, FileResult, Options
+from ..model import ALONE, FileError, FileResult, Options, Surroundings
 from ..notebooks.transform import transform as transform_notebook
-from ..resolve.neighbors import ALONE, NOBODY, Neighbors
-from ..run.flows import Question, answer
-from ..run.module_facts import facts_of
 from .limits import Limits, memory_bound
-from .results import FileOutcome, Plan
+from .results import FileOutcome, FileWork, Plan
 
-__all__ = ["answered", "process", "process_given", "rewritten"]
+__all__ = ["finished", "rewritten", "work_on"]
 
 
-def process(
-    path: str,
-    real: str,
-    plan: Plan,
-    limits: Limits,
-    before_writing: Callable[[], None],
-    neighbors: Neighbors = NOBODY,
-) -> FileOutcome:
-    """Processes a file that the search of the run has let through. Never raises.
+def work_on(
+    path: str, real: str, plan: Plan, limits: Limits, surroundings: Surroundings, shares: bool
+) -> FileWork:
+    """Rewrites a file that the search of the run has let through. Never raises, never writes.
 
     It is read here, and not in the search: its bytes must not wait in memory behind other files,
     and whatever changes it until it is written is noticed.
@@ -40,37 +31,17 @@ def process(
       real: the path of the file.
       plan: what to do.
       limits: the limits on one file.
-      before_writing: called before the result is written.
-      neighbors: what the other files of the run tell about it.
+      surroundings: what the search has seen in the other files.
+      shares: whether a program may contain the file and others with legacy names.
     """
     try:
         if os.stat(real).st_size > limits.size:
-            return _failed(path, limits.too_large)
+            return FileWork(path, real, b"", _failed(path, limits.too_large))
         source = atomic_write.read(real)
     except OSError as error:
-        return _failed(path, words(error))
-    result = _transformed(path, source, plan.options, plan.tracebacks, neighbors)
-    outcome = _to_outcome(path, source, result, plan)
-    if result.error is None and plan.write and result.source != source:
-        before_writing()
-        try:
-            atomic_write.replace(real, source, result.source)
-        except atomic_write.ChangedOnDiskError:
-            return _failed(path, "not written: the file changed during the run; run again")
-        except atomic_write.ReadOnlyFileError:
-            return _failed(
-                path, "not written: the file is read-only; make it writable, or --exclude it"
-            )
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            return _failed(path, f"could not be written: {reason}; the file is unchanged")
-    return outcome
-
-
-def process_given(path: str, source: bytes, plan: Plan) -> FileOutcome:
-    """Processes bytes from stdin; the outcome holds the new bytes. Never raises."""
-    result = rewritten(path, source, plan.options, plan.tracebacks, ALONE)
-    return _to_outcome(path, source, result, plan)._replace(source=result.source)
+        return FileWork(path, real, b"", _failed(path, words(error)))
+    result = rewritten(path, source, plan.options, plan.tracebacks, surroundings, shares)
+    return FileWork(path, real, source, result)
 
 
 def rewritten(
@@ -78,7 +49,8 @@ def rewritten(
     source: bytes,
     options: Options,
     tracebacks: bool = False,
-    neighbors: Neighbors = NOBODY,
+    surroundings: Surroundings = ALONE,
+    shares: bool = False,
 ) -> FileResult:
     """Rewrites the bytes of a file. Never raises: an error is part of the result.
 
@@ -87,53 +59,15 @@ def rewritten(
       source: the bytes of the file.
       options: how to rewrite them.
       tracebacks: whether to print tracebacks of internal errors to stderr.
-      neighbors: what the other files of the run tell about it.
+      surroundings: what the search has seen in the other files.
+      shares: whether a program may contain the file and others with legacy names.
     """
     if not may_concern(source):
         return FileResult(source, note="no legacy name in it")
-    return _transformed(path, source, options, tracebacks, neighbors)
-
-
-def answered(
-    path: str,
-    real: str,
-    question: Question,
-    neighbors: Neighbors,
-    options: Options,
-    limits: Limits,
-) -> FileOutcome:
-    """What a file says; nothing if it cannot be read or parsed. Never raises."""
-    try:
-        if os.stat(real).st_size > limits.size:
-            return FileOutcome(path)
-        source = atomic_write.read(real)
-        if question == Question():
-            return FileOutcome(path, facts=facts_of(source, options.from_shim))
-        if question.about_result:
-            result = _transformed(path, source, options, False, neighbors)
-            is_known = result.error is None and not path.endswith(NOTEBOOK)
-            facts = facts_of(result.source, options.from_shim) if is_known else None
-            return FileOutcome(
-                path, findings=result.findings, error=result.error, facts=facts, left=result.left
-            )
-        return FileOutcome(path, answer=answer(source, options, neighbors, question))
-    except Exception:  # what is not known is unknown; a rewrite of the file reports the error
-        return FileOutcome(path)
-
-
-def _transformed(
-    path: str,
-    source: bytes,
-    options: Options,
-    tracebacks: bool,
-    neighbors: Neighbors = NOBODY,
-) -> FileResult:
     try:
         if path.endswith(NOTEBOOK):
-            return transform_notebook(source, options, path, neighbors.blocked_by)
-        if neighbors == NOBODY:
-            return transform(source, options, path)
-        return transform(source, options, path, neighbors)
+            return transform_notebook(source, options, path, surroundings, shares)
+        return transform(source, options, path, surroundings, shares)
     except MemoryError:
         message = f"needs more than {memory_bound() / 2**30:.0f} GB of memory; --exclude it"
     except Exception as error:  # an internal error fails this file only
@@ -141,7 +75,25 @@ def _transformed(
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}"
         message = f"not rewritten: a rule failed ({what}); please report this, with the file"
-    return FileResult(source, error=FileError(path, 0, message))
+    return _failed(path, message, source)
+
+
+def finished(work: FileWork, result: FileResult, plan: Plan) -> FileOutcome:
+    """Writes the decided result of a file if the plan says so; returns the outcome to report."""
+    outcome = _to_outcome(work.path, work.source, result, plan)
+    if result.error is None and plan.write and result.source != work.source:
+        try:
+            atomic_write.replace(work.real, work.source, result.source)
+        except atomic_write.ChangedOnDiskError:
+            return _error(work.path, "not written: the file changed during the run; run again")
+        except atomic_write.ReadOnlyFileError:
+            return _error(
+                work.path, "not written: the file is read-only; make it writable, or --exclude it"
+            )
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            return _error(work.path, f"could not be written: {reason}; the file is unchanged")
+    return outcome
 
 
 def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
@@ -165,5 +117,9 @@ def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> Fil
     )
 
 
-def _failed(path: str, message: str) -> FileOutcome:
+def _failed(path: str, message: str, source: bytes = b"") -> FileResult:
+    return FileResult(source, error=FileError(path, 0, message))
+
+
+def _error(path: str, message: str) -> FileOutcome:
     return FileOutcome(path, error=FileError(path, 0, message))

@@ -7,15 +7,14 @@ import io
 import pickle
 import tempfile
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Optional
+from typing import BinaryIO, Generic, NamedTuple, Optional, TypeVar
 
-from ..model import FileError, Finding, KerasChoice, Options, Replacement, Safety
+from ..model import FileError, FileResult, Finding, KerasChoice, Options, Replacement, Safety
 
-if TYPE_CHECKING:  # they import LibCST, which takes longer than most searches
-    from ..run.flows import Answer
-    from ..run.module_facts import ModuleFacts
+__all__ = ["FileOutcome", "FileWork", "Plan", "Spool", "Summary"]
 
-__all__ = ["FileOutcome", "Plan", "Spool", "Summary"]
+
+_T = TypeVar("_T")
 
 
 class FileOutcome(NamedTuple):
@@ -31,11 +30,7 @@ class FileOutcome(NamedTuple):
       excerpts: for each finding, its part of the diff or its lines; empty if not requested.
       source: the bytes after the edits, for input from stdin.
       replacements: the edits, if requested and not written.
-      facts: what the file says about its names, if only that was requested.
-      answer: what it says about optimizers, if only that was requested.
       warning: why the file could not be read, if it has no legacy name of TensorFlow.
-      left: the codes of the legacy classes that it still reads, if only the result on trial was
-        requested; see `FileResult`.
     """
 
     path: str
@@ -48,9 +43,22 @@ class FileOutcome(NamedTuple):
     source: bytes = b""
     replacements: tuple[Replacement, ...] = ()
     warning: Optional[FileError] = None
-    facts: Optional[ModuleFacts] = None
-    answer: Optional[Answer] = None
-    left: frozenset[str] = frozenset()
+
+
+class FileWork(NamedTuple):
+    """What a worker found out about one file; the decision about its program is still to be made.
+
+    Attributes:
+      path: the path to show in reports.
+      real: the absolute path.
+      source: the bytes that it was made from.
+      result: the result, with its variants.
+    """
+
+    path: str
+    real: str
+    source: bytes
+    result: FileResult
 
 
 class Plan(NamedTuple):
@@ -125,7 +133,7 @@ class Summary:
         return {name: getattr(self, name) for name in names}
 
 
-class Spool:
+class Spool(Generic[_T]):
     """A store for outcomes on disk, so that memory does not grow with the number of files.
 
     Up to 4 MB stay in memory. If the temporary directory is missing or full, everything does.
@@ -138,7 +146,7 @@ class Spool:
         self._end = 0
         self._may_move = True
 
-    def append(self, outcome: FileOutcome) -> None:
+    def append(self, outcome: _T) -> None:
         """Adds an outcome."""
         data = pickle.dumps(outcome, protocol=pickle.HIGHEST_PROTOCOL)
         if self._may_move and self._end + len(data) > self._IN_MEMORY:
@@ -175,10 +183,13 @@ class Spool:
             self._file.close()
         self._file = other
 
-    def __iter__(self) -> Iterator[FileOutcome]:
-        self._file.seek(0)
-        while self._file.tell() < self._end:
-            yield pickle.load(self._file)
+    def __iter__(self) -> Iterator[_T]:
+        at = 0
+        while at < self._end:
+            self._file.seek(at)
+            outcome: _T = pickle.load(self._file)
+            at = self._file.tell()
+            yield outcome
 
     def close(self) -> None:
         """Frees the disk space."""

@@ -18,22 +18,18 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
-from ..resolve.neighbors import NOBODY, Neighbors
-from ..run.flows import Question
+from ..model import ALONE, Surroundings
 from .deep_stack import with_deep_stack
 from .limits import Limits, bound_memory, memory_bound
-from .process_file import answered, process, process_given
-from .results import Plan
+from .process_file import rewritten, work_on
+from .results import FileWork, Plan
 
 if sys.platform == "linux":
     import ctypes
 
-__all__ = ["WRITES", "Task", "with_large_stack", "work"]
+__all__ = ["Task", "with_large_stack", "work"]
 
 _T = TypeVar("_T")
-
-WRITES = "writes"
-"""Sent by a worker before it writes a file; after the reply, the parent does not kill it."""
 
 _RECURSION_LIMIT = 20_000
 """Python frames, enough for the deepest expressions in generated code."""
@@ -50,20 +46,20 @@ class Task(NamedTuple):
     Attributes:
       path: the path to show in reports.
       real: the path of the file.
-      source: the bytes from stdin; then no file is read or written.
-      neighbors: what the other files of the run tell about it.
-      question: what is wanted instead of a rewrite, if that is all.
+      source: the bytes from stdin; then no file is read.
+      surroundings: what the search has seen in the other files of the run.
+      shares: whether a program may contain the file and others with legacy names.
     """
 
     path: str
     real: str
     source: Optional[bytes] = None
-    neighbors: Neighbors = NOBODY
-    question: Optional[Question] = None
+    surroundings: Surroundings = ALONE
+    shares: bool = False
 
 
 def work(pipe: Any, others: Sequence[Any], parent: int, plan: Plan, limits: Limits) -> None:
-    """Processes tasks until the pipe is closed.
+    """Processes tasks until the pipe is closed; only the parent writes files.
 
     Args:
       pipe: receives tasks and sends outcomes.
@@ -98,27 +94,17 @@ def with_large_stack(function: Callable[[], _T]) -> _T:
 
 
 def _serve(pipe: Any, plan: Plan, limits: Limits) -> None:
-    def before_writing() -> None:
-        _end_after(0)
-        pipe.send(WRITES)
-        pipe.recv()
-
     with contextlib.suppress(EOFError, OSError):  # the parent closed the pipe
         while True:
             task = pipe.recv()
             _end_after(limits.seconds + _DIES_LATER)
-            if task.question is not None:
-                outcome = answered(
-                    task.path, task.real, task.question, task.neighbors, plan.options, limits
-                )
-            elif task.source is None:
-                outcome = process(
-                    task.path, task.real, plan, limits, before_writing, task.neighbors
-                )
+            if task.source is None:
+                done = work_on(task.path, task.real, plan, limits, task.surroundings, task.shares)
             else:
-                outcome = process_given(task.path, task.source, plan)
+                result = rewritten(task.path, task.source, plan.options, plan.tracebacks)
+                done = FileWork(task.path, task.real, task.source, result)
             _end_after(0)
-            pipe.send(outcome)
+            pipe.send(done)
             gc.collect()
             gc.freeze()  # what is left are modules and caches; the next file need not visit them
 

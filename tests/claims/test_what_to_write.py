@@ -22,13 +22,10 @@ SHIM_OF_EXPERIMENTAL = f"`tfls{EXPERIMENTAL[2:]}.LossScaleOptimizer(opt, 'dynami
 OTHER_SHIM = {
     f"{EXPERIMENTAL}.LossScaleOptimizer(opt, 'dynamic').loss_scale()": SHIM_OF_EXPERIMENTAL
     + ".loss_scale`",
-    f"{EXPERIMENTAL}.LossScaleOptimizer(opt, 'dynamic')._optimizer": SHIM_OF_EXPERIMENTAL
-    + ".inner_optimizer`",
-    f"{EXPERIMENTAL}.LossScaleOptimizer(opt, tf.mixed_precision.experimental.DynamicLossScale("
-    "multiplier=4.0))": "`tfls`; *manual*: decide whether `multiplier=2` will do",
-    f"{EXPERIMENTAL}.Policy('mixed_float16', loss_scale=128)": "*unsafe*: refused from 2.9 on",
-    "tf.keras.mixed_precision.LossScaleOptimizer(opt, loss_scale='dynamic')": "`tfls.keras."
-    "mixed_precision.LossScaleOptimizer(opt)`",
+    f"{EXPERIMENTAL}.Policy('mixed_float16', loss_scale=128)": "`tfls`; *manual*: refused from 2.9 "
+    "on",
+    "tf.keras.mixed_precision.LossScaleOptimizer(opt, loss_scale='dynamic')": "`tfls`; *manual*: "
+    "drop the argument",
     "tf.keras.mixed_precision.set_policy('mixed_float16')": f"`tfls{EXPERIMENTAL[2:]}."
     "set_policy('mixed_float16')`",
 }

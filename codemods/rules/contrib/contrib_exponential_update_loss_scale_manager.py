@@ -8,15 +8,27 @@ numbers are the same: `decr_every_n_nan_or_inf=1`, and `decr_ratio` is the inver
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...model import Safety, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
+from ._twins import to_twin
 
 __all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the similar class of TensorFlow 2, with `--unsafe`."""
+    return to_twin(program, "LS102")
+
 
 RULE = Rule(
     codes={"LS102": "tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager"},
     summary="contrib ExponentialUpdateLossScaleManager to the shim",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
     examples=(
         Example(
             "not from npu_bridge by name",
@@ -24,14 +36,6 @@ RULE = Rule(
             from npu_bridge.npu_init import ExponentialUpdateLossScaleManager
 
             manager = ExponentialUpdateLossScaleManager(2**32, 1000, 2, 2.0, 0.5)
-            """,
-        ),
-        Example(
-            "not from paddle",
-            """\
-            from paddle.fluid.contrib import mixed_precision
-
-            opt = mixed_precision.decorate(opt, use_dynamic_loss_scaling=True)
             """,
         ),
         Example(
@@ -65,6 +69,21 @@ RULE = Rule(
                 return LossScaleOptimizer(opt, manager)
             """,
             Safety.SAFE,
+        ),
+        Example(
+            "moved to the shim where the numbers differ, even with --unsafe",
+            """\
+            from tensorflow.contrib import mixed_precision as mp
+
+            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
+            """,
+            """\
+            from tf_lossscale.contrib import mixed_precision as mp
+
+            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
+            """,
+            Safety.SAFE,
+            unsafe=True,
         ),
         Example(
             "a deep import",
@@ -110,21 +129,6 @@ RULE = Rule(
             Safety.UNSAFE,
             unsafe=True,
             message_contains="checkpoints",
-        ),
-        Example(
-            "moved to the shim where the numbers differ, even with --unsafe",
-            """\
-            from tensorflow.contrib import mixed_precision as mp
-
-            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
-            """,
-            """\
-            from tf_lossscale.contrib import mixed_precision as mp
-
-            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
-            """,
-            Safety.SAFE,
-            unsafe=True,
         ),
     ),
 )

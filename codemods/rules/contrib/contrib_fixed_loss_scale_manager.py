@@ -7,15 +7,27 @@ first overflow. The shim's class skips them; `--unsafe` writes `FixedLossScale`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...model import Safety, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
+from ._twins import to_twin
 
 __all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the similar class of TensorFlow 2, with `--unsafe`."""
+    return to_twin(program, "LS101")
+
 
 RULE = Rule(
     codes={"LS101": "tf.contrib.mixed_precision.FixedLossScaleManager"},
     summary="contrib FixedLossScaleManager to the shim",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
     examples=(
         Example(
             "not from mindspore",
@@ -23,24 +35,6 @@ RULE = Rule(
             from mindspore import FixedLossScaleManager
 
             manager = FixedLossScaleManager(128.0)
-            """,
-        ),
-        Example(
-            "not from npu_bridge by a star import",
-            """\
-            import tensorflow as tf
-            from npu_bridge.npu_init import *
-
-            manager = FixedLossScaleManager(loss_scale=128.0)
-            """,
-        ),
-        Example(
-            "not where the name is a parameter",
-            """\
-            import tensorflow as tf
-
-            def build(FixedLossScaleManager):
-                return FixedLossScaleManager(8.0)
             """,
         ),
         Example(

@@ -6,15 +6,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...model import Safety
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
+from ._twins import to_twin
 
 __all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the similar class of TensorFlow 2, with `--unsafe`."""
+    return to_twin(program, "LS104")
+
 
 RULE = Rule(
     codes={"LS104": "tf.contrib.mixed_precision.LossScaleManager"},
     summary="contrib LossScaleManager to the shim",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
     examples=(
         Example(
             "not another module with the same name",

@@ -6,15 +6,27 @@ private. `tf.compat.v1.tpu.cross_replica_sum` is the same function with the same
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...model import Safety, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
+from ._paths import to_last_path
 
 __all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the last path."""
+    return to_last_path(program, "LS502")
+
 
 RULE = Rule(
     codes={"LS502": "cross_replica_sum"},
     summary="cross_replica_sum to tf.compat.v1.tpu",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
     examples=(
         Example(
             "not a function that the program defines",

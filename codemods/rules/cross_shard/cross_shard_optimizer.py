@@ -16,16 +16,36 @@ On the way to the final API, a program on the shim stays there, with a note; `--
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...model import Safety, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
+from ._paths import to_last_path
 
 __all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the last path."""
+    return to_last_path(program, "LS501")
+
 
 RULE = Rule(
     codes={"LS501": "CrossShardOptimizer"},
     summary="CrossShardOptimizer to tf.compat.v1.tpu",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
     examples=(
+        Example(
+            "not a local module with the same name",
+            """\
+            import tpu_optimizer
+
+            opt = tpu_optimizer.Optimizer(opt)  # no CrossShardOptimizer
+            """,
+        ),
         Example(
             "not rewritten at its last path; the finding notes that it needs a TPU",
             """\
@@ -38,45 +58,6 @@ RULE = Rule(
             None,
             Safety.SAFE,
             message_contains="--to shim",
-        ),
-        Example(
-            "not a local module with the same name",
-            """\
-            import tpu_optimizer
-
-            opt = tpu_optimizer.Optimizer(opt)  # no CrossShardOptimizer
-            """,
-        ),
-        Example(
-            "not in comments",
-            """\
-            import tensorflow as tf
-
-            # opt = tf.contrib.tpu.CrossShardOptimizer(opt)
-            """,
-        ),
-        Example(
-            "not in an f-string's text",
-            """\
-            import tensorflow as tf
-
-            print(f"use tf.contrib.tpu.CrossShardOptimizer, not {tf.__version__}")
-            """,
-        ),
-        Example(
-            "unsafe for the shim if an isinstance check sees optimizers made elsewhere",
-            """\
-            import tensorflow as tf
-
-            def wrap(opt):
-                if isinstance(opt, tf.tpu.CrossShardOptimizer):
-                    return opt
-                return tf.tpu.CrossShardOptimizer(opt)
-            """,
-            None,
-            Safety.UNSAFE,
-            target=Target.SHIM,
-            message_contains="test for both classes",
         ),
         Example(
             "under a flag",
@@ -114,126 +95,22 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "an imported module without other uses",
-            """\
-            from tensorflow.contrib.tpu.python.tpu import tpu_optimizer
-
-            optimizer = tpu_optimizer.CrossShardOptimizer(optimizer)
-            """,
-            """\
-            from tensorflow.compat.v1 import tpu
-
-            optimizer = tpu.CrossShardOptimizer(optimizer)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "a path that never existed in TensorFlow",
-            """\
-            import tensorflow.compat.v1 as tf
-            import tensorflow.compat.v1.estimator as tf_estimator
-
-            optimizer = tf_estimator.tpu.CrossShardOptimizer(optimizer)
-            """,
-            """\
-            import tensorflow.compat.v1 as tf
-
-            optimizer = tf.tpu.CrossShardOptimizer(optimizer)
-            """,
-            Safety.SAFE,
-            message_contains="never existed",
-        ),
-        Example(
-            "an alias by assignment, and the check that uses it",
+            "for the shim, with an isinstance check of optimizers made elsewhere",
             """\
             import tensorflow as tf
-
-            CrossShardOptimizer = tf.contrib.tpu.CrossShardOptimizer
 
             def wrap(opt):
-                return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
+                if isinstance(opt, tf.tpu.CrossShardOptimizer):
+                    return opt
+                return tf.tpu.CrossShardOptimizer(opt)
             """,
             """\
-            import tensorflow as tf
-
-            CrossShardOptimizer = tf.compat.v1.tpu.CrossShardOptimizer
+            import tf_lossscale as tfls
 
             def wrap(opt):
-                return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "several compat modules in one path",
-            """\
-            import tensorflow.compat.v1 as tf
-
-            opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
-        ),
-        Example(
-            "an isinstance check of an optimizer that the file makes",
-            """\
-            import tensorflow as tf
-
-            opt = tf.compat.v1.train.AdamOptimizer()
-            if use_tpu:
-                opt = tf.tpu.CrossShardOptimizer(opt)
-            print(isinstance(opt, tf.tpu.CrossShardOptimizer))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tf.compat.v1.train.AdamOptimizer()
-            if use_tpu:
-                opt = tfls.tpu.CrossShardOptimizer(opt)
-            print(isinstance(opt, tfls.tpu.CrossShardOptimizer))
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
-        ),
-        Example(
-            "contrib below compat.v1, as tf_upgrade_v2 leaves it",
-            """\
-            import tensorflow.compat.v1 as tf
-
-            opt = tf.contrib.tpu.CrossShardOptimizer(opt)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
-        ),
-        Example(
-            "one of two, chosen at run time",
-            """\
-            from tensorflow.contrib.tpu import CrossShardOptimizer
-
-            def keep(opt):
-                return opt
-
-            wrap = CrossShardOptimizer if use_tpu else keep
-            opt = wrap(opt)
-            """,
-            """\
-            from tf_lossscale.contrib.tpu import CrossShardOptimizer
-
-            def keep(opt):
-                return opt
-
-            wrap = CrossShardOptimizer if use_tpu else keep
-            opt = wrap(opt)
+                if isinstance(opt, tfls.tpu.CrossShardOptimizer):
+                    return opt
+                return tfls.tpu.CrossShardOptimizer(opt)
             """,
             Safety.SAFE,
             target=Target.SHIM,

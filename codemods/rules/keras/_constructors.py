@@ -11,24 +11,15 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ...model import Target
+from ...model import Group
 from ...resolve.program import Program, Reference
 from ...resolve.tree import Edit
-from ...rewrite.arguments import constant, keyword, loses_comments, with_arguments
-from ...rewrite.rename import SHIM, references
-from ._loss_scale_argument import FinalArguments, manual_reason, to_final_arguments
+from ...rewrite.arguments import keyword, loses_comments, with_arguments
+from ...rewrite.rename import FINAL, SHIM, references
+from ._arguments import FinalArguments, to_final_arguments
 
-__all__ = [
-    "FINAL_CLASS",
-    "ConstructorPlan",
-    "has_loss_scale",
-    "loss_scale_of",
-    "plan",
-    "plan_constructors",
-]
+__all__ = ["ConstructorPlan", "final_class", "plan", "plan_constructors"]
 
-FINAL_CLASS = "the final class"
-"""The target of a call whose arguments are known; which class that is depends on the Keras."""
 _FROM_LOSS_SCALE = f"{SHIM}.keras.mixed_precision.from_loss_scale"
 _FINAL_ARGUMENTS = frozenset(["dynamic", "initial_scale", "dynamic_growth_steps"])
 
@@ -37,49 +28,50 @@ class ConstructorPlan(NamedTuple):
     """What becomes of one constructor call.
 
     Attributes:
-      target: `FINAL_CLASS`, the path of another callee, or empty where it must stay.
-      message: what is done, or what a person must do.
+      path: the path of what is called then; empty for the final class.
+      message: what is done.
       edits: the edits of arguments, and of statements that are no longer needed.
       removed: the loss scales that the edits take away.
       arguments: the names of the final class's arguments that set the loss scale.
+      problem: why the call is wrong in every version; then there is no edit.
     """
 
-    target: str
-    message: str
+    path: str = ""
+    message: str = ""
     edits: tuple[tuple[cst.CSTNode, Edit], ...] = ()
     removed: tuple[Reference, ...] = ()
     arguments: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def final_class(program: Program) -> str:
+    """The final class for the target: on Keras 3 the shim's, which keeps the methods of Keras 2."""
+    on_shim = program.options.for_keras_3 or program.goes_to_shim(Group.KERAS_OPTIMIZERS)
+    package = f"{SHIM}.keras.mixed_precision" if on_shim else FINAL
+    return f"{package}.LossScaleOptimizer"
 
 
 def plan_constructors(program: Program) -> dict[cst.Call, ConstructorPlan]:
-    """The plan for every constructor call of the experimental class; none for `--to shim`."""
-    if program.options.target is Target.SHIM:
+    """The plan for every constructor call of the experimental class; none on the shim."""
+    if program.goes_to_shim(Group.KERAS_OPTIMIZERS):
         return {}
-    found = {}
-    for reference in references(program, "LS301"):
-        call = program.call_of(reference.node)
-        if call is not None:
-            found[call] = plan(program, call)
-    return found
+    calls = [program.call_of(reference.node) for reference in references(program, "LS301")]
+    return {call: plan(program, call) for call in calls if call is not None}
 
 
 def plan(program: Program, call: cst.Call) -> ConstructorPlan:
     """What becomes of `call`, a constructor with the experimental class's arguments."""
+    names = {argument.keyword.value for argument in call.args if argument.keyword is not None}
+    if names & _FINAL_ARGUMENTS and "loss_scale" in names:
+        return ConstructorPlan(problem="has arguments of both classes, which neither accepts")
     arguments = _matched(call)
-    if arguments is None and _is_final_already(call):
-        return ConstructorPlan(FINAL_CLASS, "the arguments are already those of the final class")
-    if arguments is None and _mixes(call):
-        return ConstructorPlan(
-            "", "has arguments of both classes, which neither accepts: fix the call first"
-        )
+    if arguments is None and names and names <= _FINAL_ARGUMENTS | {"inner_optimizer"}:
+        return ConstructorPlan(message="the arguments are already those of the final class")
     if arguments is None:
         return _at_run_time(call, "the arguments cannot be determined statically")
     inner, scale = arguments
     if inner is None or scale is None:
-        return ConstructorPlan("", "the optimizer or the loss scale is missing: fix the call first")
-    problem = manual_reason(program, scale.value)
-    if problem:
-        return ConstructorPlan("", problem)
+        return ConstructorPlan(problem="the optimizer or the loss scale is missing")
     converted = to_final_arguments(program, call, scale.value)
     if converted is None:
         return _at_run_time(call, "the loss scale cannot be determined statically")
@@ -91,15 +83,14 @@ def plan(program: Program, call: cst.Call) -> ConstructorPlan:
         assert isinstance(node, cst.Call)
         return new.with_changes(func=node.func, args=_merged(call, node, new))
 
-    names = " and ".join(f"`{name}=`" for name, _ in converted.arguments)
+    shown = " and ".join(f"`{name}=`" for name, _ in converted.arguments)
     return ConstructorPlan(
-        FINAL_CLASS,
-        f"the loss scale is now set with {names}"
-        if names
+        message=f"the loss scale is now set with {shown}"
+        if shown
         else "dynamic scaling is the default; no argument needed",
-        ((call, edit), *converted.edits),
-        converted.removed,
-        tuple(name for name, _ in converted.arguments),
+        edits=((call, edit), *converted.edits),
+        removed=converted.removed,
+        arguments=tuple(name for name, _ in converted.arguments),
     )
 
 
@@ -124,31 +115,12 @@ def _at_run_time(call: cst.Call, why: str) -> ConstructorPlan:
             ]
         )
 
-    return ConstructorPlan(
-        _FROM_LOSS_SCALE, f"{why}; from_loss_scale decides at run time", ((call, edit),)
-    )
-
-
-def loss_scale_of(call: cst.Call) -> Optional[cst.BaseExpression]:
-    """The loss scale that a constructor with the experimental class's arguments is given."""
-    arguments = _matched(call)
-    return arguments[1].value if arguments is not None and arguments[1] is not None else None
-
-
-def has_loss_scale(call: cst.Call) -> bool:
-    """Whether a call of the final class has an argument that only the experimental one took."""
-    for index, argument in enumerate(call.args):
-        if argument.keyword is not None and argument.keyword.value == "loss_scale":
-            return True
-        if index == 1 and argument.keyword is None and not argument.star:
-            value = constant(argument.value)
-            if value is not None and isinstance(value[0], str):
-                return True
-    return False
+    message = f"{why}; from_loss_scale decides at run time"
+    return ConstructorPlan(_FROM_LOSS_SCALE, message, ((call, edit),))
 
 
 def _matched(call: cst.Call) -> Optional[tuple[Optional[cst.Arg], Optional[cst.Arg]]]:
-    """The optimizer's and the loss scale's argument; None where stars hide them."""
+    """The optimizer's and the loss scale's argument; None where they are not to be seen."""
     inner = scale = None
     for index, argument in enumerate(call.args):
         name = argument.keyword.value if argument.keyword is not None else None
@@ -159,20 +131,6 @@ def _matched(call: cst.Call) -> Optional[tuple[Optional[cst.Arg], Optional[cst.A
         else:
             inner = argument
     return inner, scale
-
-
-def _is_final_already(call: cst.Call) -> bool:
-    """Whether the experimental class is called with the final class's arguments (a bug)."""
-    names = {argument.keyword.value for argument in call.args[1:] if argument.keyword is not None}
-    if call.args[0].star:
-        return False
-    return len(names) == len(call.args) - 1 and names <= _FINAL_ARGUMENTS
-
-
-def _mixes(call: cst.Call) -> bool:
-    """Whether arguments of both classes are given, which neither accepts."""
-    names = {argument.keyword.value for argument in call.args if argument.keyword is not None}
-    return "loss_scale" in names and bool(names & _FINAL_ARGUMENTS)
 
 
 def _rewritten(call: cst.Call, inner: cst.Arg, scale: cst.Arg, new: FinalArguments) -> cst.Call:
@@ -186,10 +144,7 @@ def _rewritten(call: cst.Call, inner: cst.Arg, scale: cst.Arg, new: FinalArgumen
         if isinstance(space, cst.ParenthesizedWhitespace) and space.first_line.comment is None:
             between = before.comma
     extras = [
-        keyword(
-            cst.Arg(value=_argument_value(value), comma=between),
-            name,
-        )
+        keyword(cst.Arg(value=_argument_value(value), comma=between), name)
         for name, value in new.arguments
     ]
     if extras and scale.keyword is not None:

@@ -4,30 +4,35 @@ Under a `mixed_float16` policy, `compile` wraps the optimizer of a model in the 
 installed Keras. That of Keras 3 (TensorFlow 2.16) has no `get_scaled_loss`, no
 `get_unscaled_gradients` and no `loss_scale`: a training step that uses them raises an
 AttributeError. No edit of the step alone is right, so a person must wrap the optimizer in the
-shim's class before `compile`. A read of `model.optimizer.loss_scale` counts in a program that makes
-loss-scale optimizers or sets a policy, unless the object is called a configuration.
+shim's class before `compile`; where the file does so, nothing is reported.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
 
 from ...model import Safety, Target
+from ...resolve.classes import (
+    is_configuration,
+    is_loss_scale_optimizer,
+    may_be_loss_scale_optimizer,
+    sets_policy,
+)
 from ...resolve.program import Program
+from ...resolve.tree import is_stored
+from ...resolve.values import sources_of
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
-from ._loss_scale_receivers import may_be_loss_scale_optimizer
-from ._optimizer_sources import Source, sources
 
 __all__ = ["RULE"]
 
 _METHODS = ("get_scaled_loss", "get_unscaled_gradients")
 _SCALE = "loss_scale"
-_CONFIGURATIONS = re.compile(r"conf|cfg|param|flag|arg|option|setting", re.IGNORECASE)
+_COMPILED = "optimizer"
+"""The attribute in which a Keras model keeps its optimizer."""
 _MESSAGE = (
     "compile may have wrapped this optimizer in the class of the installed Keras, and that of "
     "Keras 3 has no {}: wrap the optimizer in tf_lossscale's class before compile"
@@ -35,43 +40,61 @@ _MESSAGE = (
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each use that no test of the optimizer guards."""
+    """Reports the first use in a file that no test of the optimizer guards."""
     if not program.options.for_keras_3 and program.options.target is not Target.SHIM:
         return
+    if program.cached(_compiles_wrapped):
+        return
+    found: list[cst.Attribute] = []
     for name in (*_METHODS, _SCALE):
         for attribute in program.attributes(name):
-            is_used = _is_read if name == _SCALE else _is_called
-            if not is_used(program, attribute) or _is_guarded(program, attribute):
+            is_call = program.call_of(attribute) is not None
+            if is_call is (name == _SCALE) or _is_guarded(program, attribute):
+                continue  # LS302 reports calls of the scale
+            if is_stored(attribute, program.parents):
                 continue
-            found = sources(program, attribute.value)
-            if Source.COMPILED in found and Source.WRAPPED not in found:
-                yield report(
-                    attribute, "LS406", f"LossScaleOptimizer.{name}", _MESSAGE.format(name)
-                )
+            if name == _SCALE and not _may_scale(program, attribute.value):
+                continue
+            if any(_is_compiled(program, one) for one in sources_of(program, attribute.value)):
+                found.append(attribute)
+    if found:
+        names = ", ".join(dict.fromkeys(one.attr.value for one in found))
+        symbol = f"LossScaleOptimizer.{found[0].attr.value}"
+        yield report(found[0], "LS406", symbol, _MESSAGE.format(names))
 
 
-def _is_called(program: Program, attribute: cst.Attribute) -> bool:
-    return program.call_of(attribute) is not None
+def _may_scale(program: Program, node: cst.BaseExpression) -> bool:
+    if program.cached(sets_policy):
+        return not is_configuration(program, node)
+    return may_be_loss_scale_optimizer(program, node)
 
 
-def _is_read(program: Program, attribute: cst.Attribute) -> bool:
-    """Whether the loss scale of an optimizer is read. LS302 reports calls of it."""
-    owner = attribute.value.value if isinstance(attribute.value, cst.Attribute) else attribute.value
-    return (
-        program.call_of(attribute) is None
-        and not isinstance(program.parents.get(attribute), cst.AssignTarget)
-        and not _CONFIGURATIONS.search(program.code(owner))
-        and may_be_loss_scale_optimizer(program, attribute.value)
-    )
+def _compiles_wrapped(program: Program) -> bool:
+    """Whether every `compile` with an optimizer in this file gets a loss-scale optimizer."""
+    given = []
+    for attribute in program.attributes("compile"):
+        call = program.call_of(attribute)
+        for index, argument in enumerate(call.args if call is not None else ()):
+            name = argument.keyword.value if argument.keyword is not None else ""
+            if name == _COMPILED or (not index and not name and not argument.star):
+                given.append(argument.value)
+    return bool(given) and all(is_loss_scale_optimizer(program, one) for one in given)
+
+
+def _is_compiled(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` is `model.optimizer`, and nothing here assigns an optimizer to it."""
+    if not isinstance(node, cst.Attribute) or node.attr.value != _COMPILED:
+        return False
+    return not any(is_stored(one, program.parents) for one in program.attributes(_COMPILED))
 
 
 def _is_guarded(program: Program, attribute: cst.Attribute) -> bool:
-    """Whether a test that LS401 or LS404 looks at decides about the call."""
+    """Whether a test for the method itself, such as `hasattr`, decides about the use."""
     below: cst.CSTNode = attribute
     for above in program.ancestors(attribute):
         if isinstance(above, (cst.If, cst.IfExp)) and below is not above.test:
             test = program.code(above.test)
-            if "LossScaleOptimizer" in test or any(name in test for name in (*_METHODS, _SCALE)):
+            if any(name in test for name in (*_METHODS, _SCALE)):
                 return True
         if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
             return False
@@ -96,6 +119,34 @@ RULE = Rule(
             """,
         ),
         Example(
+            "a step of a model",
+            """\
+            import tensorflow as tf
+
+            class Scaled(tf.keras.Model):
+                def train_step(self, data):
+                    return self.optimizer.get_scaled_loss(self.loss_of(data))
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="before compile",
+        ),
+        Example(
+            "the loss scale of a compiled model",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            mixed_precision.set_global_policy("mixed_float16")
+            model.compile("sgd", "mse")
+            print(float(model.optimizer.loss_scale))
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="no loss_scale",
+        ),
+        Example(
             "not where the optimizer is always wrapped before compile",
             """\
             import tensorflow as tf
@@ -111,20 +162,6 @@ RULE = Rule(
             keras=3,
         ),
         Example(
-            "a step of a model",
-            """\
-            import tensorflow as tf
-
-            class Scaled(tf.keras.Model):
-                def train_step(self, data):
-                    return self.optimizer.get_scaled_loss(self.loss_of(data))
-            """,
-            None,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="before compile",
-        ),
-        Example(
             "not the loss scale of a configuration",
             """\
             from tensorflow.keras import mixed_precision
@@ -133,20 +170,6 @@ RULE = Rule(
             scale = config.optimizer.loss_scale
             """,
             keras=3,
-        ),
-        Example(
-            "the loss scale of a compiled model",
-            """\
-            from tensorflow.keras import mixed_precision
-
-            mixed_precision.set_global_policy("mixed_float16")
-            model.compile("sgd", "mse")
-            print(float(model.optimizer.loss_scale))
-            """,
-            None,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="no loss_scale",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""On the Keras 3 target, reports `hasattr(opt, "get_scaled_loss")` and similar tests.
+"""Reports `hasattr(opt, "get_scaled_loss")` and similar tests, which Keras 3's class fails.
 
 Keras 3's own loss-scale optimizer (TensorFlow 2.16) lacks both methods, so such a test is False:
 the loss stays unscaled, but the gradients are still divided by the scale. The shim's class has the
@@ -12,17 +12,17 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Safety, Target
+from ...resolve.classes import is_made_here, may_compile
 from ...resolve.program import Program
 from ...resolve.tree import string_of
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
-from ._optimizer_sources import Source, sources
 
 __all__ = ["RULE"]
 
 _METHODS = ("get_scaled_loss", "get_unscaled_gradients")
-_OWN = frozenset([Source.WRAPPED, Source.PLAIN])
+_CLASSES = ("LossScaleOptimizer", "from_loss_scale")
 _TESTS = ("hasattr", "getattr")
 _MESSAGE = (
     "Keras 3's own class lacks this method: the loss stays unscaled, but gradients are divided by "
@@ -32,7 +32,7 @@ _MESSAGE = (
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each test for one of the methods by its name."""
-    if not program.options.for_keras_3 or program.options.target is Target.SHIM:
+    if not program.options.for_keras_3 and program.options.target is not Target.SHIM:
         return
     for string in program.scopes.strings:
         argument = program.parents.get(string)
@@ -40,10 +40,18 @@ def check(program: Program) -> Iterator[Proposal]:
         if not isinstance(call, cst.Call) or program.code(call.func) not in _TESTS:
             continue
         if string_of(string) in _METHODS and argument in call.args[1:2]:
-            if sources(program, call.args[0].value) <= _OWN:
-                continue  # made here, where the loss-scale optimizers become the shim's
+            if is_made_here(program, call.args[0].value) or _makes_all(program):
+                continue
             symbol = f"LossScaleOptimizer.{string_of(string)}"
             yield report(call, "LS404", symbol, _MESSAGE)
+
+
+def _makes_all(program: Program) -> bool:
+    """Whether the file makes its loss-scale optimizers itself, which become the shim's."""
+    named = [one.node for one in program.references if one.legacy.is_keras_optimizer]
+    named += [node for node, name in program.migrated if name in _CLASSES]
+    is_called = any(program.call_of(node) is not None for node in named)
+    return is_called and not may_compile(program)
 
 
 RULE = Rule(
@@ -58,6 +66,17 @@ RULE = Rule(
             if hasattr(opt, "get_scaled_loss"):
                 loss = opt.get_scaled_loss(loss)
             """,
+        ),
+        Example(
+            "a loop that takes any optimizer",
+            """\
+            if hasattr(opt, "get_scaled_loss"):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="isinstance",
         ),
         Example(
             "not where the file makes the optimizer, which becomes the shim's",
@@ -77,17 +96,6 @@ RULE = Rule(
             names = getattr(opt, "names", "get_scaled_loss")
             """,
             keras=3,
-        ),
-        Example(
-            "a loop that takes any optimizer",
-            """\
-            if hasattr(opt, "get_scaled_loss"):
-                loss = opt.get_scaled_loss(loss)
-            """,
-            None,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="isinstance",
         ),
     ),
 )

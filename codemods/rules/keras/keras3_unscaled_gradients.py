@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Safety, Target
+from ...resolve.classes import is_loss_scale_optimizer, is_written_for_keras_3
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
-from ._optimizer_type import calls_scale_loss, is_keras_optimizer
 
 __all__ = ["RULE"]
 
@@ -28,14 +28,13 @@ _MESSAGE = (
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each call on a certain loss-scale optimizer, in a program without scaling."""
-    options = program.options
-    if not options.for_keras_3 or options.target is Target.SHIM:
+    if not program.options.for_keras_3 and program.options.target is not Target.SHIM:
         return
-    if any(program.attributes(name) for name in _SCALING) or calls_scale_loss(program):
+    if any(program.attributes(name) for name in _SCALING) or is_written_for_keras_3(program):
         return
     for attribute in program.attributes("apply_gradients"):
         call = program.call_of(attribute)
-        if call is not None and is_keras_optimizer(program, attribute.value):
+        if call is not None and is_loss_scale_optimizer(program, attribute.value):
             yield report(call, "LS403", "LossScaleOptimizer.apply_gradients", _MESSAGE)
 
 
@@ -53,27 +52,6 @@ RULE = Rule(
             opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
             opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
             """,
-        ),
-        Example(
-            "not an optimizer without loss scaling",
-            """\
-            from tensorflow.keras.mixed_precision import Policy
-
-            opt = SGD()
-            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
-            """,
-            keras=3,
-        ),
-        Example(
-            "not beside scale_loss of the optimizer",
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            loss = opt.scale_loss(loss)
-            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
-            """,
-            keras=3,
         ),
         Example(
             "never scaled, beside a flag called scale_loss",
@@ -101,6 +79,27 @@ RULE = Rule(
             Safety.MANUAL,
             keras=3,
             message_contains="inner_optimizer",
+        ),
+        Example(
+            "not an optimizer without loss scaling",
+            """\
+            from tensorflow.keras.mixed_precision import Policy
+
+            opt = SGD()
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            keras=3,
+        ),
+        Example(
+            "not beside scale_loss of the optimizer",
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            loss = opt.scale_loss(loss)
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            keras=3,
         ),
     ),
 )

@@ -10,45 +10,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety
+from ...model import Safety, Target
 from ...resolve.program import Program, Reference
+from ...rewrite.arguments import has_loss_scale
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import is_at, references
-from ..findings import manual, safe
-from ..groups import KERAS_OPTIMIZERS
+from ..findings import report, safe
 from ..rule import Example, Rule
-from ._constructors import FINAL_CLASS, ConstructorPlan, has_loss_scale, plan
-from ._keras3_loops import final_class
+from ._constructors import ConstructorPlan, final_class, plan
 
 __all__ = ["RULE"]
 
+_NAME = "LossScaleOptimizer"
 _BUG = "the final class never took loss_scale, in any TensorFlow"
+_WRITE = "write LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...)"
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the final class's own arguments."""
+    """Proposes the final class's own arguments; `--to shim` edits no arguments."""
     for reference in references(program, "LS401"):
         call = program.call_of(reference.node)
         if call is not None and has_loss_scale(call):
-            yield _repaired(program, reference, plan(program, call))._replace(code="LS304")
+            yield _repaired(program, reference, plan(program, call))
+    for node, name in program.migrated:
+        call = program.call_of(node)
+        if name == _NAME and call is not None and has_loss_scale(call):
+            yield report(node, "LS304", _NAME, f"{_BUG}: {_WRITE}")
 
 
 def _repaired(program: Program, reference: Reference, wrap: ConstructorPlan) -> Proposal:
-    message = f"{_BUG}; {wrap.message}"
-    if not wrap.target:
-        return manual(reference, message, group=KERAS_OPTIMIZERS)._replace(blocks=False)
-    target = final_class(program) if wrap.target == FINAL_CLASS else wrap.target
-    stays = reference.legacy.root == "tf_keras" and wrap.target == FINAL_CLASS
-    if stays or is_at(program, reference, target):
-        target = ""
-    return safe(
-        reference,
-        message,
-        path=target,
-        edits=wrap.edits,
-        removed=wrap.removed,
-        group=KERAS_OPTIMIZERS,
+    if wrap.problem or program.options.target is Target.SHIM:
+        return report(reference.node, "LS304", _NAME, f"{_BUG}: {_WRITE}")
+    path = wrap.path or final_class(program)
+    is_at_target = is_at(program, reference, path)
+    if is_at_target or (reference.legacy.root == "tf_keras" and not wrap.path):
+        path = ""
+    made = safe(
+        reference, f"{_BUG}; {wrap.message}", path=path, edits=wrap.edits, removed=wrap.removed
     )
+    return made._replace(code="LS304")
 
 
 RULE = Rule(

@@ -1,9 +1,10 @@
-"""Rewrites `optimizer._optimizer` to `optimizer.inner_optimizer`.
+"""Rewrites `optimizer._optimizer` to `optimizer.inner_optimizer`; `_loss_scale` needs the shim.
 
-The experimental class kept the wrapped optimizer in a private attribute; TensorFlow 2.4 made
-`inner_optimizer` public, and Keras 3 only has the public one. The rule applies only to objects that
-are certain to be Keras loss-scale optimizers: wrappers of other libraries have a `_optimizer`, too,
-and loops that unwrap any object that has one must continue to work.
+The experimental class kept the wrapped optimizer and the loss scale in private attributes;
+TensorFlow 2.4 made `inner_optimizer` public, and Keras 3 only has the public one. The shim's
+classes have both attributes on every version. So a program goes to the final API only if it reads
+no `_loss_scale`, and `_optimizer` only of objects that are certain to be loss-scale optimizers.
+Other classes have attributes of these names, too, which are left.
 """
 
 from __future__ import annotations
@@ -12,34 +13,55 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety
+from ...model import Group, Safety
+from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
 from ...resolve.program import Program
+from ...resolve.tree import is_stored, string_of
 from ...rewrite.proposal import Proposal
-from ..groups import KERAS_OPTIMIZERS
+from ..findings import needs_shim
 from ..rule import Example, Rule
-from ._optimizer_type import is_keras_optimizer
 
 __all__ = ["RULE"]
+
+_PUBLIC = "use inner_optimizer, which is public since TensorFlow 2.4"
+_PRIVATE = "the final class has no `{}` of this meaning on every Keras"
+_ACCESS = ("delattr", "getattr", "hasattr", "setattr")
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the public name for each read of a Keras loss-scale optimizer's attribute."""
+    if program.goes_to_shim(Group.KERAS_OPTIMIZERS) or not _has_experimental(program):
+        return
     for attribute in program.attributes("_optimizer"):
-        if is_keras_optimizer(program, attribute.value) and not _is_target(program, attribute):
-            yield Proposal(
-                node=attribute,
-                code="LS303",
-                symbol="LossScaleOptimizer._optimizer",
-                outcome=Safety.SAFE,
-                message="use inner_optimizer, which is public since TensorFlow 2.4",
-                edits=((attribute, _public),),
-                group=KERAS_OPTIMIZERS,
+        if is_loss_scale_optimizer(program, attribute.value) and not is_stored(
+            attribute, program.parents
+        ):
+            symbol = "LossScaleOptimizer._optimizer"
+            yield Proposal(attribute, "LS303", symbol, Safety.SAFE, _PUBLIC)._replace(
+                edits=((attribute, _public),), group=Group.KERAS_OPTIMIZERS
             )
+        elif may_be_loss_scale_optimizer(program, attribute.value):
+            yield _needs_shim(attribute, "LS303", "_optimizer")
+    for attribute in program.attributes("_loss_scale"):
+        if may_be_loss_scale_optimizer(program, attribute.value):
+            yield _needs_shim(attribute, "LS305", "_loss_scale")
+    for string in program.scopes.strings:
+        argument = program.parents.get(string)
+        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        name = string_of(string)
+        if not isinstance(call, cst.Call) or argument not in call.args[1:2]:
+            continue
+        if name in ("_optimizer", "_loss_scale") and program.code(call.func) in _ACCESS:
+            yield _needs_shim(call, "LS305", name)
 
 
-def _is_target(program: Program, attribute: cst.Attribute) -> bool:
-    parent = program.parents.get(attribute)
-    return isinstance(parent, (cst.AssignTarget, cst.AugAssign, cst.Del))
+def _has_experimental(program: Program) -> bool:
+    return any(one.legacy.is_experimental_optimizer for one in program.references)
+
+
+def _needs_shim(node: cst.CSTNode, code: str, name: str) -> Proposal:
+    why = _PRIVATE.format(name)
+    return needs_shim(node, code, f"LossScaleOptimizer.{name}", Group.KERAS_OPTIMIZERS, why)
 
 
 def _public(node: cst.CSTNode) -> object:
@@ -48,7 +70,10 @@ def _public(node: cst.CSTNode) -> object:
 
 
 RULE = Rule(
-    codes={"LS303": "_optimizer of a Keras LossScaleOptimizer"},
+    codes={
+        "LS303": "_optimizer of a Keras LossScaleOptimizer",
+        "LS305": "_loss_scale of a Keras LossScaleOptimizer",
+    },
     summary="optimizer._optimizer to optimizer.inner_optimizer",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
@@ -88,18 +113,18 @@ RULE = Rule(
             """\
             import tensorflow as tf
 
-            def learning_rate(optimizer):
-                if isinstance(optimizer, tf.keras.mixed_precision.experimental.LossScaleOptimizer):
-                    optimizer = optimizer._optimizer
-                return optimizer.lr
+            def learning_rate(opt):
+                if isinstance(opt, tf.keras.mixed_precision.experimental.LossScaleOptimizer):
+                    opt = opt._optimizer
+                return opt.lr
             """,
             """\
-            import tensorflow as tf
+            import tf_lossscale as tfls
 
-            def learning_rate(optimizer):
-                if isinstance(optimizer, tf.keras.mixed_precision.LossScaleOptimizer):
-                    optimizer = optimizer.inner_optimizer
-                return optimizer.lr
+            def learning_rate(opt):
+                if isinstance(opt, tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
+                    opt = opt._optimizer
+                return opt.lr
             """,
             Safety.SAFE,
         ),

@@ -2,38 +2,72 @@
 
 The final policy (TensorFlow 2.4) has no loss scale; reading the attribute raises an
 AttributeError. The scale now belongs to the optimizer, which the rule does not know. A parameter or
-an attribute that is called a policy counts, too, in a file that uses the experimental API.
+an attribute that is called a policy counts, too, in a file that uses the experimental API. The
+policies of such a program stay on the shim's, which keep the attribute up to TensorFlow 2.8.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety, Target
+import libcst as cst
+
+from ...model import Group, Safety, Target
 from ...resolve.program import Program
+from ...resolve.tree import string_of
+from ...resolve.values import sources_of
 from ...rewrite.proposal import Proposal
+from ..findings import needs_shim, report
 from ..rule import Example, Rule
-from ._family import group_of, may_read_loss_scale, reads_of_loss_scale
 
 __all__ = ["RULE"]
 
-_MESSAGE = "policies no longer have a loss scale: use optimizer.loss_scale"
-_PERHAPS = "if this is a Keras policy, it no longer has a loss scale: use optimizer.loss_scale"
+_SYMBOL = "Policy.loss_scale"
+_WHY = "the final policy has no loss scale"
+_MESSAGE = "policies have no loss scale from TensorFlow 2.9 on: use optimizer.loss_scale"
+_PERHAPS = f"if this is a Keras policy: {_MESSAGE}"
+_ACCESS = ("getattr", "hasattr", "setattr")
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each read on what is certainly a policy, or is called one."""
-    certain = program.cached(reads_of_loss_scale)
-    for node, reference in {**certain, **may_read_loss_scale(program)}.items():
-        yield Proposal(
-            node=node,
-            code="LS605",
-            symbol="Policy.loss_scale",
-            outcome=Safety.MANUAL,
-            message=_MESSAGE if node in certain else _PERHAPS,
-            group=group_of(reference),
-            blocks=True,
-        )
+    if program.options.target is Target.SHIM:
+        return
+    policies = [one.legacy for one in program.references if one.legacy.is_policy]
+    is_experimental = any(legacy.rule for legacy in policies)
+    for node, receiver in _reads(program) if policies else ():
+        is_certain = _is_policy(program, receiver)
+        if is_certain or (is_experimental and _is_named_policy(receiver)):
+            if is_experimental and not program.goes_to_shim(Group.POLICIES):
+                yield needs_shim(node, "LS605", _SYMBOL, Group.POLICIES, _WHY)
+            yield report(node, "LS605", _SYMBOL, _MESSAGE if is_certain else _PERHAPS)
+
+
+def _reads(program: Program) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
+    """Each use of the attribute, with the object that it belongs to."""
+    for attribute in program.attributes("loss_scale"):
+        yield attribute, attribute.value
+    for string in program.scopes.strings:
+        argument = program.parents.get(string)
+        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        if not isinstance(call, cst.Call) or argument not in call.args[1:2]:
+            continue
+        if string_of(string) == "loss_scale" and program.code(call.func) in _ACCESS:
+            yield call, call.args[0].value
+
+
+def _is_policy(program: Program, node: cst.BaseExpression) -> bool:
+    sources = sources_of(program, node)
+    calls = [program.by_node.get(one.func) for one in sources if isinstance(one, cst.Call)]
+    return len(calls) == len(sources) and all(
+        made_by is not None and made_by.legacy.returns_policy for made_by in calls
+    )
+
+
+def _is_named_policy(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.Attribute):
+        node = node.attr
+    return isinstance(node, cst.Name) and "policy" in node.value.lower()
 
 
 RULE = Rule(
@@ -51,37 +85,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not the loss scale of an optimizer",
-            """\
-            from tensorflow.keras import mixed_precision
-
-            opt = mixed_precision.LossScaleOptimizer(opt)
-            print(opt.loss_scale)
-            """,
-        ),
-        Example(
-            "not for the shim, whose policies have a loss scale",
-            """\
-            from tf_lossscale.keras.mixed_precision import experimental
-
-            print(experimental.global_policy().loss_scale)
-            """,
-            target=Target.SHIM,
-        ),
-        Example(
-            "a read of what is called a policy, beside the experimental API",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
-
-            def setup(policy):
-                prec.set_policy(policy)
-                return policy.loss_scale is not None
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="if this is a Keras policy",
-        ),
-        Example(
             "a read of the final policy's loss scale",
             """\
             from tensorflow.keras import mixed_precision
@@ -94,14 +97,47 @@ RULE = Rule(
             message_contains="optimizer",
         ),
         Example(
-            "a read of the experimental policy's loss scale keeps its constructor unchanged",
+            "not the loss scale of an optimizer",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt)
+            print(opt.loss_scale)
+            """,
+        ),
+        Example(
+            "a read of what is called a policy, beside the experimental API",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            def setup(policy):
+                prec.set_policy(policy)
+                return policy.loss_scale is not None
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental as prec
+
+            def setup(policy):
+                prec.set_policy(policy)
+                return policy.loss_scale is not None
+            """,
+            Safety.MANUAL,
+            message_contains="if this is a Keras policy",
+        ),
+        Example(
+            "a read of the experimental policy's loss scale keeps the policies on the shim",
             """\
             from tensorflow.keras.mixed_precision import experimental as prec
 
             prec.set_policy("mixed_float16")
             print(prec.global_policy().loss_scale)
             """,
-            None,
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental as prec
+
+            prec.set_policy("mixed_float16")
+            print(prec.global_policy().loss_scale)
+            """,
             Safety.MANUAL,
             message_contains="optimizer",
         ),

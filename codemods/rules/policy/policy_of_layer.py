@@ -1,8 +1,8 @@
 """Rewrites `get_layer_policy(layer)` to `layer.dtype_policy`.
 
 TensorFlow 2.9 removed the function with the experimental module; layers have had the attribute
-since 2.4. An import of the function is removed with the calls that read it. Safe needs such a read:
-an import that nothing in the file reads, or that `__all__` names, stays, and fails from 2.9 on.
+since 2.4. An import of the function is removed with the calls that read it. Where it is passed on
+or exported, the program stays with the shim's function.
 """
 
 from __future__ import annotations
@@ -12,50 +12,48 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Safety
+from ...resolve.mentions import Mention, mention_of
 from ...resolve.program import Program, Reference
-from ...resolve.reaching_values import loads_of
 from ...rewrite.arguments import matched
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..findings import manual, safe
+from ..findings import safe
 from ..rule import Example, Rule
-from ._family import group_of
+from ._policies import to_shim_because
 
 __all__ = ["RULE"]
 
 _MESSAGE = "use layer.dtype_policy"
-_MANUAL = "the layer cannot be seen from here: use layer.dtype_policy instead"
-_EXPORTED = (
-    "the import fails from TensorFlow 2.9 on, and this file may export the name: remove it, and "
-    "write layer.dtype_policy where other files call it"
-)
+_PASSED = "what calls this function, or what it is given, cannot be seen"
+_EXPORTED = "nothing here reads this import, or the file exports it"
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the attribute for every call."""
     for reference in references(program, "LS604"):
-        group = group_of(reference)
         call = program.call_of(reference.node)
         found = matched(call, ("layer",)) if call is not None else None
-        if isinstance(reference.node, cst.ImportAlias):
-            if not _is_only_read_here(program, reference, reference.node):
-                yield manual(reference, _EXPORTED, group=group)
-                continue
-            yield safe(reference, _MESSAGE, removed=(reference,), group=group)
+        if mention_of(program, reference) is Mention.IMPORT:
+            if _is_only_read_here(program, reference):
+                yield safe(reference, _MESSAGE, removed=(reference,))
+            else:
+                yield to_shim_because(reference, _EXPORTED)
         elif call is None or not found or comments_in(call):
-            yield manual(reference, _MANUAL, group=group)
+            yield to_shim_because(reference, _PASSED)
         else:
             edits = ((call, _attribute),)
-            yield safe(reference, _MESSAGE, edits=edits, removed=(reference,), group=group)
+            yield safe(reference, _MESSAGE, edits=edits, removed=(reference,))
 
 
-def _is_only_read_here(program: Program, reference: Reference, alias: cst.ImportAlias) -> bool:
+def _is_only_read_here(program: Program, reference: Reference) -> bool:
     """Whether this file reads the name that the import binds, and does not export it."""
+    alias = reference.node
+    assert isinstance(alias, cst.ImportAlias)
     name = alias.evaluated_alias or alias.evaluated_name
     is_exported = alias.asname is not None and name == alias.evaluated_name
     is_exported |= any(string.raw_value == name for string in program.scopes.strings)
-    return bool(loads_of(program, reference.scope, name)) and not is_exported
+    return bool(program.loads_of(reference.scope, name)) and not is_exported
 
 
 def _attribute(node: cst.CSTNode) -> object:
@@ -80,18 +78,20 @@ RULE = Rule(
 
             policy = net.get_layer_policy(tf.keras.mixed_precision)
             """,
-            None,
-            None,
         ),
         Example(
-            "left where the function is passed on",
+            "on the shim where the function is passed on",
             """\
             from tensorflow.keras.mixed_precision.experimental import get_layer_policy
 
             policies = map(get_layer_policy, layers)
             """,
-            None,
-            Safety.MANUAL,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
+
+            policies = map(get_layer_policy, layers)
+            """,
+            Safety.SAFE,
         ),
         Example(
             "an import that other files may read",
@@ -100,8 +100,12 @@ RULE = Rule(
 
             __all__ = ["get_layer_policy"]
             """,
-            None,
-            Safety.MANUAL,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
+
+            __all__ = ["get_layer_policy"]
+            """,
+            Safety.SAFE,
         ),
         Example(
             "a call",

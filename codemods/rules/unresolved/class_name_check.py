@@ -54,15 +54,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a comparison with a configuration value",
-            """\
-            import tensorflow as tf
-
-            if flags.wrapper == "LossScaleOptimizer":
-                pass
-            """,
-        ),
-        Example(
             "a comparison with the name of the class",
             """\
             import tensorflow as tf
@@ -85,6 +76,15 @@ RULE = Rule(
             Safety.MANUAL,
             target=Target.SHIM,
             message_contains="isinstance",
+        ),
+        Example(
+            "not a comparison with a configuration value",
+            """\
+            import tensorflow as tf
+
+            if flags.wrapper == "LossScaleOptimizer":
+                pass
+            """,
         ),
         Example(
             "not a name that all versions have, for the shim",

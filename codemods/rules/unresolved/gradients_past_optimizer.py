@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety, Target
+from ...model import Safety
 from ...resolve.legacy_symbols import root_of
 from ...resolve.program import Program
-from ...resolve.reaching_values import reaching_definition
+from ...resolve.values import sources_of
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
@@ -29,8 +29,6 @@ _MESSAGE = (
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each call in a function that applies gradients by such an optimizer."""
-    if program.options.target is Target.SHIM:
-        return
     functions = {
         _function(program, attribute)
         for attribute in program.attributes("apply_gradients")
@@ -55,13 +53,10 @@ def _function(program: Program, node: cst.CSTNode) -> object:
 
 
 def _scales(program: Program, node: cst.CSTNode) -> bool:
-    if isinstance(node, cst.Name):
-        binding = reaching_definition(program, node)
-        return binding is not None and _scales(program, binding.value or binding.node)
-    if not isinstance(node, cst.Call):
-        return False
-    reference = program.by_node.get(node.func)
-    return reference is not None and reference.legacy.is_graph_optimizer
+    """Whether a value of `node` is made by such an optimizer class."""
+    calls = [one for one in sources_of(program, node) if isinstance(one, cst.Call)]
+    made = [program.by_node.get(call.func) for call in calls]
+    return any(one is not None and one.legacy.is_graph_optimizer for one in made)
 
 
 RULE = Rule(
@@ -70,6 +65,19 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/pull/23244",
     check=check,
     examples=(
+        Example(
+            "not in another function",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            def train(opt, loss):
+                opt = tf.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 8)
+                return opt.apply_gradients(opt.compute_gradients(loss))
+
+            def penalty(loss, x):
+                return tf.gradients(loss, x)
+            """,
+        ),
         Example(
             "not with a cross-shard optimizer, which sums the gradients on purpose",
             """\
@@ -83,19 +91,6 @@ RULE = Rule(
             None,
             Safety.SAFE,
             message_contains="needs a TPU",
-        ),
-        Example(
-            "not in another function",
-            """\
-            import tensorflow.compat.v1 as tf
-
-            def train(opt, loss):
-                opt = tf.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 8)
-                return opt.apply_gradients(opt.compute_gradients(loss))
-
-            def penalty(loss, x):
-                return tf.gradients(loss, x)
-            """,
         ),
         Example(
             "gradients computed without the optimizer",

@@ -1,7 +1,9 @@
-"""Reports modules of legacy symbols that are passed on whole, and names that they never had.
+"""Renames legacy modules that are used as values, and reports names that they never had.
 
-In `setup(tf.contrib.mixed_precision)`, the attributes that `setup` reads cannot be tracked. A name
-that `tf.contrib.mixed_precision` never had is an error in every TensorFlow.
+`mp = tf.keras.mixed_precision.experimental`, with `mp` passed on or read by other files, becomes
+the shim's module, which has the same names. A module of `tf.contrib` that also holds other things
+cannot be renamed as a whole; where it is passed on, that is reported. A name that
+`tf.contrib.mixed_precision` never had is an error in every TensorFlow.
 """
 
 from __future__ import annotations
@@ -10,99 +12,144 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety
+from ...model import Group, Safety
 from ...resolve.legacy_symbols import is_of_shim, root_of
 from ...resolve.program import NamespaceUse, Program
-from ...resolve.reaching_values import loads_of
-from ...resolve.scopes import Scope, dotted
-from ...resolve.version_guards import guarded_places
+from ...resolve.scopes import dotted
 from ...rewrite.proposal import Proposal
-from ..findings import report
+from ...rewrite.rename import SHIM
+from ..findings import needs_shim, report, shown_path
 from ..rule import Example, Rule
 
-__all__ = ["RULE"]
+__all__ = ["RULE", "is_whole"]
 
-_WHOLE = (
-    "contrib.mixed_precision",
-    "keras.mixed_precision.experimental",
-    "mixed_precision.experimental",
-)
-_PASSED = "the module {path} is passed on: its attributes cannot be tracked from here"
-_ABSENT = "{path} has no such name, in any TensorFlow"
+_GROUPS = {
+    "contrib.mixed_precision": Group.CONTRIB,
+    "keras.mixed_precision.experimental": Group.KERAS_OPTIMIZERS,
+    "mixed_precision.experimental": Group.V1,
+}
+"""The modules of which everything is legacy."""
+_VALUE = "the module is used as a value, so what is read from it cannot be seen"
+_PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
+_ABSENT = "{} has no such name, in any TensorFlow"
+_LEFT = "this import fails from TensorFlow {} on, and nothing here goes through it: remove it"
+
+
+def is_whole(program: Program, path: str) -> bool:
+    """Whether `path` is a module of which everything is legacy, and that the shim has, too."""
+    root = root_of(path)
+    module = program.namespace_of(path)
+    if root is None or module is None or is_of_shim(path):
+        return False
+    is_in_v1 = root.name == "v1" and module.name == "mixed_precision.experimental"
+    return module.name in _GROUPS and not is_in_v1  # TensorFlow still has that one
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each module of which everything is legacy, where it is a value."""
-    guarded = {place.node for place in program.cached(guarded_places)}
+    """Proposes the shim's module for each use as a value; reports what has no twin."""
     for use in program.namespaces:
         parent = program.parents.get(use.node)
-        is_special = isinstance(parent, cst.Attribute) and parent.attr.value.startswith("__")
-        if not _is_whole(program, use.path) and not _is_of_contrib(use.path):
+        if is_of_shim(use.path):
+            if not isinstance(parent, cst.Attribute) and not _is_followed(program, use):
+                yield from _needs(program, use)
+        elif is_whole(program, use.path):
+            if isinstance(parent, cst.Attribute) and not parent.attr.value.startswith("__"):
+                yield report(parent, "LS909", parent.attr.value, _ABSENT.format(use.path))
+            elif not _is_followed(program, use):
+                yield from _to_shim(program, use)
+        elif use.root is None or isinstance(parent, cst.Attribute):
             continue
-        if isinstance(parent, cst.Attribute) and not is_special:
-            if not _is_whole(program, use.path):
-                continue  # a name that is not one of ours
-            yield report(parent, "LS909", parent.attr.value, _ABSENT.format(path=use.path))
-        elif use.node not in guarded and not _is_alias(program, use):
-            yield report(use.node, "LS909", use.path, _PASSED.format(path=use.path))
-    for binding in program.imports():
-        alias = binding.node
-        path = binding.path
-        if isinstance(alias, cst.ImportAlias) and isinstance(program.parents[alias], cst.Import):
-            path = dotted(alias.name)
-        module, _, name = path.rpartition(".")
-        if not _is_whole(program, module) or alias in guarded or alias in program.scopes.followed:
-            continue
-        is_known = program.legacy_of(path) is not None or program.namespace_of(path) is not None
-        if not is_known and name != "python":
-            yield report(alias, "LS909", name, _ABSENT.format(path=module))
+        elif _is_of_contrib(use.path) and not _is_followed(program, use):
+            yield report(use.node, "LS909", use.path, _PASSED.format(use.path))
+    yield from _imports(program)
+
+
+def _needs(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
+    """Sends the groups of symbols of a module to the shim."""
+    module = program.namespace_of(use.path)
+    group = _GROUPS.get(module.name) if module is not None and not module.is_final else None
+    groups = [group, Group.POLICIES] if group is Group.KERAS_OPTIMIZERS else [group]
+    for one in groups:
+        if one is not None and not program.goes_to_shim(one):
+            yield needs_shim(use.node, "LS909", use.path, one, _VALUE)
+
+
+def _to_shim(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
+    yield from _needs(program, use)
+    module = program.namespace_of(use.path)
+    assert module is not None
+    path = f"{SHIM}.{module.name}"
+    made = Proposal(use.node, "LS909", use.path, Safety.SAFE, f"use {shown_path(path)}")
+    yield made._replace(moves=((use, path),))
 
 
 def _is_of_contrib(path: str) -> bool:
-    """Whether `path` is a module of `contrib`, of which no TensorFlow 2 has anything."""
     root = root_of(path)
     return root is not None and root.rest.startswith("contrib.")
 
 
-def _is_whole(program: Program, path: str) -> bool:
-    """Whether `path` is a module of which everything is legacy."""
-    if is_of_shim(path):
-        module = program.namespace_of(path)
-        return module is not None and module.name in _WHOLE and not module.is_final
-    root = root_of(path)
-    if root is None or (root.name == "v1" and root.rest == "mixed_precision.experimental"):
-        return False  # TensorFlow still has this one
-    return root.rest in _WHOLE
+def _is_followed(program: Program, use: NamespaceUse) -> bool:
+    """Whether the module is bound to names of which every read is a place of its own.
 
-
-def _is_alias(program: Program, use: NamespaceUse) -> bool:
-    """Whether the module is assigned to a name, whose own uses are followed.
-
-    The uses of `self.mp` are not, and a name that nothing here reads has none: it is there for
-    other files, or left over.
+    The reads of `self.mp` are not, and a name that nothing here reads is there for other files, or
+    left over.
     """
+    known = program.cached(_known_reads)
+    for name in _bound_names(program, use):
+        owner = use.scope.owner(name)
+        reads = program.loads_of(owner, name) if owner is not None else []
+        if owner is not None and program.is_read_elsewhere(owner, name):
+            return False
+        if not reads or not all(read in known for read in reads):
+            return False
+    return bool(_bound_names(program, use))
+
+
+def _bound_names(program: Program, use: NamespaceUse) -> list[str]:
+    if use.root is None:
+        bindings = use.scope.bindings.items()
+        return [name for name, found in bindings if any(one.node is use.node for one in found)]
     value, parent = use.node, program.parents.get(use.node)
     while isinstance(parent, cst.IfExp) and parent.test is not value:
         value, parent = parent, program.parents.get(parent)
-    if isinstance(parent, cst.AnnAssign):
-        targets: list[cst.BaseExpression] = [parent.target]
-    elif isinstance(parent, cst.Assign):
+    targets: list[cst.BaseExpression] = []
+    if isinstance(parent, cst.Assign):
         targets = [one.target for one in parent.targets]
-    else:
-        return isinstance(parent, cst.NamedExpr)
-    return all(_is_read(program, use.scope, target) for target in targets)
+    elif isinstance(parent, (cst.AnnAssign, cst.NamedExpr)):
+        targets = [parent.target]
+    if not all(isinstance(target, cst.Name) for target in targets):
+        return []
+    return [target.value for target in targets if isinstance(target, cst.Name)]
 
 
-def _is_read(program: Program, scope: Scope, target: cst.BaseExpression) -> bool:
-    if not isinstance(target, cst.Name):
-        return False
-    owner = scope.owner(target.value)
-    return owner is not None and bool(loads_of(program, owner, target.value))
+def _known_reads(program: Program) -> frozenset[cst.Name]:
+    """The first names of all chains that lead to one symbol or module."""
+    return frozenset(place.root for place in program.places() if place.root is not None)
+
+
+def _imports(program: Program) -> Iterator[Proposal]:
+    """Reports names that a module never had, and imports of legacy modules for their effect."""
+    for binding in program.imports():
+        alias = binding.node
+        statement = program.parents.get(alias)
+        if not isinstance(alias, cst.ImportAlias):
+            continue
+        is_plain = isinstance(statement, cst.Import) and alias.asname is None
+        path = dotted(alias.name) if is_plain else binding.path
+        if is_plain and is_whole(program, path):
+            reads = [one.node for one in program.places() if one.root is not None]
+            if not any(program.code(one).startswith(path) for one in reads):
+                version = "2.0" if path.startswith("tensorflow.contrib") else "2.9"
+                yield report(alias, "LS909", path, _LEFT.format(version))
+        module, _, name = path.rpartition(".")
+        is_known = program.legacy_of(path) is not None or program.namespace_of(path) is not None
+        if is_whole(program, module) and not is_known and name != "python":
+            yield report(alias, "LS909", name, _ABSENT.format(module))
 
 
 RULE = Rule(
-    codes={"LS909": "a legacy module passed on, or a name that it never had"},
-    summary="legacy modules used as values, reported",
+    codes={"LS909": "a legacy module used as a value, or a name that it never had"},
+    summary="legacy modules used as values",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     check=check,
     examples=(
@@ -113,36 +160,6 @@ RULE = Rule(
 
             setup(tf.keras.mixed_precision)
             """,
-        ),
-        Example(
-            "not a module with other contents",
-            """\
-            import tensorflow as tf
-
-            setup(tf.train.experimental, "mixed_precision")
-            """,
-        ),
-        Example(
-            "a module that is passed on",
-            """\
-            import tensorflow as tf
-
-            setup(tf.keras.mixed_precision.experimental)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="passed on",
-        ),
-        Example(
-            "a module under a name that only other files read",
-            """\
-            import tensorflow as tf
-
-            mp = tf.keras.mixed_precision.experimental
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="passed on",
         ),
         Example(
             "an import of a name that the module never had",
@@ -163,6 +180,34 @@ RULE = Rule(
             None,
             Safety.MANUAL,
             message_contains="no such name",
+        ),
+        Example(
+            "a module that is passed on",
+            """\
+            import tensorflow as tf
+
+            setup(tf.keras.mixed_precision.experimental)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            setup(tfls.keras.mixed_precision.experimental)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "a module under a name that only other files read",
+            """\
+            import tensorflow as tf
+
+            mp = tf.keras.mixed_precision.experimental
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            mp = tfls.keras.mixed_precision.experimental
+            """,
+            Safety.SAFE,
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Reports legacy names on what a function returned.
+"""Reports legacy names on what a function returned, and modules that only a string names.
 
 tensor2tensor and its descendants reach `contrib` through functions
 (`contrib.tpu().CrossShardOptimizer`) that import it lazily or raise on TensorFlow 2. What such a
@@ -13,27 +13,25 @@ from collections.abc import Iterator
 
 from ...model import Safety
 from ...resolve.program import Program
-from ...resolve.version_guards import guarded_places
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
-from ._family import proposals
-from ._paths_in_strings import is_left_behind
+from ._strings import completed_paths
 
 __all__ = ["RULE"]
 
-_MESSAGE = "`{through}` cannot be resolved statically: import `{name}` by name, then migrate again"
-
+_MESSAGE = "`{}` cannot be resolved statically: import `{}` by name, then migrate again"
 _NAMED = "only a string names this module: import it with a statement, then migrate again"
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each such place."""
-    yield from proposals(program, "call", "LS902", _MESSAGE)
-    known = {place.node for place in program.cached(guarded_places)}
-    for read in program.dynamic:
-        if read.node not in known and is_left_behind(program, read.path):
-            yield report(read.node, "LS902", read.path.rpartition(".")[2], _NAMED)
+    for unclear in program.unclear:
+        if unclear.why == "call":
+            guidance = _MESSAGE.format(unclear.through, unclear.name)
+            yield report(unclear.node, "LS902", unclear.name, guidance)
+    for string, path in program.cached(completed_paths).items():
+        yield report(string, "LS902", path.rpartition(".")[2], _NAMED)
 
 
 RULE = Rule(
@@ -50,14 +48,6 @@ RULE = Rule(
             class Trainer:
                 def wrap(self, opt):
                     return self.LossScaleOptimizer(opt)
-            """,
-        ),
-        Example(
-            "not a module of another library",
-            """\
-            import mindspore
-
-            manager = mindspore.nn.FixedLossScaleManager(8)
             """,
         ),
         Example(
@@ -82,6 +72,14 @@ RULE = Rule(
             None,
             Safety.MANUAL,
             message_contains="statically",
+        ),
+        Example(
+            "not a module of another library",
+            """\
+            import mindspore
+
+            manager = mindspore.nn.FixedLossScaleManager(8)
+            """,
         ),
         Example(
             "a module that is a parameter",

@@ -1,6 +1,8 @@
 """Reports names that mean a legacy symbol on one path and something else on another.
 
-A name is rewritten only if all its possible meanings are the same symbol.
+Each place that binds such a name is rewritten on its own, and the uses stay as they are: the shim's
+symbols have the same parameters. Only a use through a module that also holds other things cannot
+follow; it is reported.
 """
 
 from __future__ import annotations
@@ -10,46 +12,45 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Safety, Target
-from ...resolve.legacy_symbols import Family
-from ...resolve.program import Program
+from ...resolve.program import Program, Unclear
 from ...rewrite.proposal import Proposal
+from ..findings import needs_shim, report
 from ..rule import Example, Rule
-from ._family import proposals
+from .namespace_as_value import is_whole
 
 __all__ = ["RULE"]
 
-_MESSAGE = "this name can mean {through}: use different names, then migrate again"
+_MESSAGE = "this name can mean {}: use different names, then migrate again"
+_SEVERAL = "this name has other meanings, too"
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each such place."""
-    for proposal in proposals(program, "several", "LS904", _MESSAGE):
-        if not _calls_what_was_chosen(program, proposal.node):
-            yield proposal
+    """Says that such places need the shim, or reports those that no rename reaches."""
+    if not any(branch.has_final for branch in program.guards):
+        for place in program.guarded:
+            if not program.goes_to_shim(place.legacy.group):
+                group = place.legacy.group
+                yield needs_shim(place.node, "LS904", place.legacy.name, group, _SEVERAL)
+    for unclear in program.unclear:
+        if unclear.why != "several":
+            continue
+        for legacy in unclear.legacy:
+            if legacy.rule and not program.goes_to_shim(legacy.group):
+                yield needs_shim(unclear.node, "LS904", unclear.name, legacy.group, _SEVERAL)
+        if any(one.rule for one in unclear.legacy) and not _follows(program, unclear):
+            guidance = _MESSAGE.format(unclear.through)
+            yield report(unclear.node, "LS904", unclear.name, guidance)
 
 
-def _calls_what_was_chosen(program: Program, node: cst.CSTNode) -> bool:
-    """Whether `node` calls a variable that keeps its parameters wherever its values move.
-
-    In `wrap = CrossShardOptimizer if use_tpu else keep`, the class is rewritten where it is chosen;
-    `wrap(opt)` needs no edit. A class that moves with other parameters is not of this kind.
-    """
-    scope = program.scopes.loads.get(node) if isinstance(node, cst.Name) else None
-    if scope is None or program.call_of(node) is None:
-        return False
-    assert isinstance(node, cst.Name)
-    bindings = scope.bindings_of(node.value)
-    if not bindings or any(binding.value is None for binding in bindings):
-        return False
-    found = [
-        legacy
-        for binding in bindings
-        for path in program.origins.of_binding(binding)
-        for legacy in [program.legacy_of(path)]
-        if legacy is not None
-    ]
-    to_shim = program.options.target is Target.SHIM
-    return all(legacy.family is Family.CROSS_SHARD or to_shim for legacy in found)
+def _follows(program: Program, unclear: Unclear) -> bool:
+    """Whether the use is right once the places that bind its first name are rewritten."""
+    if isinstance(unclear.node, cst.Name):
+        return True
+    assert isinstance(unclear.node, cst.Attribute)
+    modules = program.origins.of_expression(unclear.node.value, unclear.scope)
+    modules = frozenset(path for path in modules if program.namespace_of(path) is not None)
+    is_direct = isinstance(unclear.node.value, cst.Name)
+    return is_direct and all(is_whole(program, path) for path in modules)
 
 
 RULE = Rule(
@@ -79,7 +80,7 @@ RULE = Rule(
             """,
         ),
         Example(
-            "another library's class in the other arm",
+            "another library's class in the other branch",
             """\
             try:
                 from npu_bridge.npu_init import FixedLossScaleManager
@@ -88,9 +89,16 @@ RULE = Rule(
 
             manager = FixedLossScaleManager(8)
             """,
-            None,
-            Safety.MANUAL,
-            message_contains="npu_bridge",
+            """\
+            try:
+                from npu_bridge.npu_init import FixedLossScaleManager
+            except ImportError:
+                from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
+
+            manager = FixedLossScaleManager(8)
+            """,
+            Safety.SAFE,
+            message_contains="go to the shim",
         ),
         Example(
             "None in the other arm does not count",

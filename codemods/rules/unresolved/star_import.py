@@ -5,8 +5,8 @@ come from `from npu_bridge.npu_init import *`, another library. So no name is re
 its spelling.
 
 `from tensorflow.contrib.mixed_precision import *` exports four names, and the shim's module exports
-the same four. For `--to shim` it is rewritten safely if it is the only star import of the file and
-stands at the top level, outside any branch, so that every such name comes from it.
+the same four. It is rewritten if it is the only star import of the file and stands at the top
+level, outside any branch, so that every such name comes from it.
 """
 
 from __future__ import annotations
@@ -16,45 +16,45 @@ from typing import Optional
 
 import libcst as cst
 
-from ...model import Safety, Target
+from ...model import Group, Safety, Target
 from ...resolve.legacy_symbols import legacy_of, root_of
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import SHIM
+from ..findings import needs_shim, report
 from ..rule import Example, Rule
-from ._family import proposals
 
 __all__ = ["RULE"]
 
-_MESSAGE = (
-    "names from `import *` ({through}) cannot be resolved: import them by name, then migrate again"
-)
-
-
-_SHIM = "the module exports the same names as tf.contrib.mixed_precision"
+_MESSAGE = "names from `import *` ({}) cannot be resolved: import them by name, then migrate again"
 _MODULE = "contrib.mixed_precision"
+_MOVED = f"use tfls.{_MODULE}; the module exports the same names as tf.{_MODULE}"
+_STAR = "names from a star import cannot be told apart"
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each such place, or moves the star import that they all come through."""
+    for scope in program.all_scopes():
+        for star, path in scope.stars:
+            if path == f"{SHIM}.{_MODULE}" and not program.goes_to_shim(Group.CONTRIB):
+                yield needs_shim(star, "LS901", "*", Group.CONTRIB, _STAR)
     statement = _movable(program)
     if statement is None:
-        yield from proposals(program, "star", "LS901", _MESSAGE)
-        return
-    yield Proposal(
-        node=statement,
-        code="LS901",
-        symbol="*",
-        outcome=Safety.SAFE,
-        message=f"use tfls.{_MODULE}; {_SHIM}",
-        edits=((statement, _from_shim),),
-    )
+        for unclear in program.unclear:
+            if unclear.why == "star":
+                guidance = _MESSAGE.format(unclear.through)
+                yield report(unclear.node, "LS901", unclear.name, guidance)
+    elif not program.goes_to_shim(Group.CONTRIB):
+        yield needs_shim(statement, "LS901", "*", Group.CONTRIB, _STAR)
+    else:
+        made = Proposal(statement, "LS901", "*", Safety.SAFE, _MOVED)
+        yield made._replace(edits=((statement, _from_shim),))
 
 
 def _movable(program: Program) -> Optional[cst.ImportFrom]:
-    """The only star import, if it is that of `tf.contrib.mixed_precision`, for `--to shim`."""
+    """The only star import, if it is that of `tf.contrib.mixed_precision` at the top level."""
     stars = [star for scope in program.all_scopes() for star in scope.stars]
-    if program.options.target is not Target.SHIM or len(stars) != 1:
+    if len(stars) != 1:
         return None
     statement, path = stars[0]
     root = root_of(path)
@@ -116,54 +116,6 @@ RULE = Rule(
 
             manager = FixedLossScaleManager(8)
             """,
-        ),
-        Example(
-            "a star import of the project's own module",
-            """\
-            import tensorflow as tf
-            from utilities import *
-
-            opt = CrossShardOptimizer(opt)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="utilities",
-        ),
-        Example(
-            "a star import of a legacy module",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import *
-
-            set_policy("mixed_float16")
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="import *",
-        ),
-        Example(
-            "beside another star import",
-            """\
-            from tensorflow.contrib.mixed_precision import *
-            from utilities import *
-
-            manager = FixedLossScaleManager(8)
-            """,
-            None,
-            Safety.MANUAL,
-            target=Target.SHIM,
-            message_contains="utilities",
-        ),
-        Example(
-            "in a branch",
-            """\
-            try:
-                from tensorflow.contrib.mixed_precision import *
-            except ImportError:
-                FixedLossScaleManager = None
-            """,
-            None,
-            Safety.MANUAL,
-            target=Target.SHIM,
         ),
         Example(
             "the only star import, for the shim",

@@ -25,6 +25,17 @@ RULE = Rule(
             """,
         ),
         Example(
+            "a comment that suppresses nothing",
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer(1e-3)  # lossscale: ignore[LS501]
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="silences nothing",
+        ),
+        Example(
             "not a comment that suppresses findings by a prefix",
             """\
             import tensorflow as tf
@@ -39,17 +50,6 @@ RULE = Rule(
 
             opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore
             """,
-        ),
-        Example(
-            "a comment that suppresses nothing",
-            """\
-            import tensorflow as tf
-
-            opt = tf.compat.v1.train.AdamOptimizer(1e-3)  # lossscale: ignore[LS501]
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="silences nothing",
         ),
     ),
 )

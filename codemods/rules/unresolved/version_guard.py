@@ -1,65 +1,85 @@
-"""Reports the legacy arm of a version guard whose other arm is already final.
+"""Reports branches with legacy names that only some versions of TensorFlow take.
 
-Such an arm is left as a whole: rewriting a name inside it would break it on the TensorFlow that it
-is for. When a program no longer supports TensorFlow below 2.4, which lacks the final API, remove
-the guard and the legacy arm, as OpenNMT-tf did.
-
-A guard is an `if`, a `match`, a conditional expression or a table that depends on a version, on
-`hasattr` or on a flag, a `try` that catches the absence of a module or attribute, or `getattr` with
-a default. Its arms can use the symbols, import them, bind a name to the module of either API, or
-call a function that does. An arm that runs only on a TensorFlow below 2.4 is left even if no other
-arm is final. Versions of Python and of other libraries make no guard.
-
-With `--to final --unsafe`, the guard is replaced by its final arm, and what follows it is rewritten
-in the same run: afterwards the program needs TensorFlow 2.4. This is done for `if` and `else`, a
-`try` with one handler, a conditional expression and `getattr`; other guards are left to you.
+If the other branch already uses the current API, the program is right on both sides: both branches
+stay, and the old one can be removed when the program no longer supports TensorFlow below 2.4, as
+OpenNMT-tf did. Elsewhere the legacy name is renamed to the shim's like any other, so on each
+version the branch does what it did; but after the upgrade the branch is not taken, so nothing there
+scales the loss. There is one finding for each branch. No branch is ever removed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety
-from ...resolve.program import Program
-from ...resolve.version_guards import Guarded, guarded_places
+from ...model import Group, Safety
+from ...resolve.program import NamespaceUse, Place, Program, Taken
+from ...resolve.tree import root_name
 from ...rewrite.proposal import Proposal
-from ..findings import report
+from ..findings import needs_shim, report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
 
-_MESSAGE = (
-    "removable: the other arm of this version guard is already final; remove this arm and the "
-    "guard when TensorFlow below 2.4 is no longer supported"
+_REMOVABLE = (
+    "removable: another branch already uses the current API; remove this branch and the test when "
+    "TensorFlow below 2.4 is no longer supported"
 )
-_REMOVED = "the legacy arm is removed: the program no longer runs on TensorFlow below 2.4"
-_THEN = "{}; then migrate again to rewrite the uses of {}, which has two meanings here"
-_ALONE = (
-    "only a TensorFlow that has the legacy API runs this arm, and no other arm uses the final API: "
-    "write that one, then remove this arm"
-)
+_MESSAGES = {
+    Taken.OLD: "after the upgrade this branch is not taken, so nothing here scales the loss: write "
+    "the current API where the new TensorFlow goes",
+    Taken.SOME: "this branch depends on the TensorFlow version: check that the new one takes a "
+    "branch that scales the loss",
+    Taken.IMPORTING: "with the shim this import succeeds on every TensorFlow: check that the "
+    "program is to take this branch after the upgrade, and not the one that handles the error",
+}
+_WHY = "only some TensorFlow versions take this branch"
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each legacy name in such an arm, or with `--unsafe` takes out the arm."""
-    for removal in program.cut.removals:
-        for number, (node, symbol) in enumerate(removal.places):
-            edits = () if number else ((removal.guard, removal.edit),)
-            made = report(node, "LS908", symbol, _REMOVED)
-            yield made._replace(outcome=Safety.UNSAFE, edits=edits)
-    for place in program.cached(guarded_places):
-        yield report(place.node, "LS908", place.symbol, _message(place))
+    """Reports each such branch once; its symbols go to the shim, if they are renamed at all."""
+    for branch in program.guards:
+        first = branch.places[0]
+        message = _REMOVABLE if branch.has_final else _MESSAGES[branch.taken]
+        yield report(first.node, "LS908", _symbol(program, first), message)
+        for place in branch.places:
+            if branch.has_final and not _is_through_alias(program, place):
+                continue  # it stays as it is
+            for group in _groups(program, place):
+                if not program.goes_to_shim(group):
+                    yield needs_shim(place.node, "LS908", _symbol(program, place), group, _WHY)
 
 
-def _message(place: Guarded) -> str:
-    if not place.has_final:
-        return _ALONE
-    return _THEN.format(_MESSAGE, place.name) if place.name else _MESSAGE
+def _is_through_alias(program: Program, place: Place) -> bool:
+    """Whether a place that stays reads a name that a place outside of the guard binds."""
+    if place.root is None:
+        return False
+    places = {one.root or one.node for one in program.places()}
+    for binding in place.scope.bindings_of(place.root.value):
+        node = root_name(binding.value) if binding.value is not None else binding.node
+        if node in places:
+            return True
+    return False
+
+
+def _symbol(program: Program, place: Place) -> str:
+    if not isinstance(place, NamespaceUse):
+        return place.legacy.name
+    module = program.namespace_of(place.path)
+    return module.name if module is not None else place.path
+
+
+def _groups(program: Program, place: Place) -> list[Group]:
+    if not isinstance(place, NamespaceUse):
+        return [place.legacy.group]
+    module = program.namespace_of(place.path)
+    if module is None or module.name.startswith("keras"):
+        return [Group.KERAS_OPTIMIZERS, Group.POLICIES]
+    return [Group(module.family.value)]
 
 
 RULE = Rule(
     codes={"LS908": "the legacy arm of a version guard"},
-    summary="legacy arms of version guards, reported as removable",
+    summary="branches that only some TensorFlow versions take, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
     examples=(
@@ -89,22 +109,9 @@ RULE = Rule(
             """,
             None,
             Safety.MANUAL,
-            message_contains="uses of mixed_precision",
         ),
         Example(
-            "an arm that runs on old versions only",
-            """\
-            import tensorflow as tf
-
-            if tf.__version__ < "2.4":
-                tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="no other arm",
-        ),
-        Example(
-            "the old arm of a version test",
+            "the old branch of a version test",
             """\
             import tensorflow as tf
             from packaging import version
@@ -119,7 +126,25 @@ RULE = Rule(
             message_contains="removable",
         ),
         Example(
-            "a name that the old arm uses stays the same",
+            "a branch that runs on old versions only",
+            """\
+            import tensorflow as tf
+
+            if tf.__version__ < "2.4":
+                tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            if tf.__version__ < "2.4":
+                tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
+            """,
+            Safety.MANUAL,
+            message_contains="go to the shim",
+        ),
+        Example(
+            "a name that the old branch uses keeps its arguments",
             """\
             import tensorflow as tf
 
@@ -130,61 +155,19 @@ RULE = Rule(
             else:
                 opt = LossScaleOptimizer(opt, "dynamic")
             """,
-            None,
-            Safety.MANUAL,
-            message_contains="removable",
-        ),
-        Example(
-            "the old arm of an import that may fail",
-            """\
-            try:
-                from tensorflow.keras.mixed_precision import LossScaleOptimizer
-            except ImportError:
-                from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="migrate again",
-        ),
-        Example(
-            "the old arm of a missing attribute",
             """\
             import tensorflow as tf
+            import tf_lossscale as tfls
 
-            try:
-                set_policy = tf.keras.mixed_precision.set_global_policy
-            except AttributeError:
-                set_policy = tf.keras.mixed_precision.experimental.set_policy
+            LossScaleOptimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
 
-            set_policy("mixed_float16")
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="removable",
-        ),
-        Example(
-            "removed",
-            """\
-            import tensorflow as tf
-
-            if tf.__version__ < "2.4":
-                mixed_precision = tf.keras.mixed_precision.experimental
-                mixed_precision.set_policy("mixed_float16")
+            if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
             else:
-                mixed_precision = tf.keras.mixed_precision
-                mixed_precision.set_global_policy("mixed_float16")
+                opt = LossScaleOptimizer(opt, "dynamic")
             """,
-            """\
-            import tensorflow as tf
-
-            mixed_precision = tf.keras.mixed_precision
-            mixed_precision.set_global_policy("mixed_float16")
-            """,
-            Safety.UNSAFE,
-            unsafe=True,
-            message_contains="no longer runs on TensorFlow below 2.4",
+            Safety.MANUAL,
+            message_contains="removable",
         ),
     ),
 )

@@ -7,15 +7,27 @@ same class is in `tf.compat.v1.train.experimental` and, since 2.4, in
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...model import Safety, Target
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
+from ._paths import to_last_path
 
 __all__ = ["RULE"]
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the last path."""
+    return to_last_path(program, "LS204")
+
 
 RULE = Rule(
     codes={"LS204": "tf.train.experimental.MixedPrecisionLossScaleOptimizer"},
     summary="MixedPrecisionLossScaleOptimizer to tf.compat.v1.mixed_precision",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
+    check=check,
     examples=(
         Example(
             "not a class that the program defines",

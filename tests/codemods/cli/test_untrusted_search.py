@@ -7,7 +7,7 @@ import time
 
 import pytest
 from command_line import FINAL, LEGACY
-from tf_lossscale_codemods.cli import migrate, search
+from tf_lossscale_codemods.cli import search
 from tf_lossscale_codemods.files import git_status
 from tf_lossscale_codemods.workers.limits import Limits
 
@@ -122,7 +122,7 @@ def test_a_file_that_takes_too_long_is_one_line(command_line, timed, stuck):
     assert signal.getsignal(signal.SIGPROF) == signal.SIG_DFL
 
 
-@pytest.mark.parametrize("where", ["search", "survey", "git"])
+@pytest.mark.parametrize("where", ["search", "git"])
 def test_a_search_that_takes_too_long_ends_with_an_error(
     command_line, timed, stuck, monkeypatch, where
 ):
@@ -132,9 +132,7 @@ def test_a_search_that_takes_too_long_ends_with_an_error(
     def spins(*_):
         re.search(rb"(a+)+b", stuck)
 
-    if where == "survey":
-        monkeypatch.setattr(migrate, "_survey", spins)
-    elif where == "git":
+    if where == "git":
         monkeypatch.setattr(git_status, "not_restorable", spins)
     ran = timed("--write")
     assert (ran.status, ran.out) == (2, b"")

@@ -1,7 +1,5 @@
 """`-v`: why a file that holds a legacy name is left unchanged."""
 
-import textwrap
-
 import pytest
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options
@@ -63,26 +61,6 @@ from tensorflow.contrib.mixed_precision import LossScaleOptimizer  # lossscale: 
     result = transform(source, Options())
     assert not result.findings
     assert result.note == "comments silence all findings in it"
-
-
-BLOCKED = textwrap.dedent("""\
-    import tensorflow as tf
-
-    prec = tf.keras.mixed_precision.experimental
-    opt = prec.LossScaleOptimizer(opt, tf.train.experimental.DynamicLossScale(8, 9, 3))
-    other = prec.LossScaleOptimizer(opt, "dynamic")
-""")
-
-
-def test_mark_comments_name_symbols_instead_of_lines():
-    options = Options(mark=True)
-    result = transform(BLOCKED.encode(), options)
-    comments = [line for line in result.source.decode().split("\n") if "# TODO" in line]
-    assert any("resolve LossScaleOptimizer (LS301) first" in line for line in comments)
-    assert not any("line " in line for line in comments)
-    assert any("resolve line 4" in one.message for one in result.findings)
-    again = transform(result.source, options)
-    assert again.source == result.source
 
 
 def test_one_finding_at_one_place():

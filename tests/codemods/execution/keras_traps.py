@@ -109,7 +109,7 @@ TRAPS: dict[str, Trap] = {
 
         opt = Logged({inner}, ${keyword}$scale)
         """,
-        MANUAL,
+        ANY,
         draws={"keyword": _KEYWORD, "scale": ("64.0", "'dynamic'")},
     ),
     # On TensorFlow 2.4 the object keeps its own, unused state.
@@ -119,7 +119,7 @@ TRAPS: dict[str, Trap] = {
         opt = {LossScaleOptimizer}({inner}, scaling)
         record["own"] = float(scaling())
         """,
-        MANUAL,
+        ANY,
     ),
     "shared": Trap(
         """
@@ -127,7 +127,7 @@ TRAPS: dict[str, Trap] = {
         other = {LossScaleOptimizer}({inner}, scaling)
         opt = {LossScaleOptimizer}({inner}, ${keyword}scaling)
         """,
-        MANUAL,
+        ANY,
         draws={"keyword": _KEYWORD},
     ),
     # The Keras class doubles and halves only; TF 2.4 refuses another factor.

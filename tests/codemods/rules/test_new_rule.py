@@ -15,10 +15,10 @@ TABLE = "tf_lossscale/_paths.py, in SYMBOLS"
 RULE = "codemods/rules/v1/v1_step_loss_scale.py"
 RUNS_ITS_EXAMPLES = """
 from tf_lossscale_codemods.model import Target
-from tf_lossscale_codemods.rules.registry import rule_of
+from tf_lossscale_codemods.rules.registry import rules
 from verbs import check_noop, check_rewritten, transformed
 
-rule = rule_of("LS206")
+(rule,) = (one for one in rules() if "LS206" in one.codes)
 for example in rule.examples:
     (check_noop if example.after is None else check_rewritten)(example)
 shim = rule.examples[0]._replace(target=Target.SHIM)

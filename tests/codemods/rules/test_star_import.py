@@ -40,10 +40,10 @@ def test_moved_where_it_is_the_only_one(path, use):
     assert not again.findings
 
 
-def test_left_on_the_final_target():
+def test_moved_on_the_final_target():
     result = transformed(STAR + USE, Options())
-    assert result.source.decode() == STAR + USE
-    assert {finding.outcome for finding in result.findings} == {Safety.MANUAL}
+    assert result.source.decode() == STAR.replace("tensorflow", "tf_lossscale") + USE
+    assert {finding.outcome for finding in result.findings} == {Safety.SAFE}
 
 
 BELOW = {

@@ -122,8 +122,8 @@ LEFT = [
             Wrapper = make_wrapper()
         opt = Wrapper(opt, manager)
         """,
-        MANUAL,
-        message_contains="call",
+        Safety.SAFE,
+        message_contains="go to the shim",
     ),
     Example(
         "a constructor that is chosen by a condition",
@@ -133,8 +133,13 @@ LEFT = [
         Wrapper = tf.keras.mixed_precision.experimental.LossScaleOptimizer if fp16 else Plain()
         opt = Wrapper(opt, "dynamic")
         """,
-        None,
-        MANUAL,
+        """\
+        import tf_lossscale as tfls
+
+        Wrapper = tfls.keras.mixed_precision.experimental.LossScaleOptimizer if fp16 else Plain()
+        opt = Wrapper(opt, "dynamic")
+        """,
+        Safety.SAFE,
     ),
     Example(
         "a class in a partial",
@@ -146,8 +151,15 @@ LEFT = [
             tf.keras.mixed_precision.experimental.LossScaleOptimizer, loss_scale="dynamic"
         )
         """,
-        None,
-        MANUAL,
+        """\
+        import functools
+        import tf_lossscale as tfls
+
+        wrap = functools.partial(
+            tfls.keras.mixed_precision.experimental.LossScaleOptimizer, loss_scale="dynamic"
+        )
+        """,
+        Safety.SAFE,
     ),
     Example(
         "one place of a symbol holds back the others",
@@ -156,12 +168,20 @@ LEFT = [
         LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
 
         first = LSO(first, "dynamic")
-        second = LSO(second, tf.train.experimental.DynamicLossScale(multiplier=4))
+        second = LSO(second, tf.train.experimental.DynamicLossScale(4.0, 9, 4))
         print(first.loss_scale(), isinstance(first, LSO))
         """,
-        None,
-        MANUAL,
-        message_contains="line 5",
+        """\
+        import tensorflow as tf
+        from tf_lossscale.keras.mixed_precision import from_loss_scale
+        LSO = tf.keras.mixed_precision.LossScaleOptimizer
+
+        first = LSO(first)
+        second = from_loss_scale(second, tf.compat.v1.mixed_precision.DynamicLossScale(4.0, 9, 4))
+        print(first.loss_scale, isinstance(first, LSO))
+        """,
+        Safety.SAFE,
+        message_contains="at run time",
     ),
     Example(
         "a loss scale that is read after it was wrapped",
@@ -174,8 +194,16 @@ LEFT = [
             opt = prec.LossScaleOptimizer(opt, scale)
             return opt, scale()
         """,
-        None,
-        MANUAL,
+        """\
+        import tensorflow as tf
+        from tf_lossscale.keras import mixed_precision as prec
+
+        def build(opt):
+            scale = tf.compat.v1.mixed_precision.DynamicLossScale()
+            opt = prec.from_loss_scale(opt, scale)
+            return opt, scale()
+        """,
+        Safety.SAFE,
     ),
     Example(
         "a name that a with statement, a handler or a try block binds anew",
@@ -697,13 +725,13 @@ REWRITES = [
         """,
         """\
         try:
-            from tensorflow.keras import mixed_precision
+            from tf_lossscale.keras.mixed_precision import experimental
         except ImportError:
-            from tensorflow.keras import mixed_precision
+            from tf_lossscale.keras.mixed_precision import experimental
 
-        mixed_precision.set_global_policy('mixed_float16')
+        experimental.set_policy('mixed_float16')
         """,
-        SAFE,
+        Safety.SAFE,
     ),
 ]
 

