@@ -12,7 +12,8 @@ from typing import Optional
 import libcst as cst
 
 from .legacy_symbols import Family, is_of_shim, legacy_of, root_of
-from .program import LOOK_ALIKES, Program
+from .places import LOOK_ALIKES
+from .program import Program
 from .tree import walk
 from .values import class_named, sources_of
 

@@ -19,7 +19,8 @@ import libcst as cst
 
 from ..model import Target
 from .legacy_symbols import Family, is_of_shim, legacy_of, namespace_of, root_of
-from .program import Branch, NamespaceUse, Place, Program, Reference, Taken
+from .places import Branch, NamespaceUse, Place, Reference, Taken
+from .program import Program
 from .scopes import Binding
 from .tree import body_of, root_name, string_of, walk
 from .values import bindings_of, class_around, sources_of

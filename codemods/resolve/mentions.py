@@ -7,7 +7,8 @@ from typing import Optional
 
 import libcst as cst
 
-from .program import Program, Reference
+from .places import Reference
+from .program import Program
 from .tree import is_stored
 
 __all__ = ["Mention", "mention_of", "tested_object"]

@@ -9,7 +9,8 @@ import libcst as cst
 
 from ..resolve.attribute_path import attribute_path
 from ..resolve.legacy_symbols import is_namespace, legacy_of, root_of
-from ..resolve.program import Place, Program
+from ..resolve.places import Place
+from ..resolve.program import Program
 from ..resolve.scopes import Binding, Scope, dotted
 from ..resolve.tree import Edit, walk
 from .import_lines import Change, Line, Lines

@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional
 import libcst as cst
 
 from ..model import Group, Safety
-from ..resolve.program import Place, Reference
+from ..resolve.places import Place, Reference
 from ..resolve.tree import Edit
 
 __all__ = ["Proposal"]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ..resolve.legacy_symbols import Family
-from ..resolve.program import Program, Reference
+from ..resolve.places import Reference
+from ..resolve.program import Program
 
 __all__ = ["FINAL", "SHIM", "V1", "is_at", "references", "shim_path"]
 

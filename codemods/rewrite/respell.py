@@ -14,7 +14,8 @@ import libcst as cst
 
 from ..resolve.attribute_path import attribute_path
 from ..resolve.legacy_symbols import is_of_shim, root_of
-from ..resolve.program import NamespaceUse, Place, Program, Reference
+from ..resolve.places import NamespaceUse, Place, Reference
+from ..resolve.program import Program
 from ..resolve.qualified_names import is_path
 from ..resolve.scopes import Binding, Scope
 from ..resolve.tree import Edit, root_name

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ..model import Group
-from ..resolve.program import Program, Reference
+from ..resolve.places import Reference
+from ..resolve.program import Program
 from ..rewrite.proposal import Proposal
 from ..rewrite.rename import references
 from .findings import needs_shim

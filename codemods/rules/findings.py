@@ -8,7 +8,8 @@ import libcst as cst
 
 from ..model import Group, Safety
 from ..resolve.legacy_symbols import root_of
-from ..resolve.program import Program, Reference
+from ..resolve.places import Reference
+from ..resolve.program import Program
 from ..resolve.tree import Edit
 from ..rewrite.proposal import Proposal
 from ..rewrite.rename import SHIM, V1

@@ -13,7 +13,8 @@ from tf_lossscale._paths import SYMBOLS
 from ..model import Group, Safety, Target
 from ..resolve.classes import is_written_for_keras_3
 from ..resolve.legacy_symbols import Family, legacy_of, root_of
-from ..resolve.program import Program, Reference
+from ..resolve.places import Reference
+from ..resolve.program import Program
 from ..resolve.tree import is_stored
 from ..rewrite.arguments import has_loss_scale
 from ..rewrite.proposal import Proposal

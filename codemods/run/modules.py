@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Optional
 
 from ..resolve.legacy_symbols import root_of
-from ..resolve.program import LOOK_ALIKES
+from ..resolve.places import LOOK_ALIKES
 
 __all__ = ["Modules"]
 

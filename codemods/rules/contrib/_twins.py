@@ -8,7 +8,8 @@ from typing import NamedTuple, Optional
 import libcst as cst
 
 from ...model import Group
-from ...resolve.program import Program, Reference
+from ...resolve.places import Reference
+from ...resolve.program import Program
 from ...resolve.tree import Edit
 from ...rewrite.arguments import constant, matched, with_renamed
 from ...rewrite.proposal import Proposal

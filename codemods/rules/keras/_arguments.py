@@ -11,7 +11,8 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ...resolve.program import Program, Reference
+from ...resolve.places import Reference
+from ...resolve.program import Program
 from ...resolve.scopes import Binding
 from ...resolve.tree import Edit, walk
 from ...resolve.values import bindings_of, only_binding

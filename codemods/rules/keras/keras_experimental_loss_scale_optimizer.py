@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from ...model import Group, Safety, Target
 from ...resolve.classes import is_made_here, may_compile
 from ...resolve.mentions import Mention, mention_of, tested_object
-from ...resolve.program import Program, Reference
+from ...resolve.places import Reference
+from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
 from ..findings import needs_shim, report, safe

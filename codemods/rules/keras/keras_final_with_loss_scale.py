@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Safety, Target
-from ...resolve.program import Program, Reference
+from ...resolve.places import Reference
+from ...resolve.program import Program
 from ...rewrite.arguments import has_loss_scale
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import is_at, references

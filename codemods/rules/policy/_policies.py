@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Group
-from ...resolve.program import Program, Reference
+from ...resolve.places import Reference
+from ...resolve.program import Program
 from ...rewrite.arguments import constant, matched
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import FINAL

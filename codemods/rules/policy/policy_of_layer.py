@@ -13,7 +13,8 @@ import libcst as cst
 
 from ...model import Safety
 from ...resolve.mentions import Mention, mention_of
-from ...resolve.program import Program, Reference
+from ...resolve.places import Reference
+from ...resolve.program import Program
 from ...rewrite.arguments import matched
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import Proposal

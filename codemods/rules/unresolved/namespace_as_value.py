@@ -14,7 +14,8 @@ import libcst as cst
 
 from ...model import Group, Safety
 from ...resolve.legacy_symbols import is_of_shim, root_of
-from ...resolve.program import NamespaceUse, Program
+from ...resolve.places import NamespaceUse
+from ...resolve.program import Program
 from ...resolve.scopes import dotted
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import SHIM

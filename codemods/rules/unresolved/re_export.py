@@ -19,7 +19,8 @@ import libcst as cst
 from ...model import Safety
 from ...resolve.classes import is_made_here, may_compile
 from ...resolve.mentions import tested_object
-from ...resolve.program import Program, Unclear
+from ...resolve.places import Unclear
+from ...resolve.program import Program
 from ...resolve.scopes import Scope, dotted
 from ...rewrite.proposal import Proposal
 from ..findings import report

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Safety, Target
-from ...resolve.program import Program, Unclear
+from ...resolve.places import Unclear
+from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..findings import needs_shim, report
 from ..rule import Example, Rule

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Group, Safety
-from ...resolve.program import NamespaceUse, Place, Program, Taken
+from ...resolve.places import NamespaceUse, Place, Taken
+from ...resolve.program import Program
 from ...resolve.tree import root_name
 from ...rewrite.proposal import Proposal
 from ..findings import needs_shim, report

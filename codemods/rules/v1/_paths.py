@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Group
-from ...resolve.program import Program, Reference
+from ...resolve.places import Reference
+from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import V1, references
 from ..findings import moved, safe

@@ -16,7 +16,8 @@ import libcst as cst
 from ...model import Group, Safety, Target
 from ...resolve.classes import Kind, kind_of_optimizer
 from ...resolve.mentions import Mention, mention_of
-from ...resolve.program import Program, Reference
+from ...resolve.places import Reference
+from ...resolve.program import Program
 from ...rewrite.arguments import matched
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references

@@ -5,7 +5,8 @@ import textwrap
 import libcst as cst
 import pytest
 from tf_lossscale_codemods.model import Options
-from tf_lossscale_codemods.resolve.program import NamespaceUse, Program
+from tf_lossscale_codemods.resolve.places import NamespaceUse
+from tf_lossscale_codemods.resolve.program import Program
 from tf_lossscale_codemods.resolve.tree import rebuilt
 from tf_lossscale_codemods.rewrite.imports import ImportEdits
 
