@@ -1,6 +1,6 @@
 """`compare` on recorded runs of 17 programs: mistakes are found, and no correct run is different.
 
-The numbers of misses are those of the table in `docs/compare.md`. They are here so that a change of
+The numbers of misses are those of the table in `README.md`. They are here so that a change of
 the limits shows in both directions.
 """
 
