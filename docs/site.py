@@ -8,6 +8,7 @@ ELSEWHERE = (
 )
 """A line of the API pages, which GitHub shows without the docstrings."""
 
+_OPTION = re.compile(r"<code>(?=--?[a-z][\w-]*</code>)")
 _CELL = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
 _TEXT = re.compile(r"(?<=>)[^<]+")
 _BREAK = re.compile(r"(?<=[\w)])([./(])(?=[\w'&])")
@@ -22,6 +23,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def on_page_content(html: str, **_: Any) -> str:
     """Called by mkdocs with the HTML of each page."""
+    html = _OPTION.sub('<code class="option">', html)
     return _CELL.sub(lambda cell: _TEXT.sub(_with_breaks, cell[0]), html)
 
 

@@ -1,4 +1,4 @@
-"""Takes the picture of the HTML report that the README shows: docs/report.png.
+"""Takes the picture of the HTML report for the documentation: docs/report.png.
 
     python examples/report_picture.py     # needs this package and Chromium
 
