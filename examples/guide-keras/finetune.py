@@ -1,4 +1,4 @@
-"""Continues with `fit`: under mixed_float16, `compile` wraps the optimizer by itself."""
+"""Continues with `fit`. Under mixed_float16, `compile` wraps the optimizer."""
 
 import sys
 

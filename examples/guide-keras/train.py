@@ -1,4 +1,4 @@
-"""Trains in a loop of its own, with clipped gradients."""
+"""Trains in a custom loop, with clipped gradients."""
 
 import argparse
 import os
