@@ -10,7 +10,7 @@ SHIM = ROOT / "tests" / "shim"
 
 
 class Row(NamedTuple):
-    """A row of a table or list: its identifiers, such as C1, and what ours does."""
+    """A line of a list: its identifiers, such as C1, and what ours does, after an arrow."""
 
     names: List[str]
     ours: str
@@ -20,9 +20,9 @@ def rows(page: str) -> List[Row]:
     """The rows with identifiers, which stand in a comment that readers do not see."""
     found = []
     for line in page.splitlines():
-        names = re.search(r"<!--([A-Z]\d+(?:,[A-Z]\d+)*)-->(?: \|)?$", line)
+        names = re.search(r"<!--([A-Z]\d+(?:,[A-Z]\d+)*)-->$", line)
         if names:
-            ours = line[: names.start()].split(" | ")[-1]
+            ours = line[: names.start()].split(" → ")[-1]
             found.append(Row(names[1].split(","), ours.strip()))
     return found
 
