@@ -71,6 +71,7 @@ def uses_shim(source):
     return "tf_lossscale" in source
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_constructor_stays_with_a_test_that_stays(command_line, family, read):

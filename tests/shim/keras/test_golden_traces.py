@@ -18,7 +18,7 @@ tf1 = tf.compat.v1
 FILES = {"experimental": "exp.json", "final": "final.json", "keras3": "k3.json"}
 EXP_FUNCTION = "exp_function.json"  # the multipliers that give other last bits in a tf.function
 STATES = ("loss_scale", "good")
-QUICK_CASES = 4
+QUICK_CASES = 2
 STEPS = {"small": 100, "long": 400}  # the longest trace has 400
 LARGEST = float(np.finfo(np.float32).max)
 
