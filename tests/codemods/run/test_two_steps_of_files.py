@@ -26,6 +26,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_two_steps_end_where_one_does(program, command_line):
     files = PROGRAMS[program]
