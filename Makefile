@@ -44,7 +44,10 @@ demo: $(DEMO)/.ready
 check: lint types
 	$(TEST)/bin/python tests/changed.py $(or $(BASE),main)
 
-test: lint types unit doctest docs package
+# The tests keep two cores busy, each of the rest one.
+test: $(TEST)/.ready
+	$(MAKE) --no-print-directory --jobs 2 lint types doctest docs package
+	$(MAKE) --no-print-directory unit
 	@echo "make test: all passed"
 
 lint: $(TEST)/.ready

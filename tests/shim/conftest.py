@@ -12,12 +12,12 @@ import pytest
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-SIZES = ("small", "full", "long")
+SIZES = ("small", "long")
 
 
 @pytest.fixture(scope="session")
 def size():
-    """`small` in most environments, `full` on 1.15, `long` for `make test-long`."""
+    """`small`, or `long` for `make test-long`."""
     value = os.environ.get("TFLS_TEST_SIZE", "small")
     assert value in SIZES, "TFLS_TEST_SIZE must be one of {}".format(", ".join(SIZES))
     return value

@@ -21,6 +21,7 @@ __all__ = [
     "REPOSITORY",
     "free_ports",
     "run_alone",
+    "run_forked",
     "run_program",
     "run_python",
     "start_workers",
@@ -106,6 +107,14 @@ def wait_for_workers(workers: Sequence[Fork], timeout: float = 200, grace: float
         ]
         raise AssertionError("\n".join(shown))
     return [json.loads(out.strip().splitlines()[-1]) for out, _ in outputs]
+
+
+def run_forked(path: str, *args: str) -> "subprocess.CompletedProcess[str]":
+    """Runs the Python program at `path`, however it ends."""
+    process = _start(path, args)
+    out, err = process.communicate()
+    assert process.returncode is not None
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 def run_program(path: str, *args: str, timeout: float = 300) -> Any:

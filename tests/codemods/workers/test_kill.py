@@ -9,7 +9,7 @@ import time
 
 from command_line import FINAL, LEGACY, PROGRAM
 
-KILLS, RESTARTS = (50, 10) if os.environ.get("TFLS_TEST_SIZE") == "long" else (15, 3)
+KILLS, RESTARTS = (50, 10) if os.environ.get("TFLS_TEST_SIZE") == "long" else (8, 2)
 FILES = 60
 
 # The workers share the group of their parent: the whole group dies at once, as in a power cut.

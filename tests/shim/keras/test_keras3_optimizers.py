@@ -84,6 +84,7 @@ def restored(cls, name, restore):
     return model
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 @CLASSES
 def test_files_of_each_class_are_read_by_the_other(tmp_path, writer, reader, name):

@@ -28,8 +28,9 @@ STAGES = {
         "2.3": ["shim"],
     }.get(MAJOR_MINOR, ["shim", "final3", "unsafe3"] if KERAS_3 else ["shim", "final2"]),
 }
-EVERY = {"small": 4, "full": 1, "long": 1}[os.environ.get("TFLS_TEST_SIZE", "small")]
-"""Where the original runs beside it, every program is executed whatever the size."""
+LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
+EVERY = 1 if LONG else 12
+EVERY_WITH_ORIGINAL = 1 if LONG else 3  # where the original runs beside it
 
 
 def kind_of(program):
@@ -48,7 +49,8 @@ def cases():
             if stage not in program["after"]:
                 continue
             portable = not program["left"][stage]
-            if original_here or (portable and number % EVERY == 0):
+            every = EVERY_WITH_ORIGINAL if original_here else EVERY
+            if (original_here or portable) and number % every == 0:
                 yield pytest.param(program, stage, id=program["name"] + "-" + stage)
 
 
@@ -93,6 +95,8 @@ def test_recorded_results_are_what_the_originals_give():
 
 
 OLD_KERAS = [program for program in PROGRAMS if program["original"] == "2.3"]
+if MAJOR_MINOR != "2.3":
+    OLD_KERAS = OLD_KERAS[:: 1 if LONG else 4]
 IMPORT = re.compile(
     r"^(\s*(?:from|import) )tensorflow(?:\.compat\.v2)?(?=.*(?:mixed_precision|train))"
 )

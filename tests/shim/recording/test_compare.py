@@ -323,7 +323,7 @@ def test_infinities_survive_the_file(tmp_path, capsys):
 
 def test_long_records_take_seconds(tmp_path, capsys):
     path = tmp_path / "long"
-    count = 1_000_000 if os.environ.get("TFLS_TEST_SIZE") == "long" else 200_000
+    count = 1_000_000 if os.environ.get("TFLS_TEST_SIZE") == "long" else 50_000
     with open(str(path), "w") as file:
         writer = RecordWriter(file, RunHeader())
         scale = ScaleParameters("dynamic", 8.0, growth_steps=2 * count)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from processes import REPOSITORY, run_python
+from processes import REPOSITORY, run_forked, run_python
 
 from tf_lossscale._recording.reading import read_record
 
@@ -41,9 +41,9 @@ STEPS = list(range(7))
 
 def run(path, then, before=""):
     """Runs a script that makes seven steps; returns the process, and the record."""
-    script = SCRIPT.replace("{then}", then).replace("{before}", before)
-    done = run_python("-c", script, str(path))
-    return done, read_record(str(path))
+    script = path.parent / "script.py"
+    script.write_text(SCRIPT.replace("{then}", then).replace("{before}", before))
+    return run_forked(str(script), str(path)), read_record(str(path))
 
 
 def steps(record):

@@ -11,7 +11,7 @@ import inspect
 import json
 import os
 import sys
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Sequence
 
 sys.path[:0] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 sys.path[:0] = [os.path.dirname(sys.path[0])]
@@ -245,16 +245,27 @@ FITS = ("graph", "eager", "two, graph", "two, eager")
 
 # Steps that differ from others in an argument only, which the mode does not change.
 ARGUMENTS = ("apply_gradients, name", "apply_gradients, skip_gradients_aggregation")
+# Those that the quick tests take in every mode: the decision about a step depends on it.
+EVERY_MODE = ("apply_gradients", "apply_gradients, bad")
+QUICK = ("eager", "two, function"), ("graph", "two, eager")
+LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
+
+
+def modes(step: str) -> Sequence[str]:
+    """How a step is taken."""
+    if step in ARGUMENTS:
+        return MODES[:1]
+    return MODES if LONG or step in EVERY_MODE else QUICK[0]
 
 
 def run(subject: Any) -> Dict[str, Any]:
     """Takes every step; which of them raise, and why, is a table of the test."""
     found: Dict[str, Any] = {}
     for step in STEPS:
-        for mode in MODES[:1] if step in ARGUMENTS else MODES:
+        for mode in modes(step):
             inner = "Adam" if mode == "two, eager" else "SGD"
             found[f"{step}; {mode}"] = run_step(subject, step, mode, inner)
-    for mode in FITS:
+    for mode in FITS if LONG else QUICK[1]:
         found[f"fit; {mode}"] = run_fit(subject, mode, "Adam")
     return found
 

@@ -2,12 +2,12 @@
 
 Usage: mirrored.py REPLICAS SUBJECT:MODE..., such as `4 ours-final-legacy:eager`. A mode is `eager`
 or `function`, and may have more to it: `function-scaled` gives scaled gradients to Keras 3's
-`apply`, `function-aggregated` adds gradients up itself. Steps are made with SGD and with Momentum,
-each on variables of several shapes; `weights` has what each replica has in all of them. `sums` and
-`sums-clipped` count how often a step adds the gradients of the replicas up, without and with
-clipping; `refused` gives the error for sums that an optimizer cannot take; `norm` makes a step with
-finite gradients whose norm overflows. With TF_CONFIG set this is one worker of a cluster, and
-REPLICAS is the number of workers.
+`apply`, `function-aggregated` adds gradients up itself. Steps are made with Momentum (in the long
+tests with SGD, too), each on variables of several shapes; `weights` has what each replica has in
+all of them. `sums` and `sums-clipped` count how often a step adds the gradients of the replicas up,
+without and with clipping; `refused` gives the error for sums that an optimizer cannot take; `norm`
+makes a step with finite gradients whose norm overflows. With TF_CONFIG set this is one worker of a
+cluster, and REPLICAS is the number of workers.
 """
 
 import itertools
@@ -33,7 +33,9 @@ HUGE = 2.0**127  # finite, but the sum of two is not
 # The shape of each variable, and its gradient where a replica's is 1. HUGE overflows for the first
 # two alone.
 VARIABLES = [([], 1.0), ([2], -1.0), ([3, 2], 2.0**-8)]
-MOMENTA = {"sgd": 0.0, "momentum": 0.5}
+MOMENTA = {"momentum": 0.5}
+if os.environ.get("TFLS_TEST_SIZE") == "long":
+    MOMENTA["sgd"] = 0.0
 
 
 def steps(replicas: int) -> List[Dict[str, Any]]:
