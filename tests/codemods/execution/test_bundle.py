@@ -11,7 +11,7 @@ import pytest
 from .bundle import BUNDLE, COUNT, SHARES, bundled, programs, read_bundle
 from .migration import complaints, migrated
 
-SIZES = {"small": COUNT, "full": COUNT, "long": 10 * COUNT}
+SIZES = {"small": COUNT, "long": 10 * COUNT}
 CASES = list(programs(SIZES[os.environ.get("TFLS_TEST_SIZE", "small")]))
 
 
