@@ -42,9 +42,6 @@ def attach(module_name: str, submodules: Iterable[str] = ()) -> Attached:
     Args:
       module_name: `__name__` of the namespace, `tf_lossscale.` and TensorFlow's own path.
       submodules: namespaces below this one, loaded as attributes.
-
-    Returns:
-      The three names that the namespace defines.
     """
     namespace = module_name[len(ROOT) + 1 :]
     symbols = _paths.NAMESPACES.get(namespace, {})
@@ -65,9 +62,6 @@ def attach_own(module_name: str, **implementations: str) -> Attached:
     Args:
       module_name: `__name__` of the namespace.
       **implementations: attribute name to `module:attribute`, relative to `tf_lossscale`.
-
-    Returns:
-      `(__all__, __getattr__, __dir__)`.
     """
 
     def value_of(name: str) -> Any:
@@ -83,9 +77,6 @@ def attach_parent(module_name: str, **children: str) -> Attached:
     Args:
       module_name: `__name__` of the namespace.
       **children: attribute name to the full name of the module that it is.
-
-    Returns:
-      `(__all__, __getattr__, __dir__)`.
     """
     return _attached(module_name, children, lambda name: importlib.import_module(children[name]))
 

@@ -42,15 +42,7 @@ Exit status: 0 written, 1 SRC has no loss-scale state, 2 refused and nothing wri
 
 
 def main(arguments: List[str], prog: str) -> int:
-    """Runs `inspect` or `convert`.
-
-    Args:
-      arguments: the arguments after `checkpoint`.
-      prog: the name to show in messages.
-
-    Returns:
-      The exit status.
-    """
+    """Runs `inspect` or `convert`."""
     try:
         parsed = _parser(prog).parse_args(arguments)
     except SystemExit as exit_:

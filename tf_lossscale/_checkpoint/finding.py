@@ -61,11 +61,7 @@ def parts_of(key: str) -> Tuple[str, str, str]:
 
 
 def by_name(tensors: Mapping[str, Entry]) -> List[Found]:
-    """Returns the loss scales in a checkpoint whose keys are variable names.
-
-    Args:
-      tensors: the index entries, by key.
-    """
+    """Returns the loss scales in a checkpoint whose keys are variable names."""
     groups: Dict[Tuple[str, str], Dict[str, str]] = {}
     for key, entry in sorted(tensors.items()):
         scope, name, number = parts_of(key)
@@ -115,12 +111,7 @@ def _has_keras_iterations(tensors: Mapping[str, Entry]) -> bool:
 
 
 def by_object(nodes: Sequence[Node], tensors: Mapping[str, Entry]) -> List[Found]:
-    """Returns the loss scales in an object checkpoint.
-
-    Args:
-      nodes: the graph of its objects.
-      tensors: the index entries, by key.
-    """
+    """Returns the loss scales in an object checkpoint."""
     owners = _owners(nodes)
     found = []
     for number, node in enumerate(nodes):

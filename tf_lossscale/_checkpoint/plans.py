@@ -87,9 +87,6 @@ def plan(
       control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
         that of the program that wrote the checkpoint.
       renames: the new keys that the user requested, by old key.
-
-    Raises:
-      CheckpointError: the checkpoint cannot be converted faithfully.
     """
     families = {state.layout.family for state in states}
     if "" in families:

@@ -33,11 +33,7 @@ _OTHER_ERRORS = (
 
 
 def read(place: Place) -> Contents:
-    """Returns the loss-scale state in a TensorFlow checkpoint.
-
-    Raises:
-      CheckpointError: the checkpoint cannot be read.
-    """
+    """Returns the loss-scale state in a TensorFlow checkpoint."""
     with _errors_of(place.path):
         checkpoint = Checkpoint(place.path)
         states = checkpoint.states()
@@ -56,9 +52,6 @@ def convert(
 
     Returns:
       The plan of the copy; None if the checkpoint has no loss-scale state.
-
-    Raises:
-      CheckpointError: the conversion is refused, or failed.
     """
     with _errors_of(place.path):
         checkpoint = Checkpoint(place.path)

@@ -48,10 +48,6 @@ See `tf-lossscale COMMAND --help` for details.
 def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
     """Runs the command.
 
-    Args:
-      argv: the arguments without the program's name; by default those of this process.
-      prog: the name of the command in messages.
-
     Returns:
       The exit status: 0 if nothing is left to do, 1 if something is, 2 for wrong usage.
     """

@@ -38,9 +38,6 @@ def all_finite(gradients: Sequence[Any]) -> Any:
         None is ignored, and of `IndexedSlices` only the values are tested. An empty sequence and
         empty tensors are finite.
 
-    Returns:
-      A bool tensor of shape `[]`.
-
     Raises:
       TypeError: a gradient is not of a float dtype.
     """

@@ -74,14 +74,7 @@ class StepGradients:
 
 @do_not_convert
 def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs) -> StepGradients:
-    """Sums the gradients of a step over all replicas, in a cross-replica context.
-
-    Args:
-      strategy: the current strategy.
-      wrapper: the loss-scale optimizer.
-      optimizer: the optimizer that it wraps.
-      pairs: gradients, or None, and variables, as values of all replicas.
-    """
+    """Sums the gradients of a step over all replicas, in a cross-replica context."""
     gradients = [gradient for gradient, _ in pairs if gradient is not None]
     if strategy.num_replicas_in_sync == 1:
         return StepGradients(pairs, _local(strategy, gradients))
@@ -98,25 +91,14 @@ def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs)
 
 
 def unsummed(strategy: Any, pairs: Pairs) -> StepGradients:
-    """Returns gradients that their optimizer sums, and that something else tests.
-
-    Args:
-      strategy: the current strategy.
-      pairs: gradients, or None, and variables, as values of all replicas.
-    """
+    """Returns gradients that their optimizer sums, and that something else tests."""
     gradients = [gradient for gradient, _ in pairs if gradient is not None]
     alone = strategy.num_replicas_in_sync == 1
     return StepGradients(pairs, _local(strategy, gradients), are_applied=alone)
 
 
 def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
-    """Returns the watch over a step that is not tested, in a replica context.
-
-    Args:
-      wrapper: the loss-scale optimizer.
-      optimizer: the optimizer that it wraps.
-      pairs: gradients, or None, and variables.
-    """
+    """Returns the watch over a step that is not tested, in a replica context."""
     given = [pair for pair in pairs if pair[0] is not None]
     variables = [variable for _, variable in given]
 
@@ -129,11 +111,7 @@ def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
 
 @do_not_convert
 def sums_for_replica(pairs: Pairs) -> List[Any]:
-    """Returns the gradients of `pairs` summed over all replicas, in a replica context.
-
-    Args:
-      pairs: gradients and variables.
-    """
+    """Returns the gradients of `pairs` summed over all replicas, in a replica context."""
 
     def sum_all(strategy: Any, pairs: Any) -> List[Any]:
         return [gradient for gradient, _ in _sum(strategy, pairs)]

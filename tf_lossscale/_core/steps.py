@@ -111,11 +111,7 @@ class Watcher:
 
 
 class Watch:
-    """The watch over one step.
-
-    Args:
-      steps: what each watcher adds to it.
-    """
+    """The watch over one step."""
 
     def __init__(self, steps: Sequence[WatchedStep] = ()) -> None:
         self._steps = steps
@@ -144,12 +140,7 @@ class Watch:
             raise
 
     def finished(self, operation: Any, applied: Any) -> List[Any]:
-        """Returns the operations to run with the step, none in eager mode.
-
-        Args:
-          operation: what to wait for.
-          applied: whether the step was applied.
-        """
+        """Returns the operations to run with the step, none in eager mode."""
         done = [each.finished(operation, applied) for each in self._steps]
         return [each for each in done if each is not None]
 
@@ -198,10 +189,6 @@ def built_unwatched() -> Dict[Any, str]:
 @do_not_convert
 def report_loss(optimizer: Any, loss: Any) -> Any:
     """Reports a loss that is going to be scaled.
-
-    Args:
-      optimizer: the loss-scale optimizer.
-      loss: the unscaled loss, or a function that returns it.
 
     Returns:
       The loss to scale in its place.

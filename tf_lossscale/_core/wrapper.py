@@ -148,11 +148,6 @@ def as_pairs(
 ) -> Pairs:
     """Returns the pairs as a list; an iterator can be consumed only once.
 
-    Args:
-      grads_and_vars: an iterable of pairs of a gradient, or None, and its variable.
-      who: name of the class that was called, for the message.
-      names_of: returns what the message shows of the variables.
-
     Raises:
       ValueError: there are no pairs, or no pair has a gradient.
     """

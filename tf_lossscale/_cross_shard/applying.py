@@ -43,9 +43,6 @@ def apply_summed(
       global_step: variable that the step advances by one, or None.
       name: name for the operation, or None.
 
-    Returns:
-      What the optimizer's `apply_gradients` returns.
-
     Raises:
       NotImplementedError: the optimizer assigns, and the replicas of this process have different
         sums.

@@ -117,15 +117,7 @@ LARGE = 1 << 16
 
 @do_not_convert
 def sum_packed(tensors: Sequence[Any], sum_all: Callable[[List[Any]], Sequence[Any]]) -> List[Any]:
-    """Returns the sums of `tensors`; the small ones of each dtype are summed as one vector.
-
-    Args:
-      tensors: tensors of any shapes and dtypes.
-      sum_all: takes a list of tensors and returns the sum of each over the shards.
-
-    Returns:
-      The sums, in the order of `tensors`.
-    """
+    """Returns the sums of `tensors`; the small ones of each dtype are summed as one vector."""
     sums: List[Any] = [None] * len(tensors)
     packs = _packs(tensors)
     totals = sum_all([_packed([tensors[index] for index in indices]) for indices in packs])

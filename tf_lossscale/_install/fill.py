@@ -27,11 +27,6 @@ def fill(record: Record, module_name: str, module: Any) -> None:
     """Adds missing symbols to a module, or lets its `compile` wrap optimizers in our class.
 
     A namespace that is missing entirely, such as `tf.contrib`, becomes a `SyntheticNamespace`.
-
-    Args:
-      record: records the changes.
-      module_name: its full name.
-      module: a module of an API tree, or one with a `compile`.
     """
     if module_name in COMPILERS:
         _wrap_in_ours(record, module, COMPILERS[module_name])

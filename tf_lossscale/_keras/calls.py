@@ -55,11 +55,7 @@ class ScalingCalls:
         self._traced: MutableMapping[Any, _Place] = weakref.WeakKeyDictionary()
 
     def note(self, method: str) -> None:
-        """Records that `method` was called or traced.
-
-        Args:
-          method: `get_scaled_loss`, `scale_loss` or `get_unscaled_gradients`.
-        """
+        """Records that `method` was called or traced."""
         pending = self._here().pending
         if method == UNSCALED:
             pending.clear()

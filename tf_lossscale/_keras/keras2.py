@@ -29,10 +29,6 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
     The methods that checkpoints use are restored to those of `Trackable`. Up to TensorFlow 2.10 the
     wrapper is also an instance of an installed wrapper, which would delegate them to the inner
     optimizer and so miss our loss scale.
-
-    Args:
-      base: the base class of the inner optimizer's family.
-      own: the bases of the class that gets the attributes.
     """
     ours = _names_in(own, lambda cls: cls.__module__.startswith("tf_lossscale."))
     delegated = _names_in(own, lambda cls: cls.__name__.endswith("DelegatingTrackableMixin"))

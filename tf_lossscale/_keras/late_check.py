@@ -116,11 +116,7 @@ class _FiniteFlag:
         self._graph = None if tf.executing_eagerly() else tf1.get_default_graph()
 
     def record(self, finite: Any) -> None:
-        """Records the result of a test.
-
-        Args:
-          finite: bool tensor of shape `[]`.
-        """
+        """Records the result of a test."""
         self._tensor = finite
         if not _is_seen_from(self._graph, finite):
             variable = self._variable()

@@ -106,11 +106,7 @@ class Counters:
         return self._variable.assign_add(after - before)
 
     def values(self, session: Any = None) -> Values:
-        """Reads the counters.
-
-        Args:
-          session: a Session; not used in eager mode.
-        """
+        """Reads the counters."""
         if self.eager:
             numbers = self._variable.numpy()
         elif session.run(self._variable.is_initialized):
@@ -129,11 +125,7 @@ class Counters:
 
 
 class StepCounter(Watcher):
-    """Has counters for eager mode, and for each graph of a Session.
-
-    Args:
-      optimizer: the loss-scale optimizer.
-    """
+    """Has counters for eager mode, and for each graph of a Session."""
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = weakref.ref(optimizer)

@@ -21,14 +21,7 @@ _has_started = False
 def announce(
     environment: MutableMapping[str, str], path: str, norm: bool, held: Optional[int] = None
 ) -> None:
-    """Asks Python processes with this environment to record.
-
-    Args:
-      environment: the environment variables, which are changed in place.
-      path: the record of the script.
-      norm: whether to record the norm of the gradients.
-      held: the descriptor of the record, which the process locked and will still have.
-    """
+    """Asks Python processes with this environment to record."""
     request = {
         "path": os.path.abspath(path),
         "norm": norm,

@@ -91,10 +91,6 @@ def _is_usable(loss: Any, gradients: Sequence[Any]) -> bool:
     The loss must be a scalar of the current graph, or of eager mode there. In the graph of a
     Session, a step that applies accumulated gradients does not compute the loss: the recording
     would have it read one more batch, or need a placeholder that the program does not feed.
-
-    Args:
-      loss: what was passed to the optimizer.
-      gradients: the gradients of the step, and None.
     """
     if not isinstance(loss, (tf.Tensor, tf.Variable)):
         return False

@@ -55,11 +55,6 @@ class Row(NamedTuple):
         """Returns whether `later` can be the next step, if this one was applied or skipped.
 
         A counter that jumps shows that steps between them were not recorded.
-
-        Args:
-          later: another step.
-          applied: whether this step was applied.
-          growth_steps: the number of finite steps after which the scale grows, or None.
         """
         if self.good_steps is None or self.scale is None or later.scale is None:
             return True
@@ -72,13 +67,7 @@ class Row(NamedTuple):
 
 
 def row_of(loss: Optional[Any], loss_scale: LossScale, gradients: Optional[Gradients]) -> Row:
-    """Returns the numbers of a step in eager mode.
-
-    Args:
-      loss: scalar tensor, or None.
-      loss_scale: the loss scale before the step.
-      gradients: what is known of the gradients; None if nothing is to be recorded.
-    """
+    """Returns the numbers of a step in eager mode."""
     scale = _on_host(loss_scale.value)
     norm = bad = _UNKNOWN
     if gradients is not None:

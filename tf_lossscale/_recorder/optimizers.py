@@ -164,12 +164,7 @@ def shape_of(variable: Any) -> List[int]:
 
 
 def run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
-    """Returns the first line of a record, which describes this process.
-
-    Args:
-      replicas: the number of replicas of the first step.
-      xla: whether XLA compiles it; None if unknown.
-    """
+    """Returns the first line of a record, which describes this process."""
     devices = {each.device_type for each in tf.config.experimental.list_physical_devices()}
     keras = next(
         (sys.modules[name] for name in ("tf_keras", "keras") if name in sys.modules), None

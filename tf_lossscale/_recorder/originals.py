@@ -34,11 +34,7 @@ __all__ = ["Originals"]
 
 
 class Originals:
-    """The replaced methods of one recording.
-
-    Args:
-      recorder: records the steps.
-    """
+    """The replaced methods of one recording."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder

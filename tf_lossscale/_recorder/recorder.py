@@ -46,10 +46,6 @@ class Recorder(Watcher):
 
     Attributes:
       has_refused: whether a step was refused with an error.
-
-    Args:
-      file: the record.
-      with_norm: whether to look at the gradients, for their norm and the first bad variable.
     """
 
     def __init__(self, file: RecordFile, with_norm: bool) -> None:
@@ -98,12 +94,7 @@ class Recorder(Watcher):
             return _StepInGraph(ring, values)
 
     def steps(self, optimizer: Any, variables: Sequence[Any]) -> Steps:
-        """Returns the steps of an optimizer, the first of which may be about to be made.
-
-        Args:
-          optimizer: the optimizer.
-          variables: the variables of the step.
-        """
+        """Returns the steps of an optimizer, the first of which may be about to be made."""
         with self._file.guard:
             steps = steps_of(optimizer)
             if steps is not None:
@@ -193,12 +184,7 @@ class _UnconditionalStep(WatchedStep):
 
 
 def sums_replicas(optimizer: Any, inner: Any) -> bool:
-    """Returns whether a step applies the plain sum of the gradients of all replicas.
-
-    Args:
-      optimizer: the loss-scale optimizer.
-      inner: the optimizer that it wraps.
-    """
+    """Returns whether a step applies the plain sum of the gradients of all replicas."""
     if isinstance(optimizer, tf1.train.Optimizer):
         return leaves_sum_to_tensorflow(inner)
     family = keras_family(inner)

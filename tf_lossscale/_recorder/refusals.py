@@ -22,11 +22,7 @@ _WITHOUT = " Run the program without recording, or record it "
 
 
 def refuse_unsupported(is_keras_3: bool = False) -> None:
-    """Raises a RecordingError where a step cannot be recorded.
-
-    Args:
-      is_keras_3: whether Keras 3 makes the step.
-    """
+    """Raises a RecordingError where a step cannot be recorded."""
     if is_keras_3 and not calculates_with_tensorflow():
         raise RecordingError("Keras 3 can be recorded with the TensorFlow backend only.")
     if in_tpu_replication():

@@ -15,13 +15,7 @@ __all__ = ["start", "stop"]
 
 
 class _Recording(_import_hook.Subscriber):
-    """The recording of this process.
-
-    Args:
-      file: the record.
-      with_norm: whether to record the norm of the gradients.
-      advice: whether to print at the exit what makes two runs comparable.
-    """
+    """The recording of this process."""
 
     def __init__(self, file: RecordFile, with_norm: bool, advice: bool) -> None:
         self.file = file
@@ -79,9 +73,6 @@ class _Recording(_import_hook.Subscriber):
     def end(self, has_ended: bool = True) -> List[str]:
         """Restores the classes, and writes the rest of the record.
 
-        Args:
-          has_ended: whether the program has ended as it should, or the recording was stopped.
-
         Returns:
           What is missing in the record, a sentence each.
         """
@@ -120,10 +111,6 @@ def start(
       lazy: whether the file is created only with the first step.
       held: the descriptor of the file, if this process has locked it already.
       advice: whether to print at the exit what makes two runs comparable.
-
-    Raises:
-      OSError: the file cannot be written.
-      RecordingError: this process records already, or another one records to the file.
     """
     global _recording
     with _lock:

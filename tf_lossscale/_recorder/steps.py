@@ -21,13 +21,6 @@ class Steps:
       count: the number of steps in this record, recorded or not.
       application_is_known: whether the inner optimizer reports that it applies a step.
       replicas: the number of replicas.
-
-    Args:
-      file: the record.
-      reader: reads what is on the device.
-      optimizer: the optimizer.
-      loss_scale: its loss scale.
-      variables: its variables, in the order of its first step.
     """
 
     def __init__(
@@ -78,11 +71,7 @@ class Steps:
             self._initial_weights = hash_of(variables)
 
     def ring(self, is_compiled: bool) -> Ring:
-        """Returns the ring for the steps of the current graph.
-
-        Args:
-          is_compiled: whether XLA compiles them.
-        """
+        """Returns the ring for the steps of the current graph."""
         if is_compiled:
             self._xla = True
         key = outermost_graph()

@@ -75,9 +75,6 @@ def advance(device: str) -> Any:
     Functions run operations on one resource in the order of the program, and so they do with calls,
     branches and loops that contain such operations. The resource is a plain counter of this
     process, which is in no strategy and no checkpoint.
-
-    Args:
-      device: name of the device of a replica.
     """
     host = host_of(device)
     with tf1.device(None), tf1.device(host):

@@ -44,13 +44,7 @@ LEGACY_COMPUTES_WITH_TAPE: bool = has(Since.LEGACY_COMPUTES_WITH_TAPE)
 
 
 def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
-    """Returns whether an optimizer overrides one of `methods` of its Keras base class.
-
-    Args:
-      family: the optimizer's.
-      optimizer: the optimizer.
-      *methods: names of methods, which this version of the base class may not have.
-    """
+    """Returns whether an optimizer overrides one of `methods` of its Keras base class."""
     cls = type(optimizer)
     return any(
         getattr(cls, name, None) is not getattr(family.base, name, None) or name in vars(optimizer)
@@ -59,12 +53,7 @@ def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
 
 
 def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
-    """Returns whether an `OptimizerV2` sums gradients in its own way, as Horovod's do.
-
-    Args:
-      family: the optimizer's.
-      optimizer: the optimizer.
-    """
+    """Returns whether an `OptimizerV2` sums gradients in its own way, as Horovod's do."""
     given = getattr(optimizer, "gradient_aggregator", None)
     package = family.base.__module__.split(".")[0]
     if given is not None and (getattr(given, "__module__", None) or "").split(".")[0] != package:
@@ -73,12 +62,7 @@ def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
 
 
 def has_own_transformation(family: KerasFamily, optimizer: Any) -> bool:
-    """Returns whether an `OptimizerV2` changes gradients in its own way before it applies them.
-
-    Args:
-      family: the optimizer's.
-      optimizer: the optimizer.
-    """
+    """Returns whether an `OptimizerV2` changes gradients in its own way before it applies them."""
     given = getattr(optimizer, "gradient_transformers", None)
     return bool(given) or overrides(family, optimizer, "_transform_gradients")
 
@@ -88,10 +72,6 @@ def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:
 
     The methods are private, but optimizers such as Horovod's override them. So they must be called:
     a sum of our own would leave out what the override does.
-
-    Args:
-      optimizer: the optimizer.
-      pairs: gradients and variables, in a replica context.
     """
     if not has(Since.LEGACY_AGGREGATES_PAIRS):
         variables = [variable for _, variable in pairs]
@@ -168,9 +148,6 @@ def explain_missing_methods(cls: Any) -> None:
 
     Programs of Keras 2 test the class of the optimizer, and then call these methods. `hasattr`
     still returns False.
-
-    Args:
-      cls: the class of an optimizer. Nothing is done if it has the methods.
     """
     if hasattr(cls, _KERAS_2_METHODS[0]) or hasattr(cls, "__getattr__"):
         return
@@ -204,11 +181,6 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
     Its `apply` sums the gradients of the replicas last. Before, it accumulates and clips the
     gradients of each replica, and assigns them to variables with `overwrite_with_gradient`. With
     any of these, sums would be treated differently.
-
-    Args:
-      family: the optimizer's.
-      optimizer: the optimizer.
-      variables: the variables of the gradients.
     """
     return (
         keras_3_can_be_given_sums(family, optimizer)
@@ -218,21 +190,12 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
 
 
 def is_overwritten_with_gradient(variable: Any) -> bool:
-    """Returns whether a Keras 3 optimizer assigns the gradient to the variable, unscaled.
-
-    Args:
-      variable: a Keras variable or a TensorFlow variable.
-    """
+    """Returns whether a Keras 3 optimizer assigns the gradient to the variable, unscaled."""
     return bool(getattr(variable, "overwrite_with_gradient", False))
 
 
 def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
-    """Returns whether `keras_3_is_given_sums` works: the class overrides none of these steps.
-
-    Args:
-      family: the optimizer's.
-      optimizer: the optimizer.
-    """
+    """Returns whether `keras_3_is_given_sums` works: the class overrides none of these steps."""
     return all(
         hasattr(family.base, name) and getattr(type(optimizer), name) is getattr(family.base, name)
         for name in _KERAS_3_BEFORE_THE_SUM
@@ -250,12 +213,7 @@ def keras_3_is_given_sums(optimizer: Any) -> Iterator[None]:
 
 
 def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
-    """Builds an optimizer like its own `apply` does at the beginning, if it is not built yet.
-
-    Args:
-      optimizer: a loss-scale optimizer of Keras 3, or ours.
-      variables: the variables that it will change.
-    """
+    """Builds an optimizer like its own `apply` does at the beginning, if it is not built yet."""
     if optimizer.built or not variables:
         return
     if type(optimizer).__module__.startswith("tf_lossscale.") or hasattr(optimizer, "_state"):

@@ -77,10 +77,6 @@ _METHODS: Dict[str, UpdateMethods] = {
 def update_methods(family: KerasFamily, optimizer: Any) -> Optional[UpdateMethods]:
     """Returns the last methods of a step in which finite gradients may become non-finite.
 
-    Args:
-      family: the optimizer's.
-      optimizer: the optimizer.
-
     Returns:
       None if gradients are applied as they are given, or clipped to a range.
     """

@@ -74,13 +74,7 @@ _replaced: List[Tuple[Any, str, Any]] = []
 
 
 def note_replaced(owner: Any, name: str, value: Any) -> None:
-    """Remembers the value of an attribute before `install()` replaces it.
-
-    Args:
-      owner: an API module, or the wrapper of one.
-      name: the name of the attribute.
-      value: the original value.
-    """
+    """Remembers the value of an attribute before `install()` replaces it."""
     _replaced.append((owner, name, value))
 
 

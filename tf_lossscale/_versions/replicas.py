@@ -110,9 +110,6 @@ def already_summed(optimizers: Sequence[Any]) -> Iterator[None]:
 
     Their `apply_gradients` calls their `_distributed_apply` in the cross-replica context, which
     sums first. Here the gradients are sums already, or sums over a subgroup of the replicas.
-
-    Args:
-      optimizers: all optimizers that take part in the step.
     """
     with overridden(
         optimizers,
@@ -130,12 +127,7 @@ def sum_is_off(optimizer: Any) -> bool:
 
 
 def has_own_sum(optimizer: Any, base: Any) -> bool:
-    """Returns whether an optimizer may sum over the replicas differently from its base class.
-
-    Args:
-      optimizer: a v1 optimizer, or a Keras optimizer of TensorFlow 1.15.
-      base: the class `Optimizer` of its kind.
-    """
+    """Returns whether an optimizer may sum over the replicas differently from its base class."""
     own = type(optimizer)
     return (
         own.apply_gradients is not base.apply_gradients

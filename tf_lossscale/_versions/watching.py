@@ -38,10 +38,6 @@ class RawVariable:
       handle: the resource; functions capture it.
       eager: whether it was created in eager mode.
       is_initialized: bool tensor; None in eager mode.
-
-    Args:
-      shape: its shape.
-      dtype: its dtype, a `tf.DType`.
     """
 
     def __init__(self, shape: Sequence[int], dtype: Any = tf.int64) -> None:
@@ -83,21 +79,12 @@ class RawVariable:
         return tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
 
     def assign_add(self, numbers: Any) -> Any:
-        """Adds to it; returns the operation, None in eager mode.
-
-        Args:
-          numbers: a number, a list or a tensor, of its shape.
-        """
+        """Adds to it; returns the operation, None in eager mode."""
         value = tf.convert_to_tensor(numbers, self._dtype)
         return tf.raw_ops.AssignAddVariableOp(resource=self.handle, value=value)
 
     def update(self, index: Any, value: Any) -> Any:
-        """Sets `[index]` of it; returns the operation, None in eager mode.
-
-        Args:
-          index: int64 tensor of shape `[]`.
-          value: the new value of that element or row.
-        """
+        """Sets `[index]` of it; returns the operation, None in eager mode."""
         return tf.raw_ops.ResourceScatterUpdate(resource=self.handle, indices=index, updates=value)
 
     def capture(self) -> None:
@@ -154,9 +141,6 @@ def seed_tensorflow(seed: int) -> None:
 
     `tf.random.set_seed` would seed one of them only; and in TensorFlow 1.15, eager mode cannot be
     enabled any more once the default graph exists, which it would create.
-
-    Args:
-      seed: the seed.
     """
     context = first_module("tensorflow.python.eager.context")
     if context._context is not None:
@@ -198,9 +182,6 @@ def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
 
     There is no public hook, but all such functions have the same class. A concrete function can be
     called by itself, too.
-
-    Args:
-      then: takes no arguments.
 
     Returns:
       A function that ends this.
