@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 from tf_lossscale._arguments import ArgumentParser
 from tf_lossscale._checkpoint import converting, isolated
 from tf_lossscale._checkpoint.converting import Converted
-from tf_lossscale._checkpoint.layouts import Contents, State, Variable
+from tf_lossscale._checkpoint.finding import Contents, State, Variable
 from tf_lossscale._checkpoint.locate import CheckpointError, locate
 
 __all__ = ["main", "printable"]

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
-from tf_lossscale._checkpoint.layouts import LAYOUTS, Configured, Contents, State, Variable
+from tf_lossscale._checkpoint.finding import LAYOUTS, Configured, Contents, State, Variable
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
 
 __all__ = ["Conversion", "child", "convert", "read"]

@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from typing import IO, Any, Dict, Iterator, List, Optional, Tuple
 
-from tf_lossscale._checkpoint.layouts import (
+from tf_lossscale._checkpoint.finding import (
     GOOD_STEPS,
     KERAS_3,
     LOSS_SCALE,

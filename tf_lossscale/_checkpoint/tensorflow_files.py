@@ -9,8 +9,7 @@ import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from tf_lossscale._checkpoint import finding, plans
-from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Entry, Node
-from tf_lossscale._checkpoint.layouts import Contents, State, Variable
+from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Contents, Entry, Node, State, Variable
 from tf_lossscale._checkpoint.locate import CheckpointError, Place, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan, Tensor
 from tf_lossscale._versions.base import tf, tf1

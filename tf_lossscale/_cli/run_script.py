@@ -10,7 +10,7 @@ import sys
 from typing import List, Optional, Sequence
 
 from tf_lossscale._cli import child, seeds
-from tf_lossscale._recorder import child as recording_child, record_file
+from tf_lossscale._recorder import record_file, session
 from tf_lossscale._recorder.record_file import RecordingError
 
 __all__ = ["run_python"]
@@ -67,7 +67,7 @@ def run_python(
         except RecordingError as error:
             print(f"tf-lossscale: {error}", file=sys.stderr)
             return 2
-        recording_child.announce(os.environ, record, norm, record_file.hand_over(held))
+        session.announce(os.environ, record, norm, record_file.hand_over(held))
     child.announce(os.environ, replace)
     if seed is not None:
         os.environ[seeds.REQUEST] = str(seed)

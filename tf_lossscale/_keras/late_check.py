@@ -4,8 +4,8 @@ Options such as `gradient_transformers` and `global_clipnorm`, and overrides of 
 `_transform_gradients`, run within a step of the inner optimizer and can turn finite gradients into
 an infinity or a NaN. The originals apply the NaN. There is no public hook after them, so the method
 that updates the variables is replaced during the step by one that first tests its gradients;
-`tf_lossscale._versions.keras_updates` lists the methods of each kind of optimizer. Methods such as
-`update_step`, which process one gradient at a time while the variables change, are not covered.
+`update_methods` lists those of each kind of optimizer. Methods such as `update_step`, which process
+one gradient at a time while the variables change, are not covered.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_replicas_agree, replica_count
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import KerasFamily
-from tf_lossscale._versions.keras_updates import UpdateMethods, update_methods
+from tf_lossscale._versions.keras_optimizers import UpdateMethods, update_methods
 from tf_lossscale._versions.overridden_methods import overridden
 
 __all__ = ["LateCheck", "late_check"]

@@ -3,7 +3,7 @@
 from typing import Any, Optional, Tuple
 
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.identifiers import is_standard
+from tf_lossscale._core.loss_scales import is_standard
 from tf_lossscale._core.state import dynamic_update
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.checkpoints import Trackable

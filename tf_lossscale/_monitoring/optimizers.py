@@ -4,8 +4,7 @@ from typing import Any
 
 from tf_lossscale._contrib.managers import ExponentialUpdateLossScaleManager
 from tf_lossscale._contrib.optimizer import LossScaleOptimizer
-from tf_lossscale._core.identifiers import is_fixed
-from tf_lossscale._core.loss_scales import DynamicLossScale
+from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
 from tf_lossscale._core.same_class import is_our, loss_scale_class
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer

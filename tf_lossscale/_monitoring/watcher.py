@@ -4,7 +4,7 @@ import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._core.conditional import gate
-from tf_lossscale._core.first_bad import bad_gradients
+from tf_lossscale._core.finite import bad_gradients
 from tf_lossscale._core.steps import (
     Step,
     WatchedStep,

@@ -3,8 +3,7 @@
 from typing import Any, List, Optional
 
 from tf_lossscale._core.gradient_sums import gradients_of_step, unsummed, watch_fixed
-from tf_lossscale._core.identifiers import as_loss_scale, is_fixed
-from tf_lossscale._core.loss_scales import updates_itself
+from tf_lossscale._core.loss_scales import as_loss_scale, is_fixed, updates_itself
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.wrapper import (

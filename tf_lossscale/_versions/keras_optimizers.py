@@ -3,7 +3,7 @@
 import contextlib
 import importlib
 import sys
-from typing import Any, Iterator, List, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.keras import KerasFamily
@@ -17,6 +17,7 @@ __all__ = [
     "LEGACY_AGGREGATES_FIRST",
     "LEGACY_CLIPS_WHEN_APPLIED",
     "LEGACY_COMPUTES_WITH_TAPE",
+    "UpdateMethods",
     "aggregate_gradients",
     "build_as_apply_does",
     "calculates_with_tensorflow",
@@ -33,6 +34,7 @@ __all__ = [
     "keras_3_takes_sums",
     "overrides",
     "show_to_keras_session",
+    "update_methods",
 ]
 
 KERAS_REFUSES_STRATEGIES: bool = has(Since.KERAS_REFUSES_STRATEGIES)
@@ -229,3 +231,87 @@ def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
 def calculates_with_tensorflow() -> bool:
     """Returns whether the backend of the loaded Keras 3 is TensorFlow."""
     return bool(sys.modules["keras"].config.backend() == "tensorflow")
+
+
+class UpdateMethods(NamedTuple):
+    """The methods of one kind of optimizer, and what makes the check necessary.
+
+    Attributes:
+      update: takes the strategy and the pairs as they are applied, in a cross-replica context where
+        there are several replicas.
+      hooks: methods before `update` whose override may change gradients.
+      options: arguments of the optimizer that change gradients: finite gradients can have an
+        infinite norm or sum. (Clipping to a range cannot make them infinite.)
+      decay: changes the variables before `update`, in a replica context; None if no method does.
+      accumulate: takes the gradients and their accumulators in a step that updates no variable, in
+        a replica context; None if there is no such step.
+      average: take the variables, and run after `update` if the optimizer averages them.
+      keras_hooks: like `hooks`, but some of Keras's own optimizers override them, without changing
+        gradients.
+      always_counts: whether `iterations` is incremented outside `update`.
+    """
+
+    update: str
+    hooks: Tuple[str, ...]
+    options: Tuple[str, ...]
+    decay: Optional[str] = None
+    accumulate: Optional[str] = None
+    average: Tuple[str, ...] = ()
+    keras_hooks: Tuple[str, ...] = ()
+    always_counts: bool = False
+
+
+_METHODS: Dict[str, UpdateMethods] = {
+    # `OptimizerV2`: TensorFlow 1.15 to 2.10, then `optimizers.legacy` up to tf-keras 2.21.
+    "legacy": UpdateMethods("_distributed_apply", ("apply_gradients",), ("global_clipnorm",)),
+    # Keras 2 from TensorFlow 2.11 on.
+    "new": UpdateMethods(
+        "_distributed_apply_gradients_fn",
+        ("apply_gradients", "_clip_gradients"),
+        ("global_clipnorm",),
+        decay="_apply_weight_decay",
+    ),
+    # Keras 3.0 on.
+    "keras3": UpdateMethods(
+        "_distributed_tf_update_step",
+        ("apply", "_backend_apply_gradients", "_clip_gradients", "_filter_empty_gradients"),
+        ("global_clipnorm", "gradient_accumulation_steps", "loss_scale_factor"),
+        decay="_apply_weight_decay",
+        accumulate="_backend_increment_gradient_accumulators",
+        average=(
+            "_update_model_variables_moving_average",
+            "_overwrite_model_variables_with_average_value",
+        ),
+        keras_hooks=("_all_reduce_sum_gradients", "_backend_update_step"),
+        always_counts=True,
+    ),
+}
+
+
+def update_methods(family: KerasFamily, optimizer: Any) -> Optional[UpdateMethods]:
+    """Returns the last methods of a step in which finite gradients may become non-finite.
+
+    Returns:
+      None if gradients are applied as they are given, or clipped to a range.
+    """
+    methods = _METHODS[family.kind]
+    changes = (
+        overrides(family, optimizer, *methods.hooks)
+        or any(_is_not_of_keras(family, optimizer, name) for name in methods.keras_hooks)
+        or any(getattr(optimizer, option, None) is not None for option in methods.options)
+        or (family.kind == "legacy" and _legacy_changes(family, optimizer))
+    )
+    return methods if changes else None
+
+
+def _is_not_of_keras(family: KerasFamily, optimizer: Any, name: str) -> bool:
+    owner = next((cls for cls in type(optimizer).__mro__ if name in vars(cls)), None)
+    return owner is not None and owner.__module__.split(".")[0] != family.package
+
+
+def _legacy_changes(family: KerasFamily, optimizer: Any) -> bool:
+    if not has(Since.LEGACY_ACCEPTS_SUMS):
+        return False  # the methods for this came with the argument
+    # Since TensorFlow 2.5 the step gets gradients that are already summed.
+    sums = not has(Since.LEGACY_AGGREGATES_FIRST) and has_own_aggregation(family, optimizer)
+    return sums or has_own_transformation(family, optimizer)
