@@ -17,6 +17,7 @@ from tf_lossscale._versions.replicas import map_replicas
 __all__ = [
     "all_replicas_agree",
     "all_workers_agree",
+    "call_in_replicas",
     "copy_of",
     "merge",
     "replica_count",
@@ -36,6 +37,25 @@ def merge(function: Callable[..., Any], *args: Any) -> Any:
     if not tf.distribute.has_strategy():
         return function(tf.distribute.get_strategy(), *args)
     return tf.distribute.get_replica_context().merge_call(function, args=args)
+
+
+def call_in_replicas(strategy: Any, function: Callable[..., Any], args: Sequence[Any]) -> List[Any]:
+    """Calls a function in each replica of this process, in a cross-replica context.
+
+    Args:
+      strategy: the current strategy; without one, the function is called once.
+      function: takes `args`, each of which holds the values of all replicas.
+      args: the arguments.
+
+    Returns:
+      What the replicas returned, flat and without None.
+    """
+    if tf.distribute.has_strategy():
+        done = strategy.extended.call_for_each_replica(function, args=tuple(args))
+        results = list(strategy.experimental_local_results(done))
+    else:
+        results = [function(*args)]
+    return [each for each in tf.nest.flatten(results) if each is not None]
 
 
 @do_not_convert

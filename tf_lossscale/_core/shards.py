@@ -29,12 +29,11 @@ __all__ = [
     "Shards",
     "all_shards",
     "check_loop",
-    "checked_groups",
     "current_shards",
     "group_key",
     "group_of",
+    "groups_of",
     "instance_keys",
-    "subgroup_size",
     "sum_key",
 ]
 
@@ -95,8 +94,8 @@ def all_shards(count: int) -> Groups:
     return [list(range(count))]
 
 
-def subgroup_size(group_assignment: Optional[Any], count: int) -> int:
-    """Returns the number of shards over which a gradient is summed.
+def groups_of(group_assignment: Optional[Any], count: int) -> Groups:
+    """Returns the groups of shards over which gradients are summed.
 
     Args:
       group_assignment: a list of lists of shard numbers; None or empty: one group of all shards.
@@ -107,12 +106,7 @@ def subgroup_size(group_assignment: Optional[Any], count: int) -> int:
         or has groups of different sizes.
     """
     if not group_assignment:
-        return count
-    return len(checked_groups(group_assignment, count)[0])
-
-
-def checked_groups(group_assignment: Any, count: int) -> Groups:
-    """Returns the assignment, after checking that it partitions all shards into equal groups."""
+        return all_shards(count)
     if not isinstance(group_assignment, list) or not all(
         isinstance(group, list) for group in group_assignment
     ):

@@ -6,6 +6,7 @@ A step is applied on all replicas or on none (`apply_if`).
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.conditional import branch
+from tf_lossscale._core.replicas import call_in_replicas
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
@@ -192,14 +193,10 @@ def apply_if(
     """
 
     def step() -> Any:
-        if not tf.distribute.has_strategy():
-            return _one_operation(apply_gradients(pairs, global_step, name))
         strategy = tf.distribute.get_strategy()
         with already_summed(already_summed_for):
-            results = strategy.extended.call_for_each_replica(
-                apply_gradients, args=(pairs, global_step, name)
-            )
-        return _one_operation(*strategy.experimental_local_results(results))
+            done = call_in_replicas(strategy, apply_gradients, (pairs, global_step, name))
+        return tf.group(*done)  # None in eager mode, where it has run already
 
     if isinstance(condition, bool):
         if condition:
@@ -217,8 +214,3 @@ def require_replica_context(method: str = "apply_gradients") -> None:
             f"{method}() must be called in a replica context. Call it in the function that "
             "`strategy.run` (`strategy.experimental_run_v2` in TensorFlow 1.15) runs."
         )
-
-
-def _one_operation(*results: Any) -> Any:
-    """Groups what the replicas returned; None in eager mode, where it has run already."""
-    return tf.group(*[result for result in tf.nest.flatten(list(results)) if result is not None])

@@ -5,13 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.shards import (
-    Shards,
-    all_shards,
-    checked_groups,
-    current_shards,
-    subgroup_size,
-)
+from tf_lossscale._core.shards import Shards, all_shards, current_shards, groups_of
 from tf_lossscale._core.workers import (
     Call,
     call_site,
@@ -121,9 +115,9 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
           RuntimeError: the call is made outside the replicas of a strategy that has several.
         """
         shards = current_shards("CrossShardOptimizer")
-        size = subgroup_size(self._group_assignment, shards.number)
+        groups = groups_of(self._group_assignment, shards.number)
         if shards.number > 1 and self._reduction == _MEAN:
-            loss = _scaled(loss, 1.0 / size)
+            loss = _scaled(loss, 1.0 / len(groups[0]))
         if shards.strategy is not None and estimator_scales_loss():
             loss = _scaled(loss, shards.number)  # the inner optimizer is about to divide by it
         return self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
@@ -156,11 +150,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
                 global_step,
                 name,
             )
-        groups = (
-            checked_groups(self._group_assignment, shards.number)
-            if self._group_assignment
-            else all_shards(shards.number)
-        )
+        groups = groups_of(self._group_assignment, shards.number)
         dense = [
             (None if gradient is None else tf.convert_to_tensor(gradient), variable)
             for gradient, variable in pairs

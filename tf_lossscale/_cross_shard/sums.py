@@ -3,7 +3,7 @@
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.collectives import collective_sums
-from tf_lossscale._core.shards import Shards, all_shards, checked_groups, current_shards
+from tf_lossscale._core.shards import Shards, all_shards, current_shards, groups_of
 from tf_lossscale._core.workers import Call, call_site, step_of, workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
@@ -45,11 +45,7 @@ def cross_replica_sum(
         return tpu_sum(x, group_assignment or all_shards(shards.number), name)
     value = tf.convert_to_tensor(x)
     _check_dtype(value)
-    groups = (
-        checked_groups(group_assignment, shards.number)
-        if group_assignment
-        else all_shards(shards.number)
-    )
+    groups = groups_of(group_assignment, shards.number)
     with tf1.name_scope(name, "CrossReplicaSum") as scope:
         if shards.number == 1:
             return tf.identity(value, name=scope)

@@ -8,6 +8,7 @@ from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import (
     all_replicas_agree,
     all_workers_agree,
+    call_in_replicas,
     merge,
     replica_count,
 )
@@ -118,12 +119,8 @@ def step(
     def in_cross_replica(strategy: Any, flags: Any, tested: Any, *args: Any) -> Any:
         nonlocal finite
         finite = strategy.experimental_local_results(flags)[0]
-
-        def run() -> Any:
-            done = strategy.extended.call_for_each_replica(apply, args=args)
-            return _group(*strategy.experimental_local_results(done))
-
-        return apply_and_update(run, watch_step(describe(strategy, tested)))
+        watched = watch_step(describe(strategy, tested))
+        return apply_and_update(lambda: _group(*call_in_replicas(strategy, apply, args)), watched)
 
     context = tf.distribute.get_replica_context()
     return context.merge_call(in_cross_replica, args=(finite, tested, *args))
@@ -149,10 +146,7 @@ def _step_decided_by(
             should_apply = all_workers_agree(should_apply)
 
         def run() -> Any:
-            if not tf.distribute.has_strategy():
-                return _group(apply(*args))
-            done = strategy.extended.call_for_each_replica(apply, args=args)
-            return _group(*strategy.experimental_local_results(done))
+            return _group(*call_in_replicas(strategy, apply, args))
 
         _reserve_first_conditional_name()
         with watched.around():
