@@ -24,12 +24,7 @@ from tf_lossscale._checkpoint.finding import (
 )
 from tf_lossscale._checkpoint.locate import CheckpointError
 
-__all__ = [
-    "Plan",
-    "Tensor",
-    "merge_inner_optimizers",
-    "plan",
-]
+__all__ = ["Plan", "Tensor", "merge_inner_optimizers", "plan"]
 
 _BY_NAME = ("contrib", "v1")
 _LAYOUTS: Dict[str, Layout] = {"contrib": CONTRIB, "v1": V1}

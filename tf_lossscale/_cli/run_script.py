@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import List, Optional, Sequence
 
-from tf_lossscale._cli import child, seeds
+from tf_lossscale._cli import child
 from tf_lossscale._recorder import record_file, session
 from tf_lossscale._recorder.record_file import RecordingError
 
@@ -70,7 +70,7 @@ def run_python(
         session.announce(os.environ, record, norm, record_file.hand_over(held))
     child.announce(os.environ, replace)
     if seed is not None:
-        os.environ[seeds.REQUEST] = str(seed)
+        os.environ[child.SEED] = str(seed)
         os.environ.setdefault("PYTHONHASHSEED", str(seed))  # the order of sets of strings
     command = [sys.executable, *_interpreter_options(), *arguments]
     for stream in (sys.stdout, sys.stderr):

@@ -16,10 +16,9 @@ from typing import Any, Callable, Dict, Iterator, List, MutableMapping, Optional
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_replicas_agree, replica_count
-from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.base import overridden, tf, tf1
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.keras_optimizers import UpdateMethods, update_methods
-from tf_lossscale._versions.overridden_methods import overridden
 
 __all__ = ["LateCheck", "late_check"]
 

@@ -13,14 +13,7 @@ import numpy as np
 from tf_lossscale._recording.record import RunHeader, ScaleParameters
 from tf_lossscale._versions.base import tf
 
-__all__ = [
-    "LossScale",
-    "hash_of",
-    "inner_optimizer",
-    "loss_scale_of",
-    "run_header",
-    "shape_of",
-]
+__all__ = ["LossScale", "hash_of", "inner_optimizer", "loss_scale_of", "run_header", "shape_of"]
 
 
 class LossScale(NamedTuple):

@@ -5,9 +5,8 @@ import importlib
 import sys
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._versions.base import has, tf
+from tf_lossscale._versions.base import has, overridden, tf
 from tf_lossscale._versions.keras import KerasFamily
-from tf_lossscale._versions.overridden_methods import overridden
 from tf_lossscale._versions.releases import Since
 
 __all__ = [

@@ -5,8 +5,7 @@ import functools
 import threading
 from typing import Any, Iterator, List, Sequence
 
-from tf_lossscale._versions.base import first_module, has, tf, tf1
-from tf_lossscale._versions.overridden_methods import is_overridden, overridden
+from tf_lossscale._versions.base import first_module, has, is_overridden, overridden, tf, tf1
 from tf_lossscale._versions.releases import Since
 
 __all__ = [
