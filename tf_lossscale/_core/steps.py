@@ -20,6 +20,7 @@ from typing import (
 
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.replicas import supports_merge_call
 from tf_lossscale._versions.watching import without_changing_seeds
 
@@ -30,7 +31,6 @@ __all__ = [
     "Watcher",
     "built_unwatched",
     "is_watched",
-    "outermost_graph",
     "report_loss",
     "unnoticed",
     "unwatch_all",
@@ -269,12 +269,6 @@ def variable_name(variable: Any) -> str:
 def _note_unwatched(optimizer: Any) -> None:
     if not tf.executing_eagerly():
         _unwatched[outermost_graph() or optimizer] = type(optimizer).__name__
-
-
-def outermost_graph() -> Any:
-    """Returns the graph that a Session runs; None in eager mode, and in functions called there."""
-    with tf.init_scope():
-        return None if tf.executing_eagerly() else tf1.get_default_graph()
 
 
 def _grouped(operations: Sequence[Any]) -> Any:

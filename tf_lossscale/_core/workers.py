@@ -33,9 +33,9 @@ from tf_lossscale._versions.collectives import (
     KEYS_AT_RUN_TIME,
     advance,
     collective_reduce,
-    functions_start_eagerly,
     host_of,
 )
+from tf_lossscale._versions.graphs import outermost_graph
 
 __all__ = [
     "Call",
@@ -147,7 +147,7 @@ def has_several_workers(strategy: Any) -> bool:
 
 def workers_are_checked(strategy: Any) -> bool:
     """Returns whether steps begin with a check: with several workers, outside Sessions."""
-    return has_several_workers(strategy) and functions_start_eagerly()
+    return has_several_workers(strategy) and outermost_graph() is None
 
 
 @do_not_convert
@@ -222,7 +222,7 @@ def check_between_workers(
         rows = collective_reduce(own, replicas, key, check_key)
         same = tf.reduce_all(tf.equal(rows, rows[:1]))
         with tf1.device(host_of(device)):
-            waited = [] if functions_start_eagerly() else [_wait_unless(same)]
+            waited = [] if outermost_graph() is None else [_wait_unless(same)]
             with tf.control_dependencies(waited):
                 check = tf.raw_ops.Assert(
                     condition=same,

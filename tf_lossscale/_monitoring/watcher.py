@@ -9,13 +9,12 @@ from tf_lossscale._core.steps import (
     Step,
     WatchedStep,
     Watcher,
-    outermost_graph,
     unnoticed,
     variable_name,
 )
 from tf_lossscale._monitoring.optimizers import current_scale
 from tf_lossscale._versions.base import tf, tf1, where
-from tf_lossscale._versions.graphs import in_xla_context
+from tf_lossscale._versions.graphs import in_xla_context, outermost_graph
 from tf_lossscale._versions.watching import RawVariable
 
 __all__ = ["Counters", "StepCounter", "Values"]

@@ -30,7 +30,7 @@ from tf_lossscale._recorder.steps import Steps, known_steps, steps_of
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.collectives import in_tpu_replication
-from tf_lossscale._versions.graphs import in_xla_context
+from tf_lossscale._versions.graphs import in_xla_context, outermost_graph
 from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.keras_optimizers import (
     calculates_with_tensorflow,
@@ -59,9 +59,7 @@ def refuse_unsupported(is_keras_3: bool = False) -> None:
     if in_tpu_replication():
         raise RecordingError("A step on a TPU cannot be recorded." + _WITHOUT + "on a CPU or GPU.")
     if in_xla_context():
-        with tf.init_scope():
-            is_in_session = not tf.executing_eagerly()
-        if is_in_session:
+        if outermost_graph() is not None:
             raise RecordingError(
                 "A step that XLA compiles in the graph of a Session cannot be recorded."
                 + _WITHOUT

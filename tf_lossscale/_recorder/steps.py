@@ -4,11 +4,12 @@ import dataclasses
 import weakref
 from typing import Any, Dict, List, MutableMapping, Optional, Sequence, Set, Tuple
 
-from tf_lossscale._core.steps import outermost_graph, variable_name
+from tf_lossscale._core.steps import variable_name
 from tf_lossscale._recorder.measuring import Row
 from tf_lossscale._recorder.optimizers import LossScale, hash_of, run_header, shape_of
 from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._recorder.transport import Reader, Ring
+from tf_lossscale._versions.graphs import outermost_graph
 
 __all__ = ["Steps", "known_steps", "steps_of"]
 

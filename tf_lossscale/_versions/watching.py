@@ -7,10 +7,10 @@ checkpoint, strategy or optimizer, and the operations do not change random numbe
 import contextlib
 import functools
 import threading
-from typing import Any, Callable, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Iterator, Sequence, Tuple
 
 from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
-from tf_lossscale._versions.graphs import in_eager_mode
+from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
 from tf_lossscale._versions.releases import Since
 
 __all__ = [
@@ -107,7 +107,7 @@ def without_changing_seeds() -> Iterator[None]:
         yield
         return
     _exclude_uncounted()
-    graphs = _graphs()
+    graphs = list(graphs_around())
     before = [_counted(graph) for graph in graphs]
     try:
         yield
@@ -119,15 +119,6 @@ def without_changing_seeds() -> Iterator[None]:
 
 def _counted(graph: Any) -> int:
     return int(graph._next_id_counter - getattr(graph, _UNCOUNTED, 0))
-
-
-def _graphs() -> List[Any]:
-    """Returns the current graph and those around it."""
-    graphs, graph = [], tf1.get_default_graph()
-    while graph is not None:
-        graphs.append(graph)
-        graph = getattr(graph, "outer_graph", None)
-    return graphs
 
 
 def _exclude_uncounted() -> None:
