@@ -48,20 +48,10 @@ def convert(
     force: bool,
     dry_run: bool,
 ) -> Converted:
-    """Writes the copy.
+    """Writes the copy, with the arguments of `isolated.convert`.
 
     If the process is killed, no half-written checkpoint remains: without its index, TensorFlow does
     not find a checkpoint. The new index is moved last, and an old index is removed first.
-
-    Args:
-      source: a path for `locate`.
-      destination: the prefix of the copy.
-      to: the family of the class that will read the copy.
-      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
-        that of the program that wrote the source.
-      renames: the new keys, by old key.
-      force: whether the destination may exist.
-      dry_run: whether to write nothing.
 
     Raises:
       CheckpointError: the conversion is refused, or failed; the destination is unchanged.

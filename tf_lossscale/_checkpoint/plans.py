@@ -77,17 +77,12 @@ def plan(
     control_flow: Optional[str],
     renames: Mapping[str, str],
 ) -> Plan:
-    """Plans the conversion of a checkpoint.
+    """Plans the conversion of a checkpoint, with the arguments of `isolated.convert`.
 
-    Args:
-      prefix: its path, for messages.
-      states: the loss scales in it.
-      tensors: its tensors, by key.
-      graph: its object graph, which may be changed; None if its keys are variable names.
-      to: the family of the class that will read the copy.
-      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
-        that of the program that wrote the checkpoint.
-      renames: the new keys that the user requested, by old key.
+    The object graph, which is None for a checkpoint of variable names, may be changed.
+
+    Raises:
+      CheckpointError: the checkpoint cannot be converted faithfully.
     """
     families = {state.layout.family for state in states}
     if "" in families:

@@ -38,14 +38,6 @@ def run_python(
 ) -> int:
     """Replaces this process by `python ARGUMENTS`.
 
-    Args:
-      arguments: the arguments for `python`: a script and its arguments, or `-m` or `-c`.
-      replace: whether to replace classes that this TensorFlow still has
-        (`install(replace=True)`).
-      record: the file that the steps of the script are recorded in, or None.
-      norm: whether to record the norm of the gradients.
-      seed: the seed for Python, NumPy and TensorFlow, or None.
-
     Returns:
       The exit status. On POSIX systems the process is replaced, so this returns only the status 2,
       if this Python ignores the environment and so would not install the legacy paths.

@@ -300,14 +300,6 @@ def _apply_summed(
     different groups therefore diverge, as on a TPU. An optimizer that assigns takes one step for
     all replicas of a process, so these must be in the same group.
 
-    Args:
-      optimizer: the inner optimizer.
-      pairs: sums, or None, and variables.
-      shards: the replicas of a strategy.
-      groups: numbers of the replicas whose gradients each sum contains.
-      global_step: variable that the step advances by one, or None.
-      name: name for the operation, or None.
-
     Raises:
       NotImplementedError: the optimizer assigns, and the replicas of this process have different
         sums.

@@ -22,8 +22,7 @@ from tf_lossscale._core.steps import (
     unwatch_all,
     watch_all,
 )
-from tf_lossscale._recorder.losses import Losses
-from tf_lossscale._recorder.measuring import Gradients, Row, measured, row_of
+from tf_lossscale._recorder.measuring import Gradients, Losses, Row, measured, row_of
 from tf_lossscale._recorder.optimizers import inner_optimizer, loss_scale_of
 from tf_lossscale._recorder.record_file import RecordFile, RecordingError
 from tf_lossscale._recorder.steps import Steps, known_steps, steps_of

@@ -169,13 +169,10 @@ def runs_stateful_operations(graph: Any) -> bool:
 
 
 def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
-    """Calls `then` after each eager call of any `tf.function`.
+    """Calls `then` after each eager call of any `tf.function`; returns what ends this.
 
     There is no public hook, but all such functions have the same class. A concrete function can be
     called by itself, too.
-
-    Returns:
-      A function that ends this.
     """
 
     def wrap(original: Any) -> Any:
@@ -201,7 +198,7 @@ _session: Any = first_module("tensorflow.python.client.session")
 
 
 def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) -> Callable[[], None]:
-    """Calls functions with the Session before each run, and before it is closed.
+    """Calls functions with the Session before each run and its closing; returns what ends this.
 
     There is no public hook. Every run first calls a private method, which passes on new operations
     of the graph; the callables that Keras makes in graph mode call it only once.
@@ -209,9 +206,6 @@ def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) ->
     Args:
       run: called before a run; an error that it raises ends the run.
       close: called before a Session is closed.
-
-    Returns:
-      A function that ends this.
     """
 
     def before(first: Callable[[Any], None]) -> Callable[[Any], Any]:
