@@ -11,8 +11,8 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from tf_lossscale._arguments import ArgumentParser
 from tf_lossscale._checkpoint import converting, isolated
-from tf_lossscale._checkpoint.converting import Converted
 from tf_lossscale._checkpoint.finding import Contents, State, Variable
+from tf_lossscale._checkpoint.isolated import Conversion
 from tf_lossscale._checkpoint.locate import CheckpointError, locate
 
 __all__ = ["main", "printable"]
@@ -138,7 +138,7 @@ def _inspect(parsed: argparse.Namespace) -> int:
 
 
 def _convert(parsed: argparse.Namespace) -> int:
-    converted = converting.convert(
+    source, destination, conversion = converting.convert(
         parsed.source,
         parsed.destination,
         to=parsed.to,
@@ -147,15 +147,16 @@ def _convert(parsed: argparse.Namespace) -> int:
         force=parsed.force,
         dry_run=parsed.dry_run,
     )
-    if converted.conversion is None:
+    if conversion is None:
         print(
-            f"{converted.source}: nothing to convert: there is no loss-scale state. A fixed loss "
+            f"{source}: nothing to convert: there is no loss-scale state. A fixed loss "
             "scale has none.",
             file=sys.stderr,
         )
         return 1
     verb = "would write" if parsed.dry_run else "wrote"
-    print("\n".join(map(printable, _conversion_lines(converted, verb))))
+    title = f"{verb} {destination}: {conversion.tensors} tensors of {source}"
+    print("\n".join(map(printable, [title, *_conversion_lines(conversion)])))
     return 0
 
 
@@ -231,10 +232,7 @@ def _variable(variable: Variable) -> Dict[str, Any]:
     return {**variable._asdict(), "value": value}
 
 
-def _conversion_lines(converted: Converted, verb: str) -> Iterator[str]:
-    source, destination, conversion = converted
-    assert conversion is not None
-    yield f"{verb} {destination}: {conversion.tensors} tensors of {source}"
+def _conversion_lines(conversion: Conversion) -> Iterator[str]:
     if conversion.changes:
         for row in _rows([(old, "->", new) for old, new in conversion.changes]):
             yield f"  {row}"

@@ -137,25 +137,30 @@ def seed_tensorflow(seed: int) -> None:
     if context._context is not None:
         context._context._set_global_seed(seed)
 
-    def wrap_context(original: Any) -> Any:
-        @functools.wraps(original)
-        def init(self: Any, *args: Any, **kwargs: Any) -> None:
-            original(self, *args, **kwargs)
-            self._set_global_seed(seed)
+    def seed_context(context: Any) -> None:
+        context._set_global_seed(seed)
 
-        return init
+    def seed_graph(graph: Any) -> None:
+        if type(graph) is tf.Graph:  # that of a function takes the seed from around it
+            graph.seed = seed
 
-    def wrap_graph(original: Any) -> Any:
-        @functools.wraps(original)
-        def init(self: Any, *args: Any, **kwargs: Any) -> None:
-            original(self, *args, **kwargs)
-            if type(self) is tf.Graph:  # that of a function takes the seed from around it
-                self.seed = seed
+    def after(then: Callable[[Any], None]) -> _Wrap:
+        def wrap(original: Any) -> Any:
+            @functools.wraps(original)
+            def init(self: Any, *args: Any, **kwargs: Any) -> None:
+                original(self, *args, **kwargs)
+                then(self)
 
-        return init
+            return init
 
-    _replace_methods([(context.Context, "__init__", wrap_context)])
-    _replace_methods([(tf.Graph, "__init__", wrap_graph)])
+        return wrap
+
+    _replace_methods(
+        [
+            (context.Context, "__init__", after(seed_context)),
+            (tf.Graph, "__init__", after(seed_graph)),
+        ]
+    )
 
 
 def add_control_input(operation: Any, before: Any) -> None:
