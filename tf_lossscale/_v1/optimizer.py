@@ -7,12 +7,7 @@ from tf_lossscale._core.gradient_sums import gradients_of_step, unsummed, watch_
 from tf_lossscale._core.loss_scales import as_loss_scale, is_fixed, updates_itself
 from tf_lossscale._core.replicas import all_workers_agree, merge
 from tf_lossscale._core.same_class import SameClass, loss_scale_class, stands_for
-from tf_lossscale._core.wrapper import (
-    ScaledLossOptimizer,
-    apply_if,
-    as_pairs,
-    require_replica_context,
-)
+from tf_lossscale._core.wrapper import ScaledLossOptimizer, as_pairs, require_replica_context
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import (
     graph_rewrite_is_on,
@@ -154,14 +149,9 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
                 # the others, so all must do the same.
                 if tf.executing_eagerly() or not isinstance(should_apply, bool):
                     should_apply = all_workers_agree(should_apply)
-            applied = apply_if(
-                should_apply,
-                self._optimizer.apply_gradients,
-                gradients.pairs,
-                global_step,
-                name + "-wrapped",
-                gradients.already_summed_for,
-                watched.skipped,
+            wrapped = name + "-wrapped"
+            applied = gradients.apply_if(
+                should_apply, self._optimizer, global_step, wrapped, watched
             )
         done = (update, applied, *watched.finished(applied, should_apply))
         return tf1.group(*[each for each in done if each is not None], name=name)
