@@ -4,8 +4,8 @@ import warnings
 import weakref
 from typing import Any, Dict, Optional
 
-from tf_lossscale._monitoring.optimizers import name_of
 from tf_lossscale._monitoring.reader import Reader, Reading
+from tf_lossscale._monitoring.watcher import name_of
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_family
 

@@ -4,8 +4,7 @@ import math
 import warnings
 from typing import Any, NamedTuple, Optional
 
-from tf_lossscale._monitoring.optimizers import current_scale
-from tf_lossscale._monitoring.watcher import Counters, StepCounter, Values
+from tf_lossscale._monitoring.watcher import Counters, StepCounter, Values, current_scale
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_eager_mode
 from tf_lossscale._versions.keras import keras_session
