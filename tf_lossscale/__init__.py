@@ -42,19 +42,8 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # or each name would be known to a type checker
-    _NAMESPACES = (
-        "compat",
-        "contrib",
-        "keras",
-        "mixed_precision",
-        "monitoring",
-        "recording",
-        "tpu",
-        "train",
-    )
-    __getattr__ = _namespace.attach_parent(
-        __name__, **{name: __name__ + "." + name for name in _NAMESPACES}
-    )[1]
+    _NAMESPACES = [name for name in __all__ if name not in globals()]
+    __getattr__ = _namespace.attach(__name__, _NAMESPACES)[1]
 
 
 def __dir__() -> "list[str]":

@@ -103,11 +103,7 @@ _finder = _Finder()
 
 
 def subscribe(subscriber: Subscriber) -> None:
-    """Notifies `subscriber` of modules that are imported from now on.
-
-    Args:
-      subscriber: an object that is not subscribed yet.
-    """
+    """Notifies `subscriber` of modules that are imported from now on."""
     _finder.subscribers.append(subscriber)
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)

@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterable, List, Set, Tuple
 
 from tf_lossscale import _paths
 
-__all__ = ["attach", "attach_own", "attach_parent", "load"]
+__all__ = ["attach", "attach_own", "load"]
 
 ROOT = "tf_lossscale"
 WARN_VARIABLE = "TF_LOSSSCALE_WARN"
@@ -36,19 +36,20 @@ def load(symbol: _paths.Symbol) -> Any:
     return getattr(importlib.import_module(ROOT + "." + module), attribute)
 
 
-def attach(module_name: str, submodules: Iterable[str] = ()) -> Attached:
+def attach(
+    module_name: str, submodules: Iterable[str] = (), of_top: Iterable[str] = ()
+) -> Attached:
     """Returns `(__all__, __getattr__, __dir__)` for the namespace module `module_name`.
 
     Args:
       module_name: `__name__` of the namespace, `tf_lossscale.` and TensorFlow's own path.
       submodules: namespaces below this one, loaded as attributes.
-
-    Returns:
-      The three names that the namespace defines.
+      of_top: namespaces below `tf_lossscale` that are attributes of this one, too.
     """
     namespace = module_name[len(ROOT) + 1 :]
     symbols = _paths.NAMESPACES.get(namespace, {})
     children = {name: module_name + "." + name for name in submodules}
+    children.update({name: ROOT + "." + name for name in of_top})
 
     def value_of(name: str) -> Any:
         if name in children:
@@ -65,9 +66,6 @@ def attach_own(module_name: str, **implementations: str) -> Attached:
     Args:
       module_name: `__name__` of the namespace.
       **implementations: attribute name to `module:attribute`, relative to `tf_lossscale`.
-
-    Returns:
-      `(__all__, __getattr__, __dir__)`.
     """
 
     def value_of(name: str) -> Any:
@@ -75,19 +73,6 @@ def attach_own(module_name: str, **implementations: str) -> Attached:
         return _kept(module_name, name, load(symbol))
 
     return _attached(module_name, implementations, value_of)
-
-
-def attach_parent(module_name: str, **children: str) -> Attached:
-    """The same for a namespace that holds only other namespaces.
-
-    Args:
-      module_name: `__name__` of the namespace.
-      **children: attribute name to the full name of the module that it is.
-
-    Returns:
-      `(__all__, __getattr__, __dir__)`.
-    """
-    return _attached(module_name, children, lambda name: importlib.import_module(children[name]))
 
 
 def _attached(module_name: str, known: Iterable[str], value_of: Callable[[str], Any]) -> Attached:

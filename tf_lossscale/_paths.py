@@ -62,13 +62,13 @@ SYMBOLS: Tuple[Symbol, ...] = (
     ),
     Symbol(
         "enable_mixed_precision_graph_rewrite",
-        "_v1.graph_rewrite:enable_mixed_precision_graph_rewrite",
+        "_v1.optimizer:enable_mixed_precision_graph_rewrite",
         "LS205",
         _V1_OPTIMIZER,
     ),
     Symbol(
         "disable_mixed_precision_graph_rewrite",
-        "_v1.graph_rewrite:disable_mixed_precision_graph_rewrite",
+        "_v1.optimizer:disable_mixed_precision_graph_rewrite",
         "LS205",
         _V1_OPTIMIZER,
     ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
-    from tf_lossscale._core.first_bad import (
+    from tf_lossscale._core.finite import (
         find_nonfinite as find_nonfinite,
     )
     from tf_lossscale._monitoring.monitor import (
@@ -20,5 +20,5 @@ else:  # unseen, or each name would be known to a type checker
         __name__,
         Monitor="_monitoring.monitor:Monitor",
         StepCounts="_monitoring.monitor:StepCounts",
-        find_nonfinite="_core.first_bad:find_nonfinite",
+        find_nonfinite="_core.finite:find_nonfinite",
     )

@@ -11,8 +11,8 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from tf_lossscale._arguments import ArgumentParser
 from tf_lossscale._checkpoint import converting, isolated
-from tf_lossscale._checkpoint.converting import Converted
-from tf_lossscale._checkpoint.layouts import Contents, State, Variable
+from tf_lossscale._checkpoint.finding import Contents, State, Variable
+from tf_lossscale._checkpoint.isolated import Conversion
 from tf_lossscale._checkpoint.locate import CheckpointError, locate
 
 __all__ = ["main", "printable"]
@@ -42,15 +42,7 @@ Exit status: 0 written, 1 SRC has no loss-scale state, 2 refused and nothing wri
 
 
 def main(arguments: List[str], prog: str) -> int:
-    """Runs `inspect` or `convert`.
-
-    Args:
-      arguments: the arguments after `checkpoint`.
-      prog: the name to show in messages.
-
-    Returns:
-      The exit status.
-    """
+    """Runs `inspect` or `convert`."""
     try:
         parsed = _parser(prog).parse_args(arguments)
     except SystemExit as exit_:
@@ -146,7 +138,7 @@ def _inspect(parsed: argparse.Namespace) -> int:
 
 
 def _convert(parsed: argparse.Namespace) -> int:
-    converted = converting.convert(
+    source, destination, conversion = converting.convert(
         parsed.source,
         parsed.destination,
         to=parsed.to,
@@ -155,15 +147,16 @@ def _convert(parsed: argparse.Namespace) -> int:
         force=parsed.force,
         dry_run=parsed.dry_run,
     )
-    if converted.conversion is None:
+    if conversion is None:
         print(
-            f"{converted.source}: nothing to convert: there is no loss-scale state. A fixed loss "
+            f"{source}: nothing to convert: there is no loss-scale state. A fixed loss "
             "scale has none.",
             file=sys.stderr,
         )
         return 1
     verb = "would write" if parsed.dry_run else "wrote"
-    print("\n".join(map(printable, _conversion_lines(converted, verb))))
+    title = f"{verb} {destination}: {conversion.tensors} tensors of {source}"
+    print("\n".join(map(printable, [title, *_conversion_lines(conversion)])))
     return 0
 
 
@@ -239,10 +232,7 @@ def _variable(variable: Variable) -> Dict[str, Any]:
     return {**variable._asdict(), "value": value}
 
 
-def _conversion_lines(converted: Converted, verb: str) -> Iterator[str]:
-    source, destination, conversion = converted
-    assert conversion is not None
-    yield f"{verb} {destination}: {conversion.tensors} tensors of {source}"
+def _conversion_lines(conversion: Conversion) -> Iterator[str]:
     if conversion.changes:
         for row in _rows([(old, "->", new) for old, new in conversion.changes]):
             yield f"  {row}"

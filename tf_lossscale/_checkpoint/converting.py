@@ -7,7 +7,7 @@ import glob
 import os
 import secrets
 import shutil
-from typing import List, Mapping, NamedTuple, Optional
+from typing import List, Mapping, Optional, Tuple
 
 from tf_lossscale._checkpoint import isolated
 from tf_lossscale._checkpoint.isolated import Conversion
@@ -22,21 +22,7 @@ from tf_lossscale._checkpoint.locate import (
     without_suffix,
 )
 
-__all__ = ["Converted", "convert"]
-
-
-class Converted(NamedTuple):
-    """The result of `convert`.
-
-    Attributes:
-      source: the prefix that was read.
-      destination: the prefix that was written.
-      conversion: what was written; None if the source has no loss-scale state.
-    """
-
-    source: str
-    destination: str
-    conversion: Optional[Conversion]
+__all__ = ["convert"]
 
 
 def convert(
@@ -47,21 +33,15 @@ def convert(
     renames: Mapping[str, str],
     force: bool,
     dry_run: bool,
-) -> Converted:
-    """Writes the copy.
+) -> Tuple[str, str, Optional[Conversion]]:
+    """Writes the copy, with the arguments of `isolated.convert`.
 
     If the process is killed, no half-written checkpoint remains: without its index, TensorFlow does
     not find a checkpoint. The new index is moved last, and an old index is removed first.
 
-    Args:
-      source: a path for `locate`.
-      destination: the prefix of the copy.
-      to: the family of the class that will read the copy.
-      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
-        that of the program that wrote the source.
-      renames: the new keys, by old key.
-      force: whether the destination may exist.
-      dry_run: whether to write nothing.
+    Returns:
+      The prefix that was read, the one that was written, and what was written there; None if the
+      source has no loss-scale state.
 
     Raises:
       CheckpointError: the conversion is refused, or failed; the destination is unchanged.
@@ -86,7 +66,7 @@ def convert(
             _keep_books(folder, name)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
-    return Converted(place.path, destination, conversion)
+    return place.path, destination, conversion
 
 
 def _check_destination(source: str, destination: str, force: bool) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
-from tf_lossscale._checkpoint.layouts import LAYOUTS, Configured, Contents, State, Variable
+from tf_lossscale._checkpoint.finding import LAYOUTS, Configured, Contents, State, Variable
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
 
 __all__ = ["Conversion", "child", "convert", "read"]
@@ -55,11 +55,7 @@ class Conversion(NamedTuple):
 
 
 def read(place: Place) -> Contents:
-    """Returns the loss-scale state in a file or checkpoint.
-
-    Raises:
-      CheckpointError: if it cannot be read.
-    """
+    """Returns the loss-scale state in a file or checkpoint."""
     values = _answer(place, {})
     return Contents(
         place.path,
@@ -91,9 +87,6 @@ def convert(
 
     Returns:
       What was written; None if the checkpoint has no loss-scale state.
-
-    Raises:
-      CheckpointError: the conversion is refused, or failed.
     """
     options = {"to": to, "control_flow": control_flow, "renames": renames, "written": written}
     values = _answer(place, {"convert": options})
@@ -162,11 +155,7 @@ def _values(place: Place, status: int, answer: bytes, seconds: int) -> Dict[str,
 
 
 def child(text: str) -> None:
-    """Reads or converts a file, prints the answer or the error as JSON, and exits.
-
-    Args:
-      text: the request.
-    """
+    """Reads or converts a file, prints the answer or the error as JSON, and exits."""
     answer = os.dup(1)
     os.dup2(2, 1)  # keeps the output of libraries out of the result
     request = json.loads(text)

@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from typing import IO, Any, Dict, Iterator, List, Optional, Tuple
 
-from tf_lossscale._checkpoint.layouts import (
+from tf_lossscale._checkpoint.finding import (
     GOOD_STEPS,
     KERAS_3,
     LOSS_SCALE,
@@ -38,14 +38,7 @@ _CHUNK_BYTES = 2**20
 
 
 def read(place: Place) -> Contents:
-    """Returns the loss-scale state in a Keras file.
-
-    Args:
-      place: the file.
-
-    Raises:
-      CheckpointError: the file cannot be read.
-    """
+    """Returns the loss-scale state in a Keras file."""
     opened = _open_keras if place.format == KERAS else _open_hdf5
     with opened(place.path) as (files, config):
         states: List[State] = []
@@ -56,11 +49,7 @@ def read(place: Place) -> Contents:
 
 
 def import_hdf5() -> Any:
-    """Returns the module h5py.
-
-    Raises:
-      CheckpointError: h5py is not installed.
-    """
+    """Returns the module h5py."""
     try:
         import h5py  # type: ignore[import-untyped]
     except ImportError as error:
@@ -212,12 +201,7 @@ class _Archive:
         self._zip.close()
 
     def read(self, name: str, limit: int) -> bytes:
-        """Returns the bytes of a member.
-
-        Args:
-          name: the name of the member.
-          limit: the largest size allowed, in bytes.
-        """
+        """Returns the bytes of a member."""
         return b"".join(self._chunks(name, limit))
 
     @contextlib.contextmanager

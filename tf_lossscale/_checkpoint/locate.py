@@ -60,9 +60,6 @@ def locate(path: str) -> Place:
     Args:
       path: a Keras file, a checkpoint prefix, one file of a checkpoint, or a directory with a
         SavedModel or with checkpoints (the latest is used).
-
-    Raises:
-      CheckpointError: if there is none.
     """
     if _is_directory(path):
         return _in_directory(path)

@@ -5,25 +5,26 @@ names, the plan renames tensors. Any other conversion is refused unless the copy
 """
 
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from tf_lossscale._checkpoint import object_graphs
-from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Entry, parts_of
-from tf_lossscale._checkpoint.layouts import (
+from tf_lossscale._checkpoint.finding import (
     BAD_STEPS,
     CONTRIB,
     COUNTERS,
     GOOD_STEPS,
     KERAS_1_14,
     LOSS_SCALE,
+    OBJECT_GRAPH,
     V1,
+    Entry,
     Layout,
     State,
     Variable,
+    parts_of,
 )
 from tf_lossscale._checkpoint.locate import CheckpointError
 
-__all__ = ["Plan", "Tensor", "plan"]
+__all__ = ["Plan", "Tensor", "merge_inner_optimizers", "plan"]
 
 _BY_NAME = ("contrib", "v1")
 _LAYOUTS: Dict[str, Layout] = {"contrib": CONTRIB, "v1": V1}
@@ -76,17 +77,9 @@ def plan(
     control_flow: Optional[str],
     renames: Mapping[str, str],
 ) -> Plan:
-    """Plans the conversion of a checkpoint.
+    """Plans the conversion of a checkpoint, with the arguments of `isolated.convert`.
 
-    Args:
-      prefix: its path, for messages.
-      states: the loss scales in it.
-      tensors: its tensors, by key.
-      graph: its object graph, which may be changed; None if its keys are variable names.
-      to: the family of the class that will read the copy.
-      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
-        that of the program that wrote the checkpoint.
-      renames: the new keys that the user requested, by old key.
+    The object graph, which is None for a checkpoint of variable names, may be changed.
 
     Raises:
       CheckpointError: the checkpoint cannot be converted faithfully.
@@ -148,7 +141,7 @@ def _start_with(state: State, to: str) -> str:
 
 
 def _plan_by_object(tensors: Mapping[str, Entry], graph: Any) -> Plan:
-    keys = object_graphs.merge_inner_optimizers(graph)
+    keys = merge_inner_optimizers(graph)
     kept = [key for key in sorted(tensors) if key != OBJECT_GRAPH]
     result = [Tensor(keys.get(key, key), tensors[key].dtype, key) for key in kept]
     result.append(Tensor(OBJECT_GRAPH, "string", None, graph.SerializeToString()))
@@ -277,3 +270,107 @@ def _changes(
         elif (tensor.key, tensor.dtype) != (key, tensors[key].dtype):
             changes.append((f"{key} {tensors[key].dtype}", f"{tensor.key} {tensor.dtype}"))
     return changes + [("(new)", f"{each.key} {each.dtype} 0") for each in made]
+
+
+_INNER = "base_optimizer"
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
+    """Changes layout A to layout B, in the object graph from which TensorFlow restores.
+
+    Keras of TensorFlow 1.14 to 2.2 stored the inner optimizer as a child of the loss-scale
+    optimizer (layout A). Later Keras stores one optimizer with the variables of both (layout B).
+
+    Args:
+      graph: the objects, a `TrackableObjectGraph`; it is changed.
+
+    Returns:
+      The new keys of tensors, by old key.
+
+    Raises:
+      CheckpointError: the checkpoint cannot be converted faithfully.
+    """
+    keys: Dict[str, str] = {}
+    dropped: Set[int] = set()
+    parents = _parents(graph)
+    for node in graph.nodes:
+        inner = _inner_of(graph, node)
+        if inner is None:
+            continue
+        _check_only_child(parents[inner])
+        _rename(graph, graph.nodes[inner], keys)
+        _merge(node, graph.nodes[inner])
+        dropped.add(inner)
+    _remove(graph, dropped)
+    return keys
+
+
+def _inner_of(graph: Any, node: Any) -> Optional[int]:
+    """Returns the number of the inner optimizer of a loss-scale optimizer in layout A, or None."""
+    children = {child.local_name: child.node_id for child in node.children}
+    inner = children.get(_INNER)
+    if inner is None or "loss_scale" not in children:
+        return None
+    named = {child.local_name for child in graph.nodes[inner].children}
+    return inner if "iter" in named else None
+
+
+def _parents(graph: Any) -> Dict[int, List[str]]:
+    """Returns the names under which other objects refer to each object, by its number."""
+    parents: Dict[int, List[str]] = {}
+    for node in graph.nodes:
+        for child in node.children:
+            parents.setdefault(child.node_id, []).append(child.local_name)
+    return parents
+
+
+def _check_only_child(names: Sequence[str]) -> None:
+    if list(names) != [_INNER]:
+        raise CheckpointError(
+            "the inner optimizer was stored a second time, as {}, which later Keras restores as "
+            "a separate object".format(", ".join(sorted(set(names) - {_INNER})) or _INNER)
+        )
+
+
+def _rename(graph: Any, inner: Any, keys: Dict[str, str]) -> None:
+    """Removes the inner optimizer from the keys of its variables and slots."""
+    named = [(child.local_name, child.node_id) for child in inner.children]
+    named += [(slot.slot_name, slot.slot_variable_node_id) for slot in inner.slot_variables]
+    for name, number in named:
+        for attribute in graph.nodes[number].attributes:
+            old = attribute.checkpoint_key
+            stem = old[: -len(f"{_INNER}/{name}{_VALUE}")]
+            if old == f"{stem}{_INNER}/{name}{_VALUE}" and stem[-1:] in ("", "/"):
+                attribute.checkpoint_key = keys[old] = f"{stem}{name}{_VALUE}"
+
+
+def _merge(outer: Any, inner: Any) -> None:
+    children = [child for child in outer.children if child.local_name != _INNER]
+    own = {child.local_name for child in children}
+    children += [child for child in inner.children if child.local_name not in own]
+    pairs = [(child.local_name, child.node_id) for child in children]
+    del outer.children[:]
+    for name, number in pairs:
+        outer.children.add(local_name=name, node_id=number)
+    outer.slot_variables.extend(inner.slot_variables)
+
+
+def _remove(graph: Any, dropped: Set[int]) -> None:
+    """Removes nodes; TensorFlow would report unreferenced ones as not restored."""
+    kept = [number for number in range(len(graph.nodes)) if number not in dropped]
+    new = {old: number for number, old in enumerate(kept)}
+    named = {child.node_id for number in kept for child in graph.nodes[number].children}
+    for number in kept:
+        for slot in graph.nodes[number].slot_variables:
+            named |= {slot.original_variable_node_id, slot.slot_variable_node_id}
+    if named & dropped:
+        raise CheckpointError("an object other than its owner refers to the inner optimizer")
+    for number in sorted(dropped, reverse=True):
+        del graph.nodes[number]
+    for node in graph.nodes:
+        for child in node.children:
+            child.node_id = new[child.node_id]
+        for slot in node.slot_variables:
+            slot.original_variable_node_id = new[slot.original_variable_node_id]
+            slot.slot_variable_node_id = new[slot.slot_variable_node_id]

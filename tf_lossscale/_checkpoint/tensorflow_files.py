@@ -9,8 +9,7 @@ import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from tf_lossscale._checkpoint import finding, plans
-from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Entry, Node
-from tf_lossscale._checkpoint.layouts import Contents, State, Variable
+from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Contents, Entry, Node, State, Variable
 from tf_lossscale._checkpoint.locate import CheckpointError, Place, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan, Tensor
 from tf_lossscale._versions.base import tf, tf1
@@ -33,11 +32,7 @@ _OTHER_ERRORS = (
 
 
 def read(place: Place) -> Contents:
-    """Returns the loss-scale state in a TensorFlow checkpoint.
-
-    Raises:
-      CheckpointError: the checkpoint cannot be read.
-    """
+    """Returns the loss-scale state in a TensorFlow checkpoint."""
     with _errors_of(place.path):
         checkpoint = Checkpoint(place.path)
         states = checkpoint.states()
@@ -56,9 +51,6 @@ def convert(
 
     Returns:
       The plan of the copy; None if the checkpoint has no loss-scale state.
-
-    Raises:
-      CheckpointError: the conversion is refused, or failed.
     """
     with _errors_of(place.path):
         checkpoint = Checkpoint(place.path)

@@ -48,10 +48,6 @@ See `tf-lossscale COMMAND --help` for details.
 def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
     """Runs the command.
 
-    Args:
-      argv: the arguments without the program's name; by default those of this process.
-      prog: the name of the command in messages.
-
     Returns:
       The exit status: 0 if nothing is left to do, 1 if something is, 2 for wrong usage.
     """
@@ -88,9 +84,9 @@ def _main(arguments: List[str], prog: str) -> int:
         if arguments[0].partition("=")[0] == "--print-completion":
             return _completion(parser, arguments, prog)
         parsed = parser.parse_args(arguments[:1])
+        return OTHERS[parsed.command](arguments[1:], prog)
     except SystemExit as exit_:
         return _status(exit_)
-    return OTHERS[parsed.command](arguments[1:], prog)
 
 
 def _completion(parser: ArgumentParser, arguments: List[str], prog: str) -> int:
@@ -227,10 +223,7 @@ def _checkpoint(arguments: List[str], prog: str) -> int:
 def _compare(arguments: List[str], prog: str) -> int:
     from tf_lossscale._recording.command import main as compare_main
 
-    try:
-        return compare_main(arguments, prog)
-    except SystemExit as exit_:
-        return _status(exit_)
+    return compare_main(arguments, prog)
 
 
 def _doctor(arguments: List[str], prog: str) -> int:
@@ -239,10 +232,7 @@ def _doctor(arguments: List[str], prog: str) -> int:
         description="Show which TensorFlow and Keras are installed, which legacy names they have, "
         "and which the shim supplies. The exit status is 1 if TensorFlow is missing.",
     )
-    try:
-        parser.parse_args(arguments)
-    except SystemExit as exit_:
-        return _status(exit_)
+    parser.parse_args(arguments)
     from tf_lossscale._cli.doctor import report
 
     return report()

@@ -61,12 +61,7 @@ def guarded(
 
 
 def handing_over(prog: str, function: Callable[[], int]) -> int:
-    """The same for a command that is replaced by another program, whose streams these are.
-
-    Args:
-      prog: the name of the command in messages.
-      function: the command; returns its exit status, if it returns.
-    """
+    """The same for a command that is replaced by another program, whose streams these are."""
     try:
         return function()
     except Exception as error:

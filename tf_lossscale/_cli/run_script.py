@@ -9,8 +9,8 @@ import subprocess
 import sys
 from typing import List, Optional, Sequence
 
-from tf_lossscale._cli import child, seeds
-from tf_lossscale._recorder import child as recording_child, record_file
+from tf_lossscale._cli import child
+from tf_lossscale._recorder import record_file, session
 from tf_lossscale._recorder.record_file import RecordingError
 
 __all__ = ["run_python"]
@@ -38,14 +38,6 @@ def run_python(
 ) -> int:
     """Replaces this process by `python ARGUMENTS`.
 
-    Args:
-      arguments: the arguments for `python`: a script and its arguments, or `-m` or `-c`.
-      replace: whether to replace classes that this TensorFlow still has
-        (`install(replace=True)`).
-      record: the file that the steps of the script are recorded in, or None.
-      norm: whether to record the norm of the gradients.
-      seed: the seed for Python, NumPy and TensorFlow, or None.
-
     Returns:
       The exit status. On POSIX systems the process is replaced, so this returns only the status 2,
       if this Python ignores the environment and so would not install the legacy paths.
@@ -67,10 +59,10 @@ def run_python(
         except RecordingError as error:
             print(f"tf-lossscale: {error}", file=sys.stderr)
             return 2
-        recording_child.announce(os.environ, record, norm, record_file.hand_over(held))
+        session.announce(os.environ, record, norm, record_file.hand_over(held))
     child.announce(os.environ, replace)
     if seed is not None:
-        os.environ[seeds.REQUEST] = str(seed)
+        os.environ[child.SEED] = str(seed)
         os.environ.setdefault("PYTHONHASHSEED", str(seed))  # the order of sets of strings
     command = [sys.executable, *_interpreter_options(), *arguments]
     for stream in (sys.stdout, sys.stderr):

@@ -233,12 +233,7 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
 
 
 def when_contrib_is_loaded(name: str, action: Callable[[Any], None]) -> None:
-    """Calls `action` with TensorFlow's class of this name, now or when the program imports it.
-
-    Args:
-      name: the name of a class.
-      action: is called once.
-    """
+    """Calls `action` with TensorFlow's class of this name, now or when the program imports it."""
     for cls in loaded_contrib_classes(name)[:1]:
         action(cls)
         return

@@ -6,12 +6,7 @@ from tf_lossscale._contrib.managers import when_contrib_is_loaded
 from tf_lossscale._core.gradient_sums import gradients_of_step
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.wrapper import (
-    ScaledLossOptimizer,
-    apply_if,
-    as_pairs,
-    require_replica_context,
-)
+from tf_lossscale._core.wrapper import ScaledLossOptimizer, as_pairs, require_replica_context
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import Trackable
 from tf_lossscale._versions.keras import is_keras_object
@@ -112,15 +107,7 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
         finite = gradients.all_finite()
         watched = gradients.watched_by(self)
         with watched.around():
-            applied = apply_if(
-                finite,
-                self._opt.apply_gradients,
-                gradients.pairs,
-                global_step,
-                name,
-                gradients.already_summed_for,
-                watched.skipped,
-            )
+            applied = gradients.apply_if(finite, self._opt, global_step, name, watched)
             updated = self._loss_scale_manager.update_loss_scale(finite)
         done = (applied, updated, *watched.finished(applied, finite))
         return tf.group(*[each for each in done if each is not None])

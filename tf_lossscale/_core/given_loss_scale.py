@@ -11,8 +11,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from tf_lossscale._core.identifiers import is_loss_scale
-from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale
+from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_loss_scale
 from tf_lossscale._core.same_class import behaves_as, change_class
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 

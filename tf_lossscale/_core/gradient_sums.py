@@ -7,15 +7,16 @@ would add values that are sums already. There, copies are summed, because a prog
 may read its gradients again: for their norm, or for a second optimizer.
 """
 
-from typing import Any, List, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
+from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.replicas import all_workers_agree, copy_of, summed_to_test
+from tf_lossscale._core.replicas import all_workers_agree, call_in_replicas, copy_of, summed_to_test
 from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
 from tf_lossscale._core.workers import has_several_workers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import SUMS_OVERWRITE_SUMMANDS
-from tf_lossscale._versions.replicas import has_own_sum, sum_is_off
+from tf_lossscale._versions.replicas import already_summed, has_own_sum, sum_is_off
 
 __all__ = [
     "StepGradients",
@@ -62,6 +63,43 @@ class StepGradients:
         finite = all_finite([tensor for values in self.tested for tensor in values])
         return all_workers_agree(finite) if self.workers_may_differ else finite
 
+    def apply_if(
+        self,
+        condition: Any,
+        optimizer: Any,
+        global_step: Optional[Any],
+        name: Optional[str],
+        watched: Watch,
+    ) -> Any:
+        """Applies the gradients on all replicas if `condition` is true, otherwise on none.
+
+        Args:
+          condition: bool tensor of shape `[]`, or a Python bool, for which there is no conditional.
+          optimizer: the inner optimizer.
+          global_step: variable that an applied step increments by one, or None.
+          name: name for the operations, or None.
+          watched: the watch over the step.
+
+        Returns:
+          An operation or tensor to run; None in eager mode.
+        """
+        apply_gradients = optimizer.apply_gradients
+
+        def step() -> Any:
+            strategy = tf.distribute.get_strategy()
+            arguments = (self.pairs, global_step, name)
+            with already_summed(self.already_summed_for):
+                done = call_in_replicas(strategy, apply_gradients, arguments)
+            return tf.group(*done)  # None in eager mode, where it has run already
+
+        if isinstance(condition, bool):
+            if condition:
+                return step()
+            done = None if watched.skipped is None else watched.skipped()
+            return tf.no_op() if done is None else done
+        applied = branch(condition, step, watched.skipped)
+        return None if tf.executing_eagerly() else applied
+
     def step_of(self, wrapper: Any) -> Step:
         """Returns the step of a loss-scale optimizer for those who watch it."""
         variables = [variable for gradient, variable in self.pairs if gradient is not None]
@@ -74,14 +112,7 @@ class StepGradients:
 
 @do_not_convert
 def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs) -> StepGradients:
-    """Sums the gradients of a step over all replicas, in a cross-replica context.
-
-    Args:
-      strategy: the current strategy.
-      wrapper: the loss-scale optimizer.
-      optimizer: the optimizer that it wraps.
-      pairs: gradients, or None, and variables, as values of all replicas.
-    """
+    """Sums the gradients of a step over all replicas, in a cross-replica context."""
     gradients = [gradient for gradient, _ in pairs if gradient is not None]
     if strategy.num_replicas_in_sync == 1:
         return StepGradients(pairs, _local(strategy, gradients))
@@ -98,25 +129,14 @@ def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs)
 
 
 def unsummed(strategy: Any, pairs: Pairs) -> StepGradients:
-    """Returns gradients that their optimizer sums, and that something else tests.
-
-    Args:
-      strategy: the current strategy.
-      pairs: gradients, or None, and variables, as values of all replicas.
-    """
+    """Returns gradients that their optimizer sums, and that something else tests."""
     gradients = [gradient for gradient, _ in pairs if gradient is not None]
     alone = strategy.num_replicas_in_sync == 1
     return StepGradients(pairs, _local(strategy, gradients), are_applied=alone)
 
 
 def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
-    """Returns the watch over a step that is not tested, in a replica context.
-
-    Args:
-      wrapper: the loss-scale optimizer.
-      optimizer: the optimizer that it wraps.
-      pairs: gradients, or None, and variables.
-    """
+    """Returns the watch over a step that is not tested, in a replica context."""
     given = [pair for pair in pairs if pair[0] is not None]
     variables = [variable for _, variable in given]
 
@@ -129,11 +149,7 @@ def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
 
 @do_not_convert
 def sums_for_replica(pairs: Pairs) -> List[Any]:
-    """Returns the gradients of `pairs` summed over all replicas, in a replica context.
-
-    Args:
-      pairs: gradients and variables.
-    """
+    """Returns the gradients of `pairs` summed over all replicas, in a replica context."""
 
     def sum_all(strategy: Any, pairs: Any) -> List[Any]:
         return [gradient for gradient, _ in _sum(strategy, pairs)]

@@ -17,6 +17,7 @@ from tf_lossscale._versions.replicas import map_replicas
 __all__ = [
     "all_replicas_agree",
     "all_workers_agree",
+    "call_in_replicas",
     "copy_of",
     "merge",
     "replica_count",
@@ -32,18 +33,29 @@ def replica_count() -> int:
 
 @do_not_convert
 def merge(function: Callable[..., Any], *args: Any) -> Any:
-    """Calls `function(strategy, *args)` once for all replicas; directly if there is no strategy.
-
-    Args:
-      function: takes the strategy and `args`, each of which holds the values of all replicas.
-      *args: the values of this replica.
-
-    Returns:
-      What `function` returned, as seen from this replica.
-    """
+    """Calls `function(strategy, *args)` once for all replicas; directly if there is no strategy."""
     if not tf.distribute.has_strategy():
         return function(tf.distribute.get_strategy(), *args)
     return tf.distribute.get_replica_context().merge_call(function, args=args)
+
+
+def call_in_replicas(strategy: Any, function: Callable[..., Any], args: Sequence[Any]) -> List[Any]:
+    """Calls a function in each replica of this process, in a cross-replica context.
+
+    Args:
+      strategy: the current strategy; without one, the function is called once.
+      function: takes `args`, each of which holds the values of all replicas.
+      args: the arguments.
+
+    Returns:
+      What the replicas returned, flat and without None.
+    """
+    if tf.distribute.has_strategy():
+        done = strategy.extended.call_for_each_replica(function, args=tuple(args))
+        results = list(strategy.experimental_local_results(done))
+    else:
+        results = [function(*args)]
+    return [each for each in tf.nest.flatten(results) if each is not None]
 
 
 @do_not_convert
@@ -99,11 +111,7 @@ def copy_of(value: Any) -> Any:
 
 @do_not_convert
 def all_workers_agree(flag: Any) -> Any:
-    """Returns a bool scalar: whether `flag` is True on every worker, in a cross-replica context.
-
-    Args:
-      flag: bool tensor of shape `[]`, this worker's own.
-    """
+    """Returns a bool scalar: whether `flag` is True on every worker, in a cross-replica context."""
     strategy = tf.distribute.get_strategy()
     if strategy.num_replicas_in_sync == 1:
         return flag  # also without a strategy, where no devices are known
@@ -122,11 +130,7 @@ def all_workers_agree(flag: Any) -> Any:
 
 @do_not_convert
 def all_replicas_agree(flag: Any) -> Any:
-    """Returns a bool scalar: whether `flag` is True on every replica, in a replica context.
-
-    Args:
-      flag: bool tensor of shape `[]`, this replica's own.
-    """
+    """Returns a bool scalar: whether `flag` is True on every replica, in a replica context."""
     if replica_count() == 1:
         return flag
     bad = tf.cast(tf.logical_not(flag), tf.float32)

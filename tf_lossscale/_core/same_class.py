@@ -86,9 +86,6 @@ def loss_scale_class(optimizer: Any) -> str:
     The classes are known by name and package, because looking them up would import a Keras. A
     user's own class that merely has such a name is an optimizer like any other.
 
-    Args:
-      optimizer: any object.
-
     Returns:
       `LossScaleOptimizer`, `MixedPrecisionLossScaleOptimizer`, or the empty string.
     """

@@ -67,10 +67,6 @@ def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
 def tape_for(loss: Any, tape: Optional[Any]) -> Any:
     """Returns the tape that records how a loss is scaled: `tape`, or a new one.
 
-    Args:
-      loss: a callable that returns the loss, or a tensor.
-      tape: the `tf.GradientTape` that recorded the tensor, or None.
-
     Raises:
       ValueError: the loss is a tensor, and there is no tape.
     """

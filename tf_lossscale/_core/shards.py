@@ -29,12 +29,11 @@ __all__ = [
     "Shards",
     "all_shards",
     "check_loop",
-    "checked_groups",
     "current_shards",
     "group_key",
     "group_of",
+    "groups_of",
     "instance_keys",
-    "subgroup_size",
     "sum_key",
 ]
 
@@ -60,9 +59,6 @@ ALONE = Shards(number=1)
 
 def current_shards(who: str) -> Shards:
     """Returns the shards of the current step; one, with a warning, if their number is not set.
-
-    Args:
-      who: name of the symbol that is called, for the messages.
 
     Raises:
       RuntimeError: the call is made in the cross-replica context of a strategy with several
@@ -98,8 +94,8 @@ def all_shards(count: int) -> Groups:
     return [list(range(count))]
 
 
-def subgroup_size(group_assignment: Optional[Any], count: int) -> int:
-    """Returns the number of shards over which a gradient is summed.
+def groups_of(group_assignment: Optional[Any], count: int) -> Groups:
+    """Returns the groups of shards over which gradients are summed.
 
     Args:
       group_assignment: a list of lists of shard numbers; None or empty: one group of all shards.
@@ -110,20 +106,7 @@ def subgroup_size(group_assignment: Optional[Any], count: int) -> int:
         or has groups of different sizes.
     """
     if not group_assignment:
-        return count
-    return len(checked_groups(group_assignment, count)[0])
-
-
-def checked_groups(group_assignment: Any, count: int) -> Groups:
-    """Returns the assignment, after checking that it partitions all shards into equal groups.
-
-    Args:
-      group_assignment: a list of lists of shard numbers.
-      count: number of shards.
-
-    Raises:
-      ValueError: it does not.
-    """
+        return all_shards(count)
     if not isinstance(group_assignment, list) or not all(
         isinstance(group, list) for group in group_assignment
     ):
@@ -198,15 +181,7 @@ def sum_key(number: Any) -> Any:
 
 
 def check_loop(replica: int, loop: Any) -> None:
-    """Counts a sum of `replica`, and checks that it is in the same loop as the others' sums.
-
-    Args:
-      replica: number of the replica.
-      loop: the loop that contains the sum, or None.
-
-    Raises:
-      NotImplementedError: the other replicas' sum is in a different loop.
-    """
+    """Counts a sum of `replica`, and checks that it is in the same loop as the others' sums."""
     with _lock:
         _count(_tables.setdefault(graph_of_all_replicas(), _Table()), replica, loop)
 
@@ -218,9 +193,6 @@ def instance_keys(replica: int, groups: int, loop: Any) -> List[int]:
       replica: number of the replica.
       groups: number of groups; each gets its own key, and the check between workers the last one.
       loop: the loop that contains the sum, or None.
-
-    Raises:
-      NotImplementedError: the other replicas' sum is in a different loop.
     """
     with _lock:
         table = _tables.setdefault(graph_of_all_replicas(), _Table())

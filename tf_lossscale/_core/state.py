@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.checkpoints import Trackable, TrackableReference
+from tf_lossscale._versions.graphs import outermost_graph
 
 __all__ = ["HoldsState", "contrib_update", "dynamic_update"]
 
@@ -26,7 +27,7 @@ class HoldsState(Trackable):
     def _remember(self, name: str, variable: Any) -> None:
         """Tracks `variable` as the child `name` in the current graph; restores a deferred value."""
         weights: Dict[Tuple[str, Any], Any] = self.__dict__.setdefault("_weights", {})
-        key = (name, _current_graph())
+        key = (name, outermost_graph())
         if key in weights:
             raise RuntimeError(
                 f"Duplicate variables detected. {key}: this {type(self).__name__} already has a "
@@ -37,7 +38,7 @@ class HoldsState(Trackable):
 
     def _state_here(self) -> List[Tuple[str, Any]]:
         """Returns the (name, variable) pairs of the current graph, sorted by name."""
-        here = _current_graph()
+        here = outermost_graph()
         weights = self.__dict__.get("_weights", {})
         pairs = [(name, variable) for (name, graph), variable in weights.items() if graph is here]
         return sorted(pairs, key=lambda pair: pair[0])
@@ -52,12 +53,6 @@ class HoldsState(Trackable):
     def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
         found = super()._lookup_dependency(name, *args, **kwargs)
         return found if found is not None else dict(self._state_here()).get(name)
-
-
-def _current_graph() -> Any:
-    # Leave `tf.function`, `tf.cond` and the like first: variables belong to the outermost graph.
-    with tf.init_scope():
-        return None if tf.executing_eagerly() else tf1.get_default_graph()
 
 
 @do_not_convert

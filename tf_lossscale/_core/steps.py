@@ -20,6 +20,7 @@ from typing import (
 
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.replicas import supports_merge_call
 from tf_lossscale._versions.watching import without_changing_seeds
 
@@ -30,7 +31,6 @@ __all__ = [
     "Watcher",
     "built_unwatched",
     "is_watched",
-    "outermost_graph",
     "report_loss",
     "unnoticed",
     "unwatch_all",
@@ -111,11 +111,7 @@ class Watcher:
 
 
 class Watch:
-    """The watch over one step.
-
-    Args:
-      steps: what each watcher adds to it.
-    """
+    """The watch over one step."""
 
     def __init__(self, steps: Sequence[WatchedStep] = ()) -> None:
         self._steps = steps
@@ -144,12 +140,7 @@ class Watch:
             raise
 
     def finished(self, operation: Any, applied: Any) -> List[Any]:
-        """Returns the operations to run with the step, none in eager mode.
-
-        Args:
-          operation: what to wait for.
-          applied: whether the step was applied.
-        """
+        """Returns the operations to run with the step, none in eager mode."""
         done = [each.finished(operation, applied) for each in self._steps]
         return [each for each in done if each is not None]
 
@@ -198,10 +189,6 @@ def built_unwatched() -> Dict[Any, str]:
 @do_not_convert
 def report_loss(optimizer: Any, loss: Any) -> Any:
     """Reports a loss that is going to be scaled.
-
-    Args:
-      optimizer: the loss-scale optimizer.
-      loss: the unscaled loss, or a function that returns it.
 
     Returns:
       The loss to scale in its place.
@@ -282,12 +269,6 @@ def variable_name(variable: Any) -> str:
 def _note_unwatched(optimizer: Any) -> None:
     if not tf.executing_eagerly():
         _unwatched[outermost_graph() or optimizer] = type(optimizer).__name__
-
-
-def outermost_graph() -> Any:
-    """Returns the graph that a Session runs; None in eager mode, and in functions called there."""
-    with tf.init_scope():
-        return None if tf.executing_eagerly() else tf1.get_default_graph()
 
 
 def _grouped(operations: Sequence[Any]) -> Any:

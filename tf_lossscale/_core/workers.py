@@ -33,9 +33,9 @@ from tf_lossscale._versions.collectives import (
     KEYS_AT_RUN_TIME,
     advance,
     collective_reduce,
-    functions_start_eagerly,
     host_of,
 )
+from tf_lossscale._versions.graphs import outermost_graph
 
 __all__ = [
     "Call",
@@ -147,18 +147,12 @@ def has_several_workers(strategy: Any) -> bool:
 
 def workers_are_checked(strategy: Any) -> bool:
     """Returns whether steps begin with a check: with several workers, outside Sessions."""
-    return has_several_workers(strategy) and functions_start_eagerly()
+    return has_several_workers(strategy) and outermost_graph() is None
 
 
 @do_not_convert
 def step_of(call: Call, groups: Sequence[Any], values: Sequence[Any]) -> Step:
-    """Describes a step of this replica.
-
-    Args:
-      call: what is called, and where.
-      groups: the groups of replicas.
-      values: the tensors of this replica that are summed.
-    """
+    """Describes a step of this replica."""
     dtypes = [value.dtype.base_dtype.name for value in values]
     what, site = call
     number = zlib.crc32(f"{what} {site.place} {groups} {dtypes}".encode()) % _EXACT
@@ -218,16 +212,7 @@ def _sum(value: Any, position: int, strategy: Any, members: List[int]) -> Any:
 def check_between_workers(
     step: Step, values: Sequence[Any], strategy: Any, index: int, device: str, check_key: int
 ) -> Any:
-    """Returns a bool scalar, True, that is computed when all replicas have reached the same step.
-
-    Args:
-      step: what the workers must have in common.
-      values: the tensors of this replica that are summed.
-      strategy: the strategy.
-      index: number of the replica.
-      device: its device.
-      check_key: the key of the collective.
-    """
+    """Returns a bool scalar, True, that is computed when all replicas are at the same step."""
     replicas = strategy.num_replicas_in_sync
     traced = 0 if KEYS_AT_RUN_TIME else zlib.crc32(_traced_shapes(values).encode()) % _EXACT
     with tf1.name_scope(None, "check_between_workers"):
@@ -237,7 +222,7 @@ def check_between_workers(
         rows = collective_reduce(own, replicas, key, check_key)
         same = tf.reduce_all(tf.equal(rows, rows[:1]))
         with tf1.device(host_of(device)):
-            waited = [] if functions_start_eagerly() else [_wait_unless(same)]
+            waited = [] if outermost_graph() is None else [_wait_unless(same)]
             with tf.control_dependencies(waited):
                 check = tf.raw_ops.Assert(
                     condition=same,

@@ -1,17 +1,12 @@
 """`CrossShardOptimizer`."""
 
+import functools
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.collectives import collective_sums
-from tf_lossscale._core.gradient_sums import leaves_sum_to_tensorflow
+from tf_lossscale._core.gradient_sums import chain_of, leaves_sum_to_tensorflow
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.shards import (
-    Shards,
-    all_shards,
-    checked_groups,
-    current_shards,
-    subgroup_size,
-)
+from tf_lossscale._core.shards import Shards, all_shards, current_shards, group_of, groups_of
 from tf_lossscale._core.workers import (
     Call,
     call_site,
@@ -20,13 +15,16 @@ from tf_lossscale._core.workers import (
     workers_are_checked,
 )
 from tf_lossscale._core.wrapper import OptimizerWrapper, as_pairs
-from tf_lossscale._cross_shard.applying import apply_summed
 from tf_lossscale._cross_shard.sums import replica_sums, sum_packed, tpu_sum, with_shapes
-from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
 from tf_lossscale._versions.checkpoints import called_from_checkpoint
 from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
 from tf_lossscale._versions.originals import original
-from tf_lossscale._versions.replicas import estimator_scales_loss
+from tf_lossscale._versions.replicas import (
+    already_summed,
+    estimator_scales_loss,
+    replicas_of_workers_before,
+)
 
 __all__ = ["CrossShardOptimizer"]
 
@@ -121,9 +119,9 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
           RuntimeError: the call is made outside the replicas of a strategy that has several.
         """
         shards = current_shards("CrossShardOptimizer")
-        size = subgroup_size(self._group_assignment, shards.number)
+        groups = groups_of(self._group_assignment, shards.number)
         if shards.number > 1 and self._reduction == _MEAN:
-            loss = _scaled(loss, 1.0 / size)
+            loss = _scaled(loss, 1.0 / len(groups[0]))
         if shards.strategy is not None and estimator_scales_loss():
             loss = _scaled(loss, shards.number)  # the inner optimizer is about to divide by it
         return self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
@@ -156,11 +154,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
                 global_step,
                 name,
             )
-        groups = (
-            checked_groups(self._group_assignment, shards.number)
-            if self._group_assignment
-            else all_shards(shards.number)
-        )
+        groups = groups_of(self._group_assignment, shards.number)
         dense = [
             (None if gradient is None else tf.convert_to_tensor(gradient), variable)
             for gradient, variable in pairs
@@ -175,7 +169,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
                 checked = _after_check(dense, shards, groups, call)
                 return self._opt.apply_gradients(checked, global_step, name)
         summed = _summed(dense, shards, groups, call)
-        return apply_summed(self._opt, summed, shards, groups, global_step, name)
+        return _apply_summed(self._opt, summed, shards, groups, global_step, name)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
         """Returns a slot of the inner optimizer.
@@ -289,3 +283,78 @@ def _summed(pairs: Pairs, shards: Shards, groups: Groups, call: Call) -> Pairs:
         sum_packed(present, lambda packs: replica_sums(packs, shards, groups, call, present))
     )
     return [(None if gradient is None else next(sums), variable) for gradient, variable in pairs]
+
+
+@do_not_convert
+def _apply_summed(
+    optimizer: Any,
+    pairs: Sequence[Tuple[Any, Any]],
+    shards: Shards,
+    groups: Sequence[Sequence[int]],
+    global_step: Optional[Any],
+    name: Optional[str],
+) -> Any:
+    """Applies summed gradients, in a replica context.
+
+    Each replica applies its own sum to its own copy of the variables. With subgroups, the copies of
+    different groups therefore diverge, as on a TPU. An optimizer that assigns takes one step for
+    all replicas of a process, so these must be in the same group.
+
+    Raises:
+      NotImplementedError: the optimizer assigns, and the replicas of this process have different
+        sums.
+    """
+    chain = chain_of(optimizer)
+    assigning = [inner for inner in chain if _assigns(inner)]
+    if assigning:
+        _check_one_sum(assigning[0], shards, groups)
+    # Such a step is taken once, although each replica of the process calls it.
+    once = overridden(
+        assigning, "apply_gradients", lambda inner: functools.partial(_apply_once, inner)
+    )
+    with already_summed(chain), once:
+        return optimizer.apply_gradients(pairs, global_step, name)
+
+
+def _apply_once(
+    optimizer: Any, pairs: Any, global_step: Optional[Any] = None, name: Optional[str] = None
+) -> Any:
+    def once(strategy: Any, gradients: Any, variables: Any) -> Any:
+        # Depend on all sums, not only on the first: the replicas wait for each other in them, and a
+        # Session runs only the operations that are needed.
+        copies = [strategy.experimental_local_results(gradient) for gradient in gradients]
+        sums = [x for values in copies for x in values if x is not None]
+        # Operations, because in TensorFlow 2.4 a branch does not wait for tensors from outside.
+        with tf.control_dependencies(sums if tf.executing_eagerly() else [x.op for x in sums]):
+            first = [None if values[0] is None else tf.identity(values[0]) for values in copies]
+        step = type(optimizer).apply_gradients
+        return step(optimizer, list(zip(first, variables)), global_step, name)
+
+    gradients, variables = zip(*pairs)
+    context = tf.distribute.get_replica_context()
+    return context.merge_call(once, args=(list(gradients), list(variables)))
+
+
+def _check_one_sum(optimizer: Any, shards: Shards, groups: Sequence[Sequence[int]]) -> None:
+    first = replicas_of_workers_before(shards.strategy)
+    local = range(first, first + len(shards.strategy.extended.worker_devices))
+    if len({group_of(replica, groups) for replica in local}) > 1:
+        raise NotImplementedError(
+            f"group_assignment={[list(group) for group in groups]} gives the replicas "
+            f"{local[0]} to {local[-1]} of this process different sums, but "
+            f"{type(optimizer).__name__}.apply_gradients assigns to the variables of all of them "
+            "at once, and has no update of one variable that each replica could make. Give it a "
+            "_resource_apply_dense(grad, handle) in place of apply_gradients (see "
+            "examples/bert_style.py), put all replicas of a process into one group, or leave "
+            "group_assignment out."
+        )
+
+
+def _assigns(optimizer: Any) -> bool:
+    """Returns whether an optimizer replaces the step and has no update for a single gradient."""
+    cls, base = type(optimizer), tf1.train.Optimizer
+    return (
+        cls.apply_gradients is not base.apply_gradients
+        and cls._resource_apply_dense is base._resource_apply_dense
+        and not cls.__module__.startswith("tf_lossscale.")
+    )

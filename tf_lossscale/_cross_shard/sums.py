@@ -3,7 +3,7 @@
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.collectives import collective_sums
-from tf_lossscale._core.shards import Shards, all_shards, checked_groups, current_shards
+from tf_lossscale._core.shards import Shards, all_shards, current_shards, groups_of
 from tf_lossscale._core.workers import Call, call_site, step_of, workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
@@ -45,11 +45,7 @@ def cross_replica_sum(
         return tpu_sum(x, group_assignment or all_shards(shards.number), name)
     value = tf.convert_to_tensor(x)
     _check_dtype(value)
-    groups = (
-        checked_groups(group_assignment, shards.number)
-        if group_assignment
-        else all_shards(shards.number)
-    )
+    groups = groups_of(group_assignment, shards.number)
     with tf1.name_scope(name, "CrossReplicaSum") as scope:
         if shards.number == 1:
             return tf.identity(value, name=scope)
@@ -117,15 +113,7 @@ LARGE = 1 << 16
 
 @do_not_convert
 def sum_packed(tensors: Sequence[Any], sum_all: Callable[[List[Any]], Sequence[Any]]) -> List[Any]:
-    """Returns the sums of `tensors`; the small ones of each dtype are summed as one vector.
-
-    Args:
-      tensors: tensors of any shapes and dtypes.
-      sum_all: takes a list of tensors and returns the sum of each over the shards.
-
-    Returns:
-      The sums, in the order of `tensors`.
-    """
+    """Returns the sums of `tensors`; the small ones of each dtype are summed as one vector."""
     sums: List[Any] = [None] * len(tensors)
     packs = _packs(tensors)
     totals = sum_all([_packed([tensors[index] for index in indices]) for indices in packs])

@@ -8,30 +8,122 @@ the public path is ours, the wrapper must be ours, too: a `train_step` that test
 import importlib
 import sys
 from types import ModuleType
-from typing import Any, Optional
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from tf_lossscale import _namespace, _paths
+from tf_lossscale._import_hook import subscribers
 from tf_lossscale._install.namespaces import (
     SyntheticNamespace,
+    is_of_interest,
+    is_private,
     join,
     namespace_of,
     namespaces_below,
 )
-from tf_lossscale._install.record import Record, forget
-from tf_lossscale._versions.originals import COMPILERS, Compiler, StandIn
+from tf_lossscale._versions.originals import (
+    COMPILERS,
+    Compiler,
+    StandIn,
+    attribute_dicts,
+    forget_replaced,
+    is_lazy_loader,
+    note_replaced,
+)
 
-__all__ = ["fill"]
+__all__ = ["Record", "fill"]
+
+_MISSING = object()
+
+
+class Record:
+    """The changes of one installation, from `install()` to `uninstall()`.
+
+    Attributes:
+      replace: whether our symbols replace those that this TensorFlow still has.
+      bound: name and value of each attribute that was set.
+      modules: maps the full name to each module that we put into `sys.modules`.
+      tensorflow_is_there: whether `import tensorflow` has completed.
+      early: maps the full name to each module of interest that was imported before that.
+      subscribers: the subscribers that the import hook had before.
+    """
+
+    def __init__(self) -> None:
+        self.replace = False
+        self.bound: List[Tuple[str, Any]] = []
+        self.modules: Dict[str, Any] = {}
+        self.tensorflow_is_there = False
+        self.early: Dict[str, Any] = {}
+        self.subscribers = subscribers()
+        self._attributes: List[Tuple[Any, str, Any]] = []
+        self._seen: Set[int] = set()
+        self._theirs: Set[Tuple[int, str]] = set()
+
+    def note(self, module: Any, names: Iterable[str]) -> None:
+        """Remembers which of `names` a module had when it was first seen.
+
+        Some of our symbols are TensorFlow's objects under another path, so the value of an
+        attribute does not show whether we set it.
+        """
+        for attributes in attribute_dicts(module):
+            if id(attributes) not in self._seen:
+                self._seen.add(id(attributes))
+                self._theirs.update((id(attributes), name) for name in names if name in attributes)
+
+    def bind(self, owner: Any, name: str, value: Any) -> None:
+        """Sets an attribute and remembers what it was."""
+        self.remember(owner, name)
+        self.bound.append((name, value))
+        setattr(owner, name, value)
+
+    def remember(self, owner: Any, name: str) -> None:
+        """Remembers the value of an attribute before it is changed."""
+        found = [attributes[name] for attributes in attribute_dicts(owner) if name in attributes]
+        self._attributes.append((owner, name, found[-1] if found else _MISSING))
+        if found:
+            note_replaced(owner, name, found[-1])
+
+    def register(self, name: str, module: ModuleType) -> None:
+        """Makes `import name` find the module."""
+        self.modules[name] = module
+        sys.modules[name] = module
+
+    def undo(self) -> None:
+        """Undoes all changes, in reverse order."""
+        for owner, name, old in reversed(self._attributes):
+            if old is _MISSING:
+                _forget(owner, name)
+            else:
+                setattr(owner, name, old)
+        self._sweep()
+        for name, module in self.modules.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+        forget_replaced()
+
+    def _sweep(self) -> None:
+        """Removes the copies of our symbols that wrappers of API modules have cached."""
+        for name, module in list(sys.modules.items()):
+            if not isinstance(module, ModuleType) or not is_of_interest(name):
+                continue
+            if is_lazy_loader(module) or is_private(name):
+                continue  # ours are removed as a whole; TensorFlow's have none of our symbols
+            for attributes in attribute_dicts(module):
+                for bound, value in self.bound:
+                    is_theirs = (id(attributes), bound) in self._theirs
+                    if not is_theirs and attributes.get(bound, _MISSING) is value:
+                        del attributes[bound]
+
+
+def _forget(owner: Any, name: str) -> None:
+    """Removes an attribute of an API module, also from the cache of its wrapper."""
+    for attributes in attribute_dicts(owner):
+        attributes.pop(name, None)
 
 
 def fill(record: Record, module_name: str, module: Any) -> None:
     """Adds missing symbols to a module, or lets its `compile` wrap optimizers in our class.
 
     A namespace that is missing entirely, such as `tf.contrib`, becomes a `SyntheticNamespace`.
-
-    Args:
-      record: records the changes.
-      module_name: its full name.
-      module: a module of an API tree, or one with a `compile`.
     """
     if module_name in COMPILERS:
         _wrap_in_ours(record, module, COMPILERS[module_name])
@@ -89,7 +181,7 @@ def _bind_symbol(record: Record, module: Any, module_name: str, symbol: _paths.S
 
 def _bind_lazily(record: Record, module: Any, symbol: _paths.Symbol) -> None:
     record.remember(module, symbol.name)
-    forget(module, symbol.name)
+    _forget(module, symbol.name)
     earlier = vars(module).get("__getattr__")
 
     def module_getattr(name: str) -> Any:

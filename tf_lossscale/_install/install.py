@@ -11,14 +11,13 @@ from types import ModuleType
 from typing import Any, List, Optional
 
 from tf_lossscale import _import_hook
-from tf_lossscale._install.fill import fill
+from tf_lossscale._install.fill import Record, fill
 from tf_lossscale._install.namespaces import (
     SyntheticNamespace,
     awaiting_spec,
     is_of_interest,
     is_private,
 )
-from tf_lossscale._install.record import Record
 from tf_lossscale._versions.originals import is_lazy_loader
 
 __all__ = ["install", "uninstall"]

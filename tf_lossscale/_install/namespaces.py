@@ -40,9 +40,6 @@ def namespace_of(module_name: str) -> Optional[str]:
     >>> namespace_of("keras._tf_keras.keras.mixed_precision")
     'keras.mixed_precision'
 
-    Args:
-      module_name: such as `tensorflow._api.v2.train`.
-
     Returns:
       `train`; the empty string for the top; None if the module is not part of the API, or the
       namespace has none of our symbols.
@@ -64,9 +61,6 @@ def namespaces_below(namespace: str) -> List[str]:
 
     >>> namespaces_below("contrib")
     ['mixed_precision', 'tpu']
-
-    Args:
-      namespace: TensorFlow's path without `tf.`; the empty string for the top.
     """
     prefix = join(namespace, "")
     return sorted(
@@ -85,9 +79,6 @@ def is_private(module_name: str) -> bool:
     True
     >>> is_private("tensorflow.contrib.mixed_precision")
     False
-
-    Args:
-      module_name: such as `tensorflow.contrib.tpu.python`.
     """
     root, _, namespace = module_name.partition(".")
     return root == "tensorflow" and (namespace in _paths.PRIVATE or bool(private_below(namespace)))
@@ -98,9 +89,6 @@ def private_below(namespace: str) -> List[str]:
 
     >>> private_below("contrib.tpu.python")
     ['ops', 'tpu']
-
-    Args:
-      namespace: TensorFlow's path without `tf.`.
     """
     prefix = namespace + "."
     below = [known[len(prefix) :] for known in _paths.PRIVATE if known.startswith(prefix)]
@@ -122,12 +110,7 @@ def join(namespace: str, child: str) -> str:
 
 
 class SyntheticNamespace(ModuleType):
-    """A module whose attributes are our symbols, which are loaded on first use.
-
-    Args:
-      name: its full name in import statements.
-      namespace: the namespace that it stands for.
-    """
+    """A module whose attributes are our symbols, which are loaded on first use."""
 
     def __init__(self, name: str, namespace: str) -> None:
         super().__init__(name, f"`tf.{namespace}`, supplied by tf_lossscale.")
@@ -177,11 +160,7 @@ class _Loader(importlib.abc.Loader):
 
 
 def awaiting_spec(name: str) -> ModuleSpec:
-    """Returns the spec of a namespace that is supplied once `import tensorflow` has completed.
-
-    Args:
-      name: its full name in import statements.
-    """
+    """Returns the spec of a namespace that is supplied once `import tensorflow` has completed."""
     return ModuleSpec(name, _AwaitingLoader(), is_package=True)
 
 

@@ -2,8 +2,12 @@
 
 from typing import Any, Dict, Optional, Tuple
 
-from tf_lossscale._core.identifiers import as_loss_scale, is_standard
-from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale
+from tf_lossscale._core.loss_scales import (
+    DynamicLossScale,
+    FixedLossScale,
+    as_loss_scale,
+    is_standard,
+)
 from tf_lossscale._core.same_class import loss_scale_class
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import WRAPPERS_ARE_MARKED, KerasFamily, keras_family

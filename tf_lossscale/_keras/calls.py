@@ -12,9 +12,10 @@ own), the calls in the other places decide. If those disagree, an error is raise
 
 import threading
 import weakref
-from typing import Any, Iterator, List, MutableMapping, Optional, Set, Tuple
+from typing import Any, List, MutableMapping, Optional, Set, Tuple
 
-from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.graphs import graphs_around
 
 __all__ = ["ScalingCalls"]
 
@@ -55,11 +56,7 @@ class ScalingCalls:
         self._traced: MutableMapping[Any, _Place] = weakref.WeakKeyDictionary()
 
     def note(self, method: str) -> None:
-        """Records that `method` was called or traced.
-
-        Args:
-          method: `get_scaled_loss`, `scale_loss` or `get_unscaled_gradients`.
-        """
+        """Records that `method` was called or traced."""
         pending = self._here().pending
         if method == UNSCALED:
             pending.clear()
@@ -140,7 +137,7 @@ class ScalingCalls:
 
     def _refuse_unscaling_elsewhere(self, here: _Place) -> None:
         """Raises a RuntimeError if a function traced earlier may have unscaled the gradients."""
-        graphs = list(_graphs())
+        graphs = _graphs()
         with self._lock:
             traced = list(self._traced.items())
         for graph, place in traced:
@@ -155,7 +152,7 @@ class ScalingCalls:
                 )
 
     def _here(self) -> _Place:
-        graphs = list(_graphs())
+        graphs = _graphs()
         with self._lock:
             if graphs:
                 return self._traced.setdefault(graphs[-1], _Place())
@@ -187,14 +184,9 @@ def _refuse_two_scalings(place: _Place) -> None:
         )
 
 
-def _graphs() -> Iterator[Any]:
-    """Yields the graphs of the functions being traced, innermost first; none in eager mode."""
-    if tf.executing_eagerly():
-        return
-    graph = tf1.get_default_graph()
-    while graph is not None and graph.building_function:
-        yield graph
-        graph = getattr(graph, "outer_graph", None)
+def _graphs() -> List[Any]:
+    """Returns the graphs of the functions being traced, innermost first; none in eager mode."""
+    return [graph for graph in graphs_around() if graph.building_function]
 
 
 def _calls(graphs: List[Any], function: Any) -> bool:

@@ -8,7 +8,7 @@ from tf_lossscale._core.given_loss_scale import (
     own_loss_scale,
     read_as_tensor,
 )
-from tf_lossscale._core.identifiers import is_standard
+from tf_lossscale._core.loss_scales import is_standard
 from tf_lossscale._keras.arguments import as_final_arguments, check_inner, experimental_loss_scale
 from tf_lossscale._keras.classes import serialized_like_the_installed, with_installed_experimental
 from tf_lossscale._keras.final import LossScaleOptimizer as _Final

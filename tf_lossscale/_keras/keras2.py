@@ -9,7 +9,7 @@ from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import tape_for
 from tf_lossscale._core.wrapper import as_pairs, require_replica_context
 from tf_lossscale._keras.arguments import refuse_unsupported
-from tf_lossscale._keras.late_check import LateCheck, late_check
+from tf_lossscale._keras.late_check import late_check
 from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import StepArguments, step
 from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
@@ -29,10 +29,6 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
     The methods that checkpoints use are restored to those of `Trackable`. Up to TensorFlow 2.10 the
     wrapper is also an instance of an installed wrapper, which would delegate them to the inner
     optimizer and so miss our loss scale.
-
-    Args:
-      base: the base class of the inner optimizer's family.
-      own: the bases of the class that gets the attributes.
     """
     ours = _names_in(own, lambda cls: cls.__module__.startswith("tf_lossscale."))
     delegated = _names_in(own, lambda cls: cls.__name__.endswith("DelegatingTrackableMixin"))
@@ -140,25 +136,15 @@ class DelegatingWrapper(LossScaleWrapper):
             pair for pair in as_pairs(pairs, type(self).__name__, _names) if pair[0] is not None
         ]
 
-    def _step(
-        self,
-        gradients: Sequence[Any],
-        apply: Callable[..., Any],
-        *args: Any,  # the last one is a `StepArguments`
-        same_on_replicas: bool = True,
-        late_check: Optional[LateCheck] = None,
-    ) -> Any:
-        return step(
-            self._state,
-            lambda: self.iterations,
-            gradients,
-            apply,
-            args,
-            same_on_replicas,
-            late_check,
-            self,
-            args[-1].variables,
-        )
+    def _counter_of_skipped(self) -> Optional[Any]:
+        return self.iterations
+
+    def _step(self, tested: Any, gradients: Any, rest: StepArguments, **options: Any) -> Any:
+        """Tests gradients, and applies those that are passed on, with the options of `step`."""
+        return step(self, tested, rest.variables, self._apply, (gradients, rest), **options)
+
+    def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> Any:
+        raise NotImplementedError("each wrapper defines this")
 
     # `OptimizerV2` overrides this to look up hyperparameters.
     __getattribute__ = object.__getattribute__
@@ -281,9 +267,7 @@ class Keras2Wrapper(DelegatingWrapper):
         rest = StepArguments([variable for _, variable in pairs], None, False)
         check = late_check(self._family, inner)
         tested = own if self._state.decides else gradients
-        self._step(
-            tested, self._apply, gradients, rest, same_on_replicas=aggregate, late_check=check
-        )
+        self._step(tested, gradients, rest, same_on_replicas=aggregate, late_check=check)
 
     def _has_own_aggregation(self) -> bool:
         """Whether the inner optimizer overrides how gradients are summed."""

@@ -177,18 +177,16 @@ class Keras3Wrapper(Keras3Attributes):
                 rest.aggregate = False
         check = late_check(self._family, self.inner_optimizer)
         step(
-            self._state,
-            self._count,
+            self,
             own if self._state.decides else tested,
+            changed,
             self._apply_inner,
             (gradients, rest),
             same_on_replicas=not summed_by_caller,
             late_check=check,
-            optimizer=self,
-            variables=changed,
         )
 
-    def _count(self) -> Any:
+    def _counter_of_skipped(self) -> Optional[Any]:
         if self.inner_optimizer.gradient_accumulation_steps:
             return None  # accumulation depends on the count, so a skipped step must not change it
         return self.inner_optimizer.iterations.value

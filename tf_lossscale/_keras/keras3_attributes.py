@@ -49,13 +49,7 @@ class _InnerOption(Forward):
 def _stored(
     name: str, documentation: str, before: Optional[Callable[[Any, Any], None]] = None
 ) -> Any:
-    """Returns a property for an attribute that the constructor of the installed class sets.
-
-    Args:
-      name: its name.
-      documentation: its docstring.
-      before: is called before it is set, with the optimizer and the value.
-    """
+    """Returns a property for an attribute that the constructor of the installed class sets."""
 
     def read(optimizer: Any) -> Any:
         if name not in optimizer.__dict__:

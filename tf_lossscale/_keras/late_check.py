@@ -4,8 +4,8 @@ Options such as `gradient_transformers` and `global_clipnorm`, and overrides of 
 `_transform_gradients`, run within a step of the inner optimizer and can turn finite gradients into
 an infinity or a NaN. The originals apply the NaN. There is no public hook after them, so the method
 that updates the variables is replaced during the step by one that first tests its gradients;
-`tf_lossscale._versions.keras_updates` lists the methods of each kind of optimizer. Methods such as
-`update_step`, which process one gradient at a time while the variables change, are not covered.
+`update_methods` lists those of each kind of optimizer. Methods such as `update_step`, which process
+one gradient at a time while the variables change, are not covered.
 """
 
 import contextlib
@@ -16,10 +16,9 @@ from typing import Any, Callable, Dict, Iterator, List, MutableMapping, Optional
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_replicas_agree, replica_count
-from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.base import overridden, tf, tf1
 from tf_lossscale._versions.keras import KerasFamily
-from tf_lossscale._versions.keras_updates import UpdateMethods, update_methods
-from tf_lossscale._versions.overridden_methods import overridden
+from tf_lossscale._versions.keras_optimizers import UpdateMethods, update_methods
 
 __all__ = ["LateCheck", "late_check"]
 
@@ -116,11 +115,7 @@ class _FiniteFlag:
         self._graph = None if tf.executing_eagerly() else tf1.get_default_graph()
 
     def record(self, finite: Any) -> None:
-        """Records the result of a test.
-
-        Args:
-          finite: bool tensor of shape `[]`.
-        """
+        """Records the result of a test."""
         self._tensor = finite
         if not _is_seen_from(self._graph, finite):
             variable = self._variable()

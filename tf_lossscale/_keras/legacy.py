@@ -160,7 +160,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             gradients = [gradient for gradient, _ in pairs] if own_sum else sums
             rest = StepArguments([variable for _, variable in pairs], name, own_sum)
             tested = own if self._state.decides else sums
-            return self._step(tested, self._apply, gradients, rest, late_check=check)
+            return self._step(tested, gradients, rest, late_check=check)
         elif self._has_own_steps():
             pass  # its `apply_gradients` sums the gradients itself
         elif not same_on_replicas and aggregate:
@@ -171,7 +171,6 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         rest = StepArguments([variable for _, variable in pairs], name, aggregate)
         return self._step(
             own if self._state.decides else gradients,
-            self._apply,
             gradients,
             rest,
             same_on_replicas=same_on_replicas,

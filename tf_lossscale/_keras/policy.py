@@ -8,8 +8,7 @@ for a loss scale that would be ignored.
 import copyreg
 from typing import Any, Callable, Dict, Optional, Tuple, Union
 
-from tf_lossscale._core.identifiers import as_loss_scale, is_standard
-from tf_lossscale._core.loss_scales import DynamicLossScale
+from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_standard
 from tf_lossscale._core.same_class import SameClass, is_our, stands_for
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import policy_of_layer

@@ -3,7 +3,7 @@
 from typing import Any, Optional, Tuple
 
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.identifiers import is_standard
+from tf_lossscale._core.loss_scales import is_standard
 from tf_lossscale._core.state import dynamic_update
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.checkpoints import Trackable
@@ -12,12 +12,7 @@ __all__ = ["DynamicState", "FixedState", "Keras3State", "OwnState", "make_state"
 
 
 class FixedState(Trackable):
-    """A fixed scale, which has no variables and saves nothing.
-
-    Args:
-      scale: the scale.
-      loss_scale: the `FixedLossScale` that the optimizer was given, or None.
-    """
+    """A fixed scale, which has no variables and saves nothing."""
 
     dynamic = False
     decides = False
@@ -49,9 +44,6 @@ class _OfObject:
     """A state that an object holds, whose other attributes can be read here, too.
 
     Programs read `optimizer._loss_scale`, which was the object up to TensorFlow 2.3.
-
-    Args:
-      loss_scale: the object. Checkpoints save it as `loss_scale`.
     """
 
     dynamic = True
@@ -119,11 +111,7 @@ class DynamicState(_OfObject):
 
     @do_not_convert
     def advance(self, finite: Any) -> Any:
-        """Updates the scale after a step; returns the operation, None in eager mode.
-
-        Args:
-          finite: bool tensor of shape `[]`: whether the gradients of the step were finite.
-        """
+        """Updates the scale after a step; returns the operation, None in eager mode."""
         factor = float(self.loss_scale.multiplier)
         scale, counter = self.current_loss_scale, self.counter
         return dynamic_update(scale, counter, finite, self.growth_steps, factor)
@@ -141,13 +129,7 @@ def make_state(loss_scale: Any) -> Any:
 
 
 class Keras3State:
-    """The scale of a Keras 3 optimizer, held in the variables that Keras 3 saves.
-
-    Args:
-      optimizer: an object with the attributes `dynamic_scale`, `step_counter`, `initial_scale` and
-        `dynamic_growth_steps`.
-      multiplier: the factor by which a dynamic scale grows and shrinks.
-    """
+    """The scale of a Keras 3 optimizer, held in the variables that Keras 3 saves."""
 
     decides = False
 
@@ -177,11 +159,7 @@ class Keras3State:
 
     @do_not_convert
     def advance(self, finite: Any) -> Any:
-        """Updates the scale after a step by Keras 2's rule, which has a minimum and a maximum.
-
-        Args:
-          finite: bool tensor of shape `[]`: whether the gradients of the step were finite.
-        """
+        """Updates the scale after a step by Keras 2's rule, which has a minimum and a maximum."""
         growth_steps = self._optimizer.dynamic_growth_steps
         return dynamic_update(
             self.current_loss_scale, self.counter, finite, growth_steps, self.multiplier

@@ -8,6 +8,7 @@ from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import (
     all_replicas_agree,
     all_workers_agree,
+    call_in_replicas,
     merge,
     replica_count,
 )
@@ -44,35 +45,33 @@ def reduce_sum(gradients: Sequence[Any]) -> List[Any]:
 
 @do_not_convert
 def step(
-    state: Any,
-    iterations: Callable[[], Any],
+    optimizer: Any,
     gradients: Sequence[Any],
+    variables: Sequence[Any],
     apply: Callable[..., Any],
     args: Sequence[Any],
     same_on_replicas: bool = True,
     late_check: Optional[LateCheck] = None,
-    optimizer: Any = None,
-    variables: Sequence[Any] = (),
 ) -> Any:
     """Applies unscaled gradients if they are finite, and updates the loss scale.
 
+    With a fixed loss scale, every step is applied. One of a user's own class decides.
+
     Args:
-      state: the loss scale; with a fixed one, every step is applied, and one of a user's own class
-        decides.
-      iterations: returns the variable that must count a skipped step too, or None.
+      optimizer: the loss-scale optimizer.
       gradients: the gradients to test: tensors, `IndexedSlices` and None, as they will be applied.
+      variables: their variables.
       apply: called as `apply(*args)` in a replica context, to apply the gradients.
       args: the arguments of `apply`.
       same_on_replicas: whether the gradients are the same on all replicas, so that each replica
         gets the same result without communication.
       late_check: tests the gradients again after the inner optimizer has transformed them, and
         keeps the weights unchanged if they are not finite; None if it does not transform them.
-      optimizer: the loss-scale optimizer, which may be watched.
-      variables: the variables of `gradients`.
 
     Returns:
       An operation in a graph; None in eager mode.
     """
+    state = optimizer._state
 
     def describe(strategy: Any, gradients: Any) -> Step:
         """Describes the step from the gradients of all replicas, in a cross-replica context."""
@@ -88,7 +87,7 @@ def step(
         watched.finished(done, True)
         return done
     if state.decides:
-        return _step_decided_by(state, iterations, gradients, apply, args, describe)
+        return _step_decided_by(optimizer, gradients, apply, args, describe)
     finite = all_finite(gradients)
     if not same_on_replicas:
         finite = all_replicas_agree(finite)
@@ -104,7 +103,7 @@ def step(
                 if watched.skipped is not None:
                     applied = branch(was_applied, _nothing, watched.skipped)
             always_counts = late_check is not None and late_check.always_counts
-            counted = _count_skipped(iterations, finite if always_counts else was_applied)
+            counted = _count_skipped(optimizer, finite if always_counts else was_applied)
             with tf1.control_dependencies([each for each in [applied] if _is_in_graph(each)]):
                 updated = state.advance(was_applied)
         return _group(applied, counted, updated, *watched.finished(applied, was_applied))
@@ -118,20 +117,15 @@ def step(
     def in_cross_replica(strategy: Any, flags: Any, tested: Any, *args: Any) -> Any:
         nonlocal finite
         finite = strategy.experimental_local_results(flags)[0]
-
-        def run() -> Any:
-            done = strategy.extended.call_for_each_replica(apply, args=args)
-            return _group(*strategy.experimental_local_results(done))
-
-        return apply_and_update(run, watch_step(describe(strategy, tested)))
+        watched = watch_step(describe(strategy, tested))
+        return apply_and_update(lambda: _group(*call_in_replicas(strategy, apply, args)), watched)
 
     context = tf.distribute.get_replica_context()
     return context.merge_call(in_cross_replica, args=(finite, tested, *args))
 
 
 def _step_decided_by(
-    state: Any,
-    iterations: Callable[[], Any],
+    optimizer: Any,
     gradients: Sequence[Any],
     apply: Callable[..., Any],
     args: Sequence[Any],
@@ -144,15 +138,12 @@ def _step_decided_by(
         alone = strategy.num_replicas_in_sync == 1
         watched = watch_step(step._replace(are_applied=alone))  # sees the scale before its update
         with watched.around():
-            updated, should_apply = state.loss_scale.update(list(gradients))
+            updated, should_apply = optimizer._state.loss_scale.update(list(gradients))
         if tf.executing_eagerly() or not isinstance(should_apply, bool):
             should_apply = all_workers_agree(should_apply)
 
         def run() -> Any:
-            if not tf.distribute.has_strategy():
-                return _group(apply(*args))
-            done = strategy.extended.call_for_each_replica(apply, args=args)
-            return _group(*strategy.experimental_local_results(done))
+            return _group(*call_in_replicas(strategy, apply, args))
 
         _reserve_first_conditional_name()
         with watched.around():
@@ -160,7 +151,7 @@ def _step_decided_by(
                 applied = run()
             else:
                 applied = branch(tf.convert_to_tensor(should_apply), run, watched.skipped)
-            counted = _count_skipped(iterations, should_apply)
+            counted = _count_skipped(optimizer, should_apply)
         return _group(applied, counted, updated, *watched.finished(applied, should_apply))
 
     return merge(in_cross_replica, gradients, *args)
@@ -187,10 +178,10 @@ def _run_with_late_check(late_check: LateCheck, run: Callable[..., Any]) -> Any:
         return tf.identity(was_finite())
 
 
-def _count_skipped(iterations: Callable[[], Any], finite: Any) -> Any:
+def _count_skipped(optimizer: Any, finite: Any) -> Any:
     if tf.executing_eagerly() and finite:
         return None
-    counter = iterations()
+    counter = optimizer._counter_of_skipped()
     if counter is None:
         return None
     return counter.assign_add(tf.cast(tf.logical_not(finite), counter.dtype))

@@ -83,6 +83,10 @@ class LossScaleWrapper:
         """Stores the inner optimizer, and the state for a loss scale: a float or a `LossScale`."""
         raise NotImplementedError("each wrapper defines this")
 
+    def _counter_of_skipped(self) -> Optional[Any]:
+        """Returns the variable that counts skipped steps, too; None if none does."""
+        raise NotImplementedError("each wrapper defines this")
+
     @property
     def inner_optimizer(self) -> Any:
         """The wrapped optimizer."""

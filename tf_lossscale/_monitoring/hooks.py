@@ -4,8 +4,8 @@ import warnings
 import weakref
 from typing import Any, Dict, Optional
 
-from tf_lossscale._monitoring.optimizers import name_of
 from tf_lossscale._monitoring.reader import Reader, Reading
+from tf_lossscale._monitoring.watcher import name_of
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import keras_family
 
@@ -17,13 +17,6 @@ class ScalarWriter:
 
     The tags of the scalars begin with the name of the optimizer, and with a number where another
     optimizer of that name writes to the same folder.
-
-    Args:
-      optimizer: the optimizer.
-      log_dir: the folder; None writes nothing.
-
-    Raises:
-      ValueError: the folder cannot be written to.
     """
 
     def __init__(self, optimizer: Any, log_dir: Optional[Any]) -> None:
@@ -52,12 +45,7 @@ class ScalarWriter:
         _writers.add(self)
 
     def write(self, step: int, reading: Reading) -> None:
-        """Writes what was read, if it was not written for this step already.
-
-        Args:
-          step: where TensorBoard shows it.
-          reading: what was read.
-        """
+        """Writes what was read, if it was not written for this step already."""
         values = {"loss_scale": reading.scale, "skipped_steps": float(reading.values.skipped)}
         # The values are compared, too: a global step remains the same while steps are skipped.
         if self._writer is None or self._last == (step, values):
@@ -82,16 +70,7 @@ _writers: "weakref.WeakSet[ScalarWriter]" = weakref.WeakSet()
 
 
 def make_callback(reader: Reader, log_dir: Optional[str]) -> Any:
-    """Returns a callback for the Keras of the optimizer.
-
-    Args:
-      reader: reads the counters.
-      log_dir: a folder for TensorBoard scalars, or None.
-
-    Raises:
-      TypeError: the optimizer is not a Keras optimizer.
-      ValueError: the folder cannot be written to.
-    """
+    """Returns a callback for the Keras of the optimizer."""
     family = keras_family(reader.optimizer)
     if family is None:
         raise TypeError(

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple, Optional
 
 from tf_lossscale._core.steps import watch, watcher_of
 from tf_lossscale._monitoring.hooks import MonitorHook, make_callback
-from tf_lossscale._monitoring.optimizers import check, has_minimum
 from tf_lossscale._monitoring.reader import Reader, Warner
-from tf_lossscale._monitoring.watcher import StepCounter
+from tf_lossscale._monitoring.watcher import StepCounter, check, has_minimum
 
 __all__ = ["Monitor", "StepCounts"]
 

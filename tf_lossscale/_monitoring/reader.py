@@ -4,8 +4,7 @@ import math
 import warnings
 from typing import Any, NamedTuple, Optional
 
-from tf_lossscale._monitoring.optimizers import current_scale
-from tf_lossscale._monitoring.watcher import Counters, StepCounter, Values
+from tf_lossscale._monitoring.watcher import Counters, StepCounter, Values, current_scale
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_eager_mode
 from tf_lossscale._versions.keras import keras_session
@@ -32,12 +31,7 @@ class Reading(NamedTuple):
 
 
 class Warner:
-    """Warns once for each series of skipped steps, and once each time the scale is at an end.
-
-    Args:
-      after_skips: number of skipped steps in a row from which it warns; None never warns.
-      at_minimum: whether to warn of a loss scale at its minimum.
-    """
+    """Warns once for each series of skipped steps, and once each time the scale is at an end."""
 
     def __init__(self, after_skips: Optional[int], at_minimum: bool) -> None:
         self._after_skips = after_skips
@@ -127,12 +121,6 @@ class Reader:
     Attributes:
       optimizer: the optimizer.
       every: number of steps after which to read.
-
-    Args:
-      optimizer: the optimizer.
-      counter: what counts its steps.
-      warner: sees each reading.
-      every: number of steps after which to read.
     """
 
     def __init__(self, optimizer: Any, counter: StepCounter, warner: Warner, every: int) -> None:
@@ -143,15 +131,7 @@ class Reader:
         self._last: Optional[Reading] = None
 
     def read(self, session: Optional[Any] = None) -> Reading:
-        """Reads the counters, and warns if there is a reason to.
-
-        Args:
-          session: the Session of the graph in which the steps run; the default one if None.
-
-        Raises:
-          RuntimeError: there is no Session to read from, no step was built, or this is called
-            within a `tf.function`.
-        """
+        """Reads the counters, and warns if there is a reason to."""
         reading = self.read_or_none(session)
         if reading is None:
             raise RuntimeError(

@@ -13,14 +13,7 @@ import numpy as np
 from tf_lossscale._recording.record import RunHeader, ScaleParameters
 from tf_lossscale._versions.base import tf
 
-__all__ = [
-    "LossScale",
-    "hash_of",
-    "inner_optimizer",
-    "loss_scale_of",
-    "run_header",
-    "shape_of",
-]
+__all__ = ["LossScale", "hash_of", "inner_optimizer", "loss_scale_of", "run_header", "shape_of"]
 
 
 class LossScale(NamedTuple):
@@ -86,15 +79,12 @@ def _of_manager(manager: Any) -> LossScale:
 
 
 def _of_v1(loss_scale: Any) -> LossScale:
-    if _is_known(loss_scale) and type(loss_scale).__name__ == "FixedLossScale":
-        return LossScale(ScaleParameters("fixed"), loss_scale(), None, None, False)
-    if not _is_known(loss_scale) or type(loss_scale).__name__ != "DynamicLossScale":
-        return LossScale(ScaleParameters(), loss_scale(), None, None, False)
-    multiplier = float(loss_scale.multiplier)
-    rule = ScaleParameters(
-        "dynamic", None, int(loss_scale.increment_period), multiplier, 1, 1 / multiplier
-    )
-    return LossScale(rule, loss_scale(), loss_scale._num_good_steps, None, True)
+    name = type(loss_scale).__name__ if _is_known(loss_scale) else None
+    if name == "DynamicLossScale":
+        rule = _dynamic(loss_scale.increment_period, loss_scale.multiplier)
+        return LossScale(rule, loss_scale(), loss_scale._num_good_steps, None, True)
+    rule = ScaleParameters("fixed") if name == "FixedLossScale" else ScaleParameters()
+    return LossScale(rule, loss_scale(), None, None, False)
 
 
 def _of_keras_2(optimizer: Any) -> LossScale:
@@ -103,10 +93,13 @@ def _of_keras_2(optimizer: Any) -> LossScale:
         return LossScale(ScaleParameters("fixed"), scale, None, None, False)
     if optimizer.dynamic_counter is None:  # of a user's own class
         return LossScale(ScaleParameters(), scale, None, None, False)
-    multiplier = float(optimizer._loss_scale.multiplier)
-    steps = int(optimizer.dynamic_growth_steps)
-    rule = ScaleParameters("dynamic", None, steps, multiplier, 1, 1 / multiplier)
+    rule = _dynamic(optimizer.dynamic_growth_steps, optimizer._loss_scale.multiplier)
     return LossScale(rule, scale, optimizer.dynamic_counter, None, True)
+
+
+def _dynamic(growth_steps: Any, multiplier: Any) -> ScaleParameters:
+    factor = float(multiplier)
+    return ScaleParameters("dynamic", None, int(growth_steps), factor, 1, 1 / factor)
 
 
 def _of_keras_3(optimizer: Any) -> LossScale:
@@ -164,12 +157,7 @@ def shape_of(variable: Any) -> List[int]:
 
 
 def run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
-    """Returns the first line of a record, which describes this process.
-
-    Args:
-      replicas: the number of replicas of the first step.
-      xla: whether XLA compiles it; None if unknown.
-    """
+    """Returns the first line of a record, which describes this process."""
     devices = {each.device_type for each in tf.config.experimental.list_physical_devices()}
     keras = next(
         (sys.modules[name] for name in ("tf_keras", "keras") if name in sys.modules), None

@@ -16,29 +16,27 @@ from tf_lossscale._core.replicas import merge, replica_count
 from tf_lossscale._core.steps import unnoticed
 from tf_lossscale._recorder.measuring import Gradients, Row
 from tf_lossscale._recorder.optimizers import inner_optimizer
-from tf_lossscale._recorder.recorder import SCOPE, Recorder, sums_replicas
-from tf_lossscale._recorder.refusals import (
+from tf_lossscale._recorder.recorder import (
+    SCOPE,
+    Recorder,
     is_outside_replicas,
     refuse_outside_replicas,
     refuse_unsupported,
+    sums_replicas,
 )
 from tf_lossscale._recorder.steps import Steps
 from tf_lossscale._recorder.transport import Ring
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import build_as_apply_does
-from tf_lossscale._versions.recorded_classes import RECORDED_CLASSES, Recorded
+from tf_lossscale._versions.originals import RECORDED_CLASSES, Recorded
 from tf_lossscale._versions.watching import add_control_input, runs_stateful_operations
 
 __all__ = ["Originals"]
 
 
 class Originals:
-    """The replaced methods of one recording.
-
-    Args:
-      recorder: records the steps.
-    """
+    """The replaced methods of one recording."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder

@@ -49,9 +49,6 @@ def hold(path: str) -> int:
     Args:
       path: the file, which is created if it does not exist, and otherwise not changed.
 
-    Returns:
-      The file descriptor, for `release`.
-
     Raises:
       OSError: the file cannot be written.
       RecordingError: another process records to it.

@@ -1,7 +1,8 @@
 """Records the steps that are reported to it: those of our classes, and what `originals` adds.
 
 The operations that a step gets are in a scope of their own, have no random seeds, and use variables
-that nothing else knows, so that the run remains the same.
+that nothing else knows, so that the run remains the same. What cannot be recorded is refused with a
+`RecordingError`, and not recorded wrongly.
 """
 
 import contextlib
@@ -21,19 +22,115 @@ from tf_lossscale._core.steps import (
     unwatch_all,
     watch_all,
 )
-from tf_lossscale._recorder.losses import Losses
-from tf_lossscale._recorder.measuring import Gradients, Row, measured, row_of
+from tf_lossscale._recorder.measuring import Gradients, Losses, Row, measured, row_of
 from tf_lossscale._recorder.optimizers import inner_optimizer, loss_scale_of
 from tf_lossscale._recorder.record_file import RecordFile, RecordingError
-from tf_lossscale._recorder.refusals import refuse_remote_session, refuse_unsupported
 from tf_lossscale._recorder.steps import Steps, known_steps, steps_of
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.graphs import in_xla_context
+from tf_lossscale._versions.collectives import in_tpu_replication
+from tf_lossscale._versions.graphs import in_xla_context, outermost_graph
 from tf_lossscale._versions.keras import keras_family
-from tf_lossscale._versions.keras_optimizers import has_own_aggregation, overrides
+from tf_lossscale._versions.keras_optimizers import (
+    calculates_with_tensorflow,
+    has_own_aggregation,
+    overrides,
+)
+from tf_lossscale._versions.watching import remote_target
 
-__all__ = ["SCOPE", "Recorder", "sums_replicas"]
+__all__ = [
+    "SCOPE",
+    "Recorder",
+    "is_outside_replicas",
+    "refuse_outside_replicas",
+    "refuse_remote_session",
+    "refuse_unsupported",
+    "sums_replicas",
+]
+
+_WITHOUT = " Run the program without recording, or record it "
+
+
+def refuse_unsupported(is_keras_3: bool = False) -> None:
+    """Raises a RecordingError where a step cannot be recorded."""
+    if is_keras_3 and not calculates_with_tensorflow():
+        raise RecordingError("Keras 3 can be recorded with the TensorFlow backend only.")
+    if in_tpu_replication():
+        raise RecordingError("A step on a TPU cannot be recorded." + _WITHOUT + "on a CPU or GPU.")
+    if in_xla_context():
+        if outermost_graph() is not None:
+            raise RecordingError(
+                "A step that XLA compiles in the graph of a Session cannot be recorded."
+                + _WITHOUT
+                + "with jit_compile=False, or without tf.xla.experimental.compile."
+            )
+        if replica_count() > 1:
+            raise RecordingError(
+                "A step on several replicas that XLA compiles cannot be recorded."
+                + _WITHOUT
+                + "with jit_compile=False."
+            )
+    _refuse_strategies()
+    graph = tf.compat.v1.get_default_graph() if not tf.executing_eagerly() else None
+    if graph is not None and graph.finalized:
+        raise RecordingError(
+            "The graph is finalized: recording must begin before the optimizer makes its step."
+        )
+
+
+# By the class of `strategy.extended`, whose name is the same for the API of both versions.
+_RECORDED_STRATEGIES = (
+    "_DefaultDistributionExtended",
+    "OneDeviceExtended",
+    "MirroredExtended",
+    "CollectiveAllReduceExtended",
+)
+
+
+def _refuse_strategies() -> None:
+    if not tf.distribute.has_strategy():
+        return
+    strategy = tf.distribute.get_strategy()
+    classes = [each.__name__ for each in type(strategy.extended).__mro__]
+    if not any(each in _RECORDED_STRATEGIES for each in classes):
+        raise RecordingError(
+            f"A step under {type(strategy).__name__} cannot be recorded." + _WITHOUT + "on one "
+            "machine, without a strategy or under a MirroredStrategy."
+        )
+    if len(strategy.extended.worker_devices) < replica_count():
+        raise RecordingError(
+            "A step on several workers cannot be recorded, because a process only has the losses "
+            "of its own replicas." + _WITHOUT + "on one machine, without a strategy or under a "
+            "MirroredStrategy."
+        )
+
+
+def is_outside_replicas() -> bool:
+    """Returns whether a step is made where no replica runs; loss-scale optimizers refuse that."""
+    return (
+        tf.distribute.has_strategy()
+        and tf.distribute.in_cross_replica_context()
+        and replica_count() > 1
+    )
+
+
+def refuse_outside_replicas() -> None:
+    """Raises the RecordingError for a step that is made where no replica runs."""
+    raise RecordingError(
+        "A step was made within `strategy.scope()`, but outside the function that `strategy.run` "
+        "runs, where it cannot be recorded." + _WITHOUT + "with the step in that function."
+    )
+
+
+def refuse_remote_session(session: Any) -> None:
+    """Raises a RecordingError if a Session, whose graph has recorded steps, runs on a server."""
+    target = remote_target(session)
+    if target:
+        raise RecordingError(
+            f"The steps of a Session on {target} cannot be recorded, because the record is written "
+            "by this process." + _WITHOUT + "in a Session without a target."
+        )
+
 
 SCOPE = "tf_lossscale_recording/"
 
@@ -46,10 +143,6 @@ class Recorder(Watcher):
 
     Attributes:
       has_refused: whether a step was refused with an error.
-
-    Args:
-      file: the record.
-      with_norm: whether to look at the gradients, for their norm and the first bad variable.
     """
 
     def __init__(self, file: RecordFile, with_norm: bool) -> None:
@@ -98,12 +191,7 @@ class Recorder(Watcher):
             return _StepInGraph(ring, values)
 
     def steps(self, optimizer: Any, variables: Sequence[Any]) -> Steps:
-        """Returns the steps of an optimizer, the first of which may be about to be made.
-
-        Args:
-          optimizer: the optimizer.
-          variables: the variables of the step.
-        """
+        """Returns the steps of an optimizer, the first of which may be about to be made."""
         with self._file.guard:
             steps = steps_of(optimizer)
             if steps is not None:
@@ -193,12 +281,7 @@ class _UnconditionalStep(WatchedStep):
 
 
 def sums_replicas(optimizer: Any, inner: Any) -> bool:
-    """Returns whether a step applies the plain sum of the gradients of all replicas.
-
-    Args:
-      optimizer: the loss-scale optimizer.
-      inner: the optimizer that it wraps.
-    """
+    """Returns whether a step applies the plain sum of the gradients of all replicas."""
     if isinstance(optimizer, tf1.train.Optimizer):
         return leaves_sum_to_tensorflow(inner)
     family = keras_family(inner)

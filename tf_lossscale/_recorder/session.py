@@ -1,27 +1,102 @@
-"""Starts and stops the recording of this process. Does not import TensorFlow."""
+"""Starts and stops the recording of this process. Does not import TensorFlow.
+
+`tf-lossscale run --record` asks for it in an environment variable. The process that `run` becomes
+writes the file that was asked for; each other process that makes steps writes one of its own, with
+its number in the name.
+"""
 
 import atexit
+import contextlib
+import json
+import os
+import signal
 import sys
 import threading
 import warnings
-from typing import Any, List, Optional
+from typing import Any, Callable, Dict, List, MutableMapping, NoReturn, Optional
 
 from tf_lossscale import _import_hook
-from tf_lossscale._recorder.endings import Endings
-from tf_lossscale._recorder.record_file import RecordFile, RecordingError
-from tf_lossscale._versions.recorded_classes import RECORDED_CLASSES
+from tf_lossscale._recorder import record_file
+from tf_lossscale._recorder.record_file import Guard, RecordFile, RecordingError
+from tf_lossscale._versions.originals import RECORDED_CLASSES
 
-__all__ = ["start", "stop"]
+__all__ = ["REQUEST", "Endings", "announce", "report_unused", "start", "start_if_asked", "stop"]
+
+
+class Endings:
+    """Has a function called before this process ends, from `begin` to `undo`.
+
+    The script's own handler of SIGTERM is called afterwards, if it was set before. One that it sets
+    later replaces ours, and the record ends with what was written in the last second.
+
+    Attributes:
+      was_terminated: whether the process has received SIGTERM.
+
+    Args:
+      guard: what the handler must not interrupt.
+      flush: called with whether the process ends without an error.
+    """
+
+    def __init__(self, guard: Guard, flush: Callable[[bool], None]) -> None:
+        self.was_terminated = False
+        self._guard = guard
+        self._flush = flush
+        self._process = os.getpid()
+        self._previous: Any = None
+        self._exit: Any = None
+        # One object each: a method is another one at each access.
+        self._handler = self._terminate
+        self._our_exit = self._exit_now
+
+    def begin(self) -> None:
+        """Sets the handler, and replaces `os._exit`."""
+        previous = signal.getsignal(signal.SIGTERM)
+        # None is a handler that was not set from Python. An ignored signal remains ignored.
+        if callable(previous) or previous is signal.SIG_DFL:
+            try:
+                signal.signal(signal.SIGTERM, self._handler)
+                self._previous = previous
+            except ValueError:
+                pass  # only the main thread may set a handler
+        self._exit = os._exit
+        os._exit = self._our_exit
+
+    def undo(self) -> None:
+        """Restores both, where nobody has replaced them since."""
+        if os._exit is self._our_exit:
+            os._exit = self._exit
+        if self._previous is not None and signal.getsignal(signal.SIGTERM) == self._handler:
+            # In another thread it remains, and still does what it should.
+            with contextlib.suppress(ValueError):
+                signal.signal(signal.SIGTERM, self._previous)
+
+    def _terminate(self, number: int, frame: Any) -> None:
+        if os.getpid() == self._process:
+            self.was_terminated = True
+            self._guard.call_outside(lambda: self._flush_and_pass_on(number, frame))
+        else:
+            self._pass_on(number, frame)
+
+    def _flush_and_pass_on(self, number: int, frame: Any) -> None:
+        self._flush(False)
+        self._pass_on(number, frame)
+
+    def _pass_on(self, number: int, frame: Any) -> None:
+        if callable(self._previous):
+            self._previous(number, frame)
+        else:  # so that the process ends by the signal, as its parent expects
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def _exit_now(self, status: int) -> NoReturn:
+        if os.getpid() == self._process:
+            self._flush(not status and not self.was_terminated)
+        self._exit(status)
+        raise AssertionError("the process has ended")
 
 
 class _Recording(_import_hook.Subscriber):
-    """The recording of this process.
-
-    Args:
-      file: the record.
-      with_norm: whether to record the norm of the gradients.
-      advice: whether to print at the exit what makes two runs comparable.
-    """
+    """The recording of this process."""
 
     def __init__(self, file: RecordFile, with_norm: bool, advice: bool) -> None:
         self.file = file
@@ -79,9 +154,6 @@ class _Recording(_import_hook.Subscriber):
     def end(self, has_ended: bool = True) -> List[str]:
         """Restores the classes, and writes the rest of the record.
 
-        Args:
-          has_ended: whether the program has ended as it should, or the recording was stopped.
-
         Returns:
           What is missing in the record, a sentence each.
         """
@@ -120,10 +192,6 @@ def start(
       lazy: whether the file is created only with the first step.
       held: the descriptor of the file, if this process has locked it already.
       advice: whether to print at the exit what makes two runs comparable.
-
-    Raises:
-      OSError: the file cannot be written.
-      RecordingError: this process records already, or another one records to the file.
     """
     global _recording
     with _lock:
@@ -171,3 +239,56 @@ def _stop_at_exit() -> None:
             "dropout; `--seed N` alone does that only on one version of TensorFlow.",
             file=sys.stderr,
         )
+
+
+REQUEST = "TF_LOSSSCALE_RECORD"
+
+_has_started = False
+
+
+def announce(
+    environment: MutableMapping[str, str], path: str, norm: bool, held: Optional[int] = None
+) -> None:
+    """Asks Python processes with this environment to record."""
+    request = {
+        "path": os.path.abspath(path),
+        "norm": norm,
+        "process": os.getpid(),
+        "held": held,
+    }
+    environment[REQUEST] = json.dumps(request)
+
+
+def start_if_asked() -> None:
+    """Starts to record if the environment asks for it."""
+    global _has_started
+    if REQUEST not in os.environ:
+        return
+    _has_started = True
+    request = json.loads(os.environ[REQUEST])
+    if _is_for_this_process(request):
+        held = request["held"]
+        if held is not None:
+            record_file.keep(held)
+        start(request["path"], request["norm"], held=held, advice=True)
+    else:
+        start(record_file.path_for_child(request["path"]), request["norm"], lazy=True)
+
+
+def report_unused() -> None:
+    """Reports, when the script ends, that it was not recorded because it has no TensorFlow."""
+    request = json.loads(os.environ.get(REQUEST, "null"))
+    if _has_started or request is None or not _is_for_this_process(request):
+        return
+    record_file.remove_record(request["path"])
+    print(
+        f"tf-lossscale: nothing was recorded in {request['path']}: the script did not import "
+        "TensorFlow.",
+        file=sys.stderr,
+    )
+
+
+def _is_for_this_process(request: Dict[str, Any]) -> bool:
+    # On Windows the script runs in a child of the process that announced it.
+    parent = os.getppid() if os.name == "nt" else None
+    return request["process"] in (os.getpid(), parent)

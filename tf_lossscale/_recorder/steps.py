@@ -4,11 +4,12 @@ import dataclasses
 import weakref
 from typing import Any, Dict, List, MutableMapping, Optional, Sequence, Set, Tuple
 
-from tf_lossscale._core.steps import outermost_graph, variable_name
+from tf_lossscale._core.steps import variable_name
 from tf_lossscale._recorder.measuring import Row
 from tf_lossscale._recorder.optimizers import LossScale, hash_of, run_header, shape_of
 from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._recorder.transport import Reader, Ring
+from tf_lossscale._versions.graphs import outermost_graph
 
 __all__ = ["Steps", "known_steps", "steps_of"]
 
@@ -21,13 +22,6 @@ class Steps:
       count: the number of steps in this record, recorded or not.
       application_is_known: whether the inner optimizer reports that it applies a step.
       replicas: the number of replicas.
-
-    Args:
-      file: the record.
-      reader: reads what is on the device.
-      optimizer: the optimizer.
-      loss_scale: its loss scale.
-      variables: its variables, in the order of its first step.
     """
 
     def __init__(
@@ -78,11 +72,7 @@ class Steps:
             self._initial_weights = hash_of(variables)
 
     def ring(self, is_compiled: bool) -> Ring:
-        """Returns the ring for the steps of the current graph.
-
-        Args:
-          is_compiled: whether XLA compiles them.
-        """
+        """Returns the ring for the steps of the current graph."""
         if is_compiled:
             self._xla = True
         key = outermost_graph()

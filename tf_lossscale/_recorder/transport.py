@@ -63,21 +63,12 @@ class Ring:
             setattr(graph, _RINGS, [*getattr(graph, _RINGS, []), self])
 
     def add(self, values: Any, applied: Any) -> Any:
-        """Writes a step of which everything is known; returns the operation.
-
-        Args:
-          values: its numbers, from `measured`.
-          applied: whether it is applied: a bool tensor of shape `[]`, or a bool.
-        """
+        """Writes a step of which everything is known; returns the operation."""
         one, zero = tf.constant(1.0, tf.float64), tf.constant(0.0, tf.float64)
         return self._write(values, where(applied, one, zero))[1]
 
     def begin(self, values: Any) -> Any:
-        """Writes the numbers of a step that may be applied; returns its number, for `mark_applied`.
-
-        Args:
-          values: its numbers, from `measured`.
-        """
+        """Writes a step that may be applied; returns its number, for `mark_applied`."""
         number, written = self._write(values, tf.constant(-1.0, tf.float64))
         with tf1.control_dependencies([written]):
             return tf.identity(number)

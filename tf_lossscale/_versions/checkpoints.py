@@ -4,7 +4,8 @@ import importlib
 import sys
 from typing import Any
 
-from tf_lossscale._versions.base import TF_VERSION, first_module
+from tf_lossscale._versions.base import first_module, has
+from tf_lossscale._versions.releases import Since
 
 __all__ = [
     "LEGACY_KEEPS_INNER_APART",
@@ -35,10 +36,7 @@ TrackableObjectGraph: Any = importlib.import_module(
 ).TrackableObjectGraph
 
 
-# TensorFlow 1.14 to 2.2 save the inner optimizer as a child of the wrapper. In these versions the
-# original can only restore that layout.
-LEGACY_KEEPS_INNER_APART: bool = TF_VERSION < (2, 3)
-
+LEGACY_KEEPS_INNER_APART: bool = not has(Since.LEGACY_SAVES_ONE_OBJECT)
 
 _CHECKPOINT_CODE = ("tracking.graph_view", "checkpoint.graph_view", "checkpoint.util")
 

@@ -4,6 +4,7 @@ import threading
 from typing import Any, Dict, Optional
 
 from tf_lossscale._versions.base import first_module, has, tf, tf1
+from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.releases import Since
 
 __all__ = [
@@ -12,7 +13,6 @@ __all__ = [
     "SUMS_OVERWRITE_SUMMANDS",
     "advance",
     "collective_reduce",
-    "functions_start_eagerly",
     "host_of",
     "in_tpu_replication",
     "tpu_shards",
@@ -54,12 +54,6 @@ def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) 
     )
 
 
-def functions_start_eagerly() -> bool:
-    """Returns whether new operations will run in eager code or its functions, not in a Session."""
-    with tf.init_scope():
-        return bool(tf.executing_eagerly())
-
-
 def host_of(device: str) -> str:
     """Returns the name of the CPU of the worker to which `device` belongs."""
     return device[: device.index("/device:")] + "/device:CPU:0"
@@ -75,9 +69,6 @@ def advance(device: str) -> Any:
     Functions run operations on one resource in the order of the program, and so they do with calls,
     branches and loops that contain such operations. The resource is a plain counter of this
     process, which is in no strategy and no checkpoint.
-
-    Args:
-      device: name of the device of a replica.
     """
     host = host_of(device)
     with tf1.device(None), tf1.device(host):
@@ -116,12 +107,10 @@ _tpu_replication: Any = first_module(
 
 def in_tpu_replication() -> bool:
     """Returns whether new operations are for the replicas of a TPU program."""
-    graph = None if tf.executing_eagerly() else tf1.get_default_graph()
-    while graph is not None:
+    for graph in graphs_around():
         context = graph._get_control_flow_context()
         while context is not None:
             if isinstance(context, _tpu_replication.TPUReplicateContext):
                 return True
             context = context.outer_context
-        graph = getattr(graph, "outer_graph", None)
     return False

@@ -1,7 +1,7 @@
 """The graph in which operations are created: XLA, loops, branches, and the graph rewrite."""
 
 import sys
-from typing import Any
+from typing import Any, Iterator
 
 from tf_lossscale._versions.base import first_module, has, tf, tf1
 from tf_lossscale._versions.releases import Since
@@ -11,11 +11,13 @@ __all__ = [
     "current_loop",
     "disable_lowering",
     "graph_rewrite_is_on",
+    "graphs_around",
     "in_control_flow",
     "in_eager_mode",
     "in_loop_of_session",
     "in_xla_context",
     "mixed_policy_is_set",
+    "outermost_graph",
     "plain_session_exists",
     "set_graph_rewrite",
 ]
@@ -47,19 +49,32 @@ def in_control_flow(graph: Any) -> bool:
     return graph._get_control_flow_context() is not None
 
 
+def graphs_around() -> Iterator[Any]:
+    """Yields the current graph and those around it, from inside out; none in eager mode."""
+    graph = None if tf.executing_eagerly() else tf1.get_default_graph()
+    while graph is not None:
+        yield graph
+        graph = getattr(graph, "outer_graph", None)
+
+
+def outermost_graph() -> Any:
+    """Returns the graph that a Session runs; None in eager mode, and in functions called there."""
+    # Leaves `tf.function`, `tf.cond` and the like.
+    with tf.init_scope():
+        return None if tf.executing_eagerly() else tf1.get_default_graph()
+
+
 def current_loop() -> Any:
     """Returns an object that identifies the innermost loop that is being built, or None.
 
     It is the context of a loop of control flow v1, or the graph of the body of a loop of v2.
     """
-    graph = tf1.get_default_graph()
-    while graph is not None:
+    for graph in graphs_around():
         loop = _control_flow_util.GetContainingWhileContext(graph._get_control_flow_context())
         if loop is not None:
             return loop
         if type(graph).__name__ == "WhileBodyFuncGraph":
             return graph
-        graph = getattr(graph, "outer_graph", None)
     return None
 
 

@@ -116,11 +116,7 @@ class KerasFamily(NamedTuple):
         return getattr(sys.modules[final.__module__], private)
 
     def installed_name(self, role: str) -> str:
-        """Returns the name of the original class in model files.
-
-        Args:
-          role: "final" or "experimental".
-        """
+        """Returns the name of the original class in model files."""
         experimental = self.installed_experimental if role == "experimental" else None
         if experimental is not None:
             return str(experimental.__name__)
@@ -206,11 +202,7 @@ def loaded_families() -> List[KerasFamily]:
 
 
 def keras_session(optimizer: Any) -> Any:
-    """Returns the Session in which graph-mode Keras runs, or None.
-
-    Args:
-      optimizer: a Keras optimizer, or another object.
-    """
+    """Returns the Session in which graph-mode Keras runs, or None."""
     family = keras_family(optimizer)
     if family is None or family.kind == "keras3":
         return None

@@ -70,12 +70,7 @@ def _takes_any_keyword(function: Any) -> bool:
 
 
 def register_loss_scale_optimizer(package: str, cls: Any) -> None:
-    """Lets one loaded Keras read optimizers that its own class wrote as objects of `cls`.
-
-    Args:
-      package: "tensorflow", "keras" or "tf_keras".
-      cls: our final class.
-    """
+    """Lets one loaded Keras read optimizers that its own class wrote as objects of `cls`."""
     for table, name in _names_in_files(package):
         table.setdefault(name, cls)
 
@@ -94,11 +89,6 @@ def serialize_as(family: KerasFamily, cls: Any, name: str) -> None:
     TensorFlow 2.12 and later contain the module. Keras 2 writes `__module__` of the class, and its
     name also as `registered_name`. Keras 3 writes the path under which its API exports a class,
     which no public function can set.
-
-    Args:
-      family: the family of the inner optimizers of `cls`.
-      cls: our class.
-      name: the name of the original class.
     """
     installed = family.installed_class
     if not has(Since.FILES_NAME_MODULES) or installed is None:

@@ -3,11 +3,10 @@
 import contextlib
 import importlib
 import sys
-from typing import Any, Iterator, List, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._versions.base import has, tf
+from tf_lossscale._versions.base import has, overridden, tf
 from tf_lossscale._versions.keras import KerasFamily
-from tf_lossscale._versions.overridden_methods import overridden
 from tf_lossscale._versions.releases import Since
 
 __all__ = [
@@ -17,6 +16,7 @@ __all__ = [
     "LEGACY_AGGREGATES_FIRST",
     "LEGACY_CLIPS_WHEN_APPLIED",
     "LEGACY_COMPUTES_WITH_TAPE",
+    "UpdateMethods",
     "aggregate_gradients",
     "build_as_apply_does",
     "calculates_with_tensorflow",
@@ -33,6 +33,7 @@ __all__ = [
     "keras_3_takes_sums",
     "overrides",
     "show_to_keras_session",
+    "update_methods",
 ]
 
 KERAS_REFUSES_STRATEGIES: bool = has(Since.KERAS_REFUSES_STRATEGIES)
@@ -44,13 +45,7 @@ LEGACY_COMPUTES_WITH_TAPE: bool = has(Since.LEGACY_COMPUTES_WITH_TAPE)
 
 
 def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
-    """Returns whether an optimizer overrides one of `methods` of its Keras base class.
-
-    Args:
-      family: the optimizer's.
-      optimizer: the optimizer.
-      *methods: names of methods, which this version of the base class may not have.
-    """
+    """Returns whether an optimizer overrides one of `methods` of its Keras base class."""
     cls = type(optimizer)
     return any(
         getattr(cls, name, None) is not getattr(family.base, name, None) or name in vars(optimizer)
@@ -59,12 +54,7 @@ def overrides(family: KerasFamily, optimizer: Any, *methods: str) -> bool:
 
 
 def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
-    """Returns whether an `OptimizerV2` sums gradients in its own way, as Horovod's do.
-
-    Args:
-      family: the optimizer's.
-      optimizer: the optimizer.
-    """
+    """Returns whether an `OptimizerV2` sums gradients in its own way, as Horovod's do."""
     given = getattr(optimizer, "gradient_aggregator", None)
     package = family.base.__module__.split(".")[0]
     if given is not None and (getattr(given, "__module__", None) or "").split(".")[0] != package:
@@ -73,12 +63,7 @@ def has_own_aggregation(family: KerasFamily, optimizer: Any) -> bool:
 
 
 def has_own_transformation(family: KerasFamily, optimizer: Any) -> bool:
-    """Returns whether an `OptimizerV2` changes gradients in its own way before it applies them.
-
-    Args:
-      family: the optimizer's.
-      optimizer: the optimizer.
-    """
+    """Returns whether an `OptimizerV2` changes gradients in its own way before it applies them."""
     given = getattr(optimizer, "gradient_transformers", None)
     return bool(given) or overrides(family, optimizer, "_transform_gradients")
 
@@ -88,10 +73,6 @@ def aggregate_gradients(optimizer: Any, pairs: Sequence[Any]) -> List[Any]:
 
     The methods are private, but optimizers such as Horovod's override them. So they must be called:
     a sum of our own would leave out what the override does.
-
-    Args:
-      optimizer: the optimizer.
-      pairs: gradients and variables, in a replica context.
     """
     if not has(Since.LEGACY_AGGREGATES_PAIRS):
         variables = [variable for _, variable in pairs]
@@ -168,9 +149,6 @@ def explain_missing_methods(cls: Any) -> None:
 
     Programs of Keras 2 test the class of the optimizer, and then call these methods. `hasattr`
     still returns False.
-
-    Args:
-      cls: the class of an optimizer. Nothing is done if it has the methods.
     """
     if hasattr(cls, _KERAS_2_METHODS[0]) or hasattr(cls, "__getattr__"):
         return
@@ -204,11 +182,6 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
     Its `apply` sums the gradients of the replicas last. Before, it accumulates and clips the
     gradients of each replica, and assigns them to variables with `overwrite_with_gradient`. With
     any of these, sums would be treated differently.
-
-    Args:
-      family: the optimizer's.
-      optimizer: the optimizer.
-      variables: the variables of the gradients.
     """
     return (
         keras_3_can_be_given_sums(family, optimizer)
@@ -218,21 +191,12 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
 
 
 def is_overwritten_with_gradient(variable: Any) -> bool:
-    """Returns whether a Keras 3 optimizer assigns the gradient to the variable, unscaled.
-
-    Args:
-      variable: a Keras variable or a TensorFlow variable.
-    """
+    """Returns whether a Keras 3 optimizer assigns the gradient to the variable, unscaled."""
     return bool(getattr(variable, "overwrite_with_gradient", False))
 
 
 def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
-    """Returns whether `keras_3_is_given_sums` works: the class overrides none of these steps.
-
-    Args:
-      family: the optimizer's.
-      optimizer: the optimizer.
-    """
+    """Returns whether `keras_3_is_given_sums` works: the class overrides none of these steps."""
     return all(
         hasattr(family.base, name) and getattr(type(optimizer), name) is getattr(family.base, name)
         for name in _KERAS_3_BEFORE_THE_SUM
@@ -250,12 +214,7 @@ def keras_3_is_given_sums(optimizer: Any) -> Iterator[None]:
 
 
 def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
-    """Builds an optimizer like its own `apply` does at the beginning, if it is not built yet.
-
-    Args:
-      optimizer: a loss-scale optimizer of Keras 3, or ours.
-      variables: the variables that it will change.
-    """
+    """Builds an optimizer like its own `apply` does at the beginning, if it is not built yet."""
     if optimizer.built or not variables:
         return
     if type(optimizer).__module__.startswith("tf_lossscale.") or hasattr(optimizer, "_state"):
@@ -271,3 +230,87 @@ def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
 def calculates_with_tensorflow() -> bool:
     """Returns whether the backend of the loaded Keras 3 is TensorFlow."""
     return bool(sys.modules["keras"].config.backend() == "tensorflow")
+
+
+class UpdateMethods(NamedTuple):
+    """The methods of one kind of optimizer, and what makes the check necessary.
+
+    Attributes:
+      update: takes the strategy and the pairs as they are applied, in a cross-replica context where
+        there are several replicas.
+      hooks: methods before `update` whose override may change gradients.
+      options: arguments of the optimizer that change gradients: finite gradients can have an
+        infinite norm or sum. (Clipping to a range cannot make them infinite.)
+      decay: changes the variables before `update`, in a replica context; None if no method does.
+      accumulate: takes the gradients and their accumulators in a step that updates no variable, in
+        a replica context; None if there is no such step.
+      average: take the variables, and run after `update` if the optimizer averages them.
+      keras_hooks: like `hooks`, but some of Keras's own optimizers override them, without changing
+        gradients.
+      always_counts: whether `iterations` is incremented outside `update`.
+    """
+
+    update: str
+    hooks: Tuple[str, ...]
+    options: Tuple[str, ...]
+    decay: Optional[str] = None
+    accumulate: Optional[str] = None
+    average: Tuple[str, ...] = ()
+    keras_hooks: Tuple[str, ...] = ()
+    always_counts: bool = False
+
+
+_METHODS: Dict[str, UpdateMethods] = {
+    # `OptimizerV2`: TensorFlow 1.15 to 2.10, then `optimizers.legacy` up to tf-keras 2.21.
+    "legacy": UpdateMethods("_distributed_apply", ("apply_gradients",), ("global_clipnorm",)),
+    # Keras 2 from TensorFlow 2.11 on.
+    "new": UpdateMethods(
+        "_distributed_apply_gradients_fn",
+        ("apply_gradients", "_clip_gradients"),
+        ("global_clipnorm",),
+        decay="_apply_weight_decay",
+    ),
+    # Keras 3.0 on.
+    "keras3": UpdateMethods(
+        "_distributed_tf_update_step",
+        ("apply", "_backend_apply_gradients", "_clip_gradients", "_filter_empty_gradients"),
+        ("global_clipnorm", "gradient_accumulation_steps", "loss_scale_factor"),
+        decay="_apply_weight_decay",
+        accumulate="_backend_increment_gradient_accumulators",
+        average=(
+            "_update_model_variables_moving_average",
+            "_overwrite_model_variables_with_average_value",
+        ),
+        keras_hooks=("_all_reduce_sum_gradients", "_backend_update_step"),
+        always_counts=True,
+    ),
+}
+
+
+def update_methods(family: KerasFamily, optimizer: Any) -> Optional[UpdateMethods]:
+    """Returns the last methods of a step in which finite gradients may become non-finite.
+
+    Returns:
+      None if gradients are applied as they are given, or clipped to a range.
+    """
+    methods = _METHODS[family.kind]
+    changes = (
+        overrides(family, optimizer, *methods.hooks)
+        or any(_is_not_of_keras(family, optimizer, name) for name in methods.keras_hooks)
+        or any(getattr(optimizer, option, None) is not None for option in methods.options)
+        or (family.kind == "legacy" and _legacy_changes(family, optimizer))
+    )
+    return methods if changes else None
+
+
+def _is_not_of_keras(family: KerasFamily, optimizer: Any, name: str) -> bool:
+    owner = next((cls for cls in type(optimizer).__mro__ if name in vars(cls)), None)
+    return owner is not None and owner.__module__.split(".")[0] != family.package
+
+
+def _legacy_changes(family: KerasFamily, optimizer: Any) -> bool:
+    if not has(Since.LEGACY_ACCEPTS_SUMS):
+        return False  # the methods for this came with the argument
+    # Since TensorFlow 2.5 the step gets gradients that are already summed.
+    sums = not has(Since.LEGACY_AGGREGATES_FIRST) and has_own_aggregation(family, optimizer)
+    return sums or has_own_transformation(family, optimizer)

@@ -133,6 +133,10 @@ class Since:
     LEGACY_ACCEPTS_SUMS = (2, 2)
     """`OptimizerV2.apply_gradients` can be told that the gradients are sums over the replicas."""
 
+    LEGACY_SAVES_ONE_OBJECT = (2, 3)
+    """The loss-scale optimizer is saved as one object with the inner optimizer. Before, the inner
+    optimizer is its child, and the original can only restore that layout."""
+
     MIXED_POLICY_SETS_FLAG = (2, 3)
     """Setting a mixed policy of Keras 2 sets a flag in TensorFlow, for the graph rewrite."""
 

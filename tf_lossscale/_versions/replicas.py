@@ -5,8 +5,7 @@ import functools
 import threading
 from typing import Any, Iterator, List, Sequence
 
-from tf_lossscale._versions.base import first_module, has, tf, tf1
-from tf_lossscale._versions.overridden_methods import is_overridden, overridden
+from tf_lossscale._versions.base import first_module, has, is_overridden, overridden, tf, tf1
 from tf_lossscale._versions.releases import Since
 
 __all__ = [
@@ -110,9 +109,6 @@ def already_summed(optimizers: Sequence[Any]) -> Iterator[None]:
 
     Their `apply_gradients` calls their `_distributed_apply` in the cross-replica context, which
     sums first. Here the gradients are sums already, or sums over a subgroup of the replicas.
-
-    Args:
-      optimizers: all optimizers that take part in the step.
     """
     with overridden(
         optimizers,
@@ -130,12 +126,7 @@ def sum_is_off(optimizer: Any) -> bool:
 
 
 def has_own_sum(optimizer: Any, base: Any) -> bool:
-    """Returns whether an optimizer may sum over the replicas differently from its base class.
-
-    Args:
-      optimizer: a v1 optimizer, or a Keras optimizer of TensorFlow 1.15.
-      base: the class `Optimizer` of its kind.
-    """
+    """Returns whether an optimizer may sum over the replicas differently from its base class."""
     own = type(optimizer)
     return (
         own.apply_gradients is not base.apply_gradients
@@ -147,29 +138,23 @@ def has_own_sum(optimizer: Any, base: Any) -> bool:
 def _apply_without_sum(
     distributed_apply: Any, optimizer: Any, strategy: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    return distributed_apply(optimizer, _Summed(strategy), *args, **kwargs)
+    extended = _Replaced(strategy.extended, batch_reduce_to=_take_as_sums)
+    return distributed_apply(optimizer, _Replaced(strategy, extended=extended), *args, **kwargs)
 
 
-class _Summed:
-    """A strategy that does not sum, for an optimizer whose gradients are summed already."""
+class _Replaced:
+    """All attributes of an object, but some of them replaced."""
 
-    def __init__(self, strategy: Any) -> None:
-        self._strategy = strategy
-        self.extended = _SummedExtended(strategy.extended)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._strategy, name)
-
-
-class _SummedExtended:
-    def __init__(self, extended: Any) -> None:
-        self._extended = extended
+    def __init__(self, owner: Any, **attributes: Any) -> None:
+        self._owner = owner
+        vars(self).update(attributes)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._extended, name)
+        return getattr(self._owner, name)
 
-    def batch_reduce_to(self, reduce_op: Any, pairs: Any, options: Any = None) -> List[Any]:
-        return [_as_mirrored(gradient, variable) for gradient, variable in pairs]
+
+def _take_as_sums(reduce_op: Any, pairs: Any, options: Any = None) -> List[Any]:
+    return [_as_mirrored(gradient, variable) for gradient, variable in pairs]
 
 
 # `extended.update` requires an object of one of these private classes.

@@ -7,10 +7,10 @@ checkpoint, strategy or optimizer, and the operations do not change random numbe
 import contextlib
 import functools
 import threading
-from typing import Any, Callable, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Iterator, Sequence, Tuple
 
 from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
-from tf_lossscale._versions.graphs import in_eager_mode
+from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
 from tf_lossscale._versions.releases import Since
 
 __all__ = [
@@ -38,10 +38,6 @@ class RawVariable:
       handle: the resource; functions capture it.
       eager: whether it was created in eager mode.
       is_initialized: bool tensor; None in eager mode.
-
-    Args:
-      shape: its shape.
-      dtype: its dtype, a `tf.DType`.
     """
 
     def __init__(self, shape: Sequence[int], dtype: Any = tf.int64) -> None:
@@ -83,21 +79,12 @@ class RawVariable:
         return tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
 
     def assign_add(self, numbers: Any) -> Any:
-        """Adds to it; returns the operation, None in eager mode.
-
-        Args:
-          numbers: a number, a list or a tensor, of its shape.
-        """
+        """Adds to it; returns the operation, None in eager mode."""
         value = tf.convert_to_tensor(numbers, self._dtype)
         return tf.raw_ops.AssignAddVariableOp(resource=self.handle, value=value)
 
     def update(self, index: Any, value: Any) -> Any:
-        """Sets `[index]` of it; returns the operation, None in eager mode.
-
-        Args:
-          index: int64 tensor of shape `[]`.
-          value: the new value of that element or row.
-        """
+        """Sets `[index]` of it; returns the operation, None in eager mode."""
         return tf.raw_ops.ResourceScatterUpdate(resource=self.handle, indices=index, updates=value)
 
     def capture(self) -> None:
@@ -120,7 +107,7 @@ def without_changing_seeds() -> Iterator[None]:
         yield
         return
     _exclude_uncounted()
-    graphs = _graphs()
+    graphs = list(graphs_around())
     before = [_counted(graph) for graph in graphs]
     try:
         yield
@@ -134,15 +121,6 @@ def _counted(graph: Any) -> int:
     return int(graph._next_id_counter - getattr(graph, _UNCOUNTED, 0))
 
 
-def _graphs() -> List[Any]:
-    """Returns the current graph and those around it."""
-    graphs, graph = [], tf1.get_default_graph()
-    while graph is not None:
-        graphs.append(graph)
-        graph = getattr(graph, "outer_graph", None)
-    return graphs
-
-
 def _exclude_uncounted() -> None:
     # TensorFlow takes the seeds from this private property, and uses it for nothing else.
     if isinstance(tf1.Graph._last_id, property) and tf1.Graph._last_id.fget is not _counted:
@@ -154,33 +132,35 @@ def seed_tensorflow(seed: int) -> None:
 
     `tf.random.set_seed` would seed one of them only; and in TensorFlow 1.15, eager mode cannot be
     enabled any more once the default graph exists, which it would create.
-
-    Args:
-      seed: the seed.
     """
     context = first_module("tensorflow.python.eager.context")
     if context._context is not None:
         context._context._set_global_seed(seed)
 
-    def wrap_context(original: Any) -> Any:
-        @functools.wraps(original)
-        def init(self: Any, *args: Any, **kwargs: Any) -> None:
-            original(self, *args, **kwargs)
-            self._set_global_seed(seed)
+    def seed_context(context: Any) -> None:
+        context._set_global_seed(seed)
 
-        return init
+    def seed_graph(graph: Any) -> None:
+        if type(graph) is tf.Graph:  # that of a function takes the seed from around it
+            graph.seed = seed
 
-    def wrap_graph(original: Any) -> Any:
-        @functools.wraps(original)
-        def init(self: Any, *args: Any, **kwargs: Any) -> None:
-            original(self, *args, **kwargs)
-            if type(self) is tf.Graph:  # that of a function takes the seed from around it
-                self.seed = seed
+    def after(then: Callable[[Any], None]) -> _Wrap:
+        def wrap(original: Any) -> Any:
+            @functools.wraps(original)
+            def init(self: Any, *args: Any, **kwargs: Any) -> None:
+                original(self, *args, **kwargs)
+                then(self)
 
-        return init
+            return init
 
-    _replace_methods([(context.Context, "__init__", wrap_context)])
-    _replace_methods([(tf.Graph, "__init__", wrap_graph)])
+        return wrap
+
+    _replace_methods(
+        [
+            (context.Context, "__init__", after(seed_context)),
+            (tf.Graph, "__init__", after(seed_graph)),
+        ]
+    )
 
 
 def add_control_input(operation: Any, before: Any) -> None:
@@ -194,16 +174,10 @@ def runs_stateful_operations(graph: Any) -> bool:
 
 
 def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
-    """Calls `then` after each eager call of any `tf.function`.
+    """Calls `then` after each eager call of any `tf.function`; returns what ends this.
 
     There is no public hook, but all such functions have the same class. A concrete function can be
     called by itself, too.
-
-    Args:
-      then: takes no arguments.
-
-    Returns:
-      A function that ends this.
     """
 
     def wrap(original: Any) -> Any:
@@ -229,7 +203,7 @@ _session: Any = first_module("tensorflow.python.client.session")
 
 
 def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) -> Callable[[], None]:
-    """Calls functions with the Session before each run, and before it is closed.
+    """Calls functions with the Session before each run and its closing; returns what ends this.
 
     There is no public hook. Every run first calls a private method, which passes on new operations
     of the graph; the callables that Keras makes in graph mode call it only once.
@@ -237,9 +211,6 @@ def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) ->
     Args:
       run: called before a run; an error that it raises ends the run.
       close: called before a Session is closed.
-
-    Returns:
-      A function that ends this.
     """
 
     def before(first: Callable[[Any], None]) -> Callable[[Any], Any]:

@@ -7,8 +7,4 @@ from tf_lossscale import _namespace
 if TYPE_CHECKING:
     from tf_lossscale.contrib import mixed_precision, tpu
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach_parent(
-        __name__,
-        mixed_precision="tf_lossscale.contrib.mixed_precision",
-        tpu="tf_lossscale.contrib.tpu",
-    )
+    __all__, __getattr__, __dir__ = _namespace.attach(__name__, ("mixed_precision", "tpu"))

@@ -7,7 +7,4 @@ from tf_lossscale import _namespace
 if TYPE_CHECKING:
     from tf_lossscale.mixed_precision import experimental
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach_parent(
-        __name__,
-        experimental="tf_lossscale.mixed_precision.experimental",
-    )
+    __all__, __getattr__, __dir__ = _namespace.attach(__name__, ("experimental",))

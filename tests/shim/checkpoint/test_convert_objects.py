@@ -9,7 +9,7 @@ import recorded
 import recorded_files
 import tensorflow as tf
 
-from tf_lossscale._checkpoint import object_graphs, tensorflow_files
+from tf_lossscale._checkpoint import plans, tensorflow_files
 from tf_lossscale._checkpoint.locate import CheckpointError
 
 ORIGINALS = [each for each in recorded.originals() if each.kind.name == "legacy"]
@@ -186,7 +186,7 @@ def test_an_inner_optimizer_under_two_names_is_refused(tmp_path, checkpoint):
     ]
     graph.nodes[0].children.add(local_name="inner", node_id=inner)
     with pytest.raises(CheckpointError, match="a second time, as inner"):
-        object_graphs.merge_inner_optimizers(graph)
+        plans.merge_inner_optimizers(graph)
 
 
 def test_saved_models_are_refused(tmp_path, checkpoint):

@@ -7,9 +7,11 @@ package, so `sitecustomize.py` repeats the few lines that it needs.
 
 import os
 import sys
-from typing import MutableMapping
+from typing import Any, MutableMapping
 
-__all__ = ["announce"]
+from tf_lossscale import _import_hook
+
+__all__ = ["SEED", "announce", "seed_if_asked"]
 
 _MODE = "TF_LOSSSCALE_INSTALL"
 _PATH = "PYTHONPATH"
@@ -38,3 +40,25 @@ def identity() -> str:
     """Returns a string that identifies the Python environment, and thus the packages it has."""
     tag = sys.implementation.cache_tag
     return os.pathsep.join([str(tag), getattr(sys, "abiflags", ""), sys.prefix])
+
+
+SEED = "TF_LOSSSCALE_SEED"
+
+
+def seed_if_asked() -> None:
+    """Seeds TensorFlow when it is imported, if the environment asks for it."""
+    if SEED in os.environ:
+        _import_hook.subscribe(_Seeds(int(os.environ[SEED])))
+
+
+class _Seeds(_import_hook.Subscriber):
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def is_of_interest(self, name: str) -> bool:
+        return name == "tensorflow"
+
+    def imported(self, name: str, module: Any) -> None:
+        from tf_lossscale._versions.watching import seed_tensorflow
+
+        seed_tensorflow(self._seed)

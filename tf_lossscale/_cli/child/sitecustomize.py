@@ -15,8 +15,8 @@ if MYPY:
 
 __all__ = []  # type: List[str]
 
-# Copies of the names in `tf_lossscale._cli.child`, `tf_lossscale._cli.seeds` and
-# `tf_lossscale._recorder.child`, which are not imported to save time.
+# Copies of the names in `tf_lossscale._cli.child` and `tf_lossscale._recorder.session`, which are
+# not imported to save time.
 MODE = "TF_LOSSSCALE_INSTALL"
 PATH = "PYTHONPATH"
 RECORD = "TF_LOSSSCALE_RECORD"
@@ -69,13 +69,13 @@ class _InstallAtFirstImport(object):  # noqa: UP004  for Python 2
         import tf_lossscale
 
         if RECORD in os.environ:
-            from tf_lossscale._recorder import child
+            from tf_lossscale._recorder import session
 
-            child.start_if_asked()
+            session.start_if_asked()
         if SEED in os.environ:
-            from tf_lossscale._cli import seeds
+            from tf_lossscale._cli import child
 
-            seeds.start_if_asked()
+            child.seed_if_asked()
         tf_lossscale.install(replace=self._replace)
         self._installed = True
         # The search for this module is past the position of the finder that `install()` added.
@@ -185,9 +185,9 @@ def _restore_environment():
 
 def _report_unused():
     # type: () -> None
-    from tf_lossscale._recorder import child
+    from tf_lossscale._recorder import session
 
-    child.report_unused()
+    session.report_unused()
 
 
 def _begin():

@@ -8,10 +8,6 @@ if TYPE_CHECKING:
     from tf_lossscale import keras
     from tf_lossscale.compat.v1 import mixed_precision, tpu, train
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach_parent(
-        __name__,
-        keras="tf_lossscale.keras",
-        mixed_precision="tf_lossscale.compat.v1.mixed_precision",
-        tpu="tf_lossscale.compat.v1.tpu",
-        train="tf_lossscale.compat.v1.train",
+    __all__, __getattr__, __dir__ = _namespace.attach(
+        __name__, ("mixed_precision", "tpu", "train"), of_top=("keras",)
     )

@@ -7,9 +7,6 @@ from tf_lossscale import _namespace
 if TYPE_CHECKING:
     from tf_lossscale import keras, mixed_precision, train
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach_parent(
-        __name__,
-        keras="tf_lossscale.keras",
-        mixed_precision="tf_lossscale.mixed_precision",
-        train="tf_lossscale.train",
+    __all__, __getattr__, __dir__ = _namespace.attach(
+        __name__, of_top=("keras", "mixed_precision", "train")
     )

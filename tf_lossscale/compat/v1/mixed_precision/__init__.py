@@ -10,12 +10,10 @@ if TYPE_CHECKING:
         FixedLossScale as FixedLossScale,
         LossScale as LossScale,
     )
-    from tf_lossscale._v1.graph_rewrite import (
-        disable_mixed_precision_graph_rewrite as disable_mixed_precision_graph_rewrite,
-        enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite,
-    )
     from tf_lossscale._v1.optimizer import (
         MixedPrecisionLossScaleOptimizer as MixedPrecisionLossScaleOptimizer,
+        disable_mixed_precision_graph_rewrite as disable_mixed_precision_graph_rewrite,
+        enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite,
     )
     from tf_lossscale.compat.v1.mixed_precision import experimental as experimental
 else:  # unseen, or each name would be known to a type checker
