@@ -89,9 +89,10 @@ def judge_on_average(
             problems.append(f"single losses differ by {single:.0%} on average")
         elif single > SINGLE_UP_TO[parts]:
             doubts.append(f"single losses differ by {single:.1%} on average")
-    norms = sorted(abs(each or 0.0) for each in aligned.differences("norm")[aligned.part :])
-    if parts and not allowed and norms[len(norms) // 2] > _NORM_UP_TO:
-        doubts.append(f"the gradient norms typically differ by {norms[len(norms) // 2]:.1%}")
+    apart = sorted(abs(each or 0.0) for each in aligned.differences("norm")[aligned.part :])
+    typical = apart[len(apart) // 2] if apart else 0.0
+    if typical > _NORM_UP_TO and not allowed:
+        doubts.append(f"the gradient norms typically differ by {typical:.1%}")
     if problems:
         start = f"{until}, and after it " if parts else ""
         sentence = f"Different: {start}{' and '.join(problems)}. {_ADVICE}"
