@@ -6,8 +6,9 @@ optimizer. One switch is enough: an operation with a control dependency on a dea
 too, so here the branch has a control dependency on its side of the switch. `tf.cond` of control
 flow v1 treats operations without inputs in the same way.
 
-In a function on a single device, lowering is disabled instead: TensorFlow then calls the branch as
-a function, and does not replace the conditional by switches.
+In a function, a step keeps `tf.cond` as TensorFlow lowers it. Called as one operation, a branch
+would cost less there, but Grappler would not optimize it, and the last bits of some optimizers
+would not be those of the originals.
 """
 
 from typing import Any, Callable, Optional
@@ -19,7 +20,10 @@ __all__ = ["branch", "gate"]
 
 
 def branch(
-    condition: Any, then: Callable[[], Any], otherwise: Optional[Callable[[], Any]] = None
+    condition: Any,
+    then: Callable[[], Any],
+    otherwise: Optional[Callable[[], Any]] = None,
+    only_tests: bool = False,
 ) -> Any:
     """Runs `then` if `condition` is true.
 
@@ -28,6 +32,7 @@ def branch(
       then: returns a bool tensor of shape `[]`, or anything else to wait for: an operation, or
         None in eager mode.
       otherwise: runs if `condition` is false; returns an operation to wait for, None in eager mode.
+      only_tests: whether the branch changes no variable, so that it may run unoptimized.
 
     Returns:
       What `then` returned if it ran and returned a bool tensor; True otherwise. In eager mode any
@@ -44,7 +49,7 @@ def branch(
     # The name of a conditional is part of checkpoint keys: with control flow v1, optimizers make
     # their non-slot variables inside it, such as `cond/beta1_power`.
     result = tf.cond(condition, lambda: _flag(then()), lambda: _after(otherwise))
-    if _on_one_device():
+    if only_tests and _on_one_device():
         disable_lowering(result)
     return result
 

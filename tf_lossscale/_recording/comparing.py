@@ -123,7 +123,7 @@ def _differences(
 
 def equal_conditions(old: RunHeader, new: RunHeader) -> bool:
     """Returns whether two runs were made where equal programs give equal bits."""
-    names = ("tensorflow", "keras", "devices", "precision", "replicas", "xla")
+    names = ("tensorflow", "keras", "devices", "replicas", "xla")
     known = old.tensorflow is not None
     return known and all(getattr(old, name) == getattr(new, name) for name in names)
 

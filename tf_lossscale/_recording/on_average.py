@@ -28,6 +28,8 @@ _NORMS = (20, 100)
 """How many norms soon after the parting are compared, at least and at most."""
 _NORM_RATIO = 1.4
 """The typical ratio of these norms in correct runs is below 1.2."""
+_NORM_UP_TO = 7e-2
+"""The typical difference of norms after a differing skip; 0.035 was the most in correct runs."""
 _SMALL_NORM = 1e-4
 _ADVICE = (
     "Rounding in float16 near an overflow can do that to a correct program, too: compare on one "
@@ -87,6 +89,10 @@ def judge_on_average(
             problems.append(f"single losses differ by {single:.0%} on average")
         elif single > SINGLE_UP_TO[parts]:
             doubts.append(f"single losses differ by {single:.1%} on average")
+    apart = sorted(abs(each or 0.0) for each in aligned.differences("norm")[aligned.part :])
+    typical = apart[len(apart) // 2] if apart else 0.0
+    if typical > _NORM_UP_TO and not allowed:
+        doubts.append(f"the gradient norms typically differ by {typical:.1%}")
     if problems:
         start = f"{until}, and after it " if parts else ""
         sentence = f"Different: {start}{' and '.join(problems)}. {_ADVICE}"

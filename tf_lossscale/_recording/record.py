@@ -119,7 +119,6 @@ class RunHeader:
       devices: types of the devices, such as `["CPU"]`.
       replicas: number of replicas.
       xla: whether a step was compiled by XLA.
-      precision: in which precision the program computes, such as `"mixed_float16"`.
     """
 
     tensorflow: Optional[str] = field(default=None, metadata={"read": _text})
@@ -128,7 +127,6 @@ class RunHeader:
     devices: Optional[List[str]] = field(default=None, metadata={"read": _texts})
     replicas: Optional[int] = field(default=None, metadata={"read": _count_or_none})
     xla: Optional[bool] = field(default=None, metadata={"read": _flag})
-    precision: Optional[str] = field(default=None, metadata={"read": _text})
 
 
 @dataclasses.dataclass

@@ -58,12 +58,9 @@ PROGRAM = st.builds(
 
 
 @pytest.fixture(autouse=True)
-def _eager_and_as_written() -> Iterator[None]:
-    # It moves factors and divisions about, and so the last bits, of bare optimizers too.
-    tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
+def _eagerly() -> Iterator[None]:
     with recorded.eagerly():
         yield
-    tf.config.optimizer.set_experimental_options({"arithmetic_optimization": True})
 
 
 def comparable(original: recorded.Subject, program: Program) -> bool:

@@ -11,7 +11,12 @@ import os
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from tf_lossscale._recording.comparing import Comparison, Conditions, compare, equal_conditions
-from tf_lossscale._recording.record import OptimizerRecord, RunHeader, ScaleParameters
+from tf_lossscale._recording.record import (
+    OptimizerRecord,
+    RunHeader,
+    ScaleParameters,
+    fields_from,
+)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RECORDS = os.path.join(HERE, "..", "..", "data", "records")
@@ -54,9 +59,14 @@ def collection(name: str) -> Dict[str, Program]:
     with gzip.open(os.path.join(RECORDS, name + ".json.gz"), "rt", encoding="utf-8") as file:
         found = json.load(file)
     return {
-        key: Program(RunHeader(**each["header"]), [run_of(run) for run in each["runs"]])
+        key: Program(header_of(each["header"]), [run_of(run) for run in each["runs"]])
         for key, each in found.items()
     }
+
+
+def header_of(packed: Dict) -> RunHeader:
+    """Returns the header that `collect.py` packed."""
+    return RunHeader(**fields_from(RunHeader, packed))
 
 
 def run_of(packed: Dict) -> OptimizerRecord:

@@ -40,13 +40,11 @@ MISSES = {
     ("keras_words", "clip"),
     # After a step that only one run skips, correct runs differ about as much.
     ("v1_words", "clip"),
-    ("v1_words", "schedule"),
     ("v1_words", "restart"),
     ("keras_dense", "restart"),
     ("v1_attention", "settings"),
     ("v1_attention", "restart"),
-    # These differ four and six times as much as correct runs, after such a step.
-    ("v1_attention", "late"),
+    # This differs four to nine times as much as its correct run, but less than others do.
     ("v1_attention", "schedule"),
 }
 

@@ -142,10 +142,10 @@ def test_equal_versions_are_equal_to_the_bit():
 
 
 def test_conditions_are_those_of_both_headers():
-    right = RunHeader("2.15.1", "2.15.0", "3.11", ["CPU"], 1, None, "mixed_float16")
+    right = RunHeader("2.15.1", "2.15.0", "3.11", ["CPU"], 1, None)
     assert equal_conditions(right, dataclasses.replace(right, python="3.12"))
     others = {"tensorflow": "2.16.1", "keras": None, "devices": ["CPU", "GPU"], "replicas": 2}
-    for name, value in {**others, "xla": True, "precision": "float32"}.items():
+    for name, value in {**others, "xla": True}.items():
         assert not equal_conditions(right, dataclasses.replace(right, **{name: value}))
     assert not equal_conditions(RunHeader(), RunHeader())
 

@@ -129,13 +129,13 @@ def test_what_is_written_is_read(tmp_path):
     values = {"loss": 1.5, "scale": 8.0, "finite": True, "applied": False, "norm": 0.5, "bad": 3}
     assert {each.key for each in COLUMNS} == set(values)
     file, run = io.StringIO(), OptimizerRecord("A", names=["w"], shapes=[[2]])
-    writer = RecordWriter(file, RunHeader("2.21.0", precision="mixed_float16"))
+    writer = RecordWriter(file, RunHeader("2.21.0", xla=True))
     number = writer.add_optimizer(run.cls, run.scale, run.names, run.shapes)
     writer.add_step(number, 0, **values)
     writer.end()
     (tmp_path / "record").write_text(file.getvalue())
     record = read_record(str(tmp_path / "record"))
-    assert (record.ended, record.header.precision) == (True, "mixed_float16")
+    assert (record.ended, record.header.xla) == (True, True)
     assert [getattr(record.optimizers[0], each.name) for each in COLUMNS] == [
         [values[each.key]] for each in COLUMNS
     ]
