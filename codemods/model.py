@@ -207,12 +207,15 @@ class FileFacts(NamedTuple):
     Attributes:
       groups: the groups of symbols of the file that may go to the final API.
       on_shim: those that must go to the shim.
+      classes: which Keras optimizers it names, `final` or `experimental`, and `tested` if it has a
+        class test for one.
       bound: the top-level names, each with its possible meanings: dotted paths, or what begins with
         `<` for values that the file makes; see `resolve.qualified_names`.
     """
 
     groups: frozenset[Group] = frozenset()
     on_shim: frozenset[Group] = frozenset()
+    classes: frozenset[str] = frozenset()
     bound: Mapping[str, frozenset[str]] = {}
 
 

@@ -69,9 +69,8 @@ class FileSearch:
         """Searches all files."""
         request = self._request
         describes = None if self.project is None else is_project_file
-        for found in discover(
-            request.paths, request.excludes, request.follow_links_outside, describes
-        ):
+        paths = sorted(request.paths)  # the report must not depend on their order
+        for found in discover(paths, request.excludes, request.follow_links_outside, describes):
             if isinstance(found, Candidate):
                 step = self._searched(found)
                 if step is not None:

@@ -26,6 +26,7 @@ from ..model import (
 )
 from ..resolve.classes import may_compile
 from ..resolve.guards import keep_guards
+from ..resolve.mentions import classes_named
 from ..resolve.program import Program
 from ..rewrite.proposal import Proposal
 from ..rules.registry import rules
@@ -206,7 +207,12 @@ class Transformation:
         bound = {name: program.origins.of_name(name, scope) for name in scope.bindings}
         if scope.stars:
             bound["*"] = frozenset(path for _, path in scope.stars)
-        return FileFacts(groups - program.on_shim, program.on_shim, bound)
+        return FileFacts(
+            groups=groups - program.on_shim,
+            on_shim=program.on_shim,
+            classes=classes_named(program),
+            bound=bound,
+        )
 
     def choices(self) -> list[frozenset[Group]]:
         """The sets of groups that other files can send to the shim."""

@@ -27,6 +27,8 @@ __all__ = [
     "kind_of_optimizer",
     "may_be_loss_scale_optimizer",
     "may_compile",
+    "names_final_class",
+    "names_final_class_of_shim",
     "sets_policy",
     "subclasses",
 ]
@@ -229,6 +231,18 @@ def sets_policy(program: Program) -> bool:
     return any(one.legacy.is_policy for one in [*program.references, *program.guarded]) or any(
         name in ("Policy", "set_policy", "global_policy") for _, name in program.migrated
     )
+
+
+def names_final_class(program: Program) -> bool:
+    """Whether the program names the final class, of TensorFlow or of the shim."""
+    optimizers = [one.legacy for one in program.references if one.legacy.is_keras_optimizer]
+    is_named = any(not one.is_experimental_optimizer for one in optimizers)
+    return is_named or names_final_class_of_shim(program)
+
+
+def names_final_class_of_shim(program: Program) -> bool:
+    """Whether the program names the shim's final class."""
+    return any(name == _CLASS for _, name in program.migrated)
 
 
 def is_made_here(program: Program, node: cst.CSTNode) -> bool:

@@ -25,7 +25,7 @@ from .scopes import Binding
 from .tree import body_of, root_name, string_of, walk
 from .values import bindings_of, class_around, sources_of
 
-__all__ = ["keep_guards"]
+__all__ = ["depends_on_version", "keep_guards"]
 
 _VERSIONS = frozenset(
     ["__version__", "VERSION", "version", "version.VERSION", "version.GIT_VERSION"]
@@ -88,6 +88,23 @@ def _guarded_branches(program: Program) -> list[Branch]:
         Branch(tuple(places), guards[key][0].taken, guards[key][1], guards[key][0].others)
         for key, places in found.items()
     ]
+
+
+def depends_on_version(program: Program, node: cst.CSTNode) -> bool:
+    """Whether the version of TensorFlow decides if a place runs."""
+    below = node
+    for above in program.ancestors(node):
+        tests = [above.test] if isinstance(above, (cst.If, cst.IfExp)) else []
+        tests = [] if below in tests else tests
+        for earlier in body_of(below, program.parents) or ():
+            if earlier is below:
+                break
+            if isinstance(earlier, cst.If) and earlier.orelse is None and _exits(earlier.body):
+                tests.append(earlier.test)
+        if any(_taken(program, test, _DEPTH) != _NO_GUARD for test in tests):
+            return True
+        below = above
+    return False
 
 
 class _Guard(NamedTuple):

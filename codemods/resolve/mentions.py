@@ -7,11 +7,12 @@ from typing import Optional
 
 import libcst as cst
 
+from .classes import names_final_class
 from .places import Reference
 from .program import Program
 from .tree import is_stored
 
-__all__ = ["Mention", "mention_of", "tested_object"]
+__all__ = ["Mention", "classes_named", "compares_type", "mention_of", "tested_object"]
 
 _TESTS = frozenset(["isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"])
 _DISPLAYS = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
@@ -81,6 +82,35 @@ def tested_object(program: Program, node: cst.CSTNode) -> Optional[cst.BaseExpre
     function = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
     is_test = isinstance(function, cst.Name) and function.value in _TESTS
     return call.args[0].value if is_test else None
+
+
+def compares_type(program: Program, node: cst.CSTNode) -> bool:
+    """Whether a class is compared with `type(x)` or `x.__class__`, alone or in a tuple."""
+    parent = program.parents.get(node)
+    while isinstance(parent, (cst.Element, cst.Tuple, cst.List, cst.Set)):
+        parent = program.parents.get(parent)
+    if isinstance(parent, cst.ComparisonTarget):
+        parent = program.parents.get(parent)
+    if not isinstance(parent, cst.Comparison):
+        return False
+    sides = [parent.left, *(one.comparator for one in parent.comparisons)]
+    texts = [program.code(side) for side in sides]
+    return any(text.startswith("type(") or text.endswith(".__class__") for text in texts)
+
+
+def classes_named(program: Program) -> frozenset[str]:
+    """Which Keras optimizers a file names: `final`, `experimental`, and `tested` for class tests.
+
+    The class of a test may come through another module of the project.
+    """
+    found = {"final"} if names_final_class(program) else set()
+    nodes = [one.node for one in program.references if one.legacy.is_experimental_optimizer]
+    if nodes:
+        found.add("experimental")
+    nodes += [one.node for one in program.unclear if one.name == "LossScaleOptimizer"]
+    if any(tested_object(program, node) is not None for node in nodes):
+        found.add("tested")
+    return frozenset(found)
 
 
 def _is_alias(program: Program, reference: Reference) -> bool:

@@ -39,6 +39,9 @@ LOOK_ALIKES = frozenset(
 The shim is one of them: only a path that leads to one of its legacy symbols is migrated.
 """
 
+_FINAL = "LossScaleOptimizer"
+_MODULES = ("mixed_precision", "tpu")
+_NAMES = DISTINCTIVE | {"LossScale", "Policy", "global_policy", "set_policy"}
 _TOPS = ["tensorflow", "tensorflow.keras", "tensorflow.contrib", "tensorflow.train"]
 """Modules of TensorFlow that a module of a project may import everything from."""
 
@@ -156,6 +159,7 @@ class Places:
                 self._resolve_star(name, scope)
         for binding in imports_of(scopes):
             self._resolve_import(binding)
+        self._reached_through_objects()
         for scope in scopes.all:
             for statement, path in scope.stars:
                 space = namespace_of(path, True)
@@ -218,6 +222,35 @@ class Places:
         if isinstance(above, cst.Attribute) and above.attr.value in DISTINCTIVE:
             through = code_of(node) + "()"
             self.unclear.append(Unclear(above, scope, above.attr.value, "call", through))
+
+    def _reached_through_objects(self) -> None:
+        """Finds `self.mp.experimental.LossScaleOptimizer`, `modules["tf"].contrib.tpu...`."""
+        known = {one.node for one in [*self.references, *self.guarded]}
+        known |= {one.node for one in self.unclear} | {node for node, _ in self.migrated}
+        for attribute, scope in self._of_objects():
+            name, module = attribute.attr.value, attribute.value
+            above = module.attr.value if isinstance(module, cst.Attribute) else ""
+            is_legacy = above == "experimental" or (above in _MODULES and name in DISTINCTIVE)
+            if name == _FINAL and not self._final_moves(module):
+                continue
+            if is_legacy and attribute not in known:
+                self.unclear.append(Unclear(attribute, scope, name, "call", code_of(module)))
+
+    def _of_objects(self) -> Iterator[tuple[cst.Attribute, Scope]]:
+        """The attributes with the name of a legacy symbol that no name of a module leads to."""
+        for name in _NAMES:
+            for attribute in self._scopes.attributes.get(name, []):
+                node: cst.CSTNode = attribute
+                while isinstance(node, cst.Attribute):
+                    node = node.value
+                if not isinstance(node, cst.Name) or node.value in ("self", "cls"):
+                    yield attribute, self._scopes.module_scope
+
+    def _final_moves(self, module: cst.BaseExpression) -> bool:
+        """Whether a chain names a class that is not the final one, or that moves, too."""
+        is_final = code_of(module).endswith("keras.mixed_precision")
+        for_all = self._options.for_keras_3 or self._options.target is Target.SHIM
+        return for_all or not is_final
 
     @staticmethod
     def _has_star_of_tensorflow(scope: Scope) -> bool:

@@ -242,9 +242,10 @@ class _Speller:
         for binding in bindings:
             if path == binding.path or not self._is_below_root(binding.path):
                 return False
-        if uses and all(use.removed or self._through_own_chain(use) is not None for use in uses):
-            return False
-        return any(not use.removed for use in uses) or not uses
+        left = [use for use in uses if not use.removed]
+        if any(self._through_own_chain(use) is not None for use in left):
+            return False  # the import is right for these
+        return bool(left) or not uses
 
     def _is_below_root(self, path: str) -> bool:
         """Whether an import of `path` can be changed without taking other symbols away."""

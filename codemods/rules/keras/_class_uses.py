@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from ...resolve.mentions import compares_type
 from ...resolve.program import Program
 from ...resolve.tree import is_stored, walk
 from ...rewrite.proposal import Proposal
@@ -53,14 +54,7 @@ def _guidance(program: Program, node: cst.CSTNode) -> str:
         return _PATCHED if is_first and name in _PATCHES else ""
     if isinstance(parent, cst.DictElement):
         return _EXACT if parent.key is node else ""
-    while isinstance(parent, _TABLES):
-        node, parent = parent, program.parents.get(parent)
-    if isinstance(parent, cst.ComparisonTarget):
-        parent = program.parents.get(parent)
-    if not isinstance(parent, cst.Comparison):
-        return ""
-    sides = [parent.left, *(one.comparator for one in parent.comparisons)]
-    return _EXACT if any(_is_type(program.code(side)) for side in sides) else ""
+    return _EXACT if compares_type(program, node) else ""
 
 
 def tests_final(program: Program, node: cst.CSTNode) -> bool:
@@ -71,7 +65,3 @@ def tests_final(program: Program, node: cst.CSTNode) -> bool:
     while isinstance(parent, _TABLES):
         node, parent = parent, program.parents.get(parent)
     return not finals.isdisjoint(walk(node))
-
-
-def _is_type(text: str) -> bool:
-    return text.startswith("type(") or text.endswith(".__class__")

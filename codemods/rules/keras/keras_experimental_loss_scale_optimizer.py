@@ -16,7 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Group, Safety, Target
-from ...resolve.classes import is_made_here, may_compile
+from ...resolve.classes import (
+    is_made_here,
+    may_compile,
+    names_final_class,
+    names_final_class_of_shim,
+)
 from ...resolve.mentions import Mention, mention_of, tested_object
 from ...resolve.places import Reference
 from ...resolve.program import Program
@@ -63,27 +68,18 @@ def check(program: Program) -> Iterator[Proposal]:
 def _why_shim(program: Program, reference: Reference) -> str:
     """Why the final class does not fit this place; empty if it does."""
     mention = mention_of(program, reference)
-    if reference.legacy.is_on_shim and not program.options.for_keras_3 and _has_shims(program):
+    is_on_shim = reference.legacy.is_on_shim and not program.options.for_keras_3
+    if is_on_shim and names_final_class_of_shim(program):
         return _BOTH  # an earlier run has sent them there together
     if mention is Mention.CALL:
         call = program.call_of(reference.node)
         assert call is not None
         return program.cached(plan_constructors)[call].problem
     if mention is Mention.TEST:
-        if _has_final_class(program):
+        if names_final_class(program):
             return _BOTH
         return _COMPILED if _tests_compiled(program, reference) else ""
     return _WHY.get(mention, "")
-
-
-def _has_final_class(program: Program) -> bool:
-    """Whether the program names the final class, of TensorFlow or of the shim."""
-    return _has_shims(program) or any(one.legacy.rule == "LS401" for one in program.references)
-
-
-def _has_shims(program: Program) -> bool:
-    """Whether the program names the shim's final class."""
-    return any(name == "LossScaleOptimizer" for _, name in program.migrated)
 
 
 def _tests_compiled(program: Program, reference: Reference) -> bool:

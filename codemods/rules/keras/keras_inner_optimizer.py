@@ -4,7 +4,8 @@ The experimental class kept the wrapped optimizer and the loss scale in private 
 TensorFlow 2.4 made `inner_optimizer` public, and Keras 3 only has the public one. The shim's
 classes have both attributes on every version. So a program goes to the final API only if it reads
 no `_loss_scale`, and `_optimizer` only of objects that are certain to be loss-scale optimizers.
-Other classes have attributes of these names, too, which are left.
+Other private attributes of these, and their configs, need the shim, too. Other classes have
+attributes of these names, which are left.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ __all__ = ["RULE"]
 
 _PUBLIC = "use inner_optimizer, which is public since TensorFlow 2.4"
 _PRIVATE = "the final class has no `{}` of this meaning on every Keras"
+_KNOWN = ("_optimizer", "_loss_scale")
+_CONFIGS = ("from_config", "get_config")
 _ACCESS = ("delattr", "getattr", "hasattr", "setattr")
 
 
@@ -45,13 +48,19 @@ def check(program: Program) -> Iterator[Proposal]:
     for attribute in program.attributes("_loss_scale"):
         if may_be_loss_scale_optimizer(program, attribute.value):
             yield _needs_shim(attribute, "LS305", "_loss_scale")
+    for read in program.scopes.attributes:
+        is_private = read.startswith("_") and not read.startswith("__") and read not in _KNOWN
+        if is_private or read in _CONFIGS:
+            for attribute in program.attributes(read):
+                if is_loss_scale_optimizer(program, attribute.value):
+                    yield _needs_shim(attribute, "LS305", read)
     for string in program.scopes.strings:
         argument = program.parents.get(string)
         call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
         name = string_of(string)
         if not isinstance(call, cst.Call) or argument not in call.args[1:2]:
             continue
-        if name in ("_optimizer", "_loss_scale") and program.code(call.func) in _ACCESS:
+        if name in _KNOWN and program.code(call.func) in _ACCESS:
             yield _needs_shim(call, "LS305", name)
 
 
@@ -72,7 +81,7 @@ def _public(node: cst.CSTNode) -> object:
 RULE = Rule(
     codes={
         "LS303": "_optimizer of a Keras LossScaleOptimizer",
-        "LS305": "_loss_scale of a Keras LossScaleOptimizer",
+        "LS305": "private attributes and configs of a Keras LossScaleOptimizer",
     },
     summary="optimizer._optimizer to optimizer.inner_optimizer",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",

@@ -15,6 +15,7 @@ import libcst as cst
 
 from ...model import Safety
 from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
+from ...resolve.guards import depends_on_version
 from ...resolve.program import Program
 from ...rewrite.comments import keeping_comments
 from ...rewrite.proposal import Proposal
@@ -39,10 +40,14 @@ _OF_LOSS_SCALES = frozenset(
     ]
 )  # fmt: skip
 
+_KIND = ("callable", "getattr", "hasattr", "isinstance", "type")
+
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes to drop the parentheses where a Keras loss-scale optimizer's scale is called."""
     for attribute in program.attributes("loss_scale"):
+        if depends_on_version(program, attribute) or _has_other_form(program, attribute):
+            continue  # right as it is: the branch for each version has its own form
         call = program.call_of(attribute)
         if call is None or call.args:
             if _is_used_as_loss_scale(program, attribute) and may_be_loss_scale_optimizer(
@@ -55,6 +60,16 @@ def check(program: Program) -> Iterator[Proposal]:
             yield made._replace(edits=((call, _uncalled),))
         elif may_be_loss_scale_optimizer(program, attribute.value, with_unknown_files=True):
             yield report(call, "LS302", _SYMBOL, _PERHAPS)
+
+
+def _has_other_form(program: Program, attribute: cst.Attribute) -> bool:
+    """Whether a handler around a place reads the attribute in the form of the other versions."""
+    below: cst.CSTNode = attribute
+    for above in program.ancestors(attribute):
+        if isinstance(above, cst.Try) and below is above.body:
+            return any("loss_scale" in program.code(one.body) for one in above.handlers)
+        below = above
+    return False
 
 
 def _is_used_as_loss_scale(program: Program, attribute: cst.Attribute) -> bool:
@@ -73,8 +88,18 @@ def _is_used_as_loss_scale(program: Program, attribute: cst.Attribute) -> bool:
     return any(
         (place is not attribute and program.call_of(place) is not None)
         or _member(program, place) in _OF_LOSS_SCALES
+        or _asks_kind(program, place)
         for place in places
     )
+
+
+def _asks_kind(program: Program, node: cst.CSTNode) -> bool:
+    """Whether a test asks what kind of object a value is."""
+    argument = program.parents.get(node)
+    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+    if not isinstance(call, cst.Call) or call.args[0] is not argument:
+        return False
+    return isinstance(call.func, cst.Name) and call.func.value in _KIND
 
 
 def _member(program: Program, node: cst.CSTNode) -> str:

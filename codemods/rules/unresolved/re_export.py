@@ -5,8 +5,8 @@ show what their names mean. If the module is in the run, its own names are rewri
 uses need no edit, so the command drops the finding. Otherwise that module must be migrated. There
 is one finding for each module, at its first import, however many names come through it.
 
-A class test of what `compile` may have made is reported in any case: the module shows which class
-is named, but not which one the optimizer has.
+A class test of what `compile` may have made, and a comparison with `type(optimizer)`, are reported
+in any case: the module shows which class is named, but not which one the optimizer has.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import libcst as cst
 
 from ...model import Safety
 from ...resolve.classes import is_made_here, may_compile
-from ...resolve.mentions import tested_object
+from ...resolve.mentions import compares_type, tested_object
 from ...resolve.places import Unclear
 from ...resolve.program import Program
 from ...resolve.scopes import Scope, dotted
@@ -36,6 +36,7 @@ _TESTED = (
     "compile makes optimizers of the installed Keras's final class: if `{}` is the experimental "
     "class, this test is False from TensorFlow 2.4 on; test for both classes"
 )
+_EXACT = "the type of an optimizer depends on the TensorFlow version: use isinstance"
 _SHOWN = 4
 _DEPTH = 8
 
@@ -67,12 +68,13 @@ def check(program: Program) -> Iterator[Proposal]:
 
 
 def _tests(program: Program) -> Iterator[Proposal]:
-    if not may_compile(program):
-        return
     for unclear in program.unclear:
-        is_class = unclear.why == "re-export" and unclear.name == "LossScaleOptimizer"
-        tested = tested_object(program, unclear.node) if is_class else None
-        if tested is not None and not is_made_here(program, tested):
+        if unclear.why != "re-export" or unclear.name != "LossScaleOptimizer":
+            continue
+        tested = tested_object(program, unclear.node)
+        if compares_type(program, unclear.node):
+            yield report(unclear.node, "LS903", unclear.name, _EXACT)
+        elif tested is not None and may_compile(program) and not is_made_here(program, tested):
             message = _TESTED.format(program.code(unclear.node))
             yield report(unclear.node, "LS903", unclear.name, message)
 

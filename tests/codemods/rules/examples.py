@@ -711,6 +711,36 @@ EXAMPLES = {
     ),
     "keras-loss-scale-call": (
         Example(
+            "a test of what kind of object the loss scale is",
+            """\
+            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            print(hasattr(opt.loss_scale, "multiplier"))
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="is a tensor",
+        ),
+        Example(
+            "not where each version has its own form",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            def scale_of(opt: LossScaleOptimizer):
+                if tf.__version__ < "2.4":
+                    return opt.loss_scale()
+                return opt.loss_scale
+
+            def read(opt: LossScaleOptimizer):
+                try:
+                    return opt.loss_scale()
+                except TypeError:
+                    return opt.loss_scale
+            """,
+        ),
+        Example(
             "not a read",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
@@ -1356,6 +1386,17 @@ EXAMPLES = {
     ),
     "re-export": (
         Example(
+            "a comparison with the type of an optimizer",
+            """\
+            from compat import mp
+
+            print(type(opt) is mp.LossScaleOptimizer)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="use isinstance",
+        ),
+        Example(
             "a class test of what compile may have made",
             """\
             import tensorflow as tf
@@ -1392,6 +1433,45 @@ EXAMPLES = {
             None,
             Safety.MANUAL,
             message_contains="`CrossShardOptimizer` and `DynamicLossScale` come through",
+        ),
+    ),
+    "returned-module": (
+        Example(
+            "modules that are kept in attributes and tables",
+            """\
+            import tensorflow as tf
+
+            class Context:
+                mp = tf.keras.mixed_precision
+
+                def wrap(self, opt):
+                    return self.mp.experimental.LossScaleOptimizer(opt, 2.0)
+
+            modules = {"mp": tf.mixed_precision}
+            scale = modules["mp"].experimental.FixedLossScale(9.0)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="cannot be resolved",
+        ),
+    ),
+    "keras-inner-optimizer": (
+        Example(
+            "on the shim where the program reads a config",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
+            print(opt.get_config()["loss_scale"])
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
+            print(opt.get_config()["loss_scale"])
+            """,
+            Safety.SAFE,
+            message_contains="go to the shim",
         ),
     ),
     "version-guard": (

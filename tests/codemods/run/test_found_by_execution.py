@@ -53,3 +53,25 @@ def test_policy_of_another_file_follows_the_optimizers_that_compile_makes(comman
     assert "tfls.keras.mixed_precision.experimental.Loss" in result.sources["checks.py"]
     assert "tfls.keras.mixed_precision.experimental.set_policy" in result.sources["main.py"]
     assert "checks.py:5 LS301 manual" in result.findings
+
+
+def test_class_test_of_a_program_with_both_classes_goes_to_the_shim(command_line):
+    files = {
+        "a.py": "import tensorflow as tf\n\n\ndef final(opt):\n"
+        "    return tf.keras.mixed_precision.LossScaleOptimizer(opt)\n",
+        "main.py": f"import tensorflow as tf\nimport a\n\n\ndef kind(opt):\n"
+        f"    return isinstance(opt, {MP}.LossScaleOptimizer)\n\n\nprint(kind(a.final(opt)))\n",
+    }
+    result = migrate(command_line, files)
+    assert "tfls.keras.mixed_precision.LossScaleOptimizer" in result.sources["a.py"]
+    assert "tfls.keras.mixed_precision.experimental.Loss" in result.sources["main.py"]
+
+
+def test_order_of_the_paths_does_not_matter(command_line):
+    for name in ("a", "b"):
+        command_line.path(f"{name}.py").write_text(f"import tensorflow as tf\n\n{MP}.Policy('x')\n")
+    one, other = (
+        command_line.run("migrate", *paths, "--keras", "2").out
+        for paths in (["a.py", "b.py"], ["b.py", "a.py"])
+    )
+    assert one == other
