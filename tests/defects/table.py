@@ -62,7 +62,7 @@ SHIM: List[Defect] = [
     ),
     Defect(
         "tf_lossscale",
-        "return branch(tf.logical_not(certain), lambda: _by_elements(values))",
+        "return branch(tf.logical_not(certain), lambda: _by_elements(values), only_tests=True)",
         "return certain",
         _CORE + "test_finite.py",
     ),
