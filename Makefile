@@ -53,6 +53,7 @@ test: $(TEST)/.ready
 lint: $(TEST)/.ready
 	$(TEST)/bin/ruff check .
 	$(TEST)/bin/ruff format --check .
+	$(TEST)/bin/python tests/defects --check
 
 types: $(TEST)/.ready
 	$(TEST)/bin/mypy

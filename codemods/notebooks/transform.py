@@ -20,7 +20,8 @@ _NO_NAME = "no legacy name in it"
 _NOT_PYTHON = "LS910"
 _LEGACY = re.compile(
     r"(?<!\w)\w*LossScale(?:Optimizer|Manager)?\b|CrossShardOptimizer|cross_replica_sum|"
-    r"get_(?:scaled_loss|unscaled_gradients)|(?:contrib\.mixed_precision|mixed_precision\.experimental)"
+    r"get_(?:scaled_loss|unscaled_gradients)|(?:contrib\.mixed_precision|mixed_precision\.experimental)|"
+    r"(?<=\.)loss_scale(?=\(\))|(?<!\w)(?:set_policy|get_layer_policy)\b"
 )
 _JSON_LINE = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n|\Z)", re.DOTALL)
 """Matches one line in the text of a JSON string, up to an escaped line end."""

@@ -106,11 +106,12 @@ def because(decides: Proposal) -> str:
 def notes(program: Program, proposals: Sequence[Proposal]) -> Iterator[Proposal]:
     """What decides that a group goes to the shim, for places that have no proposal of their own."""
     known = {one.node for one in proposals}
+    groups = {one.legacy.group for one in program.references}
     for node, decides in program.notes.items():
         if node not in known and isinstance(decides, Proposal):
             yield decides._replace(
                 outcome=Safety.SAFE,
-                message=because(decides),
+                message=because(decides) if decides.group in groups else decides.message,
                 moves=(),
                 edits=(),
                 removed=(),

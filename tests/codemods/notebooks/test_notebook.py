@@ -175,6 +175,11 @@ def test_legacy_names_in_magic_and_shell_lines_are_reported(lines, at):
     assert transformed(source, select=("LS91",)).findings == (finding,)
 
 
+def test_call_of_the_loss_scale_in_a_magic_line_is_reported():
+    result = transformed(encoded(document(cell(IMPORT), cell("%timeit opt.loss_scale()"))))
+    assert ("LS910", "loss_scale") in [(one.code, one.symbol) for one in result.findings]
+
+
 def test_suppressions_hold_in_cells(command_line):
     one = document(cell(IMPORT), cell(OLD + "  # lossscale: ignore[LS301] still on 2.3"))
     command_line.path("a.ipynb").write_bytes(encoded(one))
