@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Optional
 
 from .. import reports
-from ..files.discover import Excludes
+from ..files.excludes import Excludes
 from ..files.printable import quoted
 from ..model import KerasChoice, Options, Target
 from ..reports import Report

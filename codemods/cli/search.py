@@ -8,15 +8,8 @@ from typing import Optional, Union
 
 from ..engine.prefilter import may_concern, may_concern_in, uses_other_contrib
 from ..files.directories import TooLargeError
-from ..files.discover import (
-    Candidate,
-    Excludes,
-    ProjectFile,
-    Skipped,
-    Warned,
-    discover,
-    words,
-)
+from ..files.discover import Candidate, ProjectFile, Skipped, Warned, discover, words
+from ..files.excludes import Excludes
 from ..files.printable import quoted, visible
 from ..model import FileError, KerasChoice
 from ..project.search import ProjectSearch, is_project_file, largest

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import fnmatch
 import os
-import re
 import stat
 from collections.abc import Generator, Iterator, Sequence
 from typing import Callable, NamedTuple, Optional, Union
 
 from ..model import FileError
 from .directories import Directory, Entry, SwappedError
+from .excludes import INTERNAL, VERSION_CONTROL, Excludes, is_environment_or_cache
 from .git import top_of
 from .ignored import IgnoredPaths
 
@@ -20,13 +19,11 @@ __all__ = [
     "NOTEBOOK",
     "SUFFIXES",
     "Candidate",
-    "Excludes",
     "ProjectFile",
     "Skipped",
     "Warned",
     "discover",
     "enclosing",
-    "is_environment_or_cache",
     "project_files_above",
     "words",
 ]
@@ -34,25 +31,9 @@ __all__ = [
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", ".pyi", ".pyw", NOTEBOOK)
 
-_ENVIRONMENTS = frozenset({".venv", "venv", "env", ".tox", ".nox"})
-_CACHES = frozenset(
-    [
-        "__pycache__",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-        ".hypothesis",
-        ".pytype",
-        ".eggs",
-        ".ipynb_checkpoints",
-        "node_modules",
-    ]
-)
-_VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", "CVS"})
 
 _EXCLUDED = "matches --exclude"
 _IGNORED = "is ignored by git"
-_INTERNAL = "belongs to a version control system"
 _OUTSIDE = "is a symbolic link that leaves the given paths; see --follow-links-outside"
 
 
@@ -107,41 +88,6 @@ _Found = Union[Candidate, ProjectFile, Skipped, Warned, FileError]
 
 Describes = Callable[[str], bool]
 """Whether an absolute path is one of a project file."""
-
-
-class Excludes:
-    """The globs of `--exclude`.
-
-    Args:
-      globs: the globs.
-      base: the directory that they are relative to.
-    """
-
-    def __init__(self, globs: Sequence[str] = (), base: str = "") -> None:
-        self._base = base
-        patterns = [fnmatch.translate(glob.rstrip("/")) for glob in globs]
-        self._globs = re.compile("|".join(patterns)) if patterns else None
-        self._directories = {"": False}
-
-    def match(self, real: str) -> bool:
-        """Whether a glob matches the path, a parent directory, or a single name in the path."""
-        if self._globs is None:
-            return False
-        path = os.path.relpath(real, self._base).replace(os.sep, "/")
-        # What is known about the parent is kept: a tree can be deep, and its globs many.
-        above = []
-        parent = path.rpartition("/")[0]
-        while parent not in self._directories:
-            above.append(parent)
-            parent = parent.rpartition("/")[0]
-        for directory in reversed(above):
-            self._directories[directory] = self._directories[parent] or self._matches(directory)
-            parent = directory
-        return self._directories[parent] or self._matches(path)
-
-    def _matches(self, path: str) -> bool:
-        assert self._globs is not None
-        return bool(self._globs.match(path) or self._globs.match(path.rpartition("/")[2]))
 
 
 def discover(
@@ -199,20 +145,6 @@ def _last_directory(start: str) -> str:
         return top
     here = os.path.realpath(os.getcwd())
     return here if start == here or start.startswith(here.rstrip(os.sep) + os.sep) else start
-
-
-def is_environment_or_cache(directory: str) -> str:
-    """Why a directory has no source files of the project; empty if it may have."""
-    name = os.path.basename(directory)
-    if name in _VERSION_CONTROL:
-        return _INTERNAL
-    if name in _CACHES:
-        return "is a cache"
-    if name in _ENVIRONMENTS:
-        return "is a virtual environment (by its name)"
-    if os.path.isfile(os.path.join(directory, "pyvenv.cfg")):
-        return "is a virtual environment (has a pyvenv.cfg)"
-    return ""
 
 
 class _Level:
@@ -376,7 +308,7 @@ class _Walk:
         elif not (self._follow_outside or self._root_of(target) is not None):
             why = _OUTSIDE
         elif self._is_internal(target):
-            why = _INTERNAL
+            why = INTERNAL
         else:
             why = _IGNORED if link.real in self._ignored else ""
         is_source = is_named or link.path.endswith(SUFFIXES)
@@ -440,7 +372,7 @@ class _Walk:
         """Whether `target` is inside the data of a version control system."""
         below = target[len(self._root_of(target) or "") :]
         parts = {part.lower() for part in below.split(os.sep)}  # some file systems ignore case
-        return not parts.isdisjoint(name.lower() for name in _VERSION_CONTROL)
+        return not parts.isdisjoint(name.lower() for name in VERSION_CONTROL)
 
     def _why_skipped(self, real: str) -> str:
         why = is_environment_or_cache(real)

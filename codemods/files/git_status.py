@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator
 from typing import Optional
 
 from . import git
-from .discover import SUFFIXES, is_environment_or_cache
+from .discover import SUFFIXES
+from .excludes import is_environment_or_cache
 from .printable import quoted, visible
 
 __all__ = ["not_restorable"]

@@ -4,7 +4,8 @@ import os
 
 import pytest
 from tf_lossscale_codemods.files.directories import Directory
-from tf_lossscale_codemods.files.discover import Candidate, Excludes, Skipped, discover
+from tf_lossscale_codemods.files.discover import Candidate, Skipped, discover
+from tf_lossscale_codemods.files.excludes import Excludes
 from tf_lossscale_codemods.model import FileError
 
 

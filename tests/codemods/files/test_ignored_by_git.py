@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 from command_line import FINAL, LEGACY
-from tf_lossscale_codemods.files.discover import Candidate, Excludes, Warned, discover
+from tf_lossscale_codemods.files.discover import Candidate, Warned, discover
+from tf_lossscale_codemods.files.excludes import Excludes
 
 LINES = [
     "*.py", "a", "a/", "/a", "a/b", "**/b", "a/**", "a/**/b", "!*.py", "!a", "!a/", "*", "!*/",

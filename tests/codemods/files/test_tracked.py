@@ -7,7 +7,8 @@ import pytest
 from command_line import FINAL, LEGACY
 from file_system import snapshot
 from tf_lossscale_codemods.files import git as guarded_git
-from tf_lossscale_codemods.files.discover import Candidate, Excludes, discover
+from tf_lossscale_codemods.files.discover import Candidate, discover
+from tf_lossscale_codemods.files.excludes import Excludes
 
 
 def git(*arguments: str, where: str = ".", stdin: bytes = b"") -> bytes:

@@ -19,7 +19,8 @@ import pytest
 from command_line import FINAL, LEGACY, PROGRAM
 from tf_lossscale_codemods.files import atomic_write, discover as discovery, leftovers
 from tf_lossscale_codemods.files.directories import Directory
-from tf_lossscale_codemods.files.discover import Candidate, Excludes, discover
+from tf_lossscale_codemods.files.discover import Candidate, discover
+from tf_lossscale_codemods.files.excludes import Excludes
 from tf_lossscale_codemods.model import FileError
 
 OUTSIDE = "is a symbolic link that leaves the given paths; see --follow-links-outside"

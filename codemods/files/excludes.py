@@ -1,0 +1,76 @@
+"""What is not checked below a directory: globs of `--exclude`, environments, caches, git's data."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Sequence
+
+__all__ = ["INTERNAL", "VERSION_CONTROL", "Excludes", "is_environment_or_cache"]
+
+VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", "CVS"})
+INTERNAL = "belongs to a version control system"
+_ENVIRONMENTS = frozenset({".venv", "venv", "env", ".tox", ".nox"})
+_CACHES = frozenset(
+    [
+        "__pycache__",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".hypothesis",
+        ".pytype",
+        ".eggs",
+        ".ipynb_checkpoints",
+        "node_modules",
+    ]
+)
+
+
+class Excludes:
+    """The globs of `--exclude`.
+
+    Args:
+      globs: the globs.
+      base: the directory that they are relative to.
+    """
+
+    def __init__(self, globs: Sequence[str] = (), base: str = "") -> None:
+        self._base = base
+        patterns = [fnmatch.translate(glob.rstrip("/")) for glob in globs]
+        self._globs = re.compile("|".join(patterns)) if patterns else None
+        self._directories = {"": False}
+
+    def match(self, real: str) -> bool:
+        """Whether a glob matches the path, a parent directory, or a single name in the path."""
+        if self._globs is None:
+            return False
+        path = os.path.relpath(real, self._base).replace(os.sep, "/")
+        # What is known about the parent is kept: a tree can be deep, and its globs many.
+        above = []
+        parent = path.rpartition("/")[0]
+        while parent not in self._directories:
+            above.append(parent)
+            parent = parent.rpartition("/")[0]
+        for directory in reversed(above):
+            self._directories[directory] = self._directories[parent] or self._matches(directory)
+            parent = directory
+        return self._directories[parent] or self._matches(path)
+
+    def _matches(self, path: str) -> bool:
+        assert self._globs is not None
+        return bool(self._globs.match(path) or self._globs.match(path.rpartition("/")[2]))
+
+
+def is_environment_or_cache(directory: str) -> str:
+    """Why a directory has no source files of the project; empty if it may have."""
+    name = os.path.basename(directory)
+    if name in VERSION_CONTROL:
+        return INTERNAL
+    if name in _CACHES:
+        return "is a cache"
+    if name in _ENVIRONMENTS:
+        return "is a virtual environment (by its name)"
+    if os.path.isfile(os.path.join(directory, "pyvenv.cfg")):
+        return "is a virtual environment (has a pyvenv.cfg)"
+    return ""
