@@ -41,7 +41,7 @@ The shim is one of them: only a path that leads to one of its legacy symbols is 
 
 _FINAL = "LossScaleOptimizer"
 _MODULES = ("mixed_precision", "tpu")
-_NAMES = DISTINCTIVE | {"LossScale", "Policy", "global_policy", "set_policy"}
+_NAMES = DISTINCTIVE | {"experimental", "LossScale", "Policy", "global_policy", "set_policy"}
 _TOPS = ["tensorflow", "tensorflow.keras", "tensorflow.contrib", "tensorflow.train"]
 """Modules of TensorFlow that a module of a project may import everything from."""
 
@@ -231,6 +231,9 @@ class Places:
             name, module = attribute.attr.value, attribute.value
             above = module.attr.value if isinstance(module, cst.Attribute) else ""
             is_legacy = above == "experimental" or (above in _MODULES and name in DISTINCTIVE)
+            if name == "experimental":  # the module itself, which is bound or passed on
+                is_read = isinstance(self._parents.get(attribute), cst.Attribute)
+                is_legacy = above in _MODULES and not is_read
             if name == _FINAL and not self._final_moves(module):
                 continue
             if is_legacy and attribute not in known:

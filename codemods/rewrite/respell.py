@@ -211,7 +211,10 @@ class _Speller:
                 for binding in bindings
                 if binding.node in self.imported
             }
-            path = targets.pop() if len(targets) == 1 else None
+            is_left = any(  # a branch of a version guard stays
+                binding.node not in self.imported for binding in bindings if not _is_none(binding)
+            )
+            path = targets.pop() if len(targets) == 1 and not is_left else None
         if path is not None and self._may_retarget(bindings, uses, path):
             local = self.imports.retarget(variable, path, [use.name for use in uses])
             for use in uses:

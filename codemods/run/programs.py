@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Callable
 
 from .import_words import ImportWords, imports_of, stem_of
@@ -23,6 +24,8 @@ class Programs:
       imports: the words of their import statements.
       modules: finds the module that an import names.
       read: the bytes of a file; none if it cannot be read.
+      computed: the files that import modules by computed names; they may import all files in their
+        directory and below it.
     """
 
     def __init__(
@@ -31,7 +34,9 @@ class Programs:
         imports: ImportWords,
         modules: Modules,
         read: Callable[[str], bytes],
+        computed: Iterable[str] = (),
     ) -> None:
+        self._computed = [(os.path.dirname(file) + os.sep, file) for file in computed]
         self._imports = imports
         self._modules = modules
         self._read = read
@@ -59,12 +64,19 @@ class Programs:
             seen, pending = {file}, [file]
             while pending:
                 module = pending.pop()
-                for one in self._imports.importers(module):
-                    if one not in seen and self._may_import(one, module):
-                        seen.add(one)
-                        pending.append(one)
+                found = [one for one in self._importers(module) if one not in seen]
+                seen.update(found)
+                pending += found
             self._starts[file] = frozenset(seen)
         return self._starts[file]
+
+    def _importers(self, module: str) -> Iterator[str]:
+        for one in self._imports.importers(module):
+            if self._may_import(one, module):
+                yield one
+        for folder, one in self._computed:
+            if module.startswith(folder) and module != one:
+                yield one
 
     def _may_import(self, file: str, module: str) -> bool:
         imported = imports_of(module, self._read(file))

@@ -20,6 +20,8 @@ _COMPILES = re.compile(rb"\.compile(?<!\bre\.compile)(?<!\bregex\.compile)\s*\("
 _LOADS = re.compile(rb"load_model(?<!\wload_model)\b")
 _POLICIES = (b"set_policy", b"set_global_policy", b"set_dtype_policy", b"mixed_float16")
 """What sets a policy under which `compile` wraps optimizers."""
+_IMPORTERS = (b"import_module", b"__import__")
+_COMPUTED = re.compile(rb"(?:import_module|__import__)\s*\(\s*(?![\s'\"])")
 _ATTRIBUTE = re.compile(rb"\.\s*([A-Za-z_]\w*)")
 _STATEMENT = re.compile(rb"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
 _OWN_NAMES = {
@@ -42,10 +44,12 @@ class Words:
 
     Attributes:
       imports: the words of the import statements of all files.
+      computed: the files that import modules by computed names.
     """
 
     def __init__(self) -> None:
         self.imports = ImportWords()
+        self.computed: list[str] = []
         self._makers: set[str] = set()
         self._compiles = self._loads = self._sets_policy = False
 
@@ -54,6 +58,8 @@ class Words:
         self.imports.add(file, source)
         if any(word in source for word in _MAKERS):
             self._makers.add(file)
+        if any(word in source for word in _IMPORTERS) and _COMPUTED.search(source):
+            self.computed.append(file)
         if not self._loads:
             self._loads = b"load_model" in source and bool(_LOADS.search(source))
         if not self._compiles:

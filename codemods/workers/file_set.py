@@ -56,7 +56,7 @@ class FileSet:
                 real: words.around(real, self._modules, self._read) for real in reals
             }
         if len(reals) > 1 and plan.options.target is Target.FINAL:
-            programs = Programs(files, words.imports, self._modules, self._read)
+            programs = Programs(files, words.imports, self._modules, self._read, words.computed)
             self._programs = [one for one in programs.split(reals) if len(one) > 1]
 
     def work(self, jobs: int, done: Callable[[int], None]) -> None:

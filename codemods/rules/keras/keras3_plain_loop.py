@@ -33,6 +33,8 @@ _MESSAGE = f"Keras 3 scales with scale_loss and unscales in apply_gradients; {IN
 _SCALE, _UNSCALE, _APPLY = "get_scaled_loss", "get_unscaled_gradients", "apply_gradients"
 _STATE = ("loss_scale", "dynamic", "dynamic_counter", "initial_scale", "minimize", "_optimizer")
 
+_CONDITIONS = (cst.BooleanOperation, cst.If, cst.IfExp, cst.Match, cst.Try, cst.TryStar)
+
 _Edits = tuple[tuple[cst.CSTNode, Edit], ...]
 
 
@@ -71,6 +73,9 @@ def plain_loops(program: Program) -> Optional[Mapping[cst.Attribute, _Edits]]:
     counts = {len(program.attributes(name)) for name in (_SCALE, _UNSCALE, _APPLY)}
     if len(counts) != 1:
         return None  # Keras 3's class unscales whatever is applied, scaled or not
+    steps = [one for name in (_SCALE, _UNSCALE, _APPLY) for one in program.attributes(name)]
+    if any(_is_conditional(program, one) for one in steps):
+        return None  # Keras 3's class always unscales
     edits: dict[cst.Attribute, _Edits] = {}
     for attribute in program.attributes(_SCALE):
         is_known = is_loss_scale_optimizer(program, attribute.value)
@@ -83,6 +88,16 @@ def plain_loops(program: Program) -> Optional[Mapping[cst.Attribute, _Edits]]:
             return None
         edits[attribute] = change
     return edits
+
+
+def _is_conditional(program: Program, attribute: cst.Attribute) -> bool:
+    """Whether a part of a step runs only sometimes."""
+    for above in program.ancestors(attribute):
+        if isinstance(above, _CONDITIONS):
+            return True
+        if isinstance(above, (cst.FunctionDef, cst.Lambda)):
+            return False
+    return False
 
 
 def _scaling(node: cst.CSTNode) -> object:

@@ -4,7 +4,8 @@ Up to TensorFlow 2.3 the attribute was a callable loss scale; since 2.4 (release
 a float32 tensor, and calling it raises a TypeError. On TensorFlow 2.3 the shim's is both. Other
 classes have a method of this name, so the parentheses go where the object is seen to be a Keras
 loss-scale optimizer. Calls on objects that may be one are reported, as is any use of the attribute
-as a loss scale with methods, such as `optimizer.loss_scale.update(gradients)`.
+as a loss scale with methods, such as `optimizer.loss_scale.update(gradients)`. With `--to shim`, a
+call whose value is kept is reported, too: on TensorFlow 2.3, the attribute changes with the scale.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety
+from ...model import Safety, Target
 from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
 from ...resolve.guards import depends_on_version
 from ...resolve.program import Program
@@ -40,6 +41,15 @@ _OF_LOSS_SCALES = frozenset(
     ]
 )  # fmt: skip
 
+_KEPT = (
+    "on TensorFlow 2.3, the attribute is the live loss scale, and not its value now: write "
+    "tf.identity({}), or float(...) where it is read eagerly"
+)
+_KEEPING = (
+    cst.AnnAssign, cst.Assign, cst.Comparison, cst.ComparisonTarget, cst.DictElement, cst.Element,
+    cst.NamedExpr,
+)  # fmt: skip
+_COLLECTING = ("append", "add", "insert", "put", "setdefault")
 _KIND = ("callable", "getattr", "hasattr", "isinstance", "type")
 
 
@@ -55,19 +65,25 @@ def check(program: Program) -> Iterator[Proposal]:
             ):
                 yield report(attribute, "LS302", _SYMBOL, _OBJECT)
         elif is_loss_scale_optimizer(program, attribute.value):
+            if program.options.target is Target.SHIM and _is_kept(program, call):
+                yield report(call, "LS302", _SYMBOL, _KEPT.format(program.code(attribute)))
+                continue
             message = "loss_scale is a property since TensorFlow 2.4; parentheses dropped"
             made = Proposal(call, "LS302", _SYMBOL, Safety.SAFE, message)
-            yield made._replace(edits=((call, _uncalled),))
+            edit = _uncalled_apart if _touches_a_word(program, call) else _uncalled
+            yield made._replace(edits=((call, edit),))
         elif may_be_loss_scale_optimizer(program, attribute.value, with_unknown_files=True):
             yield report(call, "LS302", _SYMBOL, _PERHAPS)
 
 
 def _has_other_form(program: Program, attribute: cst.Attribute) -> bool:
-    """Whether a handler around a place reads the attribute in the form of the other versions."""
+    """Whether a handler or a test around a place has the form of the other versions, too."""
     below: cst.CSTNode = attribute
     for above in program.ancestors(attribute):
         if isinstance(above, cst.Try) and below is above.body:
             return any("loss_scale" in program.code(one.body) for one in above.handlers)
+        if isinstance(above, (cst.If, cst.IfExp)) and "callable(" in program.code(above.test):
+            return True
         below = above
     return False
 
@@ -100,6 +116,31 @@ def _asks_kind(program: Program, node: cst.CSTNode) -> bool:
     if not isinstance(call, cst.Call) or call.args[0] is not argument:
         return False
     return isinstance(call.func, cst.Name) and call.func.value in _KIND
+
+
+def _is_kept(program: Program, call: cst.Call) -> bool:
+    """Whether the value of a call is kept as it is, and so may be read after the scale changes."""
+    parent = program.parents.get(call)
+    if isinstance(parent, cst.Arg):
+        owner = program.parents.get(parent)
+        function = owner.func if isinstance(owner, cst.Call) else None
+        return isinstance(function, cst.Attribute) and function.attr.value in _COLLECTING
+    return isinstance(parent, _KEEPING)
+
+
+def _touches_a_word(program: Program, call: cst.Call) -> bool:
+    """Whether a keyword follows the closing parenthesis at once, as in `[x()for x in y]`."""
+    parent = program.parents.get(call)
+    after = program.code(parent).partition(program.code(call))[2] if parent is not None else ""
+    return after[:1].isalpha()
+
+
+def _uncalled_apart(node: cst.CSTNode) -> object:
+    made = _uncalled(node)
+    assert isinstance(made, cst.Attribute)
+    if made.lpar:
+        return made
+    return made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 def _member(program: Program, node: cst.CSTNode) -> str:

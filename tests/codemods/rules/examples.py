@@ -711,6 +711,35 @@ EXAMPLES = {
     ),
     "keras-loss-scale-call": (
         Example(
+            "reported for the shim where the value is kept",
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt, "dynamic")
+            before = opt.loss_scale()
+            """,
+            None,
+            Safety.MANUAL,
+            target=Target.SHIM,
+            message_contains="tf.identity(opt.loss_scale)",
+        ),
+        Example(
+            "before a keyword without a space",
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt, "dynamic")
+            scales = [opt.loss_scale()for _ in range(2)]
+            """,
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            scales = [(opt.loss_scale)for _ in range(2)]
+            """,
+            Safety.SAFE,
+        ),
+        Example(
             "a test of what kind of object the loss scale is",
             """\
             from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
@@ -1384,6 +1413,46 @@ EXAMPLES = {
             target=Target.SHIM,
         ),
     ),
+    "keras3-plain-loop": (
+        Example(
+            "not where a part of the step is conditional",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+
+            def step():
+                with tf.GradientTape() as tape:
+                    loss = loss_of()
+                    if USE:
+                        loss = opt.get_scaled_loss(loss)
+                grads = tape.gradient(loss, variables)
+                if USE:
+                    grads = opt.get_unscaled_gradients(grads)
+                opt.apply_gradients(zip(grads, variables))
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+
+            def step():
+                with tf.GradientTape() as tape:
+                    loss = loss_of()
+                    if USE:
+                        loss = opt.get_scaled_loss(loss)
+                grads = tape.gradient(loss, variables)
+                if USE:
+                    grads = opt.get_unscaled_gradients(grads)
+                opt.apply_gradients(zip(grads, variables))
+            """,
+            Safety.SAFE,
+            keras=3,
+            unsafe=True,
+            message_contains="LossScaleOptimizer",
+        ),
+    ),
     "re-export": (
         Example(
             "a comparison with the type of an optimizer",
@@ -1436,6 +1505,16 @@ EXAMPLES = {
         ),
     ),
     "returned-module": (
+        Example(
+            "a module from a table of names",
+            """\
+            mp = globals()["tf"].keras.mixed_precision.experimental
+            mp.set_policy("float32")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="cannot be resolved",
+        ),
         Example(
             "modules that are kept in attributes and tables",
             """\
@@ -1522,6 +1601,19 @@ EXAMPLES = {
         ),
     ),
     "namespace-as-value": (
+        Example(
+            "a name of the module that is replaced",
+            """\
+            from unittest import mock
+            import tensorflow as tf
+
+            with mock.patch.object(tf.keras.mixed_precision.experimental, "set_policy"):
+                pass
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="replaces",
+        ),
         Example(
             "not a module with other contents",
             """\

@@ -73,7 +73,7 @@ tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
 optimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
     tf.keras.optimizers.SGD(1e-3), "dynamic"
 )
-scale = optimizer.loss_scale()
+print(float(optimizer.loss_scale()))
 """,
 }
 V1 = "tensorflow.compat.v1.mixed_precision"

@@ -75,3 +75,31 @@ def test_order_of_the_paths_does_not_matter(command_line):
         for paths in (["a.py", "b.py"], ["b.py", "a.py"])
     )
     assert one == other
+
+
+def test_modules_that_a_computed_name_imports_are_part_of_the_program(command_line):
+    (command_line.path("plugins")).mkdir()
+    files = {
+        "main.py": f"import tensorflow as tf\nfrom plugins import load\n\n"
+        f"opt = {MP}.LossScaleOptimizer(inner, 'dynamic')\nprint(load('check').test(opt))\n",
+        "plugins/__init__.py": "import importlib\n\n\ndef load(name):\n"
+        "    return importlib.import_module(__name__ + '.' + name)\n",
+        "plugins/check.py": "import tensorflow as tf\n\n"
+        f"kinds = {{'lso': {MP}.LossScaleOptimizer}}\n\n\n"
+        f"def test(opt):\n    return isinstance(opt, {MP}.LossScaleOptimizer)\n",
+    }
+    result = migrate(command_line, files)
+    for name in ("main.py", "plugins/check.py"):
+        assert "tfls.keras.mixed_precision.experimental.LossScaleOptimizer" in result.sources[name]
+
+
+def test_old_branch_stays_where_other_files_read_the_name(command_line):
+    files = {
+        "a.py": "import tensorflow as tf\n\nif tf.__version__ < '2.4':\n"
+        f"    from tensorflow{MP[2:]} import LossScaleOptimizer\nelse:\n"
+        "    from tensorflow.keras.mixed_precision import LossScaleOptimizer\n",
+        "b.py": "import a\n\nopt = a.LossScaleOptimizer(opt)\n",
+    }
+    result = migrate(command_line, files, "--keras", "3")
+    assert f"from tensorflow{MP[2:]} import LossScaleOptimizer" in result.sources["a.py"]
+    assert "a.py:4 LS908 manual" in result.findings
