@@ -13,7 +13,7 @@ _HYPHENATED = re.compile(r"(?<!\S)[\w-]*-[\w-]+(?: \d)?(?!\S)")
 _WHOLE = r'<span class="whole">\g<0></span>'
 _CELL = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
 _TEXT = re.compile(r"(?<=>)[^<]+")
-_BREAK = re.compile(r"(?<=[\w)])([./(])(?=[\w'&])")
+_BREAK = re.compile(r"(?<=[\w)])(\.(?=[^\W\d])|[/(](?=[\w'&]))")
 _LONG = re.compile(r"[A-Za-z]{24,}")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
