@@ -8,10 +8,12 @@ ELSEWHERE = (
 )
 """A line of the API pages, which GitHub shows without the docstrings."""
 
-_OPTION = re.compile(r"<code>(?=--?[a-z][\w-]*</code>)")
+_CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
+_HYPHENATED = re.compile(r"(?<!\S)[\w-]*-[\w-]+(?: \d)?(?!\S)")
+_WHOLE = r'<span class="whole">\g<0></span>'
 _CELL = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
 _TEXT = re.compile(r"(?<=>)[^<]+")
-_BREAK = re.compile(r"(?<=[\w)])([./(])(?=[\w'&])")
+_BREAK = re.compile(r"(?<=[\w)])(\.(?=[^\W\d])|[/(](?=[\w'&]))")
 _LONG = re.compile(r"[A-Za-z]{24,}")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -23,7 +25,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def on_page_content(html: str, **_: Any) -> str:
     """Called by mkdocs with the HTML of each page."""
-    html = _OPTION.sub('<code class="option">', html)
+    html = _CODE.sub(lambda code: _HYPHENATED.sub(_WHOLE, code[0]), html)
     return _CELL.sub(lambda cell: _TEXT.sub(_with_breaks, cell[0]), html)
 
 
