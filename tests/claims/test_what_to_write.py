@@ -18,10 +18,9 @@ TARGETS = {
 }
 
 EXPERIMENTAL = "tf.keras.mixed_precision.experimental"
-SHIM_OF_EXPERIMENTAL = f"`tfls{EXPERIMENTAL[2:]}.LossScaleOptimizer(opt, 'dynamic')"
 OTHER_SHIM = {
-    f"{EXPERIMENTAL}.LossScaleOptimizer(opt, 'dynamic').loss_scale()": SHIM_OF_EXPERIMENTAL
-    + ".loss_scale`",
+    f"{EXPERIMENTAL}.LossScaleOptimizer(opt, 'dynamic').loss_scale()": "`tfls`; *manual*: it "
+    "is kept",
     f"{EXPERIMENTAL}.Policy('mixed_float16', loss_scale=128)": "`tfls`; *manual*: refused from 2.9 "
     "on",
     "tf.keras.mixed_precision.LossScaleOptimizer(opt, loss_scale='dynamic')": "`tfls`; *manual*: "
