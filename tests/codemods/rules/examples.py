@@ -762,6 +762,9 @@ EXAMPLES = {
                     return opt.loss_scale()
                 return opt.loss_scale
 
+            def ask(opt: LossScaleOptimizer):
+                return opt.loss_scale() if callable(opt.loss_scale) else opt.loss_scale
+
             def read(opt: LossScaleOptimizer):
                 try:
                     return opt.loss_scale()
@@ -1554,6 +1557,34 @@ EXAMPLES = {
         ),
     ),
     "version-guard": (
+        Example(
+            "the old branch of a comparison with what a module has",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            if getattr(mixed_precision, "set_global_policy", None) is None:
+                mixed_precision.experimental.set_policy("mixed_float16")
+            else:
+                mixed_precision.set_global_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="removable",
+        ),
+        Example(
+            "the old branch of a test that excludes old versions",
+            """\
+            import tensorflow as tf
+
+            if tf.__version__.split(".")[1] not in ("2", "3"):
+                tf.keras.mixed_precision.set_global_policy("mixed_float16")
+            else:
+                tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="removable",
+        ),
         Example(
             "the old branch of an import that may fail",
             """\

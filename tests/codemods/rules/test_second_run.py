@@ -76,3 +76,21 @@ def test_known_second_edits(program):
     options, source = TWICE[program]
     first = transform(textwrap.dedent(source).encode(), options)
     assert transform(first.source, options).source == first.source
+
+
+SHIM = "import tf_lossscale as tfls\n\n"
+OLD = "tfls.keras.mixed_precision.experimental"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"class Own(tfls.keras.mixed_precision.LossScaleOptimizer):\n    pass\n\n\n"
+        f"opt = {OLD}.LossScaleOptimizer(opt, 'dynamic')\n",
+        f"mp = {OLD}\nsetup(mp)\nmp.set_policy('mixed_float16')\n",
+    ],
+    ids=["beside the shim's final class", "where their module is passed on"],
+)
+def test_what_an_earlier_run_sent_to_the_shim_stays_there(body):
+    result = transform((SHIM + body).encode(), Options(keras=2))
+    assert result.source.decode() == SHIM + body

@@ -696,6 +696,112 @@ REWRITES = [
         SAFE,
     ),
     Example(
+        "an import stays that is right for a part of its uses",
+        """\
+        from tensorflow.keras import mixed_precision as mp
+
+        def wrap(opt, scale):
+            opt = mp.experimental.LossScaleOptimizer(opt, scale)
+            return opt, isinstance(opt, mp.experimental.LossScaleOptimizer)
+        """,
+        """\
+        from tensorflow.keras import mixed_precision as mp
+        import tf_lossscale as tfls
+
+        def wrap(opt, scale):
+            opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
+            return opt, isinstance(opt, mp.LossScaleOptimizer)
+        """,
+        SAFE,
+    ),
+    Example(
+        "a plain loop stays on the shim if its optimizer comes from a caller",
+        """\
+        import tensorflow as tf
+
+        opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+
+        def step(opt):
+            with tf.GradientTape() as tape:
+                loss = opt.get_scaled_loss(loss_of())
+            grads = tape.gradient(loss, variables)
+            grads = opt.get_unscaled_gradients(grads)
+            opt.apply_gradients(zip(grads, variables))
+        """,
+        """\
+        import tensorflow as tf
+        import tf_lossscale as tfls
+
+        opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+
+        def step(opt):
+            with tf.GradientTape() as tape:
+                loss = opt.get_scaled_loss(loss_of())
+            grads = tape.gradient(loss, variables)
+            grads = opt.get_unscaled_gradients(grads)
+            opt.apply_gradients(zip(grads, variables))
+        """,
+        SAFE,
+        keras=3,
+        unsafe=True,
+    ),
+    Example(
+        "on the shim where a program reads a private attribute of the optimizer",
+        """\
+        import tensorflow as tf
+
+        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
+        print(opt._hyper)
+        """,
+        """\
+        import tf_lossscale as tfls
+
+        opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
+        print(opt._hyper)
+        """,
+        SAFE,
+    ),
+    Example(
+        "a class test goes to the final class if no policy is set for compile",
+        """\
+        import tensorflow as tf
+
+        model.compile("sgd", "mse")
+        print(isinstance(opt, tf.keras.mixed_precision.experimental.LossScaleOptimizer))
+        """,
+        """\
+        import tensorflow as tf
+
+        model.compile("sgd", "mse")
+        print(isinstance(opt, tf.keras.mixed_precision.LossScaleOptimizer))
+        """,
+        SAFE,
+    ),
+    Example(
+        "an imported flag says nothing about the version",
+        """\
+        try:
+            from typing import TYPE_CHECKING
+            import tensorflow as tf
+
+            if TYPE_CHECKING:
+                scale = tf.train.experimental.FixedLossScale(2.0)
+        except ImportError:
+            raise SystemExit("this needs TensorFlow")
+        """,
+        """\
+        try:
+            from typing import TYPE_CHECKING
+            import tensorflow as tf
+
+            if TYPE_CHECKING:
+                scale = tf.compat.v1.mixed_precision.FixedLossScale(2.0)
+        except ImportError:
+            raise SystemExit("this needs TensorFlow")
+        """,
+        SAFE,
+    ),
+    Example(
         "private modules whose new names would be the same",
         """\
         from tensorflow.python.training.experimental import loss_scale

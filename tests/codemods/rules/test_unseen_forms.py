@@ -208,3 +208,31 @@ def test_name_that_means_the_final_class_elsewhere_keeps_its_meaning(options):
     result = transformed(source, options)
     assert 'opt = LossScaleOptimizer(inner, "dynamic")' in result.source.decode()
     assert "LS908" in {one.code for one in result.findings}
+
+
+def test_class_test_that_names_both_classes_is_not_reported():
+    source = textwrap.dedent("""
+        mp.set_policy("mixed_float16")
+        model.compile("sgd", "mse")
+        both = isinstance(
+            model.optimizer,
+            (mp.LossScaleOptimizer, tf.keras.mixed_precision.LossScaleOptimizer),
+        )
+        """)
+    result = transformed(HEAD + source, KERAS_2)
+    assert not [one for one in result.findings if one.is_left]
+
+
+def test_nothing_is_said_to_go_to_the_shim_that_is_not_there():
+    source = textwrap.dedent("""\
+        import tensorflow as tf
+
+        if tf.__version__.startswith("1."):
+            scales = tf.train.experimental
+        else:
+            scales = tf.compat.v1.mixed_precision
+        scale = scales.FixedLossScale(2.0)
+        """)
+    result = transformed(source, KERAS_2)
+    assert result.source.decode() == source
+    assert not any("go to the shim" in one.message for one in result.findings)
