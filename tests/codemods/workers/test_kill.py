@@ -1,80 +1,102 @@
-"""SIGKILL at random moments of a `--write`: every file has its old or its new content."""
+"""SIGKILL at any moment of a `--write`: every file has its old or its new content."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
 
 from command_line import FINAL, LEGACY, PROGRAM
 
-KILLS, RESTARTS = (50, 10) if os.environ.get("TFLS_TEST_SIZE") == "long" else (8, 2)
-FILES = 60
+FILES = 12
 
-# The workers share the group of their parent: the whole group dies at once, as in a power cut.
-SAYS_WHEN = PROGRAM.replace(
-    "sys.exit(main())",
-    "import tf_lossscale_codemods.workers.pool\nprint('ready', flush=True)\nsys.exit(main())",
-)
+# A moment is the start or the end of a call of a C function (open, write, fsync, rename) while a
+# file is replaced. The workers share the group of their parent: the whole group dies at once, as in
+# a power cut.
+MOMENTS = """
+import os, signal
+from tf_lossscale_codemods.files import atomic_write
+
+def replace(path, old, new, kill_at, replace=atomic_write.replace):
+    def count(frame, event, argument):
+        nonlocal moment
+        moment += event in ("c_call", "c_return")
+        if moment == kill_at:
+            os.killpg(0, signal.SIGKILL)
+    moment = 0
+    sys.setprofile(count)
+    try:
+        replace(path, old, new)
+    finally:
+        sys.setprofile(None)
+"""
+# Kills the replacement of a file at each of its moments, and prints what was left in the directory.
+EACH_MOMENT = """
+folder, = sys.argv[1:]
+path = os.path.join(folder, "file.py")
+killed, moment = True, 0
+while killed:
+    moment += 1
+    for name in os.listdir(folder):
+        os.unlink(os.path.join(folder, name))
+    with open(path, "wb") as file:
+        file.write(b"old" * 9999)
+    child = os.fork()
+    if not child:
+        os.setpgid(0, 0)
+        replace(path, b"old" * 9999, b"new" * 9999, moment)
+        os._exit(0)
+    killed = os.waitpid(child, 0)[1] == signal.SIGKILL
+    with open(path, "rb") as file:
+        found = file.read()
+    content = {b"old" * 9999: "old", b"new" * 9999: "new"}.get(found, repr(found[:100]))
+    print(content, len(os.listdir(folder)))
+"""
+# Kills the command while it replaces the sixth file.
+IN_A_RUN = """
+files = 0
+
+def replace_and_kill(path, old, new):
+    global files
+    files += 1
+    replace(path, old, new, 60 if files == 6 else -1)
+
+atomic_write.replace = replace_and_kill
+sys.exit(main())
+"""
+
+
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM.replace("sys.exit(main())", program), *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        check=False,
+    )
+
+
+def test_a_file_is_whole_at_every_moment(tmp_path):
+    process = run(MOMENTS + EACH_MOMENT, str(tmp_path))
+    assert process.returncode == 0
+    moments = process.stdout.split("\n")[:-1]
+    assert set(moments) == {"old 1", "old 2", "new 1"}  # 2: with the temporary file
+    assert len(moments) > 50
 
 
 def padded(source: bytes, number: int) -> bytes:
     return source + b"".join(b"x%d = %d\n" % (n, number) for n in range(40))
 
 
-def make(folder) -> None:
-    folder.mkdir()
+def test_the_next_run_takes_up_what_a_kill_leaves(tmp_path):
     for number in range(FILES):
-        (folder / f"m{number}.py").write_bytes(padded(LEGACY, number))
-
-
-def start(folder) -> subprocess.Popen:
-    process = subprocess.Popen(
-        [sys.executable, "-c", SAYS_WHEN, "migrate", "--write", "--jobs", "2", str(folder)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-    return process
-
-
-def states(folder) -> list:
-    """The number of new files; fails if a file is neither old nor new."""
-    new = []
+        (tmp_path / f"m{number}.py").write_bytes(padded(LEGACY, number))
+    command = ("migrate", "--write", "--jobs", "2", str(tmp_path))
+    assert run(MOMENTS + IN_A_RUN, *command).returncode == -signal.SIGKILL
+    found = [(tmp_path / f"m{number}.py").read_bytes() for number in range(FILES)]
+    assert sum(found[number] == padded(FINAL, number) for number in range(FILES)) == 5
+    assert sum(found[number] == padded(LEGACY, number) for number in range(FILES)) == FILES - 5
+    assert len(os.listdir(tmp_path)) == FILES + 1, "the temporary file is missing"
+    assert run("sys.exit(main())", *command).returncode == 0
     for number in range(FILES):
-        found = (folder / f"m{number}.py").read_bytes()
-        assert found in (padded(LEGACY, number), padded(FINAL, number)), (number, found[:300])
-        new.append(found == padded(FINAL, number))
-    return new
-
-
-def test_every_file_is_whole(tmp_path):
-    make(tmp_path / "timed")
-    process = start(tmp_path / "timed")
-    begun = time.monotonic()
-    process.communicate()
-    seconds = time.monotonic() - begun
-    assert all(states(tmp_path / "timed"))
-    choices = random.Random(6)
-    halfway = 0
-    for kill in range(KILLS):
-        folder = tmp_path / str(kill)
-        make(folder)
-        process = start(folder)
-        time.sleep(choices.uniform(0, seconds))
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        new = states(folder)
-        halfway += any(new) and not all(new)
-    # Otherwise the moments were badly chosen, and nothing has been shown.
-    assert halfway >= KILLS // 5
-    # What a kill leaves is taken up by the next run.
-    for kill in range(RESTARTS):
-        process = start(tmp_path / str(kill))
-        process.communicate()
-        assert process.returncode == 0
-        assert all(states(tmp_path / str(kill)))
-        assert len(os.listdir(tmp_path / str(kill))) == FILES, "a temporary file is left"
+        assert (tmp_path / f"m{number}.py").read_bytes() == padded(FINAL, number)
+    assert len(os.listdir(tmp_path)) == FILES, "a temporary file is left"

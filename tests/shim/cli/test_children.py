@@ -153,14 +153,18 @@ def test_first_imports_from_several_threads_do_not_wait_for_ever() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs os.wait4")
-def test_the_start_of_a_child_costs_less_than_10_ms() -> None:
-    """By processor time, the least of several starts, so that the load does not matter."""
+def test_a_child_starts_in_less_than_twice_the_time() -> None:
+    """By processor time, the least of several starts, so that the load does not matter.
+
+    On an idle machine it takes a tenth more. An import that is not needed at the start, such as that
+    of NumPy, would take several times as long.
+    """
     variables = dict(os.environ)
     child.announce(variables, replace=False)
     assert variables != dict(os.environ)
     pairs = [(processor_time(variables), processor_time(dict(os.environ))) for _ in range(12)]
     with_names, without = map(min, zip(*pairs))
-    assert with_names - without < 0.010
+    assert with_names < 2 * without
 
 
 def processor_time(variables: Dict[str, str]) -> float:
