@@ -116,7 +116,7 @@ def _run_stdin(request: Request) -> int:
     try:
         with Watch(request.limits):
             if project is not None:
-                project.source(name, os.path.abspath(name), source)
+                project.add(name, os.path.abspath(name), source)
                 for found in project_files_above(name, request.excludes, is_project_file):
                     read_project_file(found.file, project, quiet=for_program)
             request, keras = _with_keras(request, project, quiet=for_program)
