@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import stat
 from collections.abc import Iterator
 from typing import TextIO
 
+from ..files import atomic_write
 from ..files.directories import Directory, SwappedError
-from ..files.leftovers import claim, new_name, remove_leftovers
 
 __all__ = ["replacing"]
 
@@ -27,24 +28,14 @@ def replacing(path: str) -> Iterator[TextIO]:
       OSError: if the file cannot be created, or is neither a regular file nor a link to one.
     """
     folder, name = os.path.split(os.path.abspath(path))
-    with _directory(folder) as directory:
+    with _directory(folder) as directory, contextlib.ExitStack() as stack:
         if _is_device(folder, name):
-            with _text(directory.open(name, os.O_WRONLY)) as file:
-                yield file
-            return
-        with contextlib.suppress(OSError):
-            remove_leftovers(directory)
-        temporary = new_name()
-        descriptor = directory.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            with _text(descriptor) as file:
-                claim(descriptor)
-                yield file
-            directory.rename(temporary, name)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                directory.unlink(temporary)
-            raise
+            file = stack.enter_context(open(directory.open(name, os.O_WRONLY), "wb"))
+        else:
+            file = stack.enter_context(atomic_write.replacing(directory, name, 0o666))
+        text = io.TextIOWrapper(file, "utf-8", "surrogateescape")
+        yield text
+        text.flush()
 
 
 def _directory(folder: str) -> Directory:
@@ -62,10 +53,6 @@ def _directory(folder: str) -> Directory:
     except SwappedError:
         why = "symbolic links below the working directory are not followed"
         raise OSError(errno.ELOOP, why, folder) from None
-
-
-def _text(descriptor: int) -> TextIO:
-    return open(descriptor, "w", encoding="utf-8", errors="surrogateescape")
 
 
 def _is_device(folder: str, name: str) -> bool:
