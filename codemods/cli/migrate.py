@@ -93,7 +93,7 @@ def _file_set(search: FileSearch, request: Request) -> FileSet:
 
 def _why_not_written(chosen: FileSet) -> Optional[str]:
     """The reason not to overwrite the first protected file that would change; None if none is."""
-    from ..files.git_status import not_restorable
+    from ..files.work_trees import not_restorable
 
     changed = list(chosen.changed())
     reasons = not_restorable(changed)

@@ -9,7 +9,8 @@ from ..engine.prefilter import may_concern, may_refer
 from ..engine.transform import transform
 from ..files import atomic_write
 from ..files.diffs import excerpt, replacements, unified
-from ..files.discover import NOTEBOOK, words
+from ..files.discover import words
+from ..files.excludes import NOTEBOOK
 from ..model import ALONE, FileError, FileResult, Options, Surroundings
 from ..notebooks.transform import transform as transform_notebook
 from .limits import Limits, memory_bound

@@ -426,7 +426,7 @@ def test_what_has_the_name_of_a_temporary_file_does_no_harm(half_written, kind):
         os.mkfifo(half_written)
     path = half_written.parent / "a.py"
     if kind in ("directory", "link"):
-        with pytest.raises(OSError, match="."):
+        with pytest.raises(OSError, match=r"."):
             atomic_write.replace(os.path.realpath(path), b"old", b"new")
         assert path.read_bytes() == b"old"
     else:
