@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Optional, TextIO
 from tf_lossscale._about import VERSION
 
 from .. import reports
-from ..engine.prefilter import uses_other_contrib
 from ..files.discover import Candidate, project_files_above
 from ..files.printable import quoted, visible
 from ..model import KerasChoice, Target
 from ..project.search import ProjectSearch, is_project_file
-from ..reports import files, text
+from ..reports import text
 from ..workers.results import FileOutcome, Plan, Spool, Summary
 from .request import Request
 from .search import FileSearch, read_project_file, warn
@@ -67,11 +66,12 @@ def run(request: Request) -> int:
             if why is not None:
                 what = "commit or stash the changes, or pass --allow-dirty"
                 return _refuse(f"nothing written: {why}; {what}")
+        keeps_diff = any(report.format == "html" for report in request.reports)
         processed = iter(()) if chosen is None else chosen.outcomes()
         for step in search.steps:
             outcome = next(processed) if isinstance(step, Candidate) else step
             summary.add(outcome)
-            spool.append(outcome._replace(diff=b"", note=""))
+            spool.append(outcome if keeps_diff else outcome._replace(diff=b""))
             progress.clear()
             _show(outcome, request)
         progress.clear()
@@ -131,7 +131,6 @@ def _run_stdin(request: Request) -> int:
     summary.is_dry = False
     summary.keras = keras
     summary.files = 1
-    summary.other_contrib += uses_other_contrib(source)
     summary.add(outcome)
     with contextlib.closing(Spool[FileOutcome]()) as spool:
         spool.append(outcome._replace(source=b""))
@@ -149,8 +148,7 @@ def _plan(request: Request, write: bool) -> Plan:
     return Plan(
         request.options,
         write,
-        request.show_diff,
-        excerpts="html" in formats,
+        diff=request.show_diff or "html" in formats,
         tracebacks=request.tracebacks,
         replacements="sarif" in formats and not request.write,
     )
@@ -209,7 +207,7 @@ def _report(request: Request, spool: Spool[FileOutcome], summary: Summary, strea
                 reports.write(report.format, outcomes, summary, stream)
             continue
         try:
-            with files.replacing(report.file) as file:
+            with reports.replacing(report.file) as file:
                 if report.format == "text":
                     text.write(spool, summary, file, statistics=request.statistics)
                 else:

@@ -130,7 +130,8 @@ class FileSearch:
             self._read_words()
         if self.project is not None and self.project.may_decide(candidate.real, data):
             self.project.add(shown(candidate.path), candidate.real, data)
-        self._summary.other_contrib += uses_other_contrib(data)
+        if not concerns:  # the others count after the rewrite
+            self._summary.other_contrib += uses_other_contrib(data)
         return concerns
 
     def _read_words(self) -> None:

@@ -1,4 +1,8 @@
-"""`# lossscale: ignore[CODE,...] reason`: comments that silence findings on their line."""
+"""Comments that silence findings: `# lossscale: ignore[CODE,...] reason`.
+
+A comment silences what is on its line, and what is on a line on which a bracket was opened that is
+closed on its line: it may stand behind the last line of a call.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +39,7 @@ class _Suppression(NamedTuple):
       problem: why the comment is invalid; then it silences nothing.
       end_column: the column after the comment.
       text: the line.
+      opened: the lines on which the brackets were opened that are closed on its line.
     """
 
     line: int
@@ -43,6 +48,7 @@ class _Suppression(NamedTuple):
     problem: str = ""
     end_column: int = 0
     text: str = ""
+    opened: tuple[int, ...] = ()
 
 
 class Suppressions:
@@ -57,14 +63,16 @@ class Suppressions:
                     self._found[index, suppression.line] = suppression
 
     def silence(self, code: str, place: Place) -> bool:
-        """Whether a comment on a line of `place` silences `code`; marks the comment as used."""
+        """Whether a comment at `place` silences `code`; marks the comment as used."""
         silenced = False
-        for line in range(place.line, place.end_line + 1):
-            found = self._found.get((place.source, line))
-            for prefix in found.codes if found is not None else ():
-                if code.startswith(prefix):
-                    self._used.add((place.source, line, prefix))
-                    silenced = True
+        for (source, line), found in self._found.items():
+            if source == place.source and any(
+                place.line <= one <= place.end_line for one in (line, *found.opened)
+            ):
+                for prefix in found.codes:
+                    if code.startswith(prefix):
+                        self._used.add((source, line, prefix))
+                        silenced = True
         return silenced
 
     def unused(self, options: Options, path: str) -> list[tuple[int, Finding]]:
@@ -115,14 +123,24 @@ def _finding(path: str, found: _Suppression, message: str) -> Finding:
 
 def _suppressions(code: str) -> list[_Suppression]:
     found = []
+    brackets: list[int] = []
+    opened: list[int] = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(code).readline):
+            if token.type == tokenize.OP and token.string in "([{":
+                brackets.append(token.start[0])
+            elif token.type == tokenize.OP and token.string in ")]}" and brackets:
+                opened.append(brackets.pop())
+            elif token.type in (tokenize.NL, tokenize.NEWLINE):
+                opened.clear()
             match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
             if match is not None and not _MARK.match(token.string):
                 line, column = token.start
                 comment = _read(match, line, column + match.start() + 1)
                 end = comment.column + len(match[0])
-                found.append(comment._replace(end_column=end, text=_shown(token.line)))
+                found.append(
+                    comment._replace(end_column=end, text=_shown(token.line), opened=tuple(opened))
+                )
     except (tokenize.TokenError, SyntaxError):
         pass  # the tokenizer rejects some sources that LibCST accepts
     return found
