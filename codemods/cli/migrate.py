@@ -17,11 +17,11 @@ from ..files.printable import quoted, visible
 from ..model import KerasChoice, Target
 from ..project.search import ProjectSearch, is_project_file
 from ..reports import text
+from ..workers.limits import LateError, Watch
 from ..workers.results import FileOutcome, Plan, Spool, Summary
 from .request import Request
 from .search import FileSearch, read_project_file, warn
 from .terminal import Progress, put, style_of
-from .watch import LateError, Watch
 
 if TYPE_CHECKING:
     from ..workers.file_set import FileSet

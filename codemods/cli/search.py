@@ -13,13 +13,12 @@ from ..files.excludes import Excludes
 from ..files.printable import quoted, visible
 from ..model import FileError, KerasChoice
 from ..project.search import ProjectSearch, is_project_file, largest
-from ..run.surroundings import Words
-from ..workers.limits import Limits
+from ..run.words import Words
+from ..workers.limits import LateError, Limits, Watch
 from ..workers.results import FileOutcome, Summary
 from .request import Request, given_keras, shown
 from .settings import load
 from .terminal import Progress
-from .watch import LateError, Watch
 
 __all__ = ["FileSearch", "Step", "keras_of_directory", "read_project_file", "warn"]
 

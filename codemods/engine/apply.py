@@ -12,11 +12,10 @@ from ..resolve.program import Program
 from ..resolve.tree import Edit, rebuilt
 from ..rewrite.proposal import Proposal
 from ..rewrite.respell import respell
+from .comments import Suppressions, mark_edits
 from .names_seen import why_nothing
 from .parse import syntax_error
 from .render import Place, Rendered, text_of
-from .suppressions import Suppressions
-from .todo_comments import mark_edits
 
 __all__ = ["Needs", "applied", "needs_of"]
 

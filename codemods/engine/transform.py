@@ -33,11 +33,11 @@ from ..rules.registry import rules
 from ..rules.rule import Rule
 from ..rules.to_shim import notes
 from .apply import applied, needs_of
+from .comments import Suppressions, may_suppress
 from .names_seen import why_nothing
 from .parse import parsed, round_trip_error
 from .prefilter import may_concern
 from .render import Place, Rendered, rendered
-from .suppressions import Suppressions, may_suppress
 
 __all__ = ["Transformation", "transform", "transform_sources"]
 

@@ -9,9 +9,8 @@ from ..files import atomic_write
 from ..files.discover import Candidate
 from ..model import ALONE, FileFacts, FileResult, Group, Surroundings, Target
 from ..run.decide import decided, groups_on_shim
-from ..run.modules import Modules
-from ..run.programs import Programs
-from ..run.surroundings import Words
+from ..run.programs import Modules, Programs
+from ..run.words import Words
 from .limits import Limits
 from .pool import process_all
 from .process_file import finished

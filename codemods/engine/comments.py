@@ -1,7 +1,8 @@
-"""Comments that silence findings: `# lossscale: ignore[CODE,...] reason`.
+"""Comments that silence findings, and those that mark them.
 
-A comment silences what is on its line, and what is on a line on which a bracket was opened that is
-closed on its line: it may stand behind the last line of a call.
+`# lossscale: ignore[CODE,...] reason` silences what is on its line, and what is on a line on which
+a bracket was opened that is closed on its line: it may stand behind the last line of a call.
+`# TODO(CODE): ...` is what `--mark` adds above each manual finding, once.
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Optional
 
+import libcst as cst
+
 from ..model import Finding, Options, Safety
+from ..resolve.program import Program
+from ..resolve.tree import Edit
+from ..rewrite.proposal import Proposal
 from .render import LONGEST_LINE, Place, Rendered
 
-__all__ = ["UNUSED_CODE", "Suppressions", "may_suppress"]
+__all__ = ["UNUSED_CODE", "Suppressions", "mark_edits", "may_suppress"]
 
 UNUSED_CODE = "LS900"
 _WORD = "lossscale:"
@@ -161,3 +167,50 @@ def _read(match: re.Match[str], line: int, column: int) -> _Suppression:
     what = f"{', '.join(wrong)} is not a rule code" if wrong else "there are no codes in brackets"
     hint = "write `# lossscale: ignore[LS301] reason`"
     return _Suppression(line, column, (), f"this comment silences nothing: {what}; {hint}")
+
+
+def mark_edits(program: Program, manual: Iterable[Proposal]) -> dict[cst.CSTNode, list[Edit]]:
+    """Returns the edits that add the comments, except where a statement already has them."""
+    wanted: dict[cst.CSTNode, dict[str, str]] = {}
+    for one in manual:
+        if one.outcome is Safety.MANUAL:
+            statement = _statement(program, one.node)
+            wanted.setdefault(statement, {}).setdefault(one.code, one.message)
+    edits: dict[cst.CSTNode, list[Edit]] = {}
+    for statement, messages in wanted.items():
+        present = _comments_above(program, statement)
+        missing = [
+            f"# TODO({code}): {message}"
+            for code, message in messages.items()
+            if f"# TODO({code}):" not in present
+        ]
+        if missing:
+            edits[statement] = [_marking(missing)]
+    return edits
+
+
+def _marking(comments: list[str]) -> Edit:
+    def edit(old: cst.CSTNode) -> object:
+        lines = [cst.EmptyLine(comment=cst.Comment(comment)) for comment in comments]
+        return old.with_changes(leading_lines=[*old.leading_lines, *lines])  # type: ignore[attr-defined]
+
+    return edit
+
+
+def _statement(program: Program, node: cst.CSTNode) -> cst.CSTNode:
+    """The innermost statement around `node` that can have comment lines above it."""
+    for above in program.ancestors(node):
+        if isinstance(above, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            parent = program.parents.get(above)
+            is_elif = isinstance(parent, cst.If) and parent.orelse is above
+            if not is_elif:
+                return above
+    raise AssertionError("a node outside a statement")
+
+
+def _comments_above(program: Program, statement: cst.CSTNode) -> str:
+    found = [line.comment.value for line in statement.leading_lines if line.comment]  # type: ignore[attr-defined]
+    parent = program.parents.get(statement)
+    if isinstance(parent, cst.Module) and parent.body[0] is statement:
+        found += [line.comment.value for line in parent.header if line.comment]
+    return "\n".join(found)
