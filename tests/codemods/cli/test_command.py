@@ -426,17 +426,15 @@ def test_help_is_quick_and_imports_neither_tensorflow_nor_libcst():
     check = "assert not {'tensorflow', 'libcst'} & set(sys.modules)"
     program = PROGRAM.replace("sys.exit(main())", f"main()\n{check}")
     assert check in program
-    seconds = []
-    for _ in range(3):
-        before = os.times()
-        ran = subprocess.run(
-            [sys.executable, "-c", program, "migrate", "--help"], capture_output=True, check=False
-        )
-        after = os.times()
-        assert (ran.returncode, ran.stderr) == (0, b"")
-        used = after.children_user + after.children_system
-        seconds.append(used - before.children_user - before.children_system)
-    assert min(seconds) < 0.3  # of processor time, which other programs do not lengthen
+    before = os.times()
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "migrate", "--help"], capture_output=True, check=False
+    )
+    after = os.times()
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    used = after.children_user + after.children_system
+    # Of processor time: 0.1 seconds where machines are quick, 2 with TensorFlow.
+    assert used - before.children_user - before.children_system < 1
 
 
 def shown_on_a_terminal(stream, *argv, **environment) -> bytes:

@@ -256,7 +256,7 @@ def test_a_pipe_in_place_of_a_file_holds_no_run(repository, name, mode):
     os.mkfifo(path)
     started = time.monotonic()
     ran = repository.run("migrate", *mode)
-    assert time.monotonic() - started < 10  # on a busy machine; it took 20 seconds
+    assert time.monotonic() - started < 18  # git itself waits forever
     assert stat.S_ISFIFO(os.stat(path).st_mode)
     if not mode:
         assert ran.status == 1
@@ -275,7 +275,7 @@ def test_pipes_in_several_work_trees_hold_no_run(repository):
         os.mkfifo(f"nested{number}/.git/config")
     started = time.monotonic()
     assert repository.run("migrate", "--write").status == 2
-    assert time.monotonic() - started < 12
+    assert time.monotonic() - started < 60
 
 
 # Each file is looked up in the work tree that holds it.
