@@ -65,12 +65,15 @@ class FileSet:
           jobs: the number of worker processes.
           done: called with the number of files after each.
         """
+        connected = {real for program in self._programs for real in program}
+        if self._plan.options.target is Target.SHIM and len(self._candidates) > 1:
+            connected.update(one.real for one in self._candidates)
         tasks = [
             Task(
                 one.path,
                 one.real,
                 surroundings=self._surroundings.get(one.real, ALONE),
-                shares=len(self._candidates) > 1,
+                shares=one.real in connected,
             )
             for one in self._candidates
         ]
