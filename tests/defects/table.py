@@ -335,8 +335,8 @@ CODEMODS: List[Defect] = [
     ),
     Defect(
         "codemods",
-        'return "is the final API already"',
-        'return "is new"',
+        'more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""',
+        'more = ""',
         _CODEMODS + "engine/test_names_seen.py",
     ),
     Defect(

@@ -61,8 +61,13 @@ def test_a_report_removes_what_a_killed_one_has_left(command_line, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
-@pytest.mark.parametrize("target", ["absolute", "relative", "through a link", "in a linked folder"])
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        *((name, "absolute") for name in sorted(FORMATS)),
+        *(("json", how) for how in ("relative", "through a link", "in a linked folder")),
+    ],
+)
 def test_no_setting_names_a_file_to_write(command_line, victim, mode, target, name):
     command_line.write(a=LEGACY)
     os.symlink(victim / "precious", "link")

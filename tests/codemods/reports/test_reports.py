@@ -228,9 +228,10 @@ def apply_fixes(source: str, changes: list) -> str:
     return source
 
 
-@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["LF", "CRLF"])
-@pytest.mark.parametrize("last", [True, False], ids=["final newline", "no final newline"])
-@pytest.mark.parametrize("target", ["shim", "final"])
+@pytest.mark.parametrize(
+    ("target", "ends", "last"),
+    [("shim", "\n", True), ("shim", "\r\n", False), ("final", "\r\n", True)],
+)
 def test_the_fixes_in_sarif_make_the_edits(command_line, ends, last, target):
     text = "\ufeff# \u00fc\x0c\x85\n" + LEGACY.decode() * 2 + UNSAFE.decode() + LEGACY.decode()
     text = (text if last else text.rstrip("\n")).replace("\n", ends)
