@@ -179,9 +179,9 @@ def _reports_keras(request: Request) -> bool:
 def _show(outcome: FileOutcome, request: Request) -> None:
     """Prints the error or the diff of one file, or why it was left unchanged."""
     if outcome.error is not None:
-        print(text.error_line(outcome.error), file=sys.stderr)
+        print(text.problem_line(outcome.error, "error"), file=sys.stderr)
     elif outcome.warning is not None:
-        print(text.warning_line(outcome.warning), file=sys.stderr)
+        print(text.problem_line(outcome.warning, "warning"), file=sys.stderr)
     elif request.show_diff and outcome.diff:
         from ..files.diffs import colored
 

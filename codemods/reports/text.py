@@ -19,12 +19,11 @@ from ..workers.results import FileOutcome, Summary
 
 __all__ = [
     "Style",
-    "error_line",
     "line_of",
     "next_steps",
     "other_contrib",
+    "problem_line",
     "summary_line",
-    "warning_line",
     "write",
 ]
 
@@ -95,9 +94,9 @@ def write(
             for index, group in enumerate(groups):
                 stream.writelines(line + "\n" for line in _shown(group, style, index == 0))
         if outcome.warning is not None:
-            stream.write(warning_line(outcome.warning) + "\n")
+            stream.write(problem_line(outcome.warning, "warning") + "\n")
         if outcome.error is not None:
-            stream.write(error_line(outcome.error) + "\n")
+            stream.write(problem_line(outcome.error, "error") + "\n")
     if statistics and counts:
         stream.writelines(line + "\n" for line in _table(counts, style))
     if counts and not summary.keras.is_given:
@@ -187,17 +186,8 @@ def line_of(finding: Finding) -> str:
     return f"{place}: {finding.code} {outcome} {words}"
 
 
-def error_line(error: FileError) -> str:
-    """Formats an error as `path:line: error: message`."""
-    return _line(error, "error")
-
-
-def warning_line(warning: FileError) -> str:
-    """Formats a warning as `path:line: warning: message`."""
-    return _line(warning, "warning")
-
-
-def _line(problem: FileError, kind: str) -> str:
+def problem_line(problem: FileError, kind: str) -> str:
+    """Formats an error or a warning as `path:line: error: message`."""
     place = quoted(problem.path) + (f":{problem.line}" if problem.line else "")
     return f"{place}: {kind}: {visible(problem.message)}"
 

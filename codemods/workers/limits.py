@@ -144,28 +144,19 @@ class Watch:
                 f"the search took more than {seconds:g} seconds; raise --time-limit, or pass fewer "
                 "files"
             )
-        if self.step.seconds(now) > self._limits.seconds:
-            self.step.is_open = False
+        if now - self.step.since > self._limits.seconds:
+            self.step.since = math.inf
             raise LateError(self._limits.too_slow)
 
 
 class _Step:
-    """Counts the steps; the timer notes when it first sees each, so that a step costs nothing."""
+    """Notes the time at which a step begins."""
 
     def __init__(self) -> None:
-        self._number = self._seen = 0
-        self._since = 0.0
-        self.is_open = False
+        self.since = math.inf
 
     def __enter__(self) -> None:
-        self._number += 1
-        self.is_open = True
+        self.since = time.process_time()
 
     def __exit__(self, *_: object) -> None:
-        self.is_open = False
-
-    def seconds(self, now: float) -> float:
-        """The time since the open step was first seen by the timer."""
-        if not self.is_open or self._number != self._seen:
-            self._seen, self._since = self._number, now
-        return now - self._since
+        self.since = math.inf

@@ -461,6 +461,6 @@ def test_random_names_are_quoted_so_that_git_reads_them(seed):
 
 def test_messages_cannot_break_a_line():
     error = FileError("a.py", 1, "b\r\n::error ::c\x1b")
-    assert text.error_line(error) == "a.py:1: error: b\\r\\n::error ::c\\033"
+    assert text.problem_line(error, "error") == "a.py:1: error: b\\r\\n::error ::c\\033"
     assert FileOutcome("a.py", error=error).error == error
     assert text.summary_line(Summary(False)).isprintable()
