@@ -50,11 +50,6 @@ class Rendered(NamedTuple):
     statements: dict[cst.CSTNode, list[str]]
 
 
-class _Nothing(contextlib.AbstractContextManager[None]):
-    def __exit__(self, *raised: object) -> None:
-        return None
-
-
 class _Noting(contextlib.AbstractContextManager[None]):
     """Records the number of tokens before and after a node."""
 
@@ -75,7 +70,7 @@ class _State(CodegenState):
         super().__init__(module.default_indent, module.default_newline)
         self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
         self.wanted = {id(node) for node in wanted}  # hashing a node is slow
-        self._nothing = _Nothing()
+        self._nothing = contextlib.nullcontext()
         # Saves one call for each token.
         self.add_token = self.tokens.append  # type: ignore[method-assign,assignment]
 
