@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Optional, TextIO
 from tf_lossscale._about import VERSION
 
 from .. import reports
-from ..engine.prefilter import uses_other_contrib
 from ..files.discover import Candidate, project_files_above
 from ..files.printable import quoted, visible
 from ..model import KerasChoice, Target
 from ..project.search import ProjectSearch, is_project_file
-from ..reports import files, text
+from ..reports import text
+from ..workers.limits import LateError, Watch
 from ..workers.results import FileOutcome, Plan, Spool, Summary
 from .request import Request
 from .search import FileSearch, read_project_file, warn
 from .terminal import Progress, put, style_of
-from .watch import LateError, Watch
 
 if TYPE_CHECKING:
     from ..workers.file_set import FileSet
@@ -67,11 +66,12 @@ def run(request: Request) -> int:
             if why is not None:
                 what = "commit or stash the changes, or pass --allow-dirty"
                 return _refuse(f"nothing written: {why}; {what}")
+        keeps_diff = any(report.format == "html" for report in request.reports)
         processed = iter(()) if chosen is None else chosen.outcomes()
         for step in search.steps:
             outcome = next(processed) if isinstance(step, Candidate) else step
             summary.add(outcome)
-            spool.append(outcome._replace(diff=b"", note=""))
+            spool.append(outcome if keeps_diff else outcome._replace(diff=b""))
             progress.clear()
             _show(outcome, request)
         progress.clear()
@@ -93,7 +93,7 @@ def _file_set(search: FileSearch, request: Request) -> FileSet:
 
 def _why_not_written(chosen: FileSet) -> Optional[str]:
     """The reason not to overwrite the first protected file that would change; None if none is."""
-    from ..files.git_status import not_restorable
+    from ..files.work_trees import not_restorable
 
     changed = list(chosen.changed())
     reasons = not_restorable(changed)
@@ -116,7 +116,7 @@ def _run_stdin(request: Request) -> int:
     try:
         with Watch(request.limits):
             if project is not None:
-                project.source(name, os.path.abspath(name), source)
+                project.add(name, os.path.abspath(name), source)
                 for found in project_files_above(name, request.excludes, is_project_file):
                     read_project_file(found.file, project, quiet=for_program)
             request, keras = _with_keras(request, project, quiet=for_program)
@@ -131,7 +131,6 @@ def _run_stdin(request: Request) -> int:
     summary.is_dry = False
     summary.keras = keras
     summary.files = 1
-    summary.other_contrib += uses_other_contrib(source)
     summary.add(outcome)
     with contextlib.closing(Spool[FileOutcome]()) as spool:
         spool.append(outcome._replace(source=b""))
@@ -149,8 +148,7 @@ def _plan(request: Request, write: bool) -> Plan:
     return Plan(
         request.options,
         write,
-        request.show_diff,
-        excerpts="html" in formats,
+        diff=request.show_diff or "html" in formats,
         tracebacks=request.tracebacks,
         replacements="sarif" in formats and not request.write,
     )
@@ -181,9 +179,9 @@ def _reports_keras(request: Request) -> bool:
 def _show(outcome: FileOutcome, request: Request) -> None:
     """Prints the error or the diff of one file, or why it was left unchanged."""
     if outcome.error is not None:
-        print(text.error_line(outcome.error), file=sys.stderr)
+        print(text.problem_line(outcome.error, "error"), file=sys.stderr)
     elif outcome.warning is not None:
-        print(text.warning_line(outcome.warning), file=sys.stderr)
+        print(text.problem_line(outcome.warning, "warning"), file=sys.stderr)
     elif request.show_diff and outcome.diff:
         from ..files.diffs import colored
 
@@ -209,7 +207,7 @@ def _report(request: Request, spool: Spool[FileOutcome], summary: Summary, strea
                 reports.write(report.format, outcomes, summary, stream)
             continue
         try:
-            with files.replacing(report.file) as file:
+            with reports.replacing(report.file) as file:
                 if report.format == "text":
                     text.write(spool, summary, file, statistics=request.statistics)
                 else:

@@ -13,13 +13,12 @@ from ..files.excludes import Excludes
 from ..files.printable import quoted, visible
 from ..model import FileError, KerasChoice
 from ..project.search import ProjectSearch, is_project_file, largest
-from ..run.surroundings import Words
-from ..workers.limits import Limits
+from ..run.words import Words
+from ..workers.limits import LateError, Limits, Watch
 from ..workers.results import FileOutcome, Summary
 from .request import Request, given_keras, shown
 from .settings import load
 from .terminal import Progress
-from .watch import LateError, Watch
 
 __all__ = ["FileSearch", "Step", "keras_of_directory", "read_project_file", "warn"]
 
@@ -129,8 +128,9 @@ class FileSearch:
         if self._may_wait <= 0:
             self._read_words()
         if self.project is not None and self.project.may_decide(candidate.real, data):
-            self.project.source(shown(candidate.path), candidate.real, data)
-        self._summary.other_contrib += uses_other_contrib(data)
+            self.project.add(shown(candidate.path), candidate.real, data)
+        if not concerns:  # the others count after the rewrite
+            self._summary.other_contrib += uses_other_contrib(data)
         return concerns
 
     def _read_words(self) -> None:
@@ -161,7 +161,7 @@ def read_project_file(file: Candidate, project: ProjectSearch, quiet: bool = Fal
     """
     path, most = shown(file.path), largest(file.real)
     try:
-        project.project_file(path, file.real, file.read(most))
+        project.add(path, file.real, file.read(most))
         return
     except TooLargeError:
         why = f"is larger than {most:,} bytes"
@@ -196,7 +196,7 @@ def _searched_keras(excludes: Excludes) -> KerasChoice:
             read_project_file(found.file, project, quiet=True)
         elif isinstance(found, Candidate):
             try:
-                project.source(shown(found.path), found.real, found.read(Limits().size))
+                project.add(shown(found.path), found.real, found.read(Limits().size))
             except OSError:
                 continue  # `migrate` reports it
     return project.choice()

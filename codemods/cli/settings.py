@@ -7,14 +7,15 @@ no key can make a run write or execute anything, or skip files without a note.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import reprlib
-import stat
+import sys
 from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
-from ..files import toml
+from ..files.directories import Directory, TooLargeError
 from ..files.discover import enclosing
 from ..files.printable import quoted, visible
 
@@ -26,6 +27,9 @@ _MOST_BYTES = 512 * 1024
 _MOST_STRINGS = 200
 _LONGEST_STRING = 200
 """Limits for lists: every glob is matched against every path of the repository."""
+
+_MOST_WORK = 10**7
+"""Limit for the steps of the TOML parser."""
 
 _SHOWN = ("allow-dirty", "unsafe", "exclude")
 """The settings that are printed: they make a run do more, or skip files."""
@@ -104,21 +108,15 @@ def _nearest(paths: Sequence[str]) -> Optional[str]:
 
 
 def _read(path: str) -> bytes:
+    folder, name = os.path.split(os.path.realpath(path))
     try:
-        # Without O_NONBLOCK, opening a pipe that has no writer never returns.
-        descriptor = os.open(
-            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        )
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise SettingsError(f"{_shown(path)}:0: is not a regular file; {_WITHOUT}")
-            data = file.read(_MOST_BYTES + 1)
+        with Directory(folder) as directory:
+            return directory.read(name, _MOST_BYTES)
+    except TooLargeError:
+        raise SettingsError(f"{_shown(path)}:0: is larger than 512 KiB; {_WITHOUT}") from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise SettingsError(f"{_shown(path)}:0: {reason}") from None
-    if len(data) > _MOST_BYTES:
-        raise SettingsError(f"{_shown(path)}:0: is larger than 512 KiB; {_WITHOUT}")
-    return data
+        raise SettingsError(f"{_shown(path)}:0: {reason}; {_WITHOUT}") from None
 
 
 _WITHOUT = "pass --no-settings to ignore it"
@@ -175,11 +173,39 @@ def _values(path: str, data: bytes) -> dict[str, Any]:
 
 
 def _parsed(path: str, text: str) -> dict[str, Any]:
+    """Parses TOML in bounded time; real files need a thousandth of it."""
+    if _work(text) > _MOST_WORK:
+        raise SettingsError(f"{path}:0: its keys have too many parts; {_WITHOUT}")
+    tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    line, hint = 0, f"; {_WITHOUT}"
     try:
-        return toml.parse(text)
-    except toml.TomlError as error:
-        hint = "" if error.line else f"; {_WITHOUT}"
-        raise SettingsError(f"{path}:{error.line}: {visible(str(error))}{hint}") from None
+        parsed: dict[str, Any] = tomllib.loads(text)
+        return parsed
+    except tomllib.TOMLDecodeError as error:
+        what = f"is not valid TOML: {error}"
+        found = re.search(r"at line (\d+)", what)
+        if found:
+            line, hint = int(found[1]), ""
+    except RecursionError:
+        what = "is nested too deeply"
+    except ValueError as error:  # a number with more digits than Python reads
+        what = f"cannot be read: {error}"
+    raise SettingsError(f"{path}:{line}: {visible(what)}{hint}")
+
+
+def _work(text: str) -> int:
+    """An upper bound for the steps of the parser that are not proportional to the text.
+
+    A dotted key takes quadratic time, and each key takes as many steps as the header above it has
+    parts. A line of a string can look like a header, so the longest header counts everywhere.
+    """
+    work = longest = 0
+    for line in text.split("\n"):
+        dots = line.count(".")
+        if dots > longest and line.lstrip().startswith("["):
+            longest = dots
+        work += dots * dots + longest
+    return work
 
 
 def _short(value: object) -> str:

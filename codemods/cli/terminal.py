@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TextIO
 
-from ..reports.style import Style
+from ..reports.text import Style
 
 __all__ = ["Progress", "put", "style_of"]
 

@@ -12,11 +12,10 @@ from ..resolve.program import Program
 from ..resolve.tree import Edit, rebuilt
 from ..rewrite.proposal import Proposal
 from ..rewrite.respell import respell
-from .names_seen import why_nothing
+from .comments import Suppressions, mark_edits
 from .parse import syntax_error
+from .prefilter import why_nothing
 from .render import Place, Rendered, text_of
-from .suppressions import Suppressions
-from .todo_comments import mark_edits
 
 __all__ = ["Needs", "applied", "needs_of"]
 
@@ -98,7 +97,7 @@ def applied(
         once = dict.fromkeys(one for at, one in findings if at == index)
         mine = sorted(once, key=_place_of)
         edited = rebuilt(module, edits, program.parents)
-        nothing = _SILENCED if silenced else why_nothing(program, sources)
+        nothing = _SILENCED if silenced else why_nothing(sources)
         results.append(_result(source, edited, text, mine, path, nothing))
     return results
 

@@ -32,14 +32,18 @@ def parsed(source: bytes) -> Union[cst.Module, SourceError]:
     Raises:
       MemoryError: if there is not enough memory. Nothing else is raised.
     """
-    line = _line_of_depth(source)
+    problem = _python_error(source)
+    line = _line_of_depth(problem)
     if line is not None:
         return SourceError(line, f"is nested too deeply to be parsed; {_SPLIT_IT}")
     try:
         with _unvalidated():
             return cst.parse_module(source)
     except cst.ParserSyntaxError as error:
-        line, what = _place(source, error)
+        # LibCST reports the place after that of the error.
+        line, what = error.raw_line, (error.message.strip() or "syntax error").splitlines()[0]
+        if isinstance(problem, SyntaxError):
+            line, what = problem.lineno or 0, problem.msg
         return SourceError(line, f"cannot be parsed: {what}; {_hint(source)}", is_syntax=True)
     except (UnicodeDecodeError, LookupError, SyntaxError) as error:
         line = _line_of(source, error)
@@ -76,39 +80,34 @@ def syntax_error(source: bytes) -> Optional[SourceError]:
     Python's own parser runs first because it is many times faster. What it rejects may still be
     valid in a newer Python, so LibCST's parser decides.
     """
-    if not _refused_by_python(source):
+    if _python_error(source) is None:
         return None
     result = parsed(source)
     return result if isinstance(result, SourceError) else None
 
 
-def _line_of_depth(source: bytes) -> Optional[int]:
+def _python_error(source: bytes) -> Optional[Exception]:
+    """The error of Python's own parser; None if there is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return error
+    return None
+
+
+def _line_of_depth(error: Optional[Exception]) -> Optional[int]:
     """The line at which Python's parser gives up on the depth of a source; 0 if it has none.
 
     LibCST's parser recurses in native code, where a stack overflow kills the process.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(source)
-    except (RecursionError, MemoryError):
+    if isinstance(error, (RecursionError, MemoryError)):
         return 0
-    except SyntaxError as error:
-        if "too many nested" in error.msg or "too many levels" in error.msg:
-            return error.lineno or 0
-    except ValueError:
-        pass
-    return None
-
-
-def _refused_by_python(source: bytes) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(source)
-        return False
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return True
+    is_depth = isinstance(error, SyntaxError) and re.search(
+        "too many nested|too many levels", error.msg
+    )
+    return (error.lineno or 0) if isinstance(error, SyntaxError) and is_depth else None
 
 
 @contextlib.contextmanager
@@ -123,19 +122,6 @@ def _unvalidated() -> Iterator[None]:
         yield
     finally:
         cst.CSTNode.__post_init__ = validate  # type: ignore[method-assign]
-
-
-def _place(source: bytes, error: cst.ParserSyntaxError) -> tuple[int, str]:
-    """The line and message of the syntax error from Python; LibCST reports the place after it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            ast.parse(source)
-        except SyntaxError as python_error:
-            return python_error.lineno or 0, python_error.msg
-        except (ValueError, RecursionError, MemoryError):
-            pass
-    return error.raw_line, (error.message.strip() or "syntax error").splitlines()[0]
 
 
 def _hint(source: bytes) -> str:

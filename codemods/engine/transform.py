@@ -33,11 +33,10 @@ from ..rules.registry import rules
 from ..rules.rule import Rule
 from ..rules.to_shim import notes
 from .apply import applied, needs_of
-from .names_seen import why_nothing
+from .comments import Suppressions, may_suppress
 from .parse import parsed, round_trip_error
-from .prefilter import may_concern
+from .prefilter import may_concern, why_nothing
 from .render import Place, Rendered, rendered
-from .suppressions import Suppressions, may_suppress
 
 __all__ = ["Transformation", "transform", "transform_sources"]
 
@@ -188,7 +187,7 @@ class Transformation:
         proposals = self._proposals(program)
         if not proposals and not any(may_suppress(source) for source in self._sources):
             is_empty = not any(True for rule in self._rules for _ in rule.proposals(program))
-            note = why_nothing(program, self._sources) if is_empty else _NOT_SELECTED
+            note = why_nothing(self._sources) if is_empty else _NOT_SELECTED
             return [
                 FileResult(source, error=error, note="" if error else note)
                 for source, error in zip(self._sources, self._errors)

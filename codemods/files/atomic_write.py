@@ -8,20 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
+from collections.abc import Iterator
+from typing import BinaryIO
 
 from .directories import Directory, SwappedError
-from .leftovers import claim, new_name, remove_leftovers
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = [
+    "BusyError",
     "ChangedOnDiskError",
     "HardLinkedError",
     "ReadOnlyFileError",
     "SwappedError",
     "read",
     "replace",
+    "replacing",
 ]
+
+_TRIES = 100
+
+
+class BusyError(OSError):
+    """Another process is replacing the file."""
 
 
 class ChangedOnDiskError(OSError):
@@ -52,10 +67,10 @@ def replace(path: str, old: bytes, new: bytes) -> None:
     """Replaces the content `old` of a file by `new`; keeps mode, owner and attributes.
 
     The new bytes are complete on disk before a rename puts them in place, so that after a kill or a
-    power failure the file has either the old or the new content. Temporary files that killed runs
-    left in the directory are removed.
+    power failure the file has either the old or the new content.
 
     Raises:
+      BusyError: if another process is replacing the file.
       ChangedOnDiskError: if the file no longer has the content `old`.
       HardLinkedError: if the file has several hard links.
       ReadOnlyFileError: if the file is read-only.
@@ -73,39 +88,88 @@ def replace(path: str, old: bytes, new: bytes) -> None:
             )
         if not status.st_mode & 0o222 or not directory.is_writable(name):
             raise ReadOnlyFileError(0, "read-only", path)
-        _sweep(directory)
-        temporary = new_name()
-        descriptor = directory.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            with open(descriptor, "wb") as file:
-                claim(descriptor)
-                file.write(new)
-                file.flush()  # before setting the mode, because writing can clear setuid
-                _give_attributes(descriptor, directory, name, status)
-                os.fsync(descriptor)
-                if os.name == "nt":
-                    file.close()  # an open file cannot be renamed there
-                now = directory.status(name)
-                if directory.read(name) != old or not os.path.samestat(now, status):
-                    raise ChangedOnDiskError(0, "changed since it was read", path)
-                directory.check_place()
-                directory.rename(temporary, name)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                directory.unlink(temporary)
-            raise
+        with replacing(directory, name) as file:
+            file.write(new)
+            file.flush()  # before setting the mode, because writing can clear setuid
+            _give_attributes(file.fileno(), directory, name, status)
+            os.fsync(file.fileno())
+            now = directory.status(name)
+            if directory.read(name) != old or not os.path.samestat(now, status):
+                raise ChangedOnDiskError(0, "changed since it was read", path)
+            directory.check_place()
         directory.sync()
 
 
-_swept: set[tuple[int, int]] = set()
+@contextlib.contextmanager
+def replacing(directory: Directory, name: str, mode: int = 0o600) -> Iterator[BinaryIO]:
+    """Opens a file that takes the place of `name` if the block ends without an exception.
+
+    The name of the temporary file follows from `name`, so the next run that replaces the file finds
+    and removes what a killed run has left. A lock shows whether the process that made it still
+    runs; its id would not, since ids are reused and other containers have the same ones.
+
+    Raises:
+      BusyError: if another process is replacing the file.
+      OSError: if the file cannot be created or renamed.
+    """
+    hashed = hashlib.sha1(os.fsencode(name), usedforsecurity=False).hexdigest()[:16]
+    temporary = f".tf-lossscale-{hashed}.tmp"
+    descriptor = _created(directory, temporary, mode)
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            made = os.fstat(descriptor)
+            if os.name == "nt":
+                file.close()  # an open file cannot be renamed there
+            if not os.path.samestat(directory.status(temporary), made):  # only without locks
+                raise BusyError(errno.EBUSY, "another run is writing it", name)
+            directory.rename(temporary, name)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            directory.unlink(temporary)
+        raise
 
 
-def _sweep(directory: Directory) -> None:
-    """Removes leftover temporary files, once for each directory that this process writes to."""
-    status = directory.status()
-    if (status.st_dev, status.st_ino) not in _swept:
-        _swept.add((status.st_dev, status.st_ino))
-        remove_leftovers(directory)
+def _created(directory: Directory, temporary: str, mode: int) -> int:
+    """Creates the temporary file and claims it; removes what a killed run has left."""
+    for _ in range(_TRIES):
+        try:
+            descriptor = directory.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        except FileExistsError:
+            with contextlib.suppress(FileNotFoundError):
+                _remove(directory, temporary)
+            continue
+        # Between the two calls, another run may have taken the file for a left one.
+        with contextlib.suppress(FileNotFoundError):
+            if claim(descriptor) and os.path.samestat(
+                os.fstat(descriptor), directory.status(temporary)
+            ):
+                return descriptor
+        os.close(descriptor)
+    raise BusyError(errno.EBUSY, "another run is writing it", temporary)
+
+
+def _remove(directory: Directory, temporary: str) -> None:
+    descriptor = directory.open(temporary, os.O_RDONLY)
+    try:
+        if not claim(descriptor):
+            raise BusyError(errno.EBUSY, "another run is writing it", temporary)
+        directory.unlink(temporary)
+    finally:
+        os.close(descriptor)
+
+
+def claim(descriptor: int) -> bool:
+    """Locks a file while this process has it open; false if another process has it locked."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # the file system has no locks
+            pass
+    return True
 
 
 def _give_attributes(

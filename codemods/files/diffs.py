@@ -1,19 +1,16 @@
-"""Unified diffs of bytes: of a whole file, and the part that belongs to a finding."""
+"""Diffs of bytes: for `git apply` and `patch`, and as edits in whole lines."""
 
 from __future__ import annotations
 
 import difflib
-import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator
 
 from ..model import Replacement
 from .printable import quoted
 
-__all__ = ["colored", "excerpt", "replacements", "unified"]
+__all__ = ["colored", "replacements", "unified"]
 
-_AROUND = 2
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 
 
@@ -56,47 +53,6 @@ def replacements(old: bytes, new: bytes) -> tuple[Replacement, ...]:
 def _lines_of_text(text: str) -> list[str]:
     """The lines, each with its end as editors count them: CRLF, LF or CR."""
     return re.findall(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+", text)
-
-
-def excerpt(diff: bytes, source: bytes, first: int, last: int) -> str:
-    """The changes in `diff` that touch lines `first` to `last` of `source`, or else those lines.
-
-    Each line starts with `-`, `+` or a space, with up to two unchanged lines around the changes.
-    """
-    last = max(first, last)
-    touching = [lines for start, end, lines in _changes(diff) if start <= last and end >= first]
-    if touching:
-        return b"".join(line + b"\n" for lines in touching for line in lines).decode(
-            "utf-8", "replace"
-        )
-    lines = _lines(source)[max(first - 1 - _AROUND, 0) : last + _AROUND]
-    return b"".join(b" " + line.rstrip(b"\r\n") + b"\n" for line in lines).decode(
-        "utf-8", "replace"
-    )
-
-
-def _changes(diff: bytes) -> Iterator[tuple[int, int, list[bytes]]]:
-    """Yields the first and last old line, and the text with context, of each change."""
-    for hunk in diff.split(b"\n@@ ")[1:]:
-        header, _, body = hunk.partition(b"\n")
-        number = int(header.split(b" ")[0][1:].split(b",")[0])
-        lines = [line for line in body.split(b"\n") if line[:1] in (b" ", b"-", b"+")]
-        at = 0
-        for is_same, group in itertools.groupby(lines, lambda line: line.startswith(b" ")):
-            changed = list(group)
-            old = sum(not line.startswith(b"+") for line in changed)
-            end = at + len(changed)
-            if not is_same:
-                before = _same(reversed(lines[max(at - _AROUND, 0) : at]))[::-1]
-                after = _same(lines[end : end + _AROUND])
-                # A pure insertion belongs to the line before it.
-                yield number - (old == 0), number + max(old - 1, 0), before + changed + after
-            number += old
-            at = end
-
-
-def _same(lines: Iterable[bytes]) -> list[bytes]:
-    return list(itertools.takewhile(lambda line: line.startswith(b" "), lines))
 
 
 def colored(diff: bytes) -> bytes:

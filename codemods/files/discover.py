@@ -11,13 +11,11 @@ from typing import Callable, NamedTuple, Optional, Union
 
 from ..model import FileError
 from .directories import Directory, Entry, SwappedError
-from .excludes import INTERNAL, VERSION_CONTROL, Excludes, is_environment_or_cache
+from .excludes import INTERNAL, SUFFIXES, VERSION_CONTROL, Excludes, is_environment_or_cache
 from .git import top_of
-from .ignored import IgnoredPaths
+from .work_trees import IgnoredPaths
 
 __all__ = [
-    "NOTEBOOK",
-    "SUFFIXES",
     "Candidate",
     "ProjectFile",
     "Skipped",
@@ -27,10 +25,6 @@ __all__ = [
     "project_files_above",
     "words",
 ]
-
-NOTEBOOK = ".ipynb"
-SUFFIXES = (".py", ".pyi", ".pyw", NOTEBOOK)
-
 
 _EXCLUDED = "matches --exclude"
 _IGNORED = "is ignored by git"

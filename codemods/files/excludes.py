@@ -1,4 +1,4 @@
-"""What is not checked below a directory: globs of `--exclude`, environments, caches, git's data."""
+"""Which files below a directory are checked: by suffix, but not in caches, or by `--exclude`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ import os
 import re
 from collections.abc import Sequence
 
-__all__ = ["INTERNAL", "VERSION_CONTROL", "Excludes", "is_environment_or_cache"]
+__all__ = [
+    "INTERNAL",
+    "NOTEBOOK",
+    "SUFFIXES",
+    "VERSION_CONTROL",
+    "Excludes",
+    "is_environment_or_cache",
+]
+
+NOTEBOOK = ".ipynb"
+SUFFIXES = (".py", ".pyi", ".pyw", NOTEBOOK)
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", "CVS"})
 INTERNAL = "belongs to a version control system"

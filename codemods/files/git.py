@@ -11,15 +11,15 @@ the user's own settings, no input except what is passed here, and limits on its 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
-from typing import Optional
+from typing import IO, Optional
 
 __all__ = ["GitError", "LateError", "run", "top_of", "without_filters"]
 
@@ -116,7 +116,7 @@ def run(
     if (top, *arguments) in _stuck:
         raise LateError(_STUCK)
     try:
-        answer, status, errors = _run(command, top, _environment(top), limit, data)
+        answer, status, errors = _run(top, command, limit, data)
     except LateError:
         _stuck.add((top, *arguments))
         raise
@@ -144,78 +144,58 @@ def _switched_off() -> list[str]:
     return [argument for key, value in _OFF.items() for argument in ("-c", f"{key}={value}")]
 
 
-def _run(
-    arguments: Sequence[str],
-    directory: str,
-    environment: dict[str, str],
-    seconds: float,
-    data: bytes = b"",
-) -> tuple[bytes, int, str]:
+def _run(top: str, arguments: Sequence[str], seconds: float, data: bytes) -> tuple[bytes, int, str]:
     """Runs git; returns its output, its exit status, and the first line of its errors."""
     # With optional locks, git could rewrite the index.
     command = [_program(), "--no-pager", "--no-optional-locks", "--literal-pathspecs", *arguments]
     try:
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
+        with contextlib.ExitStack() as stack:
+            given, answer, errors = (
+                stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)
+            )
             given.write(data)
             given.seek(0)
             process = subprocess.Popen(
                 command,
-                cwd=directory,
-                env=environment,
-                stdin=given if data else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                cwd=top,
+                env=_environment(top),
+                stdin=given,
+                stdout=answer,
                 stderr=errors,
             )
-            answer, status = _answer(process, seconds)
+            status = _answer(process, answer, seconds)
+            answer.seek(0)
             errors.seek(0)
             lines = errors.read(1000).decode("utf-8", "replace").strip().splitlines()
+            return answer.read(), status, " ".join(lines[:1])
     except OSError as error:
         raise GitError(f"cannot be run ({error.strerror})") from None
-    return answer, status, " ".join(lines[:1])
 
 
-def _answer(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, int]:
-    """Returns the output and the exit status of the process.
+def _answer(process: subprocess.Popen[bytes], output: IO[bytes], seconds: float) -> int:
+    """Waits for the process, and returns its exit status.
 
     Raises:
-      GitError: if it took too long or printed too much; the process is ended.
+      GitError: if it takes too long or prints too much; it is ended.
     """
-    assert process.stdout is not None
-    late = ""
-    ended = threading.Event()
-
-    def watch() -> None:
-        nonlocal late
-        waits, before = 0.0, None
-        end = time.monotonic() + seconds
-        while not ended.wait(_TICK):
+    waits, before = 0.0, None
+    end = time.monotonic() + seconds
+    try:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(_TICK)
+            if os.fstat(output.fileno()).st_size > _MOST_OUTPUT:
+                raise GitError("printed too much output")
             now = _switches(process.pid)
             waits = waits + _TICK if now is not None and now == before else 0.0
             before = now
             if waits >= _STUCK_SECONDS:
-                late = _STUCK
-            elif time.monotonic() > end:
-                late = f"did not answer within {seconds:g} seconds"
-            if late:
-                process.kill()
-                return
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        answer = process.stdout.read(_MOST_OUTPUT + 1)
-        if len(answer) > _MOST_OUTPUT:
-            raise GitError("printed too much output")
-        status = process.wait()
+                raise LateError(_STUCK)
+            if time.monotonic() > end:
+                raise LateError(f"did not answer within {seconds:g} seconds")
     finally:
-        ended.set()
-        watcher.join()
         process.kill()
-        process.stdout.close()
         process.wait()
-    if late:
-        raise LateError(late)
-    return answer, status
 
 
 def _switches(process: int) -> Optional[bytes]:

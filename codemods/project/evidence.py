@@ -11,7 +11,7 @@ from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
 from ..files.printable import quoted, visible
 from ..model import FileError, KerasChoice
-from .specifiers import PACKAGES, keras_of
+from .pins import TENSORFLOW, keras_of
 
 __all__ = ["Evidence", "Rank", "choose", "version_of"]
 
@@ -101,11 +101,9 @@ def version_of(package: str) -> Optional[str]:
 
 def _installed_keras() -> Optional[tuple[int, str]]:
     """The Keras version of the installed TensorFlow and the reason; None without TensorFlow."""
-    names = [name for name, family in PACKAGES.items() if family == "tensorflow"]
-    versions = {name: version_of(name) for name in names}
-    found = [(name, version) for name, version in versions.items() if version]
-    for name, version in found:
-        keras = keras_of("tensorflow", f"=={version}")
+    versions = {name: version_of(name) for name in TENSORFLOW}
+    for name, version in versions.items():
+        keras = keras_of("tensorflow", f"=={version}") if version else None
         if keras is None:
             continue
         words = f"{name} {version} is installed"

@@ -1,218 +1,156 @@
 """The versions of TensorFlow and Keras that the files of a project require.
 
-Each format is read only as far as its dependencies need, and nothing is executed: of setup.py, the
-string literals count. Unknown or damaged content is skipped.
+The files are searched line by line for requirements, as pip, Poetry and conda write them; nothing
+is executed. What cannot be read does not decide. The `packaging` library would read only pip's.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import re
-import tokenize
-from collections.abc import Iterable, Iterator
-from typing import Any, Callable, NamedTuple, Optional
+from collections.abc import Iterator
+from typing import NamedTuple, Optional
 
-from ..files import toml
-from .evidence import Evidence, Rank
-from .legacy_keras import tokens
-from .specifiers import PACKAGES, keras_of, normalized
+from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, LAST_WITH_KERAS_2
 
-__all__ = ["Pin", "Reader", "evidence_of", "reader_of"]
+__all__ = ["TENSORFLOW", "Found", "has_pins", "keras_of", "pins_in"]
 
+TENSORFLOW = (
+    *("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tensorflow-macos"),
+    *("tf-nightly", "tf-nightly-cpu", "tf-nightly-gpu"),
+)
+"""The distributions of TensorFlow."""
+
+_LOCKS = re.compile(r"(?:poetry|uv|pdm)\.lock|pylock\.toml|conda-lock\.yml")
+_FILES = re.compile(
+    r"(?:.*/)?(?:setup\.(?:cfg|py)|pyproject\.toml|Pipfile"
+    r"|[^/]*requirements[^/]*\.(?:txt|in)|[^/]*constraints[^/]*\.txt|requirements/[^/]*\.(?:txt|in)"
+    rf"|environment[^/]*\.ya?ml|[^/]*conda[^/]*\.ya?ml|{_LOCKS.pattern})"
+)
+"""Matches the last two parts of the paths of files with requirements."""
+
+_NAME = r"((?i:tensorflow|tf[-_.]nightly)(?:[-_.](?:cpu|gpu|intel|macos))?|(?i:(?:tf[-_.])?keras))"
+_LINE = re.compile(
+    rf"(?:^\s*(?:-\s+|[\w.-]+\s*=\s*)?[\"']?(?:[\w./-]+::)?|[\"']){_NAME}(?![-\w.])[\"']?\s*(?:\[[\w\s,-]*\]\s*)?"
+    # A table of Poetry or Pipenv: `tensorflow = "^2.10"` or `tensorflow = {version = "^2.10"}`.
+    r"(?:=\s*(?:\{[^}]{0,200}?\bversion\s*=\s*)?[\"'])?([^\"'#;@\\{}]*)"
+)
+_LOCKED = re.compile(
+    rf"^[ \t]*(?:-[ \t]+)?name[ \t]*[:=][ \t]*[\"']?{_NAME}[\"']?[ \t]*\r?\n"
+    r"[ \t]*version[ \t]*[:=][ \t]*[\"']?([\w.+-]+)",
+    re.MULTILINE,
+)
+"""A package in a lock file: its name, and its version in the next line."""
+
+_CLAUSE = re.compile(
+    r"(===|==|~=|!=|<=|>=|<|>|=|\^|~|)\s*v?(?:\d+!)?(\d{1,9}(?:\.\d{1,9})*)(?!\.?\d)"
+    r"(\.?\*)?(?:[-_.+=a-zA-Z][-\w.+=]*)?\Z"
+)
 _LONGEST_LINE = 2000
-_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-_REQUIREMENT = re.compile(rf"\s*({_NAME})\s*(?:\[[^\]]*\])?\s*([^;#@]*)")
-_CONDA = re.compile(rf"\s*-\s+[\"']?(?:[\w./-]+::)?({_NAME})\s*(?:\[[^\]]*\])?\s*([^#\"']*)")
-_LOCKED = re.compile(rf"\s*(?:-\s+)?name\s*[:=]\s*[\"']?({_NAME})[\"']?\s*\Z")
-_LOCKED_VERSION = re.compile(r"\s*version\s*[:=]\s*[\"']?([\w.+-]+)")
-_JSON_LOCKED = re.compile(rf"\s*\"({_NAME})\":\s*\{{\s*\Z")
-_JSON_VERSION = re.compile(r"\s*\"version\":\s*\"([^\"]*)\"")
-_LITERAL = re.compile(r"[rRuU]?(\"\"\"|'''|\"|')([^\\]*)\1\Z", re.DOTALL)
-_SHOWN = re.compile(r"[\w.,*+!<>=~^| -]*\Z")
-"""What reports show of a specifier; a version of tf-keras can be any text."""
-
-_MOST_PINS = 100
+_LONGEST = 200
+_MOST = 100
 """How many requirements of TensorFlow or Keras are read in each file."""
+_LAST = (10**9,)
+"""After every version."""
+_Version = tuple[int, ...]
 
-_NEAR = 25
-"""The lines of a lock file in which the version follows the name."""
 
-
-class Pin(NamedTuple):
-    """A required distribution: the line, the name, the version specifier, which may be empty."""
+class Found(NamedTuple):
+    """A line that decides for a Keras version, 2 or 3, and what it contains."""
 
     line: int
-    name: str
-    specifier: str
+    keras: int
+    words: str
 
 
-Reader = Callable[[str], Iterable[Pin]]
+def has_pins(path: str) -> bool:
+    """Whether the file with this path is read, by its name."""
+    return bool(_FILES.fullmatch("/".join(path.replace(os.sep, "/").split("/")[-2:])))
 
 
-def evidence_of(path: str, text: str, reader: Reader) -> Iterator[Evidence]:
-    """Yields the pins that allow only one Keras version."""
-    for pin in itertools.islice(reader(text), _MOST_PINS):
-        keras = keras_of(pin.name, pin.specifier)
-        if keras is not None:
-            shown = pin.specifier if _SHOWN.match(pin.specifier) else ""
-            words = f"{pin.name}{' ' if shown[:1].isalnum() else ''}{shown}"
-            yield Evidence(Rank.PIN, keras, path, pin.line, words)
+def pins_in(path: str, text: str) -> Iterator[Found]:
+    """Yields the requirements in a file that allow only one Keras version."""
+    is_conda = path.endswith((".yml", ".yaml"))
+    is_lock = _LOCKS.fullmatch(os.path.basename(path))
+    found = _locked(text) if is_lock else _required(text)
+    for line, name, specifier in itertools.islice(found, _MOST):
+        keras = keras_of(name, specifier)
+        is_setting = re.match("=[^=]", specifier) and not is_conda  # such as `keras = 3`
+        if keras is not None and not is_setting:
+            space = " " if specifier[:1].isalnum() else ""
+            yield Found(line, keras, f"{name}{space}{specifier}")
 
 
-def reader_of(path: str) -> Optional[Reader]:
-    """The function that reads the pins in a file with this path; None if it has none."""
-    tail = "/".join(path.replace(os.sep, "/").split("/")[-2:])
-    return next((reader for names, reader in _READERS if names.match(tail)), None)
+def _locked(text: str) -> Iterator[tuple[int, str, str]]:
+    line = at = 0
+    for match in _LOCKED.finditer(text):
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        yield line + 1, match[1], f"=={match[2]}"
 
 
-def _requirements(text: str) -> Iterator[Pin]:
-    """Yields the pins of a requirements or constraints file."""
-    for number, line in _numbered(text):
-        yield from _requirement(number, re.split(r"\s(?:#|--|\\)", line)[0])
-
-
-def _requirement(number: int, text: str) -> Iterator[Pin]:
-    match = _REQUIREMENT.match(text)
-    if match and normalized(match[1]) in PACKAGES:
-        yield Pin(number, match[1], match[2].strip().rstrip("\\").rstrip())
-
-
-def _numbered(text: str) -> Iterator[tuple[int, str]]:
+def _required(text: str) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(text.splitlines(), 1):
-        if len(line) <= _LONGEST_LINE:
-            yield number, line
+        if len(line) <= _LONGEST_LINE and not line.lstrip().startswith("#"):
+            for match in _LINE.finditer(line):
+                yield number, match[1], match[2].partition(" --")[0].strip().rstrip(" =")
 
 
-def _setup_cfg(text: str) -> Iterator[Pin]:
-    section = ""
-    for number, line in _numbered(text):
-        if line.startswith("["):
-            section = line.strip().strip("[]")
-        elif section in ("options", "options.extras_require"):
-            value = line if line[:1].isspace() else re.sub(r"\A[\w.\- ]+[=:](?!=)", "", line)
-            yield from _requirement(number, value)
+def keras_of(name: str, specifier: str) -> Optional[int]:
+    """The Keras version, 2 or 3, that all versions that a specifier allows have.
 
+    Returns:
+      None if the allowed versions include both, or if the specifier cannot be read: alternatives
+      are not read, and exclusions do not count. Every version of tf-keras is Keras 2.
 
-def _setup_py(text: str) -> Iterator[Pin]:
-    """The string literals in brackets that are a requirement."""
-    depth = 0
-    for token in tokens(text.encode("utf-8", "replace")):
-        if token.type == tokenize.OP:
-            depth += (token.string in "([{") - (token.string in ")]}")
-        elif token.type == tokenize.STRING and depth > 0:
-            match = _LITERAL.match(token.string)
-            for index, line in enumerate(match[2].split("\n") if match else ()):
-                yield from _requirement(token.start[0] + index, line)
-
-
-def _pyproject(text: str) -> Iterator[Pin]:
-    try:
-        content = toml.parse(text)
-    except toml.TomlError:
-        return
-    listed = [
-        *_strings(_at(content, "project", "dependencies")),
-        *_strings(_at(content, "project", "optional-dependencies")),
-        *_strings(_at(content, "dependency-groups")),
-        *_strings(_at(content, "tool", "uv", "dev-dependencies")),
-        *_strings(_at(content, "tool", "uv", "constraint-dependencies")),
-        *_strings(_at(content, "tool", "pdm", "dev-dependencies")),
-    ]
-    for requirement in listed:
-        for pin in _requirement(0, requirement):
-            yield pin._replace(line=_line(text, re.escape(requirement.strip())))
-    poetry = _at(content, "tool", "poetry")
-    tables = [_at(poetry, "dependencies"), _at(poetry, "dev-dependencies")]
-    groups = _at(poetry, "group")
-    if isinstance(groups, dict):
-        tables += [_at(group, "dependencies") for group in groups.values()]
-    yield from _tables(text, tables)
-
-
-def _pipfile(text: str) -> Iterator[Pin]:
-    with contextlib.suppress(toml.TomlError):
-        content = toml.parse(text)
-        yield from _tables(text, [_at(content, "packages"), _at(content, "dev-packages")])
-
-
-def _tables(text: str, tables: Iterable[object]) -> Iterator[Pin]:
-    """The pins in tables of names and versions, as Poetry and Pipenv have them."""
-    for table in tables:
-        for name, value in table.items() if isinstance(table, dict) else ():
-            if normalized(name) not in PACKAGES:
+    >>> keras_of("tensorflow", ">=2.4,<2.16"), keras_of("keras", "^3.1")
+    (2, 3)
+    >>> keras_of("tensorflow", ">=2.4")
+    """
+    name = re.sub("[-_.]", "-", name).lower()
+    if name == "tf-keras":
+        return 2
+    if len(specifier) > _LONGEST or name not in (*TENSORFLOW, "keras"):
+        return None
+    package = "keras" if name == "keras" else "tensorflow"
+    low: _Version = (0,)
+    high: _Version = _LAST
+    for part in re.split(r"[,\s]+(?![\d.]|v\d)", specifier.strip("() ")):
+        match = _CLAUSE.match(part)
+        if match is None:
+            if part in ("", "*"):
                 continue
-            for one in value if isinstance(value, list) else [value]:
-                version = _at(one, "version") if isinstance(one, dict) else one
-                line = _line(text, rf"^[ \t]*[\"']?{re.escape(name)}[\"']?[ \t]*=")
-                yield Pin(line, name, version if isinstance(version, str) else "")
+            return None
+        if match[1] != "!=":
+            first, last = _interval(match[1], match[2], bool(match[3]))
+            low, high = max(low, first), min(high, last)
+    if low >= high:
+        return None
+    if LAST_WITH_KERAS_2[package] < low:
+        return 3 if high > FIRST_WITH_KERAS_3[package] else None
+    return 2 if high <= FIRST_WITH_KERAS_3[package] else None
 
 
-def _at(value: object, *keys: str) -> object:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
+def _interval(operator: str, text: str, is_prefix: bool) -> tuple[_Version, _Version]:
+    """The first version that a clause admits, and the first one after those that it admits."""
+    version = tuple(map(int, text.split(".")[:3]))
+    full = (*version, 0, 0)[:3]
+    if operator == "<":
+        return (0,), full
+    if operator == "<=":
+        return (0,), _after(full)
+    if operator in (">", ">="):
+        return (_after(full) if operator == ">" else full), _LAST
+    if operator == "^":
+        kept = next((i for i, part in enumerate(version) if part), len(version) - 1) + 1
+    elif operator in ("~", "~="):
+        kept = 2 if operator == "~" else max(len(version) - 1, 1)
+    else:  # conda's `=2.10` is a prefix
+        kept = len(version) if is_prefix or operator == "=" else 3
+    return full, _after(version[:kept] if kept < 3 else full)
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """The strings in a list, or in the lists of a table."""
-    for one in value.values() if isinstance(value, dict) else [value]:
-        if isinstance(one, list):
-            yield from (each for each in one if isinstance(each, str))
-
-
-def _line(text: str, pattern: str) -> int:
-    match = re.search(pattern, text, re.MULTILINE)
-    return text.count("\n", 0, match.start()) + 1 if match else 1
-
-
-def _environment_yml(text: str) -> Iterator[Pin]:
-    for number, line in _numbered(text):
-        match = _CONDA.match(line)
-        if match and normalized(match[1]) in PACKAGES:
-            specifier = match[2].split(";")[0].strip()
-            # `=2.10.0=py39_0` ends in the build.
-            yield Pin(number, match[1], re.sub(r"\A(=?\s*[\w.*]+)=[^=].*", r"\1", specifier))
-
-
-def _lock(text: str) -> Iterator[Pin]:
-    return _locked(text, _LOCKED, _LOCKED_VERSION, "==")
-
-
-def _pipfile_lock(text: str) -> Iterator[Pin]:
-    return _locked(text, _JSON_LOCKED, _JSON_VERSION, "")
-
-
-def _locked(
-    text: str, name: re.Pattern[str], version: re.Pattern[str], operator: str
-) -> Iterator[Pin]:
-    """The packages whose version follows the name on a line of its own."""
-    package, until = "", 0
-    for number, line in _numbered(text):
-        named = name.match(line)
-        if named:
-            package = named[1] if normalized(named[1]) in PACKAGES else ""
-            at, until = number, number + _NEAR
-        found = version.match(line) if package and number <= until else None
-        if found:
-            yield Pin(at, package, operator + found[1])
-            package = ""
-
-
-_LOCK_FILES = r"(?:poetry|uv|pdm)\.lock|pylock\.toml|conda-lock\.yml"
-_READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
-    (re.compile(rf"(?:.*/)?(?:{names})\Z"), reader)
-    for names, reader in (
-        (r"setup\.cfg", _setup_cfg),
-        (r"setup\.py", _setup_py),
-        (r"pyproject\.toml", _pyproject),
-        (r"Pipfile", _pipfile),
-        (r"Pipfile\.lock", _pipfile_lock),
-        (_LOCK_FILES, _lock),
-        (r"[^/]*requirements[^/]*\.(?:txt|in)|[^/]*constraints[^/]*\.txt", _requirements),
-        (r"requirements/[^/]*\.(?:txt|in)", _requirements),
-        (r"environment[^/]*\.ya?ml|[^/]*conda[^/]*\.ya?ml", _environment_yml),
-    )
-)
-"""The function for each name of a file; the first that matches counts."""
+def _after(version: _Version) -> _Version:
+    """The first version after all that begin with the numbers of `version`."""
+    return (*version[:-1], version[-1] + 1)

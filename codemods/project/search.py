@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator
+
+from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
 from ..model import KerasChoice
-from . import legacy_keras, pins
-from .evidence import Evidence, choose
+from .evidence import Evidence, Rank, choose
+from .pins import Found, has_pins, pins_in
 
-__all__ = ["ProjectSearch", "is_project_file", "largest"]
+__all__ = ["ProjectSearch", "is_project_file", "largest", "legacy_keras_in"]
 
 _MB = 1024 * 1024
 _MOST_SOURCE = 4 * _MB
 """The largest Python file or notebook in which evidence is searched, in bytes."""
-_SETUP = os.sep + "setup.py"
-_LEGACY_KERAS = legacy_keras.WORDS[0]
+_LONGEST_LINE = 2000
 
 _SUFFIXES = (
     *(".txt", ".in", ".cfg", ".py", ".toml", ".lock", ".yml", ".yaml"),
@@ -24,7 +26,6 @@ _SUFFIXES = (
 _PREFIXES = ("Dockerfile", "Containerfile", "Makefile", "Pipfile", ".env")
 """What the names of all project files end or begin with."""
 
-_LOCK = re.compile(r".*\.lock\Z|pylock\.toml\Z|.*conda-lock\.yml\Z")
 _SETS_ENVIRONMENT = re.compile(
     r"(?:Dockerfile.*|Containerfile.*|.*\.[Dd]ockerfile|.*\.sh|.*\.bash|\.env(?:\..*)?|.*\.env|\.envrc"
     r"|Makefile|tox\.ini|pytest\.ini|\.gitlab-ci\.yml|\.travis\.yml|\.?appveyor\.yml"
@@ -33,13 +34,28 @@ _SETS_ENVIRONMENT = re.compile(
 """Matches the names of files that set environment variables."""
 _ENVIRONMENT_FOLDERS = (os.path.join(".github", "workflows"), ".circleci")
 
+_LEGACY_KERAS = LEGACY_KERAS.encode()
+_IMPORTED = b"tf_keras"
+_PACKAGES = (b"tensorflow", b"keras", b"nightly")
+_SET = re.compile(
+    # Not the expansion `$TF_USE_LEGACY_KERAS`. Dockerfiles allow a space instead of `=`, and quotes
+    # are escaped in notebooks.
+    rf"(?<![\w$\{{]){LEGACY_KERAS}"
+    r"(?:\\?[\"'])?(?:\s{0,9}\]?\s{0,9}[:=,](?!=)\s*|[ \t]+)(?:\\?[\"'])?(\w+)"
+)
+_READ = re.compile(r"(?:get|getenv|pop)\(\s*\\?[\"']\Z")
+"""What stands before the name where the variable is read."""
+_IMPORT = re.compile(r"[ \t]*(?:import|from)[ \t]+tf_keras\b")
+_IMPORT_IN_CELL = re.compile(r"[^#]*(?:\"|\\n)[ \t]*(?:import|from)[ \t]+tf_keras\b")
+_DOCSTRING = re.compile(r"(\"\"\"|''').*?\1", re.DOTALL)
+
 
 def is_project_file(path: str) -> bool:
     """Whether a file can have evidence by its name; Python files always can."""
     name = path[path.rfind(os.sep) + 1 :]
     if not name.endswith(_SUFFIXES) and not name.startswith(_PREFIXES):
         return False  # nearly all files, of which a tree can have millions
-    if pins.reader_of(path) is not None or _SETS_ENVIRONMENT.match(name):
+    if has_pins(path) or _SETS_ENVIRONMENT.match(name):
         return True
     in_folder = os.path.dirname(path).endswith(_ENVIRONMENT_FOLDERS)
     return in_folder and name.endswith((".yml", ".yaml"))
@@ -47,7 +63,7 @@ def is_project_file(path: str) -> bool:
 
 def largest(path: str) -> int:
     """The largest size at which a project file is read, in bytes."""
-    return 16 * _MB if _LOCK.match(os.path.basename(path)) else _MB
+    return 16 * _MB if "lock" in os.path.basename(path) else _MB
 
 
 class ProjectSearch:
@@ -62,37 +78,47 @@ class ProjectSearch:
 
     def may_decide(self, real: str, data: bytes) -> bool:
         """Whether a Python file or notebook may have evidence."""
-        return b"tf_keras" in data or _LEGACY_KERAS in data or real.endswith(_SETUP)
+        return _IMPORTED in data or _LEGACY_KERAS in data or real.endswith(os.sep + "setup.py")
 
-    def source(self, path: str, real: str, data: bytes) -> None:
-        """Adds the evidence in a Python file or notebook.
+    def add(self, path: str, real: str, data: bytes) -> None:
+        """Adds the evidence in a file.
 
         Args:
           path: the path to show in reports.
           real: the absolute path.
           data: the content.
         """
-        if len(data) <= _MOST_SOURCE and any(word in data for word in legacy_keras.WORDS):
-            notebook = real.endswith(".ipynb")
-            read = legacy_keras.in_notebook if notebook else legacy_keras.in_python
-            self.evidence += read(path, data)
-        if real.endswith(_SETUP):
-            self._pins(path, real, data)
-
-    def project_file(self, path: str, real: str, data: bytes) -> None:
-        """Like `source`, for a file of another kind."""
-        if real.endswith(".py"):
-            self.source(path, real, data)
+        if len(data) > max(largest(real), _MOST_SOURCE):
             return
-        if _LEGACY_KERAS in data:
-            self.evidence += legacy_keras.in_text(path, data)
-        self._pins(path, real, data)
-
-    def _pins(self, path: str, real: str, data: bytes) -> None:
-        reader = pins.reader_of(real) or pins.reader_of(path)
+        text = data.decode("utf-8-sig", "replace")
+        is_source = real.endswith((".py", ".pyi", ".pyw", ".ipynb"))
+        if _LEGACY_KERAS in data or (is_source and _IMPORTED in data):
+            self._add(Rank.LEGACY_KERAS, path, legacy_keras_in(real, text))
         known = data.lower()
-        if reader is None or len(data) > largest(real):
-            return
-        if b"tensorflow" in known or b"keras" in known or b"nightly" in known:
-            text = data.decode("utf-8-sig", "replace")
-            self.evidence += pins.evidence_of(path, text, reader)
+        named = path if has_pins(path) else real  # a link, or its target
+        if has_pins(named) and any(word in known for word in _PACKAGES):
+            self._add(Rank.PIN, path, pins_in(named, text))
+
+    def _add(self, rank: Rank, path: str, found: Iterable[Found]) -> None:
+        self.evidence += [Evidence(rank, one.keras, path, one.line, one.words) for one in found]
+
+
+def legacy_keras_in(path: str, text: str) -> Iterator[Found]:
+    """Yields the places that set `TF_USE_LEGACY_KERAS` or import `tf_keras`.
+
+    Comments and docstrings do not count. Long lines are not searched.
+    """
+    is_import = (_IMPORT_IN_CELL if path.endswith(".ipynb") else _IMPORT).match
+    if path.endswith(".py"):
+        text = _DOCSTRING.sub(lambda match: "\n" * match[0].count("\n"), text)
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > _LONGEST_LINE:
+            continue
+        if "tf_keras" in line and is_import(line):
+            yield Found(number, 2, "an import of tf_keras")
+        for match in _SET.finditer(line.split("#")[0]) if LEGACY_KERAS in line else ():
+            value = match[1]
+            is_on, is_off = value in LEGACY_KERAS_VALUES, value.lower() in ("0", "false")
+            is_read = _READ.search(line[max(match.start() - 20, 0) : match.start()])
+            if (is_on or is_off) and not is_read:
+                yield Found(number, 2 if is_on else 3, f"{LEGACY_KERAS}={value}")

@@ -1,4 +1,4 @@
-"""A self-contained HTML page: counts, filters, and each finding with its part of the diff."""
+"""A self-contained HTML page: counts, filters, and each finding the diff of each file."""
 
 from __future__ import annotations
 
@@ -117,13 +117,18 @@ def _file(outcome: FileOutcome) -> Iterator[str]:
         yield '<details class="place" data-outcome="error" data-code="" open>\n'
         yield f'<summary><span class="at">{where}</span> <span class="tag error">{kind}</span> '
         yield f"{escape(visible(problem.message))}</summary>\n</details>\n"
-    excerpts = outcome.excerpts or ("",) * len(outcome.findings)
-    for finding, excerpt in zip(outcome.findings, excerpts):
-        yield from _place(finding, excerpt)
+    for finding in outcome.findings:
+        yield from _place(finding)
+    if outcome.diff:
+        yield '<details><summary>Diff</summary>\n<pre tabindex="0">'
+        for line in outcome.diff.decode("utf-8", "replace").rstrip("\n").split("\n"):
+            kind = {"-": "old", "+": "new"}.get(line[:1], "same")
+            yield f'<span class="{kind}">{escape(line)}</span>'
+        yield "</pre>\n</details>\n"
     yield "</section>\n"
 
 
-def _place(finding: Finding, excerpt: str) -> Iterator[str]:
+def _place(finding: Finding) -> Iterator[str]:
     outcome = finding.outcome.value
     label = f"{outcome}, {finding.remark}" if finding.remark else outcome
     yield f'<details class="place" data-outcome="{outcome}" data-code="{escape(finding.code)}">\n'
@@ -133,12 +138,8 @@ def _place(finding: Finding, excerpt: str) -> Iterator[str]:
     yield f'<summary><span class="at">{place}</span> '
     yield f'<span class="tag {outcome}">{escape(finding.code)} {label}</span> '
     yield f"<code>{escape(finding.symbol)}</code>: {escape(visible(finding.message))}</summary>\n"
-    if excerpt:
-        yield '<pre tabindex="0">'
-        for line in excerpt.rstrip("\n").split("\n"):
-            kind = {"-": "old", "+": "new"}.get(line[:1], "same")
-            yield f'<span class="{kind}">{escape(line)}</span>'
-        yield "</pre>\n"
+    if finding.text:
+        yield f'<pre tabindex="0"><span>{escape(finding.text)}</span></pre>\n'
     about = f'<a href="#{escape(finding.code)}">About {escape(finding.code)}</a>'
     yield f'<p class="message">{about}</p>\n</details>\n'
 

@@ -8,21 +8,22 @@ share a long reason are adjacent, and only the first one has it.
 from __future__ import annotations
 
 import collections
+import textwrap
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from ..files.printable import quoted, visible
 from ..model import FileError, Finding, Safety
 from ..workers.results import FileOutcome, Summary
-from .style import PLAIN, Style, width_of
 
 __all__ = [
-    "error_line",
+    "Style",
     "line_of",
     "next_steps",
     "other_contrib",
+    "problem_line",
     "summary_line",
-    "warning_line",
     "write",
 ]
 
@@ -32,12 +33,47 @@ _LONG = 40
 _BEFORE = 8
 """Columns kept before a place if its line is too long for the terminal."""
 
+_CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
+
+
+class Style(NamedTuple):
+    """The style of a stream.
+
+    Attributes:
+      color: whether to use colors.
+      width: the columns of the terminal; 0 if lines are not wrapped.
+    """
+
+    color: bool = False
+    width: int = 0
+
+    def paint(self, text: str, *styles: str) -> str:
+        """The text in these styles."""
+        if not (self.color and styles):
+            return text
+        return f"\x1b[{';'.join(_CODES[one] for one in styles)}m{text}\x1b[0m"
+
+    def wrapped(self, text: str) -> list[str]:
+        """The text in lines; a word that is longer than a line stays whole."""
+        if not self.width or len(text) <= self.width:
+            return [text]
+        return textwrap.wrap(
+            text,
+            self.width,
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+_PLAIN = Style()
+
 
 def write(
     outcomes: Iterable[FileOutcome],
     summary: Summary,
     stream: TextIO,
-    style: Style = PLAIN,
+    style: Style = _PLAIN,
     statistics: bool = False,
 ) -> None:
     """Writes the findings, the errors, the target, the counts and the next steps.
@@ -58,9 +94,9 @@ def write(
             for index, group in enumerate(groups):
                 stream.writelines(line + "\n" for line in _shown(group, style, index == 0))
         if outcome.warning is not None:
-            stream.write(warning_line(outcome.warning) + "\n")
+            stream.write(problem_line(outcome.warning, "warning") + "\n")
         if outcome.error is not None:
-            stream.write(error_line(outcome.error) + "\n")
+            stream.write(problem_line(outcome.error, "error") + "\n")
     if statistics and counts:
         stream.writelines(line + "\n" for line in _table(counts, style))
     if counts and not summary.keras.is_given:
@@ -123,14 +159,14 @@ def _source(finding: Finding, style: Style) -> Iterator[str]:
     before = _plain(text[: finding.column - 1]).lstrip()
     marked = _plain(text[finding.column - 1 : max(end, finding.column)])
     line = _plain(text).strip()
-    start = width_of(before)
+    start = _width_of(before)
     if style.width and len(gutter) + len(line) > style.width:
         room = max(style.width - len(gutter) - 2, 20)
         cut = max(start - _BEFORE, 0) if start + len(marked) > room else 0
         line = ("\u2026" if cut else "") + line[cut : cut + room]
         line += "\u2026" if len(line) > room else ""
         start -= cut - bool(cut)
-    marks = "^" * max(min(width_of(marked), width_of(line) - start), 1)
+    marks = "^" * max(min(_width_of(marked), _width_of(line) - start), 1)
     yield gutter + line
     below = "| ".rjust(len(gutter)) + " " * start
     yield below + style.paint(marks, "bold", _COLORS[finding.outcome])
@@ -150,17 +186,8 @@ def line_of(finding: Finding) -> str:
     return f"{place}: {finding.code} {outcome} {words}"
 
 
-def error_line(error: FileError) -> str:
-    """Formats an error as `path:line: error: message`."""
-    return _line(error, "error")
-
-
-def warning_line(warning: FileError) -> str:
-    """Formats a warning as `path:line: warning: message`."""
-    return _line(warning, "warning")
-
-
-def _line(problem: FileError, kind: str) -> str:
+def problem_line(problem: FileError, kind: str) -> str:
+    """Formats an error or a warning as `path:line: error: message`."""
     place = quoted(problem.path) + (f":{problem.line}" if problem.line else "")
     return f"{place}: {kind}: {visible(problem.message)}"
 
@@ -211,3 +238,11 @@ def next_steps(summary: Summary) -> str:
     if summary.manual:
         parts.append(f"{summary.manual:,} {'needs' if summary.manual == 1 else 'need'} you")
     return "; ".join(parts)
+
+
+def _width_of(text: str) -> int:
+    """The columns that printable text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(one) in "WF" for one in text)
+    return len(text) + wide - sum(unicodedata.combining(one) != 0 for one in text)

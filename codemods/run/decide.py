@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from ..model import FileFacts, FileResult, Finding, Group, with_followers
 from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
-from .modules import Modules
+from .programs import Modules
 
 __all__ = ["decided", "groups_on_shim"]
 

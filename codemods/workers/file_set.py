@@ -9,9 +9,8 @@ from ..files import atomic_write
 from ..files.discover import Candidate
 from ..model import ALONE, FileFacts, FileResult, Group, Surroundings, Target
 from ..run.decide import decided, groups_on_shim
-from ..run.modules import Modules
-from ..run.programs import Programs
-from ..run.surroundings import Words
+from ..run.programs import Modules, Programs
+from ..run.words import Words
 from .limits import Limits
 from .pool import process_all
 from .process_file import finished
@@ -66,12 +65,15 @@ class FileSet:
           jobs: the number of worker processes.
           done: called with the number of files after each.
         """
+        connected = {real for program in self._programs for real in program}
+        if self._plan.options.target is Target.SHIM and len(self._candidates) > 1:
+            connected.update(one.real for one in self._candidates)
         tasks = [
             Task(
                 one.path,
                 one.real,
                 surroundings=self._surroundings.get(one.real, ALONE),
-                shares=len(self._candidates) > 1,
+                shares=one.real in connected,
             )
             for one in self._candidates
         ]

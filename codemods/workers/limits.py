@@ -1,12 +1,20 @@
-"""The limits on processing one file: time, size, memory."""
+"""The limits on the work for a file: time, size, memory.
+
+Those of a worker process are enforced by its parent or by the operating system. The work that a run
+does in its own process, which cannot be killed, is interrupted by a timer.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-from typing import NamedTuple
+import signal
+import threading
+import time
+from typing import Any, NamedTuple
 
-__all__ = ["Limits", "bound_memory", "memory_bound"]
+__all__ = ["LateError", "Limits", "Watch", "bound_memory", "memory_bound"]
 
 _MB = 1024 * 1024
 _GB = 1024 * _MB
@@ -75,3 +83,80 @@ def bound_memory(more: int) -> None:
             limit = min(limit, hard)
         if soft == resource.RLIM_INFINITY or limit < soft:
             resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+_TICK = 0.25
+"""Seconds between checks."""
+_TO_CLEAN_UP = 5.0
+"""Seconds after which the error is raised again, if something has caught it."""
+
+
+class LateError(Exception):
+    """A step, or all steps together, exceeded the time limit."""
+
+
+class Watch:
+    """Raises an error in the block if its work takes too long.
+
+    What counts is processor time: a slow disk, a suspended run and the time to wait for workers,
+    which have limits of their own, do not. A timer signal interrupts the work wherever it is, even
+    inside a regular expression. Without such signals (on Windows, or outside the main thread), and
+    under a profiler that uses them, nothing is limited.
+
+    Attributes:
+      step: a context manager that limits the time of a block within this one.
+      is_over: whether the time for all steps is over, rather than for one of them.
+
+    Args:
+      limits: a step may take as long as a worker may take for a file.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._end = math.inf
+        self._installed = False
+        self.step = _Step()
+        self.is_over = False
+
+    def __enter__(self) -> Watch:
+        self._end = time.process_time() + self._limits.all_seconds
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and hasattr(signal, "setitimer"):
+            self._installed = signal.getsignal(signal.SIGPROF) == signal.SIG_DFL
+        if self._installed:
+            signal.signal(signal.SIGPROF, self._tick)
+            signal.setitimer(signal.ITIMER_PROF, _TICK, _TICK)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end = math.inf
+        if self._installed:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, signal.SIG_DFL)
+
+    def _tick(self, *_: Any) -> None:
+        now = time.process_time()
+        if now > self._end:
+            self.is_over = True
+            self._end = now + _TO_CLEAN_UP
+            seconds = self._limits.all_seconds
+            raise LateError(
+                f"the search took more than {seconds:g} seconds; raise --time-limit, or pass fewer "
+                "files"
+            )
+        if now - self.step.since > self._limits.seconds:
+            self.step.since = math.inf
+            raise LateError(self._limits.too_slow)
+
+
+class _Step:
+    """Notes the time at which a step begins."""
+
+    def __init__(self) -> None:
+        self.since = math.inf
+
+    def __enter__(self) -> None:
+        self.since = time.process_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.since = math.inf

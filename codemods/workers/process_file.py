@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import traceback
 
-from ..engine.prefilter import may_concern, may_refer
+from ..engine.prefilter import may_concern, may_refer, uses_other_contrib
 from ..engine.transform import transform
 from ..files import atomic_write
-from ..files.diffs import excerpt, replacements, unified
-from ..files.discover import NOTEBOOK, words
+from ..files.diffs import replacements, unified
+from ..files.discover import words
+from ..files.excludes import NOTEBOOK
 from ..model import ALONE, FileError, FileResult, Options, Surroundings
 from ..notebooks.transform import transform as transform_notebook
 from .limits import Limits, memory_bound
@@ -98,22 +99,24 @@ def finished(work: FileWork, result: FileResult, plan: Plan) -> FileOutcome:
 
 def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
     """Converts the result to the outcome that the reports show."""
+    uses_contrib = uses_other_contrib(result.source)
     if result.error is not None and result.error.is_syntax and not may_refer(source):
         message = f"not checked, but without a legacy name of TensorFlow: {result.error.message}"
-        return FileOutcome(path, warning=result.error._replace(path=path, message=message))
+        warning = result.error._replace(path=path, message=message)
+        return FileOutcome(path, warning=warning, other_contrib=uses_contrib)
     if result.error is not None:
-        return FileOutcome(path, error=result.error)
+        return FileOutcome(path, error=result.error, other_contrib=uses_contrib)
     changed = result.source != source
-    wanted = plan.diff or plan.excerpts
-    diff = unified(path, source, result.source) if changed and wanted else b""
-    excerpts: tuple[str, ...] = ()
-    if plan.excerpts:
-        excerpts = tuple(
-            excerpt(diff, source, finding.line, finding.end_line) for finding in result.findings
-        )
+    diff = unified(path, source, result.source) if changed and plan.diff else b""
     edits = replacements(source, result.source) if plan.replacements and changed else ()
     return FileOutcome(
-        path, changed, result.findings, None, result.note, diff, excerpts, replacements=edits
+        path,
+        changed,
+        result.findings,
+        note=result.note,
+        diff=diff,
+        replacements=edits,
+        other_contrib=uses_contrib,
     )
 
 

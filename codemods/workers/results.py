@@ -7,7 +7,7 @@ import io
 import pickle
 import tempfile
 from collections.abc import Iterator
-from typing import BinaryIO, Generic, NamedTuple, Optional, TypeVar
+from typing import IO, Generic, NamedTuple, Optional, TypeVar
 
 from ..model import FileError, FileResult, Finding, KerasChoice, Options, Replacement, Safety
 
@@ -27,10 +27,10 @@ class FileOutcome(NamedTuple):
       error: set if the file could not be processed; then it is unchanged.
       note: why the file was left unchanged, for `-v`.
       diff: the diff from the old to the new bytes; empty if not requested or nothing changes.
-      excerpts: for each finding, its part of the diff or its lines; empty if not requested.
       source: the bytes after the edits, for input from stdin.
       replacements: the edits, if requested and not written.
       warning: why the file could not be read, if it has no legacy name of TensorFlow.
+      other_contrib: whether it still uses `tf.contrib` for what no rule migrates.
     """
 
     path: str
@@ -39,10 +39,10 @@ class FileOutcome(NamedTuple):
     error: Optional[FileError] = None
     note: str = ""
     diff: bytes = b""
-    excerpts: tuple[str, ...] = ()
     source: bytes = b""
     replacements: tuple[Replacement, ...] = ()
     warning: Optional[FileError] = None
+    other_contrib: bool = False
 
 
 class FileWork(NamedTuple):
@@ -68,7 +68,6 @@ class Plan(NamedTuple):
       options: how to rewrite the files.
       write: whether to write the result to the file.
       diff: whether the diff is needed.
-      excerpts: whether the diff of each finding is needed.
       tracebacks: whether to print tracebacks of internal errors.
       replacements: whether the edits are needed one by one.
     """
@@ -76,7 +75,6 @@ class Plan(NamedTuple):
     options: Options
     write: bool = False
     diff: bool = False
-    excerpts: bool = False
     tracebacks: bool = False
     replacements: bool = False
 
@@ -112,6 +110,7 @@ class Summary:
         """Adds the outcome of a file to all counts except `files`."""
         self.changed += outcome.changed
         self.failed += outcome.error is not None
+        self.other_contrib += outcome.other_contrib
         for finding in outcome.findings:
             self.safe += finding.outcome is Safety.SAFE
             self.unsafe += finding.outcome is Safety.UNSAFE
@@ -136,52 +135,21 @@ class Summary:
 class Spool(Generic[_T]):
     """A store for outcomes on disk, so that memory does not grow with the number of files.
 
-    Up to 4 MB stay in memory. If the temporary directory is missing or full, everything does.
+    Without a temporary directory, they stay in memory.
     """
 
-    _IN_MEMORY = 4 * 1024 * 1024
-
     def __init__(self) -> None:
-        self._file: BinaryIO = io.BytesIO()
+        try:
+            self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        except OSError:
+            self._file = io.BytesIO()
         self._end = 0
-        self._may_move = True
 
     def append(self, outcome: _T) -> None:
         """Adds an outcome."""
-        data = pickle.dumps(outcome, protocol=pickle.HIGHEST_PROTOCOL)
-        if self._may_move and self._end + len(data) > self._IN_MEMORY:
-            self._may_move = False
-            with contextlib.suppress(OSError):
-                self._move(tempfile.TemporaryFile())  # noqa: SIM115 - closed by close()
-        try:
-            self._write(data)
-        except OSError:
-            self._move(io.BytesIO())
-            self._write(data)
-        self._end += len(data)
-
-    def _write(self, data: bytes) -> None:
         self._file.seek(self._end)
-        self._file.write(data)
-        self._file.flush()
-
-    def _move(self, other: BinaryIO) -> None:
-        """Copies the content to `other` and continues there."""
-        try:
-            self._file.seek(0)
-            left = self._end
-            while left:
-                part = self._file.read(min(left, 1024 * 1024))
-                other.write(part)
-                left -= len(part)
-            other.flush()
-        except OSError:
-            with contextlib.suppress(OSError):  # closing tries to write again
-                other.close()
-            raise
-        with contextlib.suppress(OSError):
-            self._file.close()
-        self._file = other
+        pickle.dump(outcome, self._file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._end = self._file.tell()
 
     def __iter__(self) -> Iterator[_T]:
         at = 0

@@ -6,6 +6,7 @@ or by the operating system.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import faulthandler
 import gc
@@ -19,7 +20,6 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
 from ..model import ALONE, Surroundings
-from .deep_stack import with_deep_stack
 from .limits import Limits, bound_memory, memory_bound
 from .process_file import rewritten, work_on
 from .results import FileWork, Plan
@@ -31,6 +31,7 @@ __all__ = ["Task", "with_large_stack", "work"]
 
 _T = TypeVar("_T")
 
+_STACK = 256 * 1024 * 1024
 _RECURSION_LIMIT = 20_000
 """Python frames, enough for the deepest expressions in generated code."""
 
@@ -84,12 +85,31 @@ def work(pipe: Any, others: Sequence[Any], parent: int, plan: Plan, limits: Limi
 
 
 def with_large_stack(function: Callable[[], _T]) -> _T:
-    """Calls `function` with enough stack for deeply nested expressions, native and Python."""
-    limit = sys.getrecursionlimit()
+    """Calls `function` with enough stack for deeply nested expressions, native and Python.
+
+    LibCST's parser recurses in native code: a few thousand nested parentheses overflow the main
+    thread's stack of 8 MB and kill the process. So it runs on a thread of its own, whose larger
+    stack costs memory only where it is used.
+    """
+    done: concurrent.futures.Future[_T] = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            done.set_result(function())
+        except BaseException as error:  # raised again in the calling thread
+            done.set_exception(error)
+
+    limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK)
     sys.setrecursionlimit(_RECURSION_LIMIT)
     try:
-        return with_deep_stack(function)
+        threading.Thread(target=run).start()
+        return done.result()
+    except RuntimeError:  # no memory for it: most files need only the default stack
+        if done.done():
+            raise
+        return function()
     finally:
+        threading.stack_size(size)
         sys.setrecursionlimit(limit)
 
 

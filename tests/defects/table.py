@@ -238,7 +238,7 @@ SHIM: List[Defect] = [
         "tf_lossscale",
         '"keras": (3, 0, 0)',
         '"keras": (3, 1, 0)',
-        _CODEMODS + "project/test_specifiers.py",
+        _CODEMODS + "project/test_pins.py",
     ),
 ]
 
@@ -283,12 +283,12 @@ CODEMODS: List[Defect] = [
         "codemods",
         'if operator == "<=":',
         'if operator == "<>":',
-        _CODEMODS + "project/test_specifiers.py",
+        _CODEMODS + "project/test_pins.py",
     ),
     Defect(
         "codemods",
-        'return re.sub(r"[-_.]+", "-", name).lower()',
-        "return name.lower()",
+        'name = re.sub("[-_.]", "-", name).lower()',
+        "name = name.lower()",
         _CODEMODS + "project/test_pins.py",
     ),
     Defect(
@@ -335,8 +335,8 @@ CODEMODS: List[Defect] = [
     ),
     Defect(
         "codemods",
-        'return "is the final API already"',
-        'return "is new"',
+        'more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""',
+        'more = ""',
         _CODEMODS + "engine/test_names_seen.py",
     ),
     Defect(

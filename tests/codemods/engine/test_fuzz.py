@@ -25,7 +25,7 @@ OPTIONS = [
     Options(unsafe=True),
     Options(keras=3, unsafe=True, mark=True),
 ]
-ROUNDS = {"small": 8, "long": 400}[os.environ.get("TFLS_TEST_SIZE", "small")]
+ROUNDS = {"small": 3, "long": 400}[os.environ.get("TFLS_TEST_SIZE", "small")]
 
 
 def comments(rng: random.Random, source: str) -> str:

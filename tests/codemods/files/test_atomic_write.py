@@ -42,11 +42,11 @@ def test_keeps_the_owner(tmp_path):
 def test_a_file_whose_owner_cannot_be_kept_is_left(tmp_path, monkeypatch):
     path = tmp_path / "a.py"
     path.write_bytes(b"old")
-    real = os.stat(path)
+    real = os.fstat
 
     def fstat(descriptor):
-        fields = list(real)
-        fields[4] = real.st_uid + 1
+        fields = list(real(descriptor))
+        fields[4] += 1
         return os.stat_result(fields)
 
     def fchown(descriptor, owner, group):

@@ -52,9 +52,9 @@ def calls(monkeypatch):
     made = []
     real = guarded_git._run
 
-    def counted(arguments, *more):
+    def counted(top, arguments, *more):
         made.append(next(one for one in arguments if one in ("check-ignore", "ls-files")))
-        return real(arguments, *more)
+        return real(top, arguments, *more)
 
     monkeypatch.setattr(guarded_git, "_run", counted)
     return made
@@ -137,7 +137,7 @@ def test_work_trees_at_which_git_hangs_cost_one_time_limit_together(repository, 
         git("init", "-q", where=f"d{number}")
         os.mkfifo(f"d{number}/.git/index")
         ignore("a.py\n", f"d{number}")
-    monkeypatch.setattr("tf_lossscale_codemods.files.ignored._SECONDS", 2.0)
+    monkeypatch.setattr("tf_lossscale_codemods.files.work_trees._SECONDS", 2.0)
     asked = []
     real = guarded_git.run
 

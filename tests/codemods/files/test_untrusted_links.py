@@ -17,7 +17,7 @@ import time
 
 import pytest
 from command_line import FINAL, LEGACY, PROGRAM
-from tf_lossscale_codemods.files import atomic_write, discover as discovery, leftovers
+from tf_lossscale_codemods.files import atomic_write, discover as discovery
 from tf_lossscale_codemods.files.directories import Directory
 from tf_lossscale_codemods.files.discover import Candidate, discover
 from tf_lossscale_codemods.files.excludes import Excludes
@@ -380,7 +380,7 @@ def test_a_run_that_was_killed_is_cleaned_up_by_the_next(command_line):
     )
     assert process.wait() == -signal.SIGKILL
     left, source = names("sub")
-    assert leftovers._NAME.fullmatch(left)
+    assert left.startswith(".tf-lossscale-")
     assert source == "a.py"
     assert command_line.run("migrate").status == 1
     assert names("sub") == [left, "a.py"], "a dry run removes nothing"
@@ -390,111 +390,79 @@ def test_a_run_that_was_killed_is_cleaned_up_by_the_next(command_line):
 
 
 @pytest.fixture
-def dead() -> int:
-    """The id of a process that has ended."""
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
+def half_written(tmp_path, monkeypatch):
+    """A file, and the temporary file that a killed run has left next to it."""
+    (tmp_path / "a.py").write_bytes(b"old")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", lambda *arguments, **more: None)
+        atomic_write.replace(os.path.realpath(tmp_path / "a.py"), b"old", b"new")
+    (left,) = set(names(tmp_path)) - {"a.py"}
+    return tmp_path / left
 
 
-def remove_leftovers(folder) -> None:
-    with Directory(os.path.realpath(folder)) as directory:
-        leftovers.remove_leftovers(directory)
+def test_a_temporary_file_in_use_is_left(half_written):
+    path = os.path.realpath(half_written.parent / "a.py")
+    with open(half_written, "rb") as file:
+        assert atomic_write.claim(file.fileno())
+        with pytest.raises(atomic_write.BusyError):
+            atomic_write.replace(path, b"old", b"new")
+        assert half_written.exists()
+    atomic_write.replace(path, b"old", b"new")
+    assert names(half_written.parent) == ["a.py"]
 
 
-def test_other_files_are_not_taken_for_leftovers(tmp_path, dead):
-    ours = f".tf-lossscale-{dead}-0123456789abcdef.tmp"
-    (tmp_path / ours).write_text("")
-    kept = [
-        f".tf-lossscale-{dead}-0123456789abcde.tmp",
-        f".tf-lossscale-{dead}-0123456789abcdef.tmp.py",
-        f".tf-lossscale-{dead}-0123456789ABCDEF.tmp",
-        f".tf-lossscale-{os.getppid()}-0123456789abcdef.tmp",
-        f"x.tf-lossscale-{dead}-0123456789abcdef.tmp",
-        ".tf-lossscale-0-0123456789abcdef.tmp",
-        ".tf-lossscale--1-0123456789abcdef.tmp",
-        ".tf-lossscale-x.tmp",
-    ]
-    for name in kept:
-        (tmp_path / name).write_text("")
-    remove_leftovers(tmp_path)
-    assert names(tmp_path) == sorted(kept)
-
-
-def test_a_process_that_nobody_has_waited_for_is_not_running(tmp_path):
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    try:
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        (tmp_path / f".tf-lossscale-{process.pid}-0123456789abcdef.tmp").write_text("")
-        remove_leftovers(tmp_path)
-        assert names(tmp_path) == []
-    finally:
-        process.wait()
-
-
-@pytest.mark.parametrize("kind", ["directory", "link", "pipe", "hard link", "other owner"])
-def test_only_plain_files_of_the_user_are_leftovers(tmp_path, dead, kind, monkeypatch):
-    name = f".tf-lossscale-{dead}-0123456789abcdef.tmp"
-    path = tmp_path / name
-    target = tmp_path / "target"
-    target.write_text("kept")
+@pytest.mark.parametrize("kind", ["directory", "link", "hard link", "pipe"])
+def test_what_has_the_name_of_a_temporary_file_does_no_harm(half_written, kind):
+    target = half_written.parent / "target"
+    target.write_bytes(b"kept")
+    half_written.unlink()
     if kind == "directory":
-        path.mkdir()
+        half_written.mkdir()
     elif kind == "link":
-        path.symlink_to(target)
-    elif kind == "pipe":
-        os.mkfifo(path)
+        half_written.symlink_to(target)
     elif kind == "hard link":
-        os.link(target, path)
+        os.link(target, half_written)
     else:
-        path.write_text("")
-        another = os.geteuid() + 1
-        monkeypatch.setattr(os, "geteuid", lambda: another)
-    remove_leftovers(tmp_path)
-    assert names(tmp_path) == [name, "target"]
-    assert target.read_text() == "kept"
+        os.mkfifo(half_written)
+    path = half_written.parent / "a.py"
+    if kind in ("directory", "link"):
+        with pytest.raises(OSError, match=r"."):
+            atomic_write.replace(os.path.realpath(path), b"old", b"new")
+        assert path.read_bytes() == b"old"
+    else:
+        atomic_write.replace(os.path.realpath(path), b"old", b"new")
+        assert path.read_bytes() == b"new"
+    assert target.read_bytes() == b"kept"
 
 
-def test_a_temporary_file_in_use_is_no_leftover_whatever_its_number(tmp_path, dead):
-    path = tmp_path / f".tf-lossscale-{dead}-0123456789abcdef.tmp"
-    with open(path, "wb") as file:
-        leftovers.claim(file.fileno())
-        file.write(b"x")
-        file.flush()
-        remove_leftovers(tmp_path)
-        assert names(tmp_path) == [path.name]
-    remove_leftovers(tmp_path)
-    assert names(tmp_path) == []
-
-
-@pytest.mark.parametrize(("owner", "moment"), MOMENTS[1:])
-def test_a_worker_leaves_what_another_is_writing(tmp_path, owner, moment, monkeypatch):
+@pytest.mark.parametrize("moment", ["claim", "_give_attributes"])
+@pytest.mark.parametrize("has_locks", [True, False])
+def test_two_runs_that_replace_a_file_leave_it_whole(tmp_path, monkeypatch, moment, has_locks):
+    """The second run begins at a moment of the first, and ends before the first goes on."""
     path = os.path.realpath(tmp_path / "a.py")
     (tmp_path / "a.py").write_bytes(b"old")
-    step = getattr(owner, moment)
-    looked = []
+    step = getattr(atomic_write, moment)
+    if not has_locks:
+        monkeypatch.setattr(atomic_write, "fcntl", None)
+    outcomes = []
+
+    def replaced(new: bytes) -> None:
+        try:
+            atomic_write.replace(path, b"old", new)
+            outcomes.append(new)
+        except OSError:
+            outcomes.append(b"")
 
     def with_another(*arguments):
-        remove_leftovers(tmp_path)
-        looked.append(names(tmp_path))
+        monkeypatch.setattr(atomic_write, moment, step)
+        replaced(b"second")
         return step(*arguments)
 
-    monkeypatch.setattr(owner, moment, with_another)
-    atomic_write.replace(path, b"old", b"new")
-    assert looked
-    assert all(len(one) == 2 for one in looked)
-    assert (tmp_path / "a.py").read_bytes() == b"new"
-
-
-def test_a_file_that_another_looks_at_is_claimed_a_moment_later(tmp_path, monkeypatch):
-    path = tmp_path / "x"
-    with open(path, "wb") as ours, open(path, "rb") as looking:
-        leftovers.claim(looking.fileno())
-        assert leftovers._claimed(ours.fileno()) is False
-        monkeypatch.setattr(time, "sleep", lambda seconds: looking.close())
-        leftovers.claim(ours.fileno())
-        with open(path, "rb") as later:
-            assert leftovers._claimed(later.fileno()) is False
+    monkeypatch.setattr(atomic_write, moment, with_another)
+    replaced(b"first")
+    (written,) = filter(None, outcomes)
+    assert (tmp_path / "a.py").read_bytes() == written
+    assert names(tmp_path) == ["a.py"]
 
 
 # Deep trees, many names, few handles

@@ -168,7 +168,7 @@ def test_the_whole_page_by_keyboard(page):
     page.keyboard.press("Enter")
     opened = page.locator("#places details[open]:visible")
     assert opened.count() == 1
-    assert "-from tensorflow.contrib.mixed_precision import" in opened.inner_text()
+    assert "\nfrom tensorflow.contrib.mixed_precision import" in opened.inner_text()
     assert opened.locator("pre").is_visible()
 
 

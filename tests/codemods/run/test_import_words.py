@@ -4,7 +4,7 @@ import os
 
 import pytest
 from several_files import migrate
-from tf_lossscale_codemods.run.import_words import ImportWords, imports_of
+from tf_lossscale_codemods.run.words import ImportWords, imports_of
 
 IMPORTS = {
     "import models": {("models", "")},

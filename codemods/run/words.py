@@ -1,17 +1,23 @@
-"""Finds the files that may import a module of the run, by the words of their import statements.
+"""What the files of a run show about each other by their words, before any of them is parsed.
 
-Every file of a run is searched for this, so it must be much quicker than a parse. It finds too
-many files rather than too few: words in comments count, too.
+Every file of a run is searched for this, so it must be much quicker than a parse. Words in comments
+count, too: too many files are taken to import a module, rather than too few.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from typing import Optional
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Callable, Optional
 
-__all__ = ["ImportWords", "imports_of", "stem_of"]
+from ..model import Surroundings
+
+if TYPE_CHECKING:  # it imports LibCST, which takes longer than most searches
+    from .programs import Modules
+
+
+__all__ = ["ImportWords", "Words", "imports_of", "stem_of"]
 
 # None of these patterns may backtrack: each part ends where the next one begins.
 _NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*|\.(?=[ \t]*import\b)")
@@ -138,3 +144,97 @@ def stem_of(file: str) -> str:
     """The last part of the path of the module in `file`: the name of its file or package."""
     directory, name = os.path.split(file)
     return os.path.basename(directory) if name == _INIT else os.path.splitext(name)[0]
+
+
+_MAKERS = (b"LossScaleOptimizer", b"mixed_precision_graph_rewrite", b"from_loss_scale")
+# Patterns that begin with plain bytes are searched for many times faster.
+_COMPILES = re.compile(rb"\.compile(?<!\bre\.compile)(?<!\bregex\.compile)\s*\(")
+_LOADS = re.compile(rb"load_model(?<!\wload_model)\b")
+_POLICIES = (b"set_policy", b"set_global_policy", b"set_dtype_policy", b"mixed_float16")
+"""What sets a policy under which `compile` wraps optimizers."""
+_IMPORTERS = (b"import_module", b"__import__")
+_COMPUTED = re.compile(rb"(?:import_module|__import__)\s*\(\s*(?![\s'\"])")
+_ATTRIBUTE = re.compile(rb"\.\s*([A-Za-z_]\w*)")
+_IMPORT_LINE = re.compile(rb"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
+_OWN_NAMES = {
+    name: (
+        re.compile(rb"\bimport " + module + rb" as " + name + rb"\b"),
+        re.compile(rb"\bas " + name + rb"\b|\b" + name + rb"[ \t]*=[^=]"),
+        re.compile(rb"(?<![\w.])" + name + rb"(?:\s*\.\s*\w+)+"),
+    )
+    for name, module in (
+        (b"tf", rb"tensorflow(?:\.compat\.v[12])?"),
+        (b"tfls", rb"tf_lossscale"),
+    )
+}
+"""For the usual names of TensorFlow and the shim: their import, any binding, and their chains."""
+_WORD = re.compile(rb"[A-Za-z_]\w*")
+
+
+class Words:
+    """Collects what the search of a run sees in each file.
+
+    Attributes:
+      imports: the words of the import statements of all files.
+      computed: the files that import modules by computed names.
+    """
+
+    def __init__(self) -> None:
+        self.imports = ImportWords()
+        self.computed: list[str] = []
+        self._makers: set[str] = set()
+        self._compiles = self._loads = self._sets_policy = False
+
+    def add(self, file: str, source: bytes) -> None:
+        """Adds a file, given by its absolute path."""
+        self.imports.add(file, source)
+        if any(word in source for word in _MAKERS):
+            self._makers.add(file)
+        if any(word in source for word in _IMPORTERS) and _COMPUTED.search(source):
+            self.computed.append(file)
+        if not self._loads:
+            self._loads = b"load_model" in source and bool(_LOADS.search(source))
+        if not self._compiles:
+            self._compiles = b".compile" in source and bool(_COMPILES.search(source))
+        if not self._sets_policy:
+            self._sets_policy = any(word in source for word in _POLICIES)
+
+    @property
+    def compiles(self) -> bool:
+        """Whether a file may make or wrap an optimizer by `compile` or `load_model`."""
+        return self._loads or (self._compiles and self._sets_policy)
+
+    def around(self, file: str, modules: Modules, read: Callable[[str], bytes]) -> Surroundings:
+        """What the other files show about one; `read` returns the bytes of a file."""
+        reads: set[bytes] = set()
+        for importer in self.imports.importers(file):
+            reads.update(_names_read(file, importer, read(importer), modules))
+        return Surroundings(
+            makes_optimizers=bool(self._makers - {file}),
+            compiles=self.compiles,
+            reads=frozenset(name.decode("utf-8", "replace") for name in reads),
+        )
+
+
+def _names_read(module: str, importer: str, source: bytes, modules: Modules) -> Iterable[bytes]:
+    """The names that a file may read from a module of the run: rather too many than too few."""
+    imported = imports_of(module, source)
+    if imported is None:
+        return _WORD.findall(source)
+    found: set[bytes] = set()
+    for path, name in imported:
+        if modules.find(path, importer) not in (None, module):
+            continue
+        if name == "*":
+            return _WORD.findall(source)
+        found.update([name.encode()] if name else _attributes(source))
+    return found
+
+
+def _attributes(source: bytes) -> list[bytes]:
+    """The attributes that are read in a file, but for those of TensorFlow and the shim."""
+    code = _IMPORT_LINE.sub(b"", source)
+    for imported, bound, chains in _OWN_NAMES.values():
+        if len(imported.findall(source)) == len(bound.findall(source)) > 0:
+            code = chains.sub(b"", code)
+    return _ATTRIBUTE.findall(code)

@@ -1,17 +1,27 @@
-"""`# lossscale: ignore[CODE,...] reason`: comments that silence findings on their line."""
+"""Comments that silence findings, and those that mark them.
+
+`# lossscale: ignore[CODE,...] reason` silences what is on its line, and what is on a line on which
+a bracket was opened that is closed on its line: it may stand behind the last line of a call.
+`# TODO(CODE): ...` is what `--mark` adds above each manual finding, once.
+"""
 
 from __future__ import annotations
 
 import io
 import re
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Optional
 
+import libcst as cst
+
 from ..model import Finding, Options, Safety
+from ..resolve.program import Program
+from ..resolve.tree import Edit
+from ..rewrite.proposal import Proposal
 from .render import LONGEST_LINE, Place, Rendered
 
-__all__ = ["UNUSED_CODE", "Suppressions", "may_suppress"]
+__all__ = ["UNUSED_CODE", "Suppressions", "mark_edits", "may_suppress"]
 
 UNUSED_CODE = "LS900"
 _WORD = "lossscale:"
@@ -35,6 +45,7 @@ class _Suppression(NamedTuple):
       problem: why the comment is invalid; then it silences nothing.
       end_column: the column after the comment.
       text: the line.
+      opened: the lines on which the brackets were opened that are closed on its line.
     """
 
     line: int
@@ -43,6 +54,7 @@ class _Suppression(NamedTuple):
     problem: str = ""
     end_column: int = 0
     text: str = ""
+    opened: tuple[int, ...] = ()
 
 
 class Suppressions:
@@ -57,14 +69,16 @@ class Suppressions:
                     self._found[index, suppression.line] = suppression
 
     def silence(self, code: str, place: Place) -> bool:
-        """Whether a comment on a line of `place` silences `code`; marks the comment as used."""
+        """Whether a comment at `place` silences `code`; marks the comment as used."""
         silenced = False
-        for line in range(place.line, place.end_line + 1):
-            found = self._found.get((place.source, line))
-            for prefix in found.codes if found is not None else ():
-                if code.startswith(prefix):
-                    self._used.add((place.source, line, prefix))
-                    silenced = True
+        for (source, line), found in self._found.items():
+            if source == place.source and any(
+                place.line <= one <= place.end_line for one in (line, *found.opened)
+            ):
+                for prefix in found.codes:
+                    if code.startswith(prefix):
+                        self._used.add((source, line, prefix))
+                        silenced = True
         return silenced
 
     def unused(self, options: Options, path: str) -> list[tuple[int, Finding]]:
@@ -115,14 +129,24 @@ def _finding(path: str, found: _Suppression, message: str) -> Finding:
 
 def _suppressions(code: str) -> list[_Suppression]:
     found = []
+    brackets: list[int] = []
+    opened: list[int] = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(code).readline):
+            if token.type == tokenize.OP and token.string in "([{":
+                brackets.append(token.start[0])
+            elif token.type == tokenize.OP and token.string in ")]}" and brackets:
+                opened.append(brackets.pop())
+            elif token.type in (tokenize.NL, tokenize.NEWLINE):
+                opened.clear()
             match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
             if match is not None and not _MARK.match(token.string):
                 line, column = token.start
                 comment = _read(match, line, column + match.start() + 1)
                 end = comment.column + len(match[0])
-                found.append(comment._replace(end_column=end, text=_shown(token.line)))
+                found.append(
+                    comment._replace(end_column=end, text=_shown(token.line), opened=tuple(opened))
+                )
     except (tokenize.TokenError, SyntaxError):
         pass  # the tokenizer rejects some sources that LibCST accepts
     return found
@@ -143,3 +167,50 @@ def _read(match: re.Match[str], line: int, column: int) -> _Suppression:
     what = f"{', '.join(wrong)} is not a rule code" if wrong else "there are no codes in brackets"
     hint = "write `# lossscale: ignore[LS301] reason`"
     return _Suppression(line, column, (), f"this comment silences nothing: {what}; {hint}")
+
+
+def mark_edits(program: Program, manual: Iterable[Proposal]) -> dict[cst.CSTNode, list[Edit]]:
+    """Returns the edits that add the comments, except where a statement already has them."""
+    wanted: dict[cst.CSTNode, dict[str, str]] = {}
+    for one in manual:
+        if one.outcome is Safety.MANUAL:
+            statement = _statement(program, one.node)
+            wanted.setdefault(statement, {}).setdefault(one.code, one.message)
+    edits: dict[cst.CSTNode, list[Edit]] = {}
+    for statement, messages in wanted.items():
+        present = _comments_above(program, statement)
+        missing = [
+            f"# TODO({code}): {message}"
+            for code, message in messages.items()
+            if f"# TODO({code}):" not in present
+        ]
+        if missing:
+            edits[statement] = [_marking(missing)]
+    return edits
+
+
+def _marking(comments: list[str]) -> Edit:
+    def edit(old: cst.CSTNode) -> object:
+        lines = [cst.EmptyLine(comment=cst.Comment(comment)) for comment in comments]
+        return old.with_changes(leading_lines=[*old.leading_lines, *lines])  # type: ignore[attr-defined]
+
+    return edit
+
+
+def _statement(program: Program, node: cst.CSTNode) -> cst.CSTNode:
+    """The innermost statement around `node` that can have comment lines above it."""
+    for above in program.ancestors(node):
+        if isinstance(above, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            parent = program.parents.get(above)
+            is_elif = isinstance(parent, cst.If) and parent.orelse is above
+            if not is_elif:
+                return above
+    raise AssertionError("a node outside a statement")
+
+
+def _comments_above(program: Program, statement: cst.CSTNode) -> str:
+    found = [line.comment.value for line in statement.leading_lines if line.comment]  # type: ignore[attr-defined]
+    parent = program.parents.get(statement)
+    if isinstance(parent, cst.Module) and parent.body[0] is statement:
+        found += [line.comment.value for line in parent.header if line.comment]
+    return "\n".join(found)

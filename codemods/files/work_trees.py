@@ -1,0 +1,213 @@
+"""What git knows about the files of a work tree: which it ignores, and which it could restore.
+
+Each file is looked up in the work tree that contains it, which may be a nested repository, a
+submodule, or the work tree of the target of a link.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from typing import Callable, Optional
+
+from . import git
+from .directories import Directory
+from .excludes import SUFFIXES, is_environment_or_cache
+from .printable import quoted, visible
+
+__all__ = ["IgnoredPaths", "not_restorable"]
+
+_SECONDS = 20.0
+"""Time limit to list the ignored files of all work trees together. Git waits forever for a pipe in
+place of a `.gitignore`, and some patterns take it exponential time."""
+
+_IGNORED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+_STATUS = (
+    *("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"),
+    "--ignore-submodules=all",
+)
+_ENTRY = re.compile(r"(\d{6}) ([0-9a-f]{40,64}) [0-3]\t([^\0]+)\0")
+_Index = dict[str, tuple[str, str]]
+"""The mode and the object id of each tracked file, by its path."""
+
+_LARGEST = 256 * 1024**2
+"""Bytes of a file to compare; a larger file counts as changed."""
+
+_BATCH_BYTES = 16 * 1024**2
+"""Bytes to request from git at a time."""
+
+
+class IgnoredPaths:
+    """The ignored paths of the work trees that were added, as git itself lists them.
+
+    `path in ignored` is true for an ignored file or directory in a directory that is not ignored
+    itself. Outside a work tree nothing is ignored. If git fails or takes too long, nothing is
+    either, and a warning says so.
+
+    Args:
+      warn: called with the top of a work tree and the reason if git cannot list its ignored paths.
+    """
+
+    def __init__(self, warn: Callable[[str, str], None]) -> None:
+        self._warn = warn
+        self._paths: set[str] = set()
+        self._tops: set[str] = set()
+        self._seconds_left = _SECONDS
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._paths
+
+    def add(self, top: str) -> None:
+        """Adds the ignored paths of the work tree at `top`, once."""
+        if top in self._tops or self._seconds_left <= 0:
+            return
+        self._tops.add(top)
+        started = time.monotonic()
+        try:
+            # The names on disk; git on macOS would normalize them.
+            unchanged = ("-c", "core.precomposeUnicode=false")
+            listed = git.run(top, *unchanged, *_IGNORED, seconds=self._seconds_left)
+        except git.GitError as error:
+            self._warn(top, f"git {error}, so ignored files are not skipped")
+            if isinstance(error, git.LateError):  # do not wait again for the other work trees
+                self._seconds_left = 0
+            return
+        self._seconds_left -= time.monotonic() - started
+        self._paths.update(
+            os.path.join(top, name.rstrip("/").replace("/", os.sep))
+            for name in os.fsdecode(listed).split("\0")[:-1]
+        )
+
+
+def not_restorable(files: Iterable[str]) -> dict[str, str]:
+    """Returns the files that must not be overwritten, each with the reason.
+
+    A file outside any work tree may be overwritten. In a work tree, the file must be tracked, git
+    must have its content, and the work tree must be clean: no tracked file has uncommitted changes,
+    and no Python file or notebook is untracked.
+
+    Args:
+      files: absolute paths without symbolic links.
+    """
+    trees: dict[str, list[str]] = {}
+    top_of = functools.lru_cache(maxsize=None)(git.top_of)
+    for file in files:
+        top = top_of(os.path.dirname(file))
+        if top is not None:
+            trees.setdefault(top, []).append(file)
+    reasons: dict[str, str] = {}
+    late: Optional[str] = None
+    for top, inside in trees.items():
+        if late is not None:  # do not wait again for the other work trees
+            reasons.update(dict.fromkeys(inside, late))
+            continue
+        try:
+            index = _index(top)
+            why = _why_dirty(top, index)
+            if why is not None:
+                reasons.update(dict.fromkeys(inside, why))
+            else:
+                paths = (os.path.relpath(file, top).replace(os.sep, "/") for file in inside)
+                reasons.update(
+                    (os.path.join(top, path.replace("/", os.sep)), why)
+                    for path, why in _differing(top, index, paths)
+                )
+        except git.GitError as error:
+            why = f"cannot check the git work tree {quoted(top)}: git {visible(str(error))}"
+            reasons.update(dict.fromkeys(inside, why))
+            late = why if isinstance(error, git.LateError) else None
+    return reasons
+
+
+def _index(top: str) -> _Index:
+    listed = os.fsdecode(git.run(top, "ls-files", "--stage", "-z"))
+    return {path: (mode, name) for mode, name, path in _ENTRY.findall(listed)}
+
+
+def _why_dirty(top: str, index: _Index) -> Optional[str]:
+    """Describes the uncommitted changes in a work tree; None if there are none."""
+    listed = os.fsdecode(git.run(top, *git.without_filters(top), *_STATUS)).split("\0")[:-1]
+    # Git also lists files whose size has changed because of line ends.
+    modified = (entry[3:] for entry in listed if entry.startswith(" M"))
+    changed = [path for path, _ in _differing(top, index, modified)]
+    for entry in listed:
+        is_untracked = entry.startswith("??")
+        if not entry.startswith(" M") and (not is_untracked or _may_be_checked(top, entry[3:])):
+            changed.append(entry[3:])
+    if not changed:
+        return None
+    more = f" and {len(changed) - 1:,} more" if len(changed) > 1 else ""
+    return f"{quoted(top)} has uncommitted changes: {quoted(min(changed))}{more}"
+
+
+def _may_be_checked(top: str, path: str) -> bool:
+    """Whether a run could check an untracked file."""
+    if not path.endswith(SUFFIXES) or os.path.islink(os.path.join(top, path)):
+        return False
+    parts = path.split("/")[:-1]
+    folders = (os.path.join(top, *parts[: depth + 1]) for depth in range(len(parts)))
+    return not any(map(is_environment_or_cache, folders))
+
+
+def _differing(top: str, index: _Index, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yields the files whose bytes git could not restore, each with the reason.
+
+    The bytes are compared with those that git has stored, since a work tree can be set up so that
+    git takes a file for unchanged without reading it.
+    """
+    batch: dict[str, tuple[str, bytes]] = {}
+    size = 0
+    for path in paths:
+        shown = quoted(os.path.join(top, path))
+        mode, object_id = index.get(path, ("", ""))
+        if not mode.startswith("100"):
+            yield path, f"git does not track {shown} and could not restore it"
+            continue
+        try:
+            folder, name = os.path.split(os.path.join(top, path))
+            with Directory(folder) as directory:
+                data = directory.read(name, _LARGEST)
+        except OSError:
+            yield path, f"{shown} has uncommitted changes"
+            continue
+        batch[path] = object_id, data
+        size += len(data)
+        if size >= _BATCH_BYTES:
+            yield from _unlike_stored(top, batch)
+            batch, size = {}, 0
+    yield from _unlike_stored(top, batch)
+
+
+def _unlike_stored(top: str, batch: dict[str, tuple[str, bytes]]) -> Iterator[tuple[str, str]]:
+    """Like `_differing`, for files given with their object ids and their bytes."""
+    if not batch:
+        return
+    requests = "".join(f"{object_id}\n" for object_id, _ in batch.values()).encode()
+    stored = _blobs(git.run(top, "cat-file", "--batch", data=requests))
+    for path, (object_id, data) in batch.items():
+        shown = quoted(os.path.join(top, path))
+        content = stored.get(object_id)
+        if content is None:
+            yield path, f"git has no object for the committed content of {shown}"
+        # Git can be set up to write CRLF in place of LF.
+        elif data not in (content, content.replace(b"\n", b"\r\n")):
+            yield path, f"{shown} has uncommitted changes"
+
+
+def _blobs(answer: bytes) -> dict[str, bytes]:
+    """The content of each blob in the output of `git cat-file --batch`, by its object id."""
+    found = {}
+    at = 0
+    while at < len(answer):
+        end = answer.index(b"\n", at)
+        header = answer[at:end].decode("ascii", "replace").split(" ")
+        at = end + 1
+        if len(header) == 3 and header[2].isdigit():
+            content = answer[at : at + int(header[2])]
+            at += int(header[2]) + 1
+            if header[1] == "blob":
+                found[header[0]] = content
+    return found
