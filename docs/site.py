@@ -3,9 +3,7 @@
 import re
 from typing import Any
 
-ELSEWHERE = (
-    "*Read this page on the site that `make docs` builds: the names below stand for docstrings.*\n"
-)
+ELSEWHERE = "*Docstrings are shown on the site that `make docs` builds.*\n"
 """A line of the API pages, which GitHub shows without the docstrings."""
 
 _CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
@@ -17,17 +15,14 @@ _BREAK = re.compile(r"(?<=[\w)])(\.(?=[^\W\d])|[/(](?=[\w'&]))")
 _LONG = re.compile(r"[A-Za-z]{24,}")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs with the text of each page."""
     return markdown.replace(ELSEWHERE, "")
-
 
 def on_page_content(html: str, **_: Any) -> str:
     """Called by mkdocs with the HTML of each page."""
     html = _CODE.sub(lambda code: _HYPHENATED.sub(_WHOLE, code[0]), html)
     return _CELL.sub(lambda cell: _TEXT.sub(_with_breaks, cell[0]), html)
-
 
 def _with_breaks(text: "re.Match[str]") -> str:
     """Lets long names in tables break after a dot or a bracket, or before a capital."""
