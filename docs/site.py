@@ -6,6 +6,11 @@ from typing import Any
 ELSEWHERE = "*Docstrings are shown on the site that `make docs` builds.*\n"
 """A line of the API pages, which GitHub shows without the docstrings."""
 
+_ANCHOR = re.compile(r"<!-- (\{ #\S+ \}) -->")
+_NAME = re.compile(r"^- `\w+` <!-- (::: \S+) -->$", re.MULTILINE)
+_OF_SITE = re.compile(r"^<!-- (::: .*?)\n-->$", re.DOTALL | re.MULTILINE)
+"""Comments of the API pages, which GitHub does not show: anchors, and where docstrings stand."""
+
 _CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
 _HYPHENATED = re.compile(r"(?<!\S)[\w-]*-[\w-]+(?: \d)?(?!\S)")
 _WHOLE = r'<span class="whole">\g<0></span>'
@@ -15,14 +20,18 @@ _BREAK = re.compile(r"(?<=[\w)])(\.(?=[^\W\d])|[/(](?=[\w'&]))")
 _LONG = re.compile(r"[A-Za-z]{24,}")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
+
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs with the text of each page."""
-    return markdown.replace(ELSEWHERE, "")
+    markdown = _ANCHOR.sub(r"\1", markdown.replace(ELSEWHERE, ""))
+    return _OF_SITE.sub(r"\1\n", _NAME.sub(r"\n\1\n", markdown))
+
 
 def on_page_content(html: str, **_: Any) -> str:
     """Called by mkdocs with the HTML of each page."""
     html = _CODE.sub(lambda code: _HYPHENATED.sub(_WHOLE, code[0]), html)
     return _CELL.sub(lambda cell: _TEXT.sub(_with_breaks, cell[0]), html)
+
 
 def _with_breaks(text: "re.Match[str]") -> str:
     """Lets long names in tables break after a dot or a bracket, or before a capital."""
