@@ -3,10 +3,13 @@
 import re
 from typing import Any
 
-ELSEWHERE = (
-    "*Read this page on the site that `make docs` builds: the names below stand for docstrings.*\n"
-)
+ELSEWHERE = "*Docstrings are shown on the site that `make docs` builds.*\n"
 """A line of the API pages, which GitHub shows without the docstrings."""
+
+_ANCHOR = re.compile(r"<!-- (\{ #\S+ \}) -->")
+_NAME = re.compile(r"^- `\w+` <!-- (::: \S+) -->$", re.MULTILINE)
+_OF_SITE = re.compile(r"^<!-- (::: .*?)\n-->$", re.DOTALL | re.MULTILINE)
+"""Comments of the API pages, which GitHub does not show: anchors, and where docstrings stand."""
 
 _CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
 _HYPHENATED = re.compile(r"(?<!\S)[\w-]*-[\w-]+(?: \d)?(?!\S)")
@@ -20,7 +23,8 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs with the text of each page."""
-    return markdown.replace(ELSEWHERE, "")
+    markdown = _ANCHOR.sub(r"\1", markdown.replace(ELSEWHERE, ""))
+    return _OF_SITE.sub(r"\1\n", _NAME.sub(r"\n\1\n", markdown))
 
 
 def on_page_content(html: str, **_: Any) -> str:

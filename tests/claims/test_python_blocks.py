@@ -1,12 +1,13 @@
 """Every block of Python in the documentation runs, with the names that its page has explained."""
 
 import json
+import re
 import subprocess
 import sys
 from typing import Dict, List
 
 import pytest
-from documents import ROOT, Block, Text, blocks, markdown
+from documents import ROOT, Block, Text, blocks, markdown, prose
 
 IN_A_FOLDER = "import os, tempfile\nos.chdir(tempfile.mkdtemp())"
 SETUPS: Dict[str, List[str]] = {
@@ -148,10 +149,17 @@ def test_a_page_has_no_example_outside_of_a_block():
         assert not [line for line in outside if line.startswith(">>>")], text.file
 
 
+_COMMENT = re.compile("<!--.*?-->", re.DOTALL)
+_CODE = re.compile("`[^`]*`")
+
+
 def test_pages_need_no_site_to_be_read():
     """GitHub shows front matter, included files and names of docstrings as they are written."""
     for text in markdown():
         assert not text.text.startswith("---"), text.file
         assert "--8<--" not in text.text, text.file
-        if "\n::: " in text.text:
+        seen = _COMMENT.sub("", text.text)
+        assert ":::" not in prose(Text(text.file, 1, _CODE.sub("", seen))), text.file
+        assert "{ #" not in seen, text.file
+        if "<!-- ::: " in text.text:
             assert "on the site that `make docs` builds" in text.text, text.file

@@ -102,8 +102,8 @@ def test_ranges_of_versions_are_those_of_the_matrix():
 
 def test_the_readme_names_the_pythons_that_are_required():
     text = " ".join(read("README.md").split())
-    shim, codemods = re.search(
-        r"shim needs Python ([\d.]+) or later; .{,40} needs ([\d.]+) or later", text
+    codemods, shim = re.search(
+        r"`migrate` needs Python ([\d.]+) or later.{,50} Python ([\d.]+) is enough", text
     ).groups()
     assert config("setup.cfg")["options"]["python_requires"] == f">={shim}"
     assert codemods == required_for("libcst")

@@ -1,7 +1,7 @@
 """Moves `tf.contrib.mixed_precision.LossScaleManager`, the abstract base, to the shim's class.
 
 `tf.contrib` was removed in TensorFlow 2.0. Subclasses override `get_loss_scale` and
-`update_loss_scale`, and the shim's optimizer calls them like the original.
+`update_loss_scale`, and the shim's optimizer calls them like TensorFlow's.
 """
 
 from __future__ import annotations

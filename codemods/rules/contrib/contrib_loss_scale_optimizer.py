@@ -1,8 +1,8 @@
 """Moves `tf.contrib.mixed_precision.LossScaleOptimizer` to the shim's class of the same behavior.
 
-`tf.contrib` was removed in TensorFlow 2.0 (release notes, "tf.contrib has been removed"), and no
-later class behaves like this one: it skips a step with a non-finite gradient whatever the manager,
-and does not advance `global_step` on it. With `--unsafe` it becomes
+`tf.contrib` was removed in TensorFlow 2.0 (release notes, "tf.contrib has been removed"). No later
+class behaves like this one: with every manager, it skips a step with a non-finite gradient, and
+does not advance `global_step` on it. With `--unsafe` it becomes
 `tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer`, if every manager of the file has a
 similar class there.
 """

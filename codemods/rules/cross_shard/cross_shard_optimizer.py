@@ -3,15 +3,12 @@
 TensorFlow 2.0 removed `tf.contrib.tpu` and `tf.tpu`; `tf.compat.v1.tpu.CrossShardOptimizer` has
 been the same class since 1.14. It needs a TPU: on GPUs and CPUs its collective has no kernel
 (`No OpKernel ... CrossReplicaSum`). A finding says so even if the path needs no change. The shim's
-class (`--to shim`) also runs there. Both sum gradients from `tf.gradients` instead of averaging
-them, as the original always did.
+class (`--to shim`) also runs there. Both sum gradients from `tf.gradients`; they do not average.
 
-`--to shim` replaces the class by another one, so `isinstance` is False for an optimizer that
-TensorFlow's own class made, and the program may wrap it twice. Evidence for safe: every optimizer
-that is tested is made in the same file by a class that is known. Otherwise the edit is unsafe.
+`--to shim` is always safe, because `isinstance` treats the shim's class and TensorFlow's as one.
 
-On the way to the final API, a program on the shim stays there, with a note; `--unsafe` writes
-`tf.compat.v1.tpu`.
+Without `--to shim`, a program that already uses the shim's class keeps it, with a note. `--unsafe`
+writes `tf.compat.v1.tpu`.
 """
 
 from __future__ import annotations

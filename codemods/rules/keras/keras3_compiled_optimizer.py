@@ -1,10 +1,10 @@
 """Reports uses of `model.optimizer` that Keras 3 lacks, where `compile` may have wrapped it.
 
 Under a `mixed_float16` policy, `compile` wraps the optimizer of a model in the class of the
-installed Keras. That of Keras 3 (TensorFlow 2.16) has no `get_scaled_loss`, no
+installed Keras. The class of Keras 3 (TensorFlow 2.16) has no `get_scaled_loss`, no
 `get_unscaled_gradients` and no `loss_scale`: a training step that uses them raises an
 AttributeError. No edit of the step alone is right, so a person must wrap the optimizer in the
-shim's class before `compile`; where the file does so, nothing is reported.
+shim's class before `compile`. Where the file does so, nothing is reported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """On the Keras 3 target, and for an unknown Keras: the final class to the shim's.
 
-Keras 3 (TensorFlow 2.16, release notes 2.16.1) has another class of the same name. It lacks
-`get_scaled_loss`, `get_unscaled_gradients`, `loss_scale` and fixed scales; its scale can reach 0 or
-infinity; it checks the gradients of the first replica only, and does not advance `iterations` on a
+Keras 3 (TensorFlow 2.16, release notes 2.16.1) has a different class of the same name. It lacks
+`get_scaled_loss`, `get_unscaled_gradients`, `loss_scale` and fixed scales. Its scale can reach 0 or
+infinity. It checks the gradients of the first replica only, and does not advance `iterations` on a
 skipped step. The shim's class subclasses it and keeps the methods and numbers of Keras 2. With
 `--unsafe`, plain loops use the installed class itself (LS402).
 

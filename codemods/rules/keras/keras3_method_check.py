@@ -1,8 +1,8 @@
 """Reports `hasattr(opt, "get_scaled_loss")` and similar tests, which Keras 3's class fails.
 
-Keras 3's own loss-scale optimizer (TensorFlow 2.16) lacks both methods, so such a test is False:
-the loss stays unscaled, but the gradients are still divided by the scale. The shim's class has the
-methods, but a file that only tests for them does not show which class it is called with.
+Keras 3's own loss-scale optimizer (TensorFlow 2.16) lacks both methods, so such a test is False.
+Then the loss is not scaled, but the gradients are still divided by the scale. The shim's class has
+the methods, but a file that only tests for them does not show which class it is called with.
 """
 
 from __future__ import annotations

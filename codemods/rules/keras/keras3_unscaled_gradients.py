@@ -1,7 +1,7 @@
 """On the Keras 3 target, reports gradients that are applied without having been scaled.
 
 Keras 2's loss-scale optimizer applies gradients as they are. Keras 3's (TensorFlow 2.16) divides
-them by the scale first, so the same loop hardly trains; the shim's class raises a RuntimeError,
+them by the scale first, so the same loop hardly trains. The shim's class raises a RuntimeError,
 because it cannot know which of the two is meant. A person must decide whether the scaling was
 forgotten or is not wanted.
 """

@@ -1,8 +1,8 @@
 """Reports subclasses that override what `fit` on Keras 3 does not call.
 
 A subclass of a loss-scale optimizer keeps its base, in the shim. But `fit` on Keras 3 makes a step
-from `scale_loss` and `apply`; it never calls `get_scaled_loss`, `get_unscaled_gradients` or
-`apply_gradients`, so an override of these has no effect there.
+from `scale_loss` and `apply`. An override of `get_scaled_loss`, `get_unscaled_gradients` or
+`apply_gradients` has no effect there.
 """
 
 from __future__ import annotations

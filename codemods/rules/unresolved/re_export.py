@@ -1,12 +1,13 @@
 """Reports legacy names that come through another module, which may be TensorFlow's or not.
 
-Projects have their own `compat` modules (`from lingvo import compat as tf`); this file does not
-show what their names mean. If the module is in the run, its own names are rewritten there, and the
-uses need no edit, so the command drops the finding. Otherwise that module must be migrated. There
-is one finding for each module, at its first import, however many names come through it.
+Projects have their own `compat` modules (`from lingvo import compat as tf`). A file that imports
+one does not show what its names mean. If the module is in the run, its own names are rewritten
+there, and the uses need no edit, so the command drops the finding. Otherwise that module must be
+migrated. There is one finding for each module, at its first import, however many names come through
+it.
 
-A class test of what `compile` may have made, and a comparison with `type(optimizer)`, are reported
-in any case: the module shows which class is named, but not which one the optimizer has.
+A class test of what `compile` may have made is reported in any case. So is a comparison with
+`type(optimizer)`. The module shows which class is named, but not which one the optimizer has.
 """
 
 from __future__ import annotations

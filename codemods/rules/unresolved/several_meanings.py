@@ -102,7 +102,7 @@ RULE = Rule(
             message_contains="go to the shim",
         ),
         Example(
-            "None in the other arm does not count",
+            "None in the other branch does not count",
             """\
             try:
                 from tensorflow.contrib.mixed_precision import LossScaleOptimizer

@@ -1,12 +1,12 @@
 """Reports legacy names that only a star import can bind.
 
-`from module import *` hides where a name comes from. In public code, most managers of these names
-come from `from npu_bridge.npu_init import *`, another library. So no name is rewritten because of
-its spelling.
+`from module import *` hides where a name comes from. In public code, most loss-scale managers with
+these names come from `from npu_bridge.npu_init import *`, which is not TensorFlow. So no name is
+rewritten because of its spelling.
 
 `from tensorflow.contrib.mixed_precision import *` exports four names, and the shim's module exports
-the same four. It is rewritten if it is the only star import of the file and stands at the top
-level, outside any branch, so that every such name comes from it.
+the same four. It is rewritten if it is the only star import of the file, at the top level and
+outside any branch. Then every such name comes from it.
 """
 
 from __future__ import annotations

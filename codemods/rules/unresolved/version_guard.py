@@ -1,10 +1,10 @@
 """Reports branches with legacy names that only some versions of TensorFlow take.
 
-If the other branch already uses the current API, the program is right on both sides: both branches
-stay, and the old one can be removed when the program no longer supports TensorFlow below 2.4, as
-OpenNMT-tf did. Elsewhere the legacy name is renamed to the shim's like any other, so on each
-version the branch does what it did; but after the upgrade the branch is not taken, so nothing there
-scales the loss. There is one finding for each branch. No branch is ever removed.
+If the other branch already uses the current API, both branches stay. The old one can be removed
+when the program no longer supports TensorFlow below 2.4, as OpenNMT-tf did. Otherwise the legacy
+name is renamed to the shim's. On each version the branch then does what it did. But after the
+upgrade the branch is not taken, so nothing there scales the loss. There is one finding for each
+branch. No branch is ever removed.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ def _groups(program: Program, place: Place) -> list[Group]:
 
 
 RULE = Rule(
-    codes={"LS908": "the legacy arm of a version guard"},
+    codes={"LS908": "a branch for an old TensorFlow"},
     summary="branches that only some TensorFlow versions take, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
     examples=(
         Example(
-            "not a guard between two final arms",
+            "not a test between two branches with the final API",
             """\
             import tensorflow as tf
 
