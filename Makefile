@@ -27,8 +27,9 @@ export NO_MKDOCS_2_WARNING = 1
 # NVIDIA's libraries take gigabytes: install them only if there is an NVIDIA GPU.
 GPU_TENSORFLOW ?= $(if $(shell command -v nvidia-smi),tensorflow[and-cuda]==2.21.*,$(TENSORFLOW))
 
-# The tests of a file run in one process, so that what they share is made once.
-PARALLEL = -n 2 --dist loadfile
+# The tests of a file run in one process, so that what they share is made once. The order of the files
+# is that of tests/conftest.py.
+PARALLEL = -n 2 --dist loadfile --no-loadscope-reorder
 
 DEMO = .venv-demo
 TEST = .venv-test

@@ -8,7 +8,6 @@ import ast
 import collections
 from typing import NamedTuple, Optional
 
-from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import FileResult, Options, Target
 from tf_lossscale_codemods.resolve.legacy_symbols import (
     is_of_shim,
@@ -16,6 +15,7 @@ from tf_lossscale_codemods.resolve.legacy_symbols import (
     namespace_of,
     root_of,
 )
+from verbs import transform_once as transform
 
 ATTRIBUTES = ("body", "orelse", "finalbody", "handlers")
 

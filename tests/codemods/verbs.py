@@ -1,12 +1,16 @@
-"""The two verbs that rules are tested with."""
+"""The two verbs that rules are tested with, and `transform` for tests that meet a source again."""
 
 import ast
+import functools
 import textwrap
 from typing import Optional
 
-from tf_lossscale_codemods.engine.transform import transform_sources
+from tf_lossscale_codemods.engine.transform import transform, transform_sources
 from tf_lossscale_codemods.model import FileResult, Options
 from tf_lossscale_codemods.rules.rule import Example, Rule
+
+transform_once = functools.lru_cache(maxsize=None)(transform)
+"""`transform`, once for each source and its options. What it returns is never changed."""
 
 
 def transformed(source: str, options: Options, only: Optional[Rule] = None) -> FileResult:

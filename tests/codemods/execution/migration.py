@@ -6,8 +6,8 @@ import functools
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Finding, Options, Safety, Target
+from verbs import transform_once as transform
 
 from .leftovers import leftovers
 from .program import ANY, MANUAL, REWRITTEN, Program

@@ -5,9 +5,9 @@ import itertools
 import textwrap
 
 import pytest
-from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
 from tf_lossscale_codemods.rules.registry import rules
+from verbs import transform_once as transform
 
 TARGETS = {
     "final, Keras 2": Options(keras=2),

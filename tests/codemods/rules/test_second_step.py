@@ -6,11 +6,11 @@ So the two steps of a migration can follow each other. What the second one canno
 import textwrap
 
 import pytest
-from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
 from tf_lossscale_codemods.resolve.legacy_symbols import Family, legacy_of
 from tf_lossscale_codemods.rules.registry import rules
 from two_steps import both_ways, left, meaning
+from verbs import transform_once as transform
 
 TARGETS = {
     f"{words}{', unsafe' if unsafe else ''}": Options(keras=keras, unsafe=unsafe)

@@ -9,8 +9,8 @@ import itertools
 import textwrap
 
 import pytest
-from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Safety, Target
+from verbs import transform_once as transform
 
 KERAS = "tf.keras.mixed_precision"
 TARGETS = {
