@@ -5,11 +5,17 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from tf_lossscale._contrib.managers import ExponentialUpdateLossScaleManager
 from tf_lossscale._contrib.optimizer import LossScaleOptimizer
-from tf_lossscale._core.conditional import gate
 from tf_lossscale._core.finite import bad_gradients
 from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
 from tf_lossscale._core.same_class import is_our, loss_scale_class
-from tf_lossscale._core.steps import Step, WatchedStep, Watcher, unnoticed, variable_name
+from tf_lossscale._core.steps import (
+    Step,
+    WatchedStep,
+    Watcher,
+    initialized,
+    unnoticed,
+    variable_name,
+)
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
 from tf_lossscale._versions.base import tf, tf1, where
@@ -131,11 +137,8 @@ class Counters:
     def __init__(self, scale: Any) -> None:
         self._variable = RawVariable([_SIZE])
         self.scale: Any = None
-        self._read: Any = None
-        if not self._variable.eager:
-            # Created now, because the graph may be finalized later.
-            with tf.init_scope():
-                self._read = self._variable.read()
+        if not self.eager:
+            with tf.init_scope():  # now, because the graph may be finalized later
                 self.scale = scale()
 
     @property
@@ -144,15 +147,8 @@ class Counters:
         return self._variable.eager
 
     def prepare(self) -> List[Any]:
-        """Returns what the operations of a step depend on, in a Session: the initialized variable.
-
-        No one else initializes it, because no collection contains it.
-        """
-        self._variable.capture()
-        if self._variable.eager:
-            return []
-        initialized = tf.raw_ops.VarIsInitializedOp(resource=self._variable.handle)
-        return [gate(initialized, self._variable.initialize)]
+        """Returns what the operations of a step depend on."""
+        return initialized(self._variable)
 
     def count_step(self) -> Any:
         """Counts a step; returns the operation, None in eager mode."""
@@ -176,12 +172,7 @@ class Counters:
 
     def values(self, session: Any = None) -> Values:
         """Reads the counters."""
-        if self.eager:
-            numbers = self._variable.numpy()
-        elif session.run(self._variable.is_initialized):
-            numbers = session.run(self._read)
-        else:
-            numbers = [0] * _SIZE
+        numbers = self._variable.value(session)
         steps, skipped, last, in_a_row, longest, bad, all_bad = [int(each) for each in numbers]
         return Values(
             steps,

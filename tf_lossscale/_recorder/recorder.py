@@ -22,7 +22,7 @@ from tf_lossscale._core.steps import (
     unwatch_all,
     watch_all,
 )
-from tf_lossscale._recorder.measuring import Gradients, Losses, Row, measured, row_of
+from tf_lossscale._recorder.measuring import Losses, Row, measured, row_of
 from tf_lossscale._recorder.optimizers import inner_optimizer, loss_scale_of
 from tf_lossscale._recorder.record_file import RecordFile, RecordingError
 from tf_lossscale._recorder.steps import Steps, known_steps, steps_of
@@ -40,6 +40,7 @@ from tf_lossscale._versions.watching import remote_target
 
 __all__ = [
     "SCOPE",
+    "EagerStep",
     "Recorder",
     "is_outside_replicas",
     "refuse_outside_replicas",
@@ -176,19 +177,24 @@ class Recorder(Watcher):
             return None
         with self.noting_refusals():
             refuse_unsupported()
-        is_sum = sums_replicas(step.optimizer, inner_optimizer(step.optimizer))
-        flat = [each for tensors in step.tested for each in tensors]
-        gradients = Gradients(step.tested, step.are_applied)
         with unnoticed(SCOPE):
-            loss = self.losses(step.optimizer).take(flat, is_sum, step.summed_by_caller)
-            steps = self.steps(step.optimizer, step.variables)
-            values = self.values(step.optimizer, loss, gradients)
+            steps, values = self.numbers(step)
             if tf.executing_eagerly():
-                return _EagerStep(steps, values)
+                return EagerStep(steps, values)
             ring = steps.ring(in_xla_context())
             if step.is_unconditional:
-                return _UnconditionalStep(ring.add(values, True))
+                return _WrittenStep(ring.add(values, True))
             return _StepInGraph(ring, values)
+
+    def numbers(self, step: Step) -> Tuple[Steps, Any]:
+        """Returns the steps that one belongs to, and its numbers: a `Row`, in a graph a tensor."""
+        optimizer = step.optimizer
+        gradients = [each for tensors in step.tested for each in tensors]
+        is_sum = sums_replicas(optimizer, inner_optimizer(optimizer))
+        loss = self.losses(optimizer).take(gradients, is_sum, step.summed_by_caller)
+        steps = self.steps(optimizer, step.variables)
+        function = row_of if tf.executing_eagerly() else measured
+        return steps, function(loss, loss_scale_of(optimizer), step if self._with_norm else None)
 
     def steps(self, optimizer: Any, variables: Sequence[Any]) -> Steps:
         """Returns the steps of an optimizer, the first of which may be about to be made."""
@@ -201,11 +207,6 @@ class Recorder(Watcher):
             steps = Steps(self._file, self._reader, optimizer, loss_scale, variables)
             steps.replicas = replica_count()
             return steps
-
-    def values(self, optimizer: Any, loss: Optional[Any], gradients: Gradients) -> Any:
-        """Returns the numbers of a step: a `Row` in eager mode, otherwise a tensor."""
-        function = row_of if tf.executing_eagerly() else measured
-        return function(loss, loss_scale_of(optimizer), gradients if self._with_norm else None)
 
     def _before_run(self, session: Any, has_steps: bool) -> None:
         if has_steps:
@@ -245,18 +246,21 @@ class Recorder(Watcher):
                 )
 
 
-class _EagerStep(WatchedStep):
+class EagerStep(WatchedStep):
+    """A step in eager mode."""
+
     def __init__(self, steps: Steps, row: Row) -> None:
         self._steps = steps
-        self._row = row
-        self._is_done = False
+        self._row: Optional[Row] = row
 
     def finished(self, operation: Any, applied: Any) -> None:
-        if not self._is_done:  # an unconditional step ends in each replica
-            self._is_done = True
-            self._steps.add(self._row, bool(applied))
+        """Adds the step."""
+        row, self._row = self._row, None  # some steps end in each replica
+        if row is not None:
+            self._steps.add(row, bool(applied))
 
     def failed(self) -> None:
+        """Notes the error."""
         self._steps.note_error()
 
 
@@ -272,7 +276,7 @@ class _StepInGraph(WatchedStep):
             return self._ring.add(self._values, applied)
 
 
-class _UnconditionalStep(WatchedStep):
+class _WrittenStep(WatchedStep):
     def __init__(self, written: Any) -> None:
         self.before = [written]
 
