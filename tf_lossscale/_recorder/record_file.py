@@ -5,9 +5,9 @@ import stat
 import sys
 import threading
 import time
-from typing import Any, Callable, List, Optional, Sequence, Set
+from typing import Any, Callable, List, Optional, Set
 
-from tf_lossscale._recording.record import RunHeader, ScaleParameters
+from tf_lossscale._recording.record import RunHeader
 from tf_lossscale._recording.writing import RecordWriter
 
 fcntl: Any
@@ -160,7 +160,7 @@ class RecordFile:
       complaints: what is missing in the record or doubtful, a sentence each.
       guard: what each access by several threads or signal handlers goes through.
       is_closed: whether the recording has ended.
-      is_lazy: whether the file is created only with the first line.
+      is_lazy: the argument `lazy`.
 
     Args:
       path: the file, which is replaced.
@@ -198,20 +198,17 @@ class RecordFile:
         if len(self._lines) >= _LINES or time.monotonic() - self._written > _SECONDS:
             self.flush()
 
-    def add_optimizer(
-        self,
-        header: RunHeader,
-        cls: str,
-        scale: ScaleParameters,
-        names: Sequence[str],
-        shapes: Sequence[Sequence[int]],
-        initial_weights: Optional[str],
-    ) -> int:
-        """Adds the description of an optimizer, after that of the run if it is the first one."""
+    def add_optimizer(self, header: RunHeader, **described: Any) -> int:
+        """Adds the description of an optimizer, after that of the run if it is the first one.
+
+        Args:
+          header: the description of the run.
+          **described: the arguments of `RecordWriter.add_optimizer`.
+        """
         with self.guard:
             if self._writer is None:
                 self._writer = RecordWriter(self, header)  # type: ignore[arg-type]
-            return self._writer.add_optimizer(cls, scale, names, shapes, initial_weights)
+            return self._writer.add_optimizer(**described)
 
     def add_step(self, optimizer: int, step: int, **values: Any) -> None:
         """Adds a step."""
@@ -233,12 +230,6 @@ class RecordFile:
                 file=sys.stderr,
                 flush=True,
             )
-
-    def add_gap(self, optimizer: int, first: int, end: int) -> None:
-        """Adds that some steps are missing."""
-        with self.guard:
-            if self._writer is not None:
-                self._writer.add_gap(optimizer, first, end)
 
     @property
     def is_of_this_process(self) -> bool:

@@ -44,7 +44,6 @@ __all__ = [
     "Recorder",
     "is_outside_replicas",
     "refuse_outside_replicas",
-    "refuse_remote_session",
     "refuse_unsupported",
     "sums_replicas",
 ]
@@ -72,8 +71,7 @@ def refuse_unsupported(is_keras_3: bool = False) -> None:
                 + "with jit_compile=False."
             )
     _refuse_strategies()
-    graph = tf.compat.v1.get_default_graph() if not tf.executing_eagerly() else None
-    if graph is not None and graph.finalized:
+    if not tf.executing_eagerly() and tf1.get_default_graph().finalized:
         raise RecordingError(
             "The graph is finalized: recording must begin before the optimizer makes its step."
         )
@@ -108,11 +106,8 @@ def _refuse_strategies() -> None:
 
 def is_outside_replicas() -> bool:
     """Returns whether a step is made where no replica runs; loss-scale optimizers refuse that."""
-    return (
-        tf.distribute.has_strategy()
-        and tf.distribute.in_cross_replica_context()
-        and replica_count() > 1
-    )
+    is_outside = tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()
+    return bool(is_outside and replica_count() > 1)
 
 
 def refuse_outside_replicas() -> None:
@@ -123,8 +118,7 @@ def refuse_outside_replicas() -> None:
     )
 
 
-def refuse_remote_session(session: Any) -> None:
-    """Raises a RecordingError if a Session, whose graph has recorded steps, runs on a server."""
+def _refuse_remote_session(session: Any) -> None:
     target = remote_target(session)
     if target:
         raise RecordingError(
@@ -152,24 +146,18 @@ class Recorder(Watcher):
         self._with_norm = with_norm
         self._losses: MutableMapping[Any, Losses] = weakref.WeakKeyDictionary()
         self._reader = Reader(file, self._before_run)
-        for each in known_steps():
-            each.record_to(file, self._reader)
+        for steps in known_steps():
+            steps.record_to(file, self._reader)
         self._earlier: MutableMapping[Any, Tuple[str, Optional[_State]]]
-        self._earlier = weakref.WeakKeyDictionary()
-        for owner, cls in built_unwatched().items():
-            self._earlier[owner] = (cls, _state_of(owner))
+        self._earlier = weakref.WeakKeyDictionary(
+            {owner: (cls, _state_of(owner)) for owner, cls in built_unwatched().items()}
+        )
         self._graphs: MutableSet[Any] = weakref.WeakSet()
         watch_all(self)
 
-    def losses(self, optimizer: Any) -> Losses:
-        """Returns the losses of an optimizer."""
-        if optimizer not in self._losses:
-            self._losses[optimizer] = Losses()
-        return self._losses[optimizer]
-
     def loss(self, optimizer: Any, loss: Any) -> None:
         """Remembers a loss: `Watcher`."""
-        self.losses(optimizer).note(optimizer, loss)
+        self._losses.setdefault(optimizer, Losses()).note(optimizer, loss)
 
     def begin(self, step: Step) -> Optional[WatchedStep]:
         """Records a step: `Watcher`."""
@@ -191,27 +179,25 @@ class Recorder(Watcher):
         optimizer = step.optimizer
         gradients = [each for tensors in step.tested for each in tensors]
         is_sum = sums_replicas(optimizer, inner_optimizer(optimizer))
-        loss = self.losses(optimizer).take(gradients, is_sum, step.summed_by_caller)
-        steps = self.steps(optimizer, step.variables)
+        losses = self._losses.setdefault(optimizer, Losses())
+        loss = losses.take(gradients, is_sum, step.summed_by_caller)
+        steps = self._steps(optimizer, step.variables)
         function = row_of if tf.executing_eagerly() else measured
         return steps, function(loss, loss_scale_of(optimizer), step if self._with_norm else None)
 
-    def steps(self, optimizer: Any, variables: Sequence[Any]) -> Steps:
+    def _steps(self, optimizer: Any, variables: Sequence[Any]) -> Steps:
         """Returns the steps of an optimizer, the first of which may be about to be made."""
         with self._file.guard:
             steps = steps_of(optimizer)
             if steps is not None:
                 steps.note_weights(variables)
                 return steps
-            loss_scale = loss_scale_of(optimizer)
-            steps = Steps(self._file, self._reader, optimizer, loss_scale, variables)
-            steps.replicas = replica_count()
-            return steps
+            return Steps(self._file, self._reader, optimizer, loss_scale_of(optimizer), variables)
 
     def _before_run(self, session: Any, has_steps: bool) -> None:
         if has_steps:
             with self.noting_refusals():
-                refuse_remote_session(session)
+                _refuse_remote_session(session)
         if session.graph in self._earlier:
             self._graphs.add(session.graph)
 

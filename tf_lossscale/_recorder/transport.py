@@ -8,7 +8,7 @@ a Session is closed, and when the recording ends. Steps that were overwritten be
 import atexit
 import time
 import weakref
-from typing import Any, Callable, List, MutableMapping, Sequence
+from typing import Any, Callable, List, MutableMapping
 
 from tf_lossscale._core.steps import initialized
 from tf_lossscale._recorder.measuring import COLUMNS, Row, unpacked
@@ -179,10 +179,7 @@ class Reader:
 
     def _after_call(self) -> None:
         if self._eager and not self._is_reading and self._pace.is_due():
-            self._pace.note(self._read_eager(is_last=False))
-
-    def _read_eager(self, is_last: bool) -> int:
-        return self._read_rings(self._eager, None, is_last)
+            self._pace.note(self._read(None))
 
     def _run(self, session: Any) -> None:
         if self._is_reading:
@@ -191,24 +188,25 @@ class Reader:
         self._before_run(session, has_steps)
         if not has_steps:
             return
-        pace = self._sessions.get(session)
-        if pace is None:
-            pace = self._sessions[session] = _Pace()
+        pace = self._sessions.setdefault(session, _Pace())
         if pace.is_due():
-            pace.note(self._read_session(session, is_last=False))
+            pace.note(self._read(session))
 
-    def _read_session(self, session: Any, is_last: bool) -> int:
-        try:
-            return self._read_rings(getattr(session.graph, _RINGS, []), session, is_last)
-        except (RuntimeError, tf.errors.OpError):
-            return 0  # it was closed, or its device failed
+    def _read(self, session: Any, is_last: bool = False) -> int:
+        """Reads the rings of a Session, or those of eager mode, and writes what they hold.
 
-    def _read_rings(self, rings: Sequence[Ring], session: Any, is_last: bool) -> int:
-        """Reads rings, and writes what they hold; returns the most steps of one of them."""
+        Returns:
+          The most steps of one of them.
+        """
+        rings = self._eager if session is None else getattr(session.graph, _RINGS, [])
         with self._file.guard:
             self._is_reading = True
             try:
                 count = max([each.flush(session, is_last) for each in rings], default=0)
+            except (RuntimeError, tf.errors.OpError):
+                if session is None:
+                    raise
+                return 0  # it was closed, or its device failed
             finally:
                 self._is_reading = False
             if count:
@@ -216,15 +214,13 @@ class Reader:
             return count
 
     def _close(self, session: Any) -> None:
-        if session in self._sessions:
-            self._read_session(session, is_last=True)
-            del self._sessions[session]
+        if self._sessions.pop(session, None) is not None:
+            self._read(session, is_last=True)
 
     def flush(self) -> None:
         """Passes on all steps."""
-        self._read_eager(is_last=True)
-        for session in list(self._sessions):
-            self._read_session(session, is_last=True)
+        for session in (None, *self._sessions):
+            self._read(session, is_last=True)
 
     def close(self) -> None:
         """Passes on all steps, and stops reading."""
