@@ -1,8 +1,9 @@
 """Forks the child process of the command, instead of starting it for each of many files.
 
-Files of the real classes, which harm no process, are read in that of the tests. For others a server imports the libraries once and forks for each request, so that a test of a hundred files
-does not wait for a hundred imports of TensorFlow. What runs in the fork is the code of the command,
-with its limits.
+Files of the real classes, which harm no process, are read in that of the tests. For others, a
+server imports the libraries once and forks for each request, so that a test of a hundred files does
+not wait for a hundred imports of TensorFlow. What runs in the fork is the code of the command, with
+its limits.
 """
 
 import json
