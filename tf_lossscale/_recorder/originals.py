@@ -268,7 +268,7 @@ class _Arguments:
             if kind.takes_pairs:
                 self._read_pairs()
             else:
-                self._read_lists(optimizer)
+                self._read_lists(optimizer, options)
         except (TypeError, ValueError):
             self.gradients = []  # the optimizer raises an error
 
@@ -281,13 +281,10 @@ class _Arguments:
         self.gradients = [gradient for gradient, _ in pairs]
         self.variables = [variable for _, variable in pairs]
 
-    def _read_lists(self, optimizer: Any) -> None:
-        values = dict(zip(("grads", "trainable_variables"), self.args))
-        values.update(self.kwargs)
-        variables = values.get("trainable_variables")
-        if variables is None:
-            variables = optimizer._trainable_variables
-        gradients, variables = list(values["grads"]), list(variables)
+    def _read_lists(self, optimizer: Any, given: Dict[str, Any]) -> None:
+        variables = given.get("trainable_variables")
+        variables = list(optimizer._trainable_variables if variables is None else variables)
+        gradients = list(given["grads"])
         build_as_apply_does(optimizer, variables)
         if len(gradients) == len(variables):
             self.gradients, self.variables = gradients, variables

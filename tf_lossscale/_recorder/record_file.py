@@ -23,7 +23,6 @@ __all__ = [
     "hand_over",
     "hold",
     "keep",
-    "path_for_child",
     "release",
     "remove_record",
 ]
@@ -141,12 +140,6 @@ class Guard:
             function()
 
 
-def path_for_child(path: str) -> str:
-    """Returns the path of the record of another process than the one that was asked to record."""
-    root, extension = os.path.splitext(path)
-    return f"{root}.{os.getpid()}{extension}"
-
-
 class RecordFile:
     """Collects the lines of a record, and appends them to its file.
 
@@ -212,17 +205,13 @@ class RecordFile:
 
     def add_step(self, optimizer: int, step: int, **values: Any) -> None:
         """Adds a step."""
-        if not self.is_of_this_process:
-            self._refuse_fork()
-            return
-        with self.guard:
-            if self._writer is not None:
-                self.steps += 1
-                self._writer.add_step(optimizer, step, **values)
-
-    def _refuse_fork(self) -> None:
+        if self.is_of_this_process:
+            with self.guard:
+                if self._writer is not None:
+                    self.steps += 1
+                    self._writer.add_step(optimizer, step, **values)
         # Without the guard, which another thread of the parent may have held when it was forked.
-        if not self._failed:
+        elif not self._failed:
             self._failed = True
             print(
                 f"tf-lossscale: the steps of process {os.getpid()} are not recorded, because "

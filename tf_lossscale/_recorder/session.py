@@ -266,7 +266,8 @@ def start_if_asked() -> None:
             record_file.keep(held)
         start(request["path"], request["norm"], held=held, advice=True)
     else:
-        start(record_file.path_for_child(request["path"]), request["norm"], lazy=True)
+        root, extension = os.path.splitext(request["path"])
+        start(f"{root}.{os.getpid()}{extension}", request["norm"], lazy=True)
 
 
 def report_unused() -> None:
