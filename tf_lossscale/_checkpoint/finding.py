@@ -51,7 +51,7 @@ class Layout(NamedTuple):
       written_by: the class that writes it.
       tensorflow: the versions of TensorFlow that have the class or the layout.
       restored_by: the classes that can read it, those of the shim first.
-      roles: the role of each variable, by the last part of its key.
+      roles: the role of each variable, by the last part of its key; that of the scale is first.
       notes: notes for the user of such a file.
     """
 
@@ -212,6 +212,7 @@ COUNTERS = {"contrib": "int32", "v1": "int64", "keras": "int64"}
 # The key under which TensorFlow stores the object graph.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
+_FLOATS = ("float16", "float32", "float64", "bfloat16")
 _NAMES = set(CONTRIB.roles) | set(V1.roles)
 _KEY = re.compile(r"(?P<scope>(?:.*/)?)(?P<name>[a-z_]+?)(?P<number>(?:_\d+)?)$")
 
@@ -257,34 +258,19 @@ def by_name(tensors: Mapping[str, Entry]) -> List[Found]:
 
 def _in_group(keys: Dict[str, str], tensors: Mapping[str, Entry]) -> List[Found]:
     found = []
-    if _has(keys, tensors, "contrib", "loss_scale", ("good_steps", "bad_steps")):
-        found.append(Found(CONTRIB, {name: keys[name] for name in CONTRIB.roles}))
-    if _has(keys, tensors, "v1", "current_loss_scale", ("good_steps",)):
-        layout = KERAS_NAMES if _has_keras_iterations(tensors) else V1
-        found.append(Found(layout, {name: keys[name] for name in V1.roles}))
+    dtypes = {name: tensors[key].dtype for name, key in keys.items()}
+    for layout in (CONTRIB, V1):
+        scale, *counters = layout.roles
+        counter = COUNTERS[layout.family]
+        if dtypes.get(scale) in _FLOATS and all(dtypes.get(each) == counter for each in counters):
+            by_keras = layout is V1 and _has_keras_iterations(tensors)
+            named = {name: keys[name] for name in layout.roles}
+            found.append(Found(KERAS_NAMES if by_keras else layout, named))
     taken = {key for each in found for key in each.keys.values()}
     for name, key in keys.items():
-        if name in UNKNOWN.roles and key not in taken and _is_float(tensors[key]):
+        if name in UNKNOWN.roles and key not in taken and dtypes[name] in _FLOATS:
             found.append(Found(UNKNOWN, {name: key}))
     return found
-
-
-def _has(
-    keys: Dict[str, str],
-    tensors: Mapping[str, Entry],
-    family: str,
-    scale: str,
-    counters: Sequence[str],
-) -> bool:
-    return (
-        scale in keys
-        and _is_float(tensors[keys[scale]])
-        and all(name in keys and tensors[keys[name]].dtype == COUNTERS[family] for name in counters)
-    )
-
-
-def _is_float(entry: Entry) -> bool:
-    return entry.dtype in ("float16", "float32", "float64", "bfloat16")
 
 
 def _has_keras_iterations(tensors: Mapping[str, Entry]) -> bool:
@@ -297,56 +283,38 @@ def _has_keras_iterations(tensors: Mapping[str, Entry]) -> bool:
 
 def by_object(nodes: Sequence[Node], tensors: Mapping[str, Entry]) -> List[Found]:
     """Returns the loss scales in an object checkpoint."""
-    owners = _owners(nodes)
     found = []
     for number, node in enumerate(nodes):
-        if _has_children(nodes, node, KERAS_3):
-            found.append(_found(nodes, node, KERAS_3))
-        elif _has_children(nodes, node, CONTRIB):
-            found.append(_found(nodes, node, CONTRIB))
-        elif _has_children(nodes, node, V1):
-            found.append(_found(nodes, node, _layout_of(nodes, owners.get(number, ()))))
+        for layout in (KERAS_3, CONTRIB, V1):
+            keys = {name: key for name, key in _values(nodes, node) if name in layout.roles}
+            if len(keys) == len(layout.roles):
+                written = _layout_of(nodes, number) if layout is V1 else layout
+                found.append(Found(written, {name: keys[name] for name in layout.roles}))
+                break
     taken = {key for each in found for key in each.keys.values()}
-    for name, key in _named(nodes, UNKNOWN):
-        entry = tensors.get(key)
-        if key not in taken and entry and not entry.shape and "float" in entry.dtype:
-            taken.add(key)
-            found.append(Found(UNKNOWN, {name: key}))
+    for node in nodes:
+        for name, key in _values(nodes, node):
+            entry = tensors.get(key)
+            is_new = name in UNKNOWN.roles and key not in taken
+            if is_new and entry and not entry.shape and "float" in entry.dtype:
+                taken.add(key)
+                found.append(Found(UNKNOWN, {name: key}))
     return found
 
 
-def _named(nodes: Sequence[Node], layout: Layout) -> Iterator[Tuple[str, str]]:
-    for node in nodes:
-        for name, number in sorted(node.children.items()):
-            key = nodes[number].key
-            if name in layout.roles and key is not None:
-                yield name, key
+def _values(nodes: Sequence[Node], node: Node) -> Iterator[Tuple[str, str]]:
+    """Yields the names and keys of the children of an object that have a value."""
+    for name, number in sorted(node.children.items()):
+        key = nodes[number].key
+        if key is not None:
+            yield name, key
 
 
-def _has_children(nodes: Sequence[Node], node: Node, layout: Layout) -> bool:
-    return all(
-        name in node.children and nodes[node.children[name]].key is not None
-        for name in layout.roles
-    )
-
-
-def _found(nodes: Sequence[Node], node: Node, layout: Layout) -> Found:
-    keys = {name: nodes[node.children[name]].key for name in layout.roles}
-    return Found(layout, {name: key for name, key in keys.items() if key is not None})
-
-
-def _owners(nodes: Sequence[Node]) -> Dict[int, List[Node]]:
-    """Returns, for each object, the objects that refer to it as `loss_scale`."""
-    owners: Dict[int, List[Node]] = {}
-    for node in nodes:
-        if "loss_scale" in node.children:
-            owners.setdefault(node.children["loss_scale"], []).append(node)
-    return owners
-
-
-def _layout_of(nodes: Sequence[Node], owners: Sequence[Node]) -> Layout:
+def _layout_of(nodes: Sequence[Node], number: int) -> Layout:
     """Determines the layout of the owner of a `DynamicLossScale`, by its other children."""
-    for owner in owners:
+    for owner in nodes:
+        if owner.children.get("loss_scale") != number:
+            continue
         if "iter" in owner.children:
             return KERAS_2_3
         if "_iterations" in owner.children:

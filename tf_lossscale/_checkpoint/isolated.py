@@ -100,55 +100,41 @@ def _answer(place: Place, request: Dict[str, Any]) -> Dict[str, Any]:
     """Runs the child process and returns its answer."""
     size = sum(sizes_of_files(place.path).values())
     seconds = SECONDS + size // _BYTES_PER_SECOND
-    request = {
-        "place": place,
-        "seconds": seconds,
-        "memory": MEMORY_BYTES + _COPIES * size,
-        **request,
-    }
+    limits = {"seconds": seconds, "memory": MEMORY_BYTES + _COPIES * size}
+    text = json.dumps({"place": place, **limits, **request})
     # -I keeps the working directory and the environment from adding modules to the child.
-    command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path), json.dumps(request)]
-    environment = {
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "-1",
-    }
+    command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path), text]
+    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     try:
         done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **environment},
+            env={**os.environ, **threads, "CUDA_VISIBLE_DEVICES": "-1"},
             timeout=_START_SECONDS + seconds,
             check=False,
         )
-    except subprocess.TimeoutExpired as error:
-        raise CheckpointError(_too_long(place, seconds)) from error
-    return _values(place, done.returncode, done.stdout, seconds)
-
-
-def _too_long(place: Place, seconds: int) -> str:
-    return f"{place.path}: damaged: reading took more than {seconds} seconds, or was stopped"
-
-
-def _values(place: Place, status: int, answer: bytes, seconds: int) -> Dict[str, Any]:
-    if status < 0 and status in [-getattr(signal, name, 0) for name in _STOPS]:
-        raise CheckpointError(_too_long(place, seconds))
-    ready = answer.startswith(_READY)
+        status: Optional[int] = done.returncode
+    except subprocess.TimeoutExpired:
+        status = None
+    if status is None or (status < 0 and -status in [getattr(signal, name, 0) for name in _STOPS]):
+        raise CheckpointError(
+            f"{place.path}: damaged: reading took more than {seconds} seconds, or was stopped"
+        )
+    ready = done.stdout.startswith(_READY)
     try:
-        values = json.loads(answer[len(_READY) if ready else 0 :].decode("ascii"))
+        values = json.loads(done.stdout[len(_READY) if ready else 0 :].decode("ascii"))
     except (ValueError, RecursionError):
         values = None
     if status or not isinstance(values, dict):
         library = "h5py" if place.format in (HDF5, KERAS) else "tensorflow"
-        if not ready:
-            raise CheckpointError(
-                f"{place.path}: cannot read it: `import {library}` failed (status {status})"
-            )
-        raise CheckpointError(
-            f"{place.path}: damaged: the library that reads it crashed (status {status})"
+        what = (
+            "damaged: the library that reads it crashed"
+            if ready
+            else f"cannot read it: `import {library}` failed"
         )
+        raise CheckpointError(f"{place.path}: {what} (status {status})")
     if "error" in values:
         raise CheckpointError(values["error"])
     return values
@@ -161,10 +147,10 @@ def child(text: str) -> None:
     request = json.loads(text)
     place = Place(*request["place"])
     try:
-        _import_libraries(place)
+        library = _library(place)
         os.write(answer, _READY)
         _set_limits(request["seconds"], request["memory"])
-        values = _describe(place, request)
+        values = _describe(place, request, library)
     except (CheckpointError, ImportError) as error:
         values = {"error": str(error)}
     with os.fdopen(answer, "w", encoding="ascii") as file:
@@ -172,13 +158,16 @@ def child(text: str) -> None:
     os._exit(0)  # without unloading the libraries, which can take long or crash
 
 
-def _import_libraries(place: Place) -> None:
+def _library(place: Place) -> Any:
+    """Returns the module that reads a file, with all that it imports."""
     if place.format in (HDF5, KERAS):
-        from tf_lossscale._checkpoint.keras_files import import_hdf5
+        from tf_lossscale._checkpoint import keras_files
 
-        import_hdf5()
-    else:
-        import tf_lossscale._checkpoint.tensorflow_files  # noqa: F401 - before the limits count
+        keras_files.import_hdf5()
+        return keras_files
+    from tf_lossscale._checkpoint import tensorflow_files
+
+    return tensorflow_files
 
 
 def _set_limits(seconds: int, memory: int) -> None:
@@ -212,10 +201,20 @@ def _memory_in_use() -> Tuple[int, int]:
     return int(pages[0]) * size, int(pages[5]) * size
 
 
-def _describe(place: Place, request: Dict[str, Any]) -> Dict[str, Any]:
+def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, Any]:
     """Returns the answer to a request, or the error, as values for JSON."""
     try:
-        return _done(place, request)
+        if "convert" in request:
+            plan = library.convert(place, **request["convert"])
+            if plan is None:
+                return {"tensors": 0}
+            return {**plan._asdict(), "tensors": len(plan.tensors)}
+        contents = library.read(place)
+        return {
+            "format": contents.format,
+            "states": [(LAYOUTS.index(each.layout), each.variables) for each in contents.states],
+            "configured": [each._asdict() for each in contents.configured],
+        }
     except CheckpointError as error:
         return {"error": str(error)}
     except MemoryError:
@@ -226,32 +225,8 @@ def _describe(place: Place, request: Dict[str, Any]) -> Dict[str, Any]:
     except Exception as error:  # the libraries can raise almost anything
         if isinstance(error, OSError) and error.errno in _NOT_THE_FILE:
             return {"error": f"{place.path}: {error}"}
-        return {"error": f"{place.path}: damaged, or not a {place.format}: {_brief(error)}"}
-
-
-def _done(place: Place, request: Dict[str, Any]) -> Dict[str, Any]:
-    if "convert" in request:
-        from tf_lossscale._checkpoint import tensorflow_files
-
-        plan = tensorflow_files.convert(place, **request["convert"])
-        return {
-            "tensors": len(plan.tensors) if plan else 0,
-            "changes": plan.changes if plan else (),
-            "notices": plan.notices if plan else (),
-        }
-    if place.format in (HDF5, KERAS):
-        from tf_lossscale._checkpoint import keras_files
-
-        contents = keras_files.read(place)
-    else:
-        from tf_lossscale._checkpoint import tensorflow_files
-
-        contents = tensorflow_files.read(place)
-    return {
-        "format": contents.format,
-        "states": [(LAYOUTS.index(each.layout), each.variables) for each in contents.states],
-        "configured": [each._asdict() for each in contents.configured],
-    }
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        return {"error": f"{place.path}: damaged, or not a {place.format}: {lines[0]}"}
 
 
 def _dumped(place: Place, values: Dict[str, Any]) -> str:
@@ -261,8 +236,3 @@ def _dumped(place: Place, values: Dict[str, Any]) -> str:
     if text is None or len(text) > _LARGEST_ANSWER:
         text = json.dumps({"error": f"{place.path}: damaged: what it describes is too large"})
     return text
-
-
-def _brief(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

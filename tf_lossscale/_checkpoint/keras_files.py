@@ -7,6 +7,7 @@ import collections
 import contextlib
 import json
 import re
+import shutil
 import tempfile
 import zipfile
 from typing import IO, Any, Dict, Iterator, List, Optional, Tuple
@@ -28,13 +29,11 @@ __all__ = ["import_hdf5", "read"]
 # optimizer begins with four of its own: iterations, learning rate, counter and loss scale.
 _NUMBERED = re.compile(r"(?P<owner>.+)/vars/3$")
 _OWN_KINDS = ("i", "f", "i", "f")
-_LARGEST_CONFIGURATION = 2**26
 _ENCRYPTED = 0x1
 # Weights hardly compress, and Keras does not compress them. Limits for an unpacked member: this
 # factor, or this size if that is more.
 _LARGEST_RATIO = 100
 _FREE_BYTES = 2**26
-_CHUNK_BYTES = 2**20
 
 
 def read(place: Place) -> Contents:
@@ -69,18 +68,44 @@ def _open_hdf5(path: str) -> Iterator[Tuple[List[Any], Any]]:
 @contextlib.contextmanager
 def _open_keras(path: str) -> Iterator[Tuple[List[Any], Any]]:
     with contextlib.ExitStack() as stack:
-        archive = stack.enter_context(_Archive(path))
-        config = _object(json.loads(archive.read("config.json", _LARGEST_CONFIGURATION)))
-        names = [name for name in archive.names if name.endswith(".weights.h5")]
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(path))
+        except (zipfile.BadZipFile, OSError, ValueError) as error:
+            raise _damaged(path, f"the zip archive is damaged: {error}") from error
+        counts = collections.Counter(archive.namelist())
+        twice = sorted(name for name, count in counts.items() if count > 1)
+        if twice:
+            raise _damaged(path, f"it has two members named {twice[0]!r}")
+        config = _object(json.load(stack.enter_context(_unpacked(archive, path, "config.json"))))
+        names = [name for name in counts if name.endswith(".weights.h5")]
         if not names:
-            raise CheckpointError(f"{path}: not a valid .keras file: it has no model.weights.h5")
-        files = [
-            stack.enter_context(
-                import_hdf5().File(stack.enter_context(archive.unpacked(name)), "r")
-            )
-            for name in names
-        ]
+            raise _damaged(path, "it has no model.weights.h5")
+        copies = [stack.enter_context(_unpacked(archive, path, name)) for name in names]
+        files = [stack.enter_context(import_hdf5().File(copy, "r")) for copy in copies]
         yield files, _object(config.get("compile_config") or {}).get("optimizer")
+
+
+@contextlib.contextmanager
+def _unpacked(archive: zipfile.ZipFile, path: str, name: str) -> Iterator[IO[bytes]]:
+    """Opens a copy of a member, because HDF5 needs random access, which is slow in archives."""
+    if name not in archive.namelist():
+        raise _damaged(path, f"it has no member {name}")
+    info = archive.getinfo(name)
+    if info.flag_bits & _ENCRYPTED:
+        raise _damaged(path, f"its member {name} is encrypted")
+    limit = max(_FREE_BYTES, _LARGEST_RATIO * info.compress_size)
+    if info.file_size > limit:  # what is read of a member is never more than this
+        raise _damaged(path, f"its member {name} unpacks to more than {limit} bytes")
+    with archive.open(info) as member, tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(member, copy)
+        if copy.tell() != info.file_size:
+            raise _damaged(path, f"its member {name} ends too early")
+        copy.seek(0)
+        yield copy
+
+
+def _damaged(path: str, what: str) -> CheckpointError:
+    return CheckpointError(f"{path}: not a valid .keras file: {what}")
 
 
 def _object(value: Any) -> Dict[str, Any]:
@@ -173,74 +198,3 @@ def _settings(config: Dict[str, Any]) -> Dict[str, object]:
         if "increment_period" in inner:
             settings["dynamic_growth_steps"] = inner["increment_period"]
     return settings
-
-
-class _Archive:
-    """An open zip archive.
-
-    Attributes:
-      names: the names of its members.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        try:
-            self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, OSError, ValueError) as error:
-            raise self._damaged(f"the zip archive is damaged: {error}") from error
-        self.names: List[str] = self._zip.namelist()
-        counts = collections.Counter(self.names)
-        twice = sorted(name for name, count in counts.items() if count > 1)
-        if twice:
-            raise self._damaged(f"it has two members named {twice[0]!r}")
-
-    def __enter__(self) -> "_Archive":
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self._zip.close()
-
-    def read(self, name: str, limit: int) -> bytes:
-        """Returns the bytes of a member."""
-        return b"".join(self._chunks(name, limit))
-
-    @contextlib.contextmanager
-    def unpacked(self, name: str) -> Iterator[IO[bytes]]:
-        """Opens a copy of a member, because HDF5 needs random access, which is slow in archives."""
-        info = self._info(name)
-        limit = max(_FREE_BYTES, _LARGEST_RATIO * info.compress_size)
-        with tempfile.TemporaryFile() as copy:
-            for chunk in self._chunks(name, limit):
-                copy.write(chunk)
-            copy.seek(0)
-            yield copy
-
-    def _info(self, name: str) -> zipfile.ZipInfo:
-        try:
-            info = self._zip.getinfo(name)
-        except KeyError as error:
-            raise self._damaged(f"it has no member {name}") from error
-        if info.flag_bits & _ENCRYPTED:
-            raise self._damaged(f"its member {name} is encrypted")
-        return info
-
-    def _chunks(self, name: str, limit: int) -> Iterator[bytes]:
-        info = self._info(name)
-        size = 0
-        if info.file_size <= limit:
-            with self._zip.open(info) as member:
-                while True:
-                    chunk = member.read(_CHUNK_BYTES)
-                    if not chunk:
-                        break
-                    size += len(chunk)
-                    if size > limit:
-                        break
-                    yield chunk
-        if max(size, info.file_size) > limit:
-            raise self._damaged(f"its member {name} unpacks to more than {limit} bytes")
-        if size != info.file_size:
-            raise self._damaged(f"its member {name} ends too early")
-
-    def _damaged(self, what: str) -> CheckpointError:
-        return CheckpointError(f"{self._path}: not a valid .keras file: {what}")

@@ -3,11 +3,11 @@
 Local paths are read with Python, others (`gs://`, `hdfs://`) through TensorFlow.
 """
 
-import contextlib
+import codecs
 import glob as local_glob
 import os
 import re
-from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
 __all__ = [
     "BOOKKEEPING",
@@ -35,8 +35,6 @@ _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _ZIP_SIGNATURE = b"PK\x03\x04"
 _SUFFIXES = (".index", ".meta")
 _LATEST = re.compile(rb"^\s*model_checkpoint_path\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"\s*$", re.MULTILINE)
-_ESCAPE = re.compile(rb"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)")
-_LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _LARGEST_BOOKKEEPING = 2**24
 
 
@@ -63,7 +61,7 @@ def locate(path: str) -> Place:
     """
     if _is_directory(path):
         return _in_directory(path)
-    start = _start_of(path) if _is_file(path) else b""
+    start = _first_bytes(path, len(_HDF5_SIGNATURE)) if _is_file(path) else b""
     if start == _HDF5_SIGNATURE:
         return Place(HDF5, path)
     if start.startswith(_ZIP_SIGNATURE):
@@ -103,19 +101,8 @@ def sizes_of_files(path: str) -> Dict[str, int]:
 
 def bookkeeping_entry(name: str) -> str:
     """Returns the contents of a bookkeeping file that names one checkpoint, the latest."""
-    escaped = "".join(_escaped(byte) for byte in os.fsencode(name))
+    escaped = codecs.escape_encode(os.fsencode(name))[0].decode("ascii").replace('"', '\\"')
     return f'model_checkpoint_path: "{escaped}"\nall_model_checkpoint_paths: "{escaped}"\n'
-
-
-def _escaped(byte: int) -> str:
-    if byte in b'"\\':
-        return "\\" + chr(byte)
-    return chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}"
-
-
-def _start_of(path: str) -> bytes:
-    with _opened(path) as file:
-        return file.read(len(_HDF5_SIGNATURE))
 
 
 def _check_contents(path: str, start: bytes) -> None:
@@ -133,7 +120,7 @@ def _check_contents(path: str, start: bytes) -> None:
 
 
 def _in_directory(path: str) -> Place:
-    if any(_exists(os.path.join(path, "saved_model" + suffix)) for suffix in (".pb", ".pbtxt")):
+    if any(_is_file(os.path.join(path, "saved_model" + suffix)) for suffix in (".pb", ".pbtxt")):
         prefix = os.path.join(path, "variables", "variables")
         if _is_file(prefix + ".index"):
             return Place(SAVED_MODEL, prefix)
@@ -148,9 +135,8 @@ def _in_directory(path: str) -> Place:
         return Place(TENSORFLOW, found[0])
     if found:
         raise CheckpointError(
-            "{}: no `checkpoint` file names the latest checkpoint. Choose one: {}".format(
-                path, ", ".join(found)
-            )
+            f"{path}: no `checkpoint` file names the latest checkpoint. Choose one: "
+            + ", ".join(found)
         )
     raise CheckpointError(
         f"{path}: this directory contains neither a SavedModel nor a TensorFlow checkpoint."
@@ -164,8 +150,7 @@ def _latest(folder: str) -> Optional[str]:
         return None
     if _size(path) > _LARGEST_BOOKKEEPING:
         raise CheckpointError(f"{path}: too large for a `checkpoint` file of TensorFlow")
-    with _opened(path) as file:
-        text = file.read(_LARGEST_BOOKKEEPING)
+    text = _first_bytes(path, _LARGEST_BOOKKEEPING)
     match = _LATEST.search(text)
     if match is None:
         if not text.strip():
@@ -174,16 +159,7 @@ def _latest(folder: str) -> Optional[str]:
             f"{path}: damaged: it does not name the latest checkpoint. Pass the prefix of a "
             "checkpoint."
         )
-    return os.fsdecode(_ESCAPE.sub(_unescaped, match.group(1))) or None
-
-
-def _unescaped(match: "re.Match[bytes]") -> bytes:
-    code = match.group(1)
-    if code[:1].isdigit():
-        return bytes([int(code, 8) & 0xFF])
-    if code[:1] == b"x" and len(code) > 1:
-        return bytes([int(code[1:], 16)])
-    return _LETTERS.get(code, code)
+    return os.fsdecode(codecs.escape_decode(match.group(1))[0]) or None
 
 
 def _named_as_latest(folder: str, named: str) -> Place:
@@ -214,7 +190,7 @@ def _not_found(path: str) -> str:
     near = _prefixes(folder) if _is_directory(folder) else []
     if near:
         more = ", ..." if len(near) > 5 else ""
-        message += " Checkpoints there: {}".format(", ".join(near[:5]) + more)
+        message += f" Checkpoints there: {', '.join(near[:5])}{more}"
     return message
 
 
@@ -226,10 +202,6 @@ def _gfile() -> Any:
     from tf_lossscale._versions.base import tf
 
     return tf.io.gfile
-
-
-def _exists(path: str) -> bool:
-    return bool(_gfile().exists(path)) if _is_remote(path) else os.path.exists(path)
 
 
 def _is_file(path: str) -> bool:
@@ -253,8 +225,6 @@ def _size(path: str) -> int:
     return int(_gfile().stat(path).length) if _is_remote(path) else os.path.getsize(path)
 
 
-@contextlib.contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
-    file: Any = _gfile().GFile(path, "rb") if _is_remote(path) else open(path, "rb")  # noqa: SIM115 - closed below
-    with file:
-        yield file
+def _first_bytes(path: str, count: int) -> bytes:
+    with _gfile().GFile(path, "rb") if _is_remote(path) else open(path, "rb") as file:
+        return bytes(file.read(count))

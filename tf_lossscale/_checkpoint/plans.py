@@ -4,8 +4,21 @@ Between contrib and v1, whose `tf.train.Saver` checkpoints have the same variabl
 names, the plan renames tensors. Any other conversion is refused unless the copy loses no state.
 """
 
+import collections
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import (
+    Any,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 from tf_lossscale._checkpoint.finding import (
     BAD_STEPS,
@@ -185,13 +198,12 @@ def _move(
     notices: List[str],
 ) -> None:
     names = {role: name for name, role in _LAYOUTS[to].roles.items()}
-    left = dict(names)
     for variable in state.variables:
-        left.pop(variable.role, None)
         if variable.role not in names:
             moved[variable.key] = None
             notices.append(_dropped(variable))
             continue
+        name = names.pop(variable.role)
         dtype = COUNTERS[to] if variable.role == GOOD_STEPS else variable.dtype
         if dtype in _LARGEST and abs(int(variable.value or 0)) > _LARGEST[dtype]:
             raise CheckpointError(
@@ -199,12 +211,11 @@ def _move(
                 "represent"
             )
         scope, _, number = parts_of(variable.key)
-        key = scope + names[variable.role] + number
-        moved[variable.key] = Tensor(key, dtype, variable.key)
-    for role, name in left.items():
+        moved[variable.key] = Tensor(scope + name + number, dtype, variable.key)
+    for role, name in names.items():
         scope, _, number = parts_of(state.variables[0].key)
         made.append(Tensor(scope + name + number, COUNTERS[to], None, 0))
-        notices.append(f"{scope + name + number} ({role}), which is not in SRC, is set to 0")
+        notices.append(f"{made[-1].key} ({role}), which is not in SRC, is set to 0")
 
 
 def _dropped(variable: Variable) -> str:
@@ -251,25 +262,23 @@ def _powers(
 
 
 def _check_keys(tensors: Sequence[Tensor]) -> None:
-    seen = set()
-    for each in tensors:
-        if each.key in seen:
-            raise CheckpointError(
-                f"two tensors would have the key {each.key}; change one with --rename OLD=NEW"
-            )
-        seen.add(each.key)
+    ((key, count),) = collections.Counter(each.key for each in tensors).most_common(1)
+    if count > 1:
+        raise CheckpointError(
+            f"two tensors would have the key {key}; change one with --rename OLD=NEW"
+        )
 
 
 def _changes(
     moved: Mapping[str, Optional[Tensor]], made: Sequence[Tensor], tensors: Mapping[str, Entry]
-) -> List[Tuple[str, str]]:
-    changes = []
+) -> Iterator[Tuple[str, str]]:
     for key, tensor in moved.items():
-        if tensor is None:
-            changes.append((f"{key} {tensors[key].dtype}", "(dropped)"))
-        elif (tensor.key, tensor.dtype) != (key, tensors[key].dtype):
-            changes.append((f"{key} {tensors[key].dtype}", f"{tensor.key} {tensor.dtype}"))
-    return changes + [("(new)", f"{each.key} {each.dtype} 0") for each in made]
+        old = f"{key} {tensors[key].dtype}"
+        new = "(dropped)" if tensor is None else f"{tensor.key} {tensor.dtype}"
+        if new != old:
+            yield old, new
+    for each in made:
+        yield "(new)", f"{each.key} {each.dtype} 0"
 
 
 _INNER = "base_optimizer"
@@ -293,12 +302,17 @@ def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
     """
     keys: Dict[str, str] = {}
     dropped: Set[int] = set()
-    parents = _parents(graph)
     for node in graph.nodes:
         inner = _inner_of(graph, node)
         if inner is None:
             continue
-        _check_only_child(parents[inner])
+        others = [child for each in graph.nodes for child in each.children]
+        names = [child.local_name for child in others if child.node_id == inner]
+        if names != [_INNER]:
+            raise CheckpointError(
+                "the inner optimizer was stored a second time, as {}, which later Keras restores "
+                "as a separate object".format(", ".join(sorted({*names} - {_INNER})) or _INNER)
+            )
         _rename(graph, graph.nodes[inner], keys)
         _merge(node, graph.nodes[inner])
         dropped.add(inner)
@@ -314,23 +328,6 @@ def _inner_of(graph: Any, node: Any) -> Optional[int]:
         return None
     named = {child.local_name for child in graph.nodes[inner].children}
     return inner if "iter" in named else None
-
-
-def _parents(graph: Any) -> Dict[int, List[str]]:
-    """Returns the names under which other objects refer to each object, by its number."""
-    parents: Dict[int, List[str]] = {}
-    for node in graph.nodes:
-        for child in node.children:
-            parents.setdefault(child.node_id, []).append(child.local_name)
-    return parents
-
-
-def _check_only_child(names: Sequence[str]) -> None:
-    if list(names) != [_INNER]:
-        raise CheckpointError(
-            "the inner optimizer was stored a second time, as {}, which later Keras restores as "
-            "a separate object".format(", ".join(sorted(set(names) - {_INNER})) or _INNER)
-        )
 
 
 def _rename(graph: Any, inner: Any, keys: Dict[str, str]) -> None:

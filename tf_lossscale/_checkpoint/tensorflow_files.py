@@ -142,50 +142,40 @@ class Checkpoint:
     def states(self) -> Tuple[State, ...]:
         """Returns the loss scales in it."""
         if self.has_objects:
-            found = finding.by_object(self._nodes(), self.tensors)
+            found = finding.by_object(list(self._nodes()), self.tensors)
         else:
             found = finding.by_name(self.tensors)
         return tuple(
             State(
                 each.layout,
                 tuple(
-                    Variable(key, role, self._entry(key).dtype, self._number(key))
-                    for key, role in (
-                        (each.keys[name], role)
-                        for name, role in each.layout.roles.items()
-                        if name in each.keys
-                    )
+                    self._variable(each.keys[name], role)
+                    for name, role in each.layout.roles.items()
+                    if name in each.keys
                 ),
             )
             for each in found
         )
 
-    def _entry(self, key: str) -> Entry:
+    def _variable(self, key: str, role: str) -> Variable:
         if key not in self.tensors:
             raise CheckpointError(
                 f"{self.prefix}: damaged: its object graph refers to {key!r}, which is not in its "
                 "index"
             )
-        return self.tensors[key]
+        dtype, shape = self.tensors[key]
+        is_float, is_integer = tf.as_dtype(dtype).is_floating, tf.as_dtype(dtype).is_integer
+        value: Optional[Union[int, float]] = None
+        if not shape and (is_float or is_integer):
+            number: Any = self._reader.get_tensor(key)
+            value = float(number) if is_float else int(number)
+        return Variable(key, role, dtype, value)
 
-    def _number(self, key: str) -> Optional[Union[int, float]]:
-        """Returns the value of a scalar; None for any other tensor."""
-        dtype = tf.as_dtype(self.tensors[key].dtype)
-        if self.tensors[key].shape or not (dtype.is_floating or dtype.is_integer):
-            return None
-        value = self._reader.get_tensor(key)
-        return float(value) if dtype.is_floating else int(value)
-
-    def _nodes(self) -> List[Node]:
-        return [
-            Node(
-                {child.local_name: child.node_id for child in node.children},
-                next(
-                    (each.checkpoint_key for each in node.attributes if each.name == _VALUE), None
-                ),
-            )
-            for node in self.object_graph().nodes
-        ]
+    def _nodes(self) -> Iterator[Node]:
+        for node in self.object_graph().nodes:
+            keys = [each.checkpoint_key for each in node.attributes if each.name == _VALUE]
+            children = {child.local_name: child.node_id for child in node.children}
+            yield Node(children, keys[0] if keys else None)
 
     def object_graph(self) -> Any:
         """Returns the graph of its objects, a protocol buffer."""
@@ -236,24 +226,19 @@ def _write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
 def _save(checkpoint: Checkpoint, group: Sequence[Tensor], prefix: str) -> None:
     sources = [each.source for each in group if each.source is not None]
     with _session() as session:
-        restored: Iterator[Any] = iter(
-            tf.raw_ops.RestoreV2(
-                prefix=checkpoint.prefix,
-                tensor_names=sources,
-                shape_and_slices=[""] * len(sources),
-                dtypes=[checkpoint.tensors[source].dtype for source in sources],
-            )
-            if sources
-            else ()
+        restored: Sequence[Any] = sources and tf.raw_ops.RestoreV2(
+            prefix=checkpoint.prefix,
+            tensor_names=sources,
+            shape_and_slices=[""] * len(sources),
+            dtypes=[checkpoint.tensors[source].dtype for source in sources],
         )
-        values = []
-        for each in group:
-            if each.source is None:
-                values.append(tf.constant(each.value, each.dtype))
-            elif each.dtype != checkpoint.tensors[each.source].dtype:
-                values.append(tf.cast(next(restored), each.dtype))
-            else:
-                values.append(next(restored))
+        old = dict(zip(sources, restored))
+        values = [
+            tf.constant(each.value, each.dtype)
+            if each.source is None
+            else tf.cast(old[each.source], each.dtype)  # does nothing to one of this type
+            for each in group
+        ]
         session.run(
             tf.raw_ops.SaveV2(
                 prefix=prefix,

@@ -3,15 +3,17 @@
 import argparse
 import contextlib
 import difflib
+import platform
 import signal
 import sys
-from typing import Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
+from tf_lossscale import _paths
 from tf_lossscale._about import VERSION
 from tf_lossscale._arguments import ArgumentParser
 from tf_lossscale._cli.process import guarded, handing_over
 
-__all__ = ["main"]
+__all__ = ["main", "migration_target"]
 
 CODEMODS = {
     "migrate": "rewrite files and trees; shows a diff and writes nothing by default",
@@ -233,9 +235,53 @@ def _doctor(arguments: List[str], prog: str) -> int:
         "and which the shim supplies. The exit status is 1 if TensorFlow is missing.",
     )
     parser.parse_args(arguments)
-    from tf_lossscale._cli.doctor import report
+    print(f"tf-lossscale   {VERSION}")
+    print(f"Python         {platform.python_version()}")
+    try:
+        from tf_lossscale._versions.base import tf
+        from tf_lossscale._versions.keras import keras_packages
+    except ImportError as error:
+        print("TensorFlow     none")
+        print(f"migrate        {migration_target()}")
+        sys.stdout.flush()  # if that fails, it is the only message
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    print(f"TensorFlow     {tf.__version__}")
+    for name, version in keras_packages():
+        print(f"{name:<14} {version}")
+    print(f"migrate        {migration_target()}")
+    print("\nNames in this TensorFlow, and names that `import tf_lossscale as tfls` supplies:")
+    width = max(map(len, _paths.NAMESPACES)) + len("tf.")
+    for namespace in _paths.NAMESPACES:
+        print(f"\n{'tf.' + namespace:<{width}}")
+        owner: Any = tf
+        for part in namespace.split("."):
+            owner = getattr(owner, part, None)
+        for title, is_there in (("in TensorFlow", True), ("from the shim", False)):
+            names = sorted(_paths.NAMESPACES[namespace])
+            names = [name for name in names if hasattr(owner, name) is is_there]
+            if names:
+                print(f"  {title}    {', '.join(names)}")
+    print(
+        "\n`tf-lossscale run SCRIPT` runs a script with the missing names supplied;"
+        "\n`tf-lossscale migrate` rewrites code that uses them."
+    )
+    return 0
 
-    return report()
+
+def migration_target() -> str:
+    """The Keras version that `migrate` targets in the working directory, and why."""
+    if sys.version_info < (3, 9):
+        return "not available: it needs Python 3.9 or later"
+    try:
+        from tf_lossscale_codemods.cli.search import keras_of_directory
+        from tf_lossscale_codemods.cli.settings import SettingsError
+    except ImportError as error:  # in the source folder, where the codemods have another name
+        return f"not available: {error}"
+    try:
+        return keras_of_directory()
+    except (SettingsError, OSError) as error:
+        return f"cannot run here: {error}"
 
 
 def _status(exit_: SystemExit) -> int:

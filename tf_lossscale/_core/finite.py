@@ -19,6 +19,7 @@ __all__ = [
     "all_finite",
     "bad_gradients",
     "find_nonfinite",
+    "first_true",
     "gradient_values",
     "is_finite",
 ]
@@ -167,10 +168,14 @@ def bad_gradients(gradients: Sequence[Sequence[Any]]) -> BadGradients:
       gradients: for each variable, tensors and `IndexedSlices`, or None.
     """
     flags = _bad_flags(gradients)
-    count = tf.constant(len(gradients), tf.int64)
-    order = tf.constant(list(range(len(gradients))), tf.int64)
-    positions = where(flags, order, tf.fill([len(gradients)], count))
-    return BadGradients(tf1.reduce_min(positions), tf1.reduce_all(flags))
+    return BadGradients(first_true(flags, len(gradients)), tf1.reduce_all(flags))
+
+
+def first_true(flags: Any, count: int) -> Any:
+    """Returns the position of the first True in a bool tensor `[count]`, or `count`: int64 `[]`."""
+    order = tf.constant(list(range(count)), tf.int64)
+    end = tf.fill([count], tf.constant(count, tf.int64))
+    return tf1.reduce_min(where(flags, order, end))
 
 
 @do_not_convert

@@ -18,11 +18,12 @@ from typing import (
     Sequence,
 )
 
+from tf_lossscale._core.conditional import gate
 from tf_lossscale._core.replicas import merge
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.replicas import supports_merge_call
-from tf_lossscale._versions.watching import without_changing_seeds
+from tf_lossscale._versions.watching import RawVariable, without_changing_seeds
 
 __all__ = [
     "Step",
@@ -30,6 +31,7 @@ __all__ = [
     "WatchedStep",
     "Watcher",
     "built_unwatched",
+    "initialized",
     "is_watched",
     "report_loss",
     "unnoticed",
@@ -55,6 +57,7 @@ class Step(NamedTuple):
         gradients. Otherwise, the inner optimizer sums the gradients of the replicas in its own way.
       summed_by_caller: whether the gradients were summed over the replicas before the step.
       is_unconditional: whether it is applied in any case: the loss scale is fixed.
+      are_scaled: whether the gradients are those of the scaled loss; not in a step of ours.
     """
 
     optimizer: Any
@@ -63,6 +66,7 @@ class Step(NamedTuple):
     are_applied: bool
     summed_by_caller: bool = False
     is_unconditional: bool = False
+    are_scaled: bool = False
 
 
 class WatchedStep:
@@ -256,6 +260,23 @@ def unnoticed(scope: str) -> Iterator[None]:
         return
     with without_changing_seeds(), tf1.name_scope(scope):
         yield
+
+
+def initialized(*variables: RawVariable) -> List[Any]:
+    """Returns what the operations of a step that use a watcher's variables depend on.
+
+    In a Session, that is the operation that initializes them before the first step: nothing else
+    does, because they are in no collection.
+    """
+    for each in variables:
+        each.capture()
+    if variables[0].eager:
+        return []
+
+    def initialize() -> Any:
+        return tf.group(*[each.initialize() for each in variables])
+
+    return [gate(variables[0].is_initialized(), initialize)]
 
 
 def variable_name(variable: Any) -> str:

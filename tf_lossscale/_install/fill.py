@@ -8,7 +8,7 @@ the public path is ours, the wrapper must be ours, too: a `train_step` that test
 import importlib
 import sys
 from types import ModuleType
-from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Set, Tuple
 
 from tf_lossscale import _namespace, _paths
 from tf_lossscale._import_hook import subscribers
@@ -149,11 +149,18 @@ def _wrap_in_ours(record: Record, module: Any, compiler: Compiler) -> None:
     """Lets `compile` wrap optimizers in our class, if that is at the public path."""
     name = compiler.attribute_of(module)
     value = getattr(module, name, None)
+    # Otherwise only those of models with an experimental policy of ours, which says how to scale.
     always = record.replace or compiler.keras_3
-    if value is not None and not _is_stand_in(value, always):
-        new = _stand_in(value, always)
-        if new is not None:
-            record.bind(module, name, new)
+    if isinstance(value, StandIn):
+        if value.always >= always:
+            return
+        value = value.installed
+    if isinstance(value, ModuleType):
+        # From TensorFlow 2.9 on; before, Keras has experimental policies itself.
+        if always or hasattr(value, "BaseLossScaleOptimizer"):
+            record.bind(module, name, _Module(value, always))
+    elif value is not None:
+        record.bind(module, name, _Class(value, always))
 
 
 def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:
@@ -202,30 +209,6 @@ _EXPERIMENTAL = _paths.NAMESPACES["keras.mixed_precision.experimental"]["LossSca
 
 # What `compile` names; up to TensorFlow 2.3 the class of the first name was the experimental one.
 _NAMES = ("LossScaleOptimizer", "BaseLossScaleOptimizer", "LossScaleOptimizerV1")
-
-
-def _stand_in(value: Any, always: bool) -> Optional[Any]:
-    """Returns a new value for the global variable of `compile`, which makes it use our class.
-
-    Args:
-      value: its current value: a class, or the module of the classes.
-      always: whether all optimizers are wrapped in our class, and not only those of models with
-        one of our experimental policies, which define how to scale.
-
-    Returns:
-      The stand-in; None if none is needed, because this Keras has experimental policies itself.
-    """
-    if isinstance(value, StandIn):
-        value = value.installed
-    if not isinstance(value, ModuleType):
-        return _Class(value, always)
-    needed = always or hasattr(value, "BaseLossScaleOptimizer")  # from TensorFlow 2.9 on
-    return _Module(value, always) if needed else None
-
-
-def _is_stand_in(value: Any, always: bool) -> bool:
-    """Returns whether `value` is a stand-in already, and wraps at least as many optimizers."""
-    return isinstance(value, StandIn) and value.always >= always
 
 
 class _Module(StandIn):

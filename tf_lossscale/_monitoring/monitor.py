@@ -4,8 +4,7 @@ import operator
 from typing import Any, NamedTuple, Optional
 
 from tf_lossscale._core.steps import watch, watcher_of
-from tf_lossscale._monitoring.hooks import MonitorHook, make_callback
-from tf_lossscale._monitoring.reader import Reader, Warner
+from tf_lossscale._monitoring.reader import MonitorHook, Reader, Warner, make_callback
 from tf_lossscale._monitoring.watcher import StepCounter, check, has_minimum
 
 __all__ = ["Monitor", "StepCounts"]
@@ -111,8 +110,7 @@ class Monitor:
           RuntimeError: the steps run in a graph, and there is no Session to read from; or no step
             was built since the monitor was created.
         """
-        values = self._reader.read(session).values
-        return StepCounts(values.steps, values.skipped, values.in_a_row)
+        return StepCounts(*self._reader.read(session)[:3])
 
     @property
     def first_bad(self) -> Optional[str]:
@@ -131,7 +129,7 @@ class Monitor:
     @property
     def last_step_skipped(self) -> bool:
         """Whether the last step was skipped."""
-        return self._reader.read().values.in_a_row > 0
+        return self._reader.read().in_a_row > 0
 
     def after_step(self, session: Optional[Any] = None) -> Optional[StepCounts]:
         """Reads the counts in every `every`-th call, for training loops of your own.

@@ -1,33 +1,23 @@
-"""Reads the counters on the host, and decides when what they show deserves a warning."""
+"""Reads the counters on the host, and decides when what they show deserves a warning.
+
+`Reader` does so when it is called; a Keras callback and a hook for monitored Sessions and
+Estimators call it while they train, and write TensorBoard scalars.
+"""
 
 import math
 import warnings
-from typing import Any, NamedTuple, Optional
+import weakref
+from typing import Any, Dict, Optional
 
-from tf_lossscale._monitoring.watcher import Counters, StepCounter, Values, current_scale
+from tf_lossscale._monitoring.watcher import Reading, StepCounter, name_of
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.graphs import in_eager_mode
-from tf_lossscale._versions.keras import keras_session
+from tf_lossscale._versions.keras import keras_family, keras_session
 
-__all__ = ["Reader", "Reading", "Warner"]
+__all__ = ["MonitorHook", "Reader", "Warner", "make_callback"]
 
 _MINIMUM = 1.0
 _WITHOUT_EFFECT = 2.0**100
 """A loss scale that no scaled gradient of float16 survives."""
-
-
-class Reading(NamedTuple):
-    """What was read.
-
-    Attributes:
-      values: the counters.
-      bad: name of the first variable with a non-finite gradient in the last skipped step, or None.
-      scale: the loss scale.
-    """
-
-    values: Values
-    bad: Optional[str]
-    scale: float
 
 
 class Warner:
@@ -56,38 +46,37 @@ class Warner:
     def _of_skips(self, reading: Reading) -> str:
         if self._after_skips is None:
             return ""
-        values = reading.values
         was_long, longest = self._was_long, self._longest
-        self._was_long = values.in_a_row >= self._after_skips
-        self._longest = max(longest, values.longest)
+        self._was_long = reading.in_a_row >= self._after_skips
+        self._longest = max(longest, reading.longest)
         if was_long:
             return ""
         end = (
-            f"({values.skipped} of {values.steps} in all), because gradients were not finite. "
+            f"({reading.skipped} of {reading.steps} in all), because gradients were not finite. "
             f"{_cause(reading)} The loss scale is {reading.scale:g}."
         )
         if self._was_long:
-            return f"The last {values.in_a_row} steps were skipped {end}"
-        if values.longest > longest and values.longest >= self._after_skips:
-            return f"{values.longest} steps in a row were skipped since the last reading {end}"
+            return f"The last {reading.in_a_row} steps were skipped {end}"
+        if reading.longest > longest and reading.longest >= self._after_skips:
+            return f"{reading.longest} steps in a row were skipped since the last reading {end}"
         return ""
 
     def _of_minimum(self, reading: Reading) -> str:
-        values, scale = reading.values, reading.scale
+        scale = reading.scale
         was_at_minimum = self._was_at_minimum
-        self._was_at_minimum = self._at_minimum and scale <= _MINIMUM and values.skipped > 0
+        self._was_at_minimum = self._at_minimum and scale <= _MINIMUM and reading.skipped > 0
         if was_at_minimum or not self._was_at_minimum:
             return ""
         return (
-            f"The loss scale is at its minimum, {scale:g}, after {values.skipped} of "
-            f"{values.steps} steps were skipped. It cannot shrink any further, so the gradients "
+            f"The loss scale is at its minimum, {scale:g}, after {reading.skipped} of "
+            f"{reading.steps} steps were skipped. It cannot shrink any further, so the gradients "
             f"themselves are not finite, or too large for float16. {_cause(reading)}"
         )
 
     def _of_no_effect(self, reading: Reading) -> str:
         was_without, skipped = self._was_without_effect, self._skipped
         self._was_without_effect = reading.scale > _WITHOUT_EFFECT
-        self._skipped = reading.values.skipped
+        self._skipped = reading.skipped
         # A skipped step shows that the scale does reach the gradients.
         if was_without or not self._was_without_effect or self._skipped > skipped:
             return ""
@@ -106,9 +95,9 @@ def _cause(reading: Reading) -> str:
             "All gradients were finite before the inner optimizer transformed them, in the last "
             "skipped step."
         )
-    if reading.values.all_bad:
+    if reading.all_bad:
         return (
-            f"None of the {reading.values.all_bad} variables had a finite gradient in the last "
+            f"None of the {reading.all_bad} variables had a finite gradient in the last "
             "skipped step, so the cause is not one variable: look for an infinity or a NaN in the "
             "loss, or in what it is computed from."
         )
@@ -151,29 +140,164 @@ class Reader:
         graphs = self._counter.graphs()
         if session is None and not tf.executing_eagerly() and None not in graphs:
             session = keras_session(self.optimizer)
-        if session is not None and session.graph in graphs:
-            return self._see(self._counter.counters(session.graph), session)
-        if None in graphs:
-            return self._see(self._counter.counters(None), None)
-        if not graphs:
-            return None
-        if self._last is not None:
-            return self._last
-        raise RuntimeError(
-            "The steps of this optimizer run in a graph. Read the counts within "
-            "`with session.as_default():`, or pass the Session: monitor.counts(session)."
-        )
-
-    def _see(self, counters: Optional[Counters], session: Any) -> Optional[Reading]:
-        if counters is None:
-            return None
-        values = counters.values(session)
-        if counters.eager:
-            with in_eager_mode():
-                scale = float(current_scale(self.optimizer))
-        else:
-            scale = float(session.run(counters.scale))
-        bad = None if values.bad is None else self._counter.name(values.bad)
-        self._last = Reading(values, bad, scale)
-        self._warner.see(self._last)
+        if session is not None and session.graph not in graphs:
+            session = None
+        if session is not None or None in graphs:
+            self._last = self._counter.read(session)
+            self._warner.see(self._last)
+        elif graphs and self._last is None:
+            raise RuntimeError(
+                "The steps of this optimizer run in a graph. Read the counts within "
+                "`with session.as_default():`, or pass the Session: monitor.counts(session)."
+            )
         return self._last
+
+
+class ScalarWriter:
+    """Writes an event file, in eager mode and in graphs alike; needs no TensorBoard.
+
+    The tags of the scalars begin with the name of the optimizer, and with a number where another
+    optimizer of that name writes to the same folder.
+    """
+
+    def __init__(self, optimizer: Any, log_dir: Optional[Any]) -> None:
+        self.name = ""
+        self._writer: Any = None
+        self._last: Any = None
+        if log_dir is None:
+            return
+        self._optimizer = optimizer
+        self._folder = str(log_dir)
+        others = [each for each in _writers if each._folder == self._folder]
+        taken = {each.name for each in others if each._optimizer is not optimizer}
+        name = name_of(optimizer)
+        numbered = [name, *(f"{name}_{number}" for number in range(1, len(taken) + 1))]
+        self.name = next(each for each in numbered if each not in taken)
+        try:
+            tf.io.gfile.makedirs(self._folder)
+            # In a graph, because this class refuses eager mode, although it needs no graph.
+            with tf.Graph().as_default():
+                self._writer = tf1.summary.FileWriter(self._folder)
+        except (OSError, tf.errors.OpError) as error:
+            raise ValueError(
+                f"No TensorBoard scalars can be written to log_dir={self._folder!r}: {error}. Pass "
+                "a folder that this process may write to, or log_dir=None."
+            ) from error
+        _writers.add(self)
+
+    def write(self, step: int, reading: Reading) -> None:
+        """Writes what was read, if it was not written for this step already."""
+        values = {"loss_scale": reading.scale, "skipped_steps": float(reading.skipped)}
+        # The values are compared, too: a global step remains the same while steps are skipped.
+        if self._writer is None or self._last == (step, values):
+            return
+        self._last = (step, values)
+        scalars = [
+            tf1.Summary.Value(tag=f"{self.name}/{tag}", simple_value=value)
+            for tag, value in values.items()
+        ]
+        self._writer.add_summary(tf1.Summary(value=scalars), step)
+        self._writer.flush()  # so that TensorBoard shows it now
+
+    def close(self) -> None:
+        """Closes the file; `write` does nothing afterwards."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            _writers.discard(self)
+
+
+_writers: "weakref.WeakSet[ScalarWriter]" = weakref.WeakSet()
+
+
+def make_callback(reader: Reader, log_dir: Optional[str]) -> Any:
+    """Returns a callback for the Keras of the optimizer."""
+    family = keras_family(reader.optimizer)
+    if family is None:
+        raise TypeError(
+            f"{type(reader.optimizer).__name__} is not a Keras optimizer, so fit() cannot use it. "
+            "Use monitor.session_hook() in a monitored Session or an Estimator, or call "
+            "monitor.after_step() in your loop."
+        )
+    base = family.keras.callbacks.Callback
+    return type("MonitorCallback", (_Reads, base), {"__module__": __name__})(reader, log_dir)
+
+
+class _Reads:
+    """The methods of the callback; its class also derives from the `Callback` of one Keras."""
+
+    # Keras 2 converts the logs of each batch for callbacks without this, and waits for the device.
+    _supports_tf_logs = True
+
+    def __init__(self, reader: Reader, log_dir: Optional[str]) -> None:
+        super().__init__()
+        self._reader = reader
+        self._writer = ScalarWriter(reader.optimizer, log_dir)
+        self._batches = 0
+
+    def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
+        """Reads the counts, if it is time."""
+        self._batches += 1
+        if self._batches % self._reader.every == 0:
+            self._read()
+
+    def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
+        """Reads the counts, and adds them to the logs."""
+        reading = self._read()
+        if reading is not None and logs is not None:
+            logs["loss_scale"] = reading.scale
+            logs["skipped_steps"] = reading.skipped
+
+    def on_train_end(self, logs: Optional[Dict[str, Any]] = None) -> None:
+        """Reads the counts for the last time; warns if no step was counted."""
+        if self._batches and self._read() is None:
+            warnings.warn(
+                "The Monitor has counted no step of this fit(). Create it before the first fit(), "
+                "with the optimizer that the model trains with: model.optimizer.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def _read(self) -> Optional[Reading]:
+        reading = self._reader.read_or_none()
+        if reading is not None:
+            step = reading.steps
+            if tf.executing_eagerly():
+                step = int(self._reader.optimizer.iterations)
+            self._writer.write(step, reading)
+        return reading
+
+
+class MonitorHook(tf1.train.SessionRunHook):
+    """Reads the counts every few calls of `run`, in a call of its own."""
+
+    def __init__(self, reader: Reader, log_dir: Optional[str]) -> None:
+        self._reader = reader
+        self._writer = ScalarWriter(reader.optimizer, log_dir)
+        self._runs = 0
+        self._global_step: Any = None
+
+    def begin(self) -> None:
+        """Looks up the global step, before the graph is finalized."""
+        self._global_step = tf1.train.get_global_step()
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Reads the counts, if it is time."""
+        self._runs += 1
+        if self._runs % self._reader.every == 0:
+            self._read(run_context.session)
+
+    def end(self, session: Any) -> None:
+        """Reads the counts for the last time."""
+        self._read(session)
+        self._writer.close()
+
+    def _read(self, session: Any) -> None:
+        # None in the replicas of an Estimator whose optimizers do not make the step.
+        reading = self._reader.read_or_none(session)
+        if reading is None:
+            return
+        step = reading.steps
+        if self._global_step is not None:
+            step = int(session.run(self._global_step))
+        self._writer.write(step, reading)

@@ -6,33 +6,19 @@ from typing import Any, Dict, Iterable, List, MutableMapping, NamedTuple, Option
 
 import numpy as np
 
+from tf_lossscale._core.finite import first_true
 from tf_lossscale._core.replicas import replica_count
+from tf_lossscale._core.steps import Step
 from tf_lossscale._recorder.optimizers import LossScale
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import called_from_minimize_of_fit
 from tf_lossscale._versions.replicas import estimator_scales_loss
 
-__all__ = ["COLUMNS", "Gradients", "Losses", "Row", "measured", "row_of", "unpacked"]
+__all__ = ["COLUMNS", "Losses", "Row", "measured", "row_of", "unpacked"]
 
 COLUMNS = 7
-_UNKNOWN = -1.0
-
-
-class Gradients(NamedTuple):
-    """The gradients of a step.
-
-    Attributes:
-      tested: for each variable, the tensors and `IndexedSlices` that must be finite: one for each
-        replica, or one for all.
-      are_applied: whether each replica applies its own, which are equal on all of them. Otherwise
-        the norm of what is applied is unknown.
-      are_scaled: whether they are those of the scaled loss.
-    """
-
-    tested: Sequence[Sequence[Any]]
-    are_applied: bool
-    are_scaled: bool = False
+_UNKNOWN, _ALL_FINITE = -1.0, -2.0
 
 
 class Row(NamedTuple):
@@ -71,17 +57,17 @@ class Row(NamedTuple):
         return later.good_steps in (0, self.good_steps) and not later.scale > self.scale
 
 
-def row_of(loss: Optional[Any], loss_scale: LossScale, gradients: Optional[Gradients]) -> Row:
+def row_of(loss: Optional[Any], loss_scale: LossScale, step: Optional[Step]) -> Row:
     """Returns the numbers of a step in eager mode, which takes much less time than `measured`."""
     scale = _on_host(loss_scale.value)
     norm = bad = _UNKNOWN
-    if gradients is not None:
-        halves = tf.stack(_halves(gradients)).numpy().astype(np.float64)
-        numbers = [number for number, each in enumerate(gradients.tested) for _ in each]
-        bad = next((i for i, half in zip(numbers, halves) if not np.isfinite(half)), -2.0)
-        norms = [np.sqrt(2.0 * np.sum(halves[each])) for each in _of_replicas(gradients)]
-        norm = norms[0] if norms and len(set(norms)) == 1 else _UNKNOWN
-        norm = norm / scale if gradients.are_scaled else norm
+    if step is not None:
+        halves = tf.stack(_halves(step)).numpy().astype(np.float64)
+        numbers = zip(_numbers(step), np.isfinite(halves))
+        bad = next((number for number, is_finite in numbers if not is_finite), _ALL_FINITE)
+        norms = {float(np.sqrt(2.0 * np.sum(halves[each]))) for each in _of_replicas(step)}
+        norm = norms.pop() if len(norms) == 1 else _UNKNOWN
+        norm = norm / scale if step.are_scaled else norm
     good_steps, bad_steps = _on_host(loss_scale.good_steps), _on_host(loss_scale.bad_steps)
     return _row(None if loss is None else _on_host(loss), scale, good_steps, bad_steps, norm, bad)
 
@@ -92,77 +78,64 @@ def _on_host(value: Optional[Any]) -> float:
     return float(value.numpy() if hasattr(value, "numpy") else value)
 
 
-def measured(loss: Optional[Any], loss_scale: LossScale, gradients: Optional[Gradients]) -> Any:
+def measured(loss: Optional[Any], loss_scale: LossScale, step: Optional[Step]) -> Any:
     """Returns the numbers of a step in a graph: a float64 tensor of shape `[COLUMNS]`.
 
     Args:
       loss: scalar tensor, or None.
       loss_scale: the loss scale before the step.
-      gradients: what is known of the gradients; None if nothing is to be recorded.
+      step: the step; None if its gradients are not to be read.
     """
     scale = _float64(loss_scale.value)
-    norm: Any = _float64(_UNKNOWN)
-    bad: Any = norm
-    if gradients is not None:
-        halves = tf.cast(tf.stack(_halves(gradients)), tf.float64)
-        bad = _first_bad(gradients, halves)
-        norms = [tf.sqrt(2.0 * _sum_of(halves, each)) for each in _of_replicas(gradients)]
+    norm = bad = _float64(_UNKNOWN)
+    if step is not None:
+        halves = tf.cast(tf.stack(_halves(step)), tf.float64)
+        numbers = _numbers(step)
+        first = first_true(tf.logical_not(tf.math.is_finite(halves)), len(numbers))
+        bad = tf.gather(tf.constant([*numbers, _ALL_FINITE], tf.float64), first)
+        norms = [tf.sqrt(2.0 * _sum_of(halves, each)) for each in _of_replicas(step)]
         if norms:
-            norm = norms[0]
-            if len(norms) > 1:
-                agree = tf.reduce_all(tf.equal(tf.stack(norms), norm))
-                norm = where(agree, norm, _float64(_UNKNOWN))
-            norm = norm / scale if gradients.are_scaled else norm
-    return tf.stack(
-        [
-            _float64(0.0 if loss is None else loss),
-            _float64(float(loss is not None)),
-            scale,
-            _float64(_UNKNOWN if loss_scale.good_steps is None else loss_scale.good_steps),
-            _float64(_UNKNOWN if loss_scale.bad_steps is None else loss_scale.bad_steps),
-            norm,
-            bad,
-        ]
-    )
+            agree = tf.reduce_all(tf.equal(tf.stack(norms), norms[0]))
+            norm = norms[0] if len(norms) == 1 else where(agree, norms[0], norm)
+            norm = norm / scale if step.are_scaled else norm
+    counts = [
+        _float64(_UNKNOWN if each is None else each)
+        for each in (loss_scale.good_steps, loss_scale.bad_steps)
+    ]
+    known = _float64(float(loss is not None))
+    return tf.stack([_float64(0.0 if loss is None else loss), known, scale, *counts, norm, bad])
 
 
-def _halves(gradients: Gradients) -> List[Any]:
+def _numbers(step: Step) -> List[float]:
+    """Returns the number of the variable of each of `_halves`."""
+    return [float(number) for number, each in enumerate(step.tested) for _ in each]
+
+
+def _halves(step: Step) -> List[Any]:
     """Returns half the sum of squares of each tensor, in float32: one pass over its elements.
 
     It is not finite if the tensor is not. That it can also overflow for finite elements above 1e19
     matters only to the first bad variable of a step that a fixed loss scale applies.
     """
-    return [tf.nn.l2_loss(_summed(each)) for tensors in gradients.tested for each in tensors]
+    return [tf.nn.l2_loss(_summed(each)) for tensors in step.tested for each in tensors]
 
 
-def _of_replicas(gradients: Gradients) -> List[List[int]]:
+def _of_replicas(step: Step) -> List[List[int]]:
     """Returns for each replica the positions of its gradients in `_halves`; none if unknown."""
-    flat = [each for tensors in gradients.tested for each in tensors]
+    flat = [each for tensors in step.tested for each in tensors]
     is_sparse = any(isinstance(each, tf.IndexedSlices) for each in flat)
-    if not gradients.are_applied or (is_sparse and in_xla_context()):
+    if not step.are_applied or (is_sparse and in_xla_context()):
         return []
-    count = max(len(tensors) for tensors in gradients.tested)
-    positions: List[List[int]] = [[] for _ in range(count)]
-    position = 0
-    for tensors in gradients.tested:
-        for replica in range(len(tensors)):
-            positions[replica].append(position)
-            position += 1
-    return positions
+    replicas = [replica for tensors in step.tested for replica in range(len(tensors))]
+    return [
+        [position for position, each in enumerate(replicas) if each == replica]
+        for replica in range(max(replicas) + 1)
+    ]
 
 
 def _sum_of(values: Any, positions: Sequence[int]) -> Any:
     is_all = len(positions) == values.shape[0]
     return tf.reduce_sum(values if is_all else tf.gather(values, list(positions)))
-
-
-def _first_bad(gradients: Gradients, halves: Any) -> Any:
-    """Returns the number of the first variable that is not finite; below `_UNKNOWN` if none is."""
-    numbers = [float(number) for number, each in enumerate(gradients.tested) for _ in each]
-    end = float(len(gradients.tested))
-    finite = tf.math.is_finite(halves)
-    first = tf.reduce_min(where(finite, tf.fill([len(numbers)], _float64(end)), numbers))
-    return where(tf.equal(first, end), _float64(-1.0 - end), first)
 
 
 def _summed(gradient: Any) -> Any:
@@ -187,8 +160,8 @@ def _float64(value: Any) -> Any:
 
 def unpacked(values: np.ndarray) -> Row:
     """Returns the numbers of a step from the value of the tensor."""
-    loss, has_loss, scale, good, bad_steps, norm, bad = [float(each) for each in values]
-    return _row(loss if has_loss else None, scale, good, bad_steps, norm, bad)
+    loss, has_loss, *others = [float(each) for each in values]
+    return _row(loss if has_loss else None, *others)
 
 
 def _row(
@@ -204,7 +177,7 @@ def _row(
         # The square of a large norm is infinite, and the norm of infinite gradients says nothing.
         norm=float(norm) if finite and np.isfinite(norm) and norm >= 0 else None,
         finite=finite,
-        bad=int(bad) if tested and bad >= 0 else None,
+        bad=int(bad) if bad >= 0 else None,
     )
 
 

@@ -3,6 +3,7 @@
 The classes are recognized by their attributes, which ours have in common with the originals.
 """
 
+import contextlib
 import hashlib
 import platform
 import sys
@@ -55,26 +56,17 @@ def loss_scale_of(optimizer: Any) -> LossScale:
 
 
 def _of_manager(manager: Any) -> LossScale:
-    known = _is_known(manager)
+    name = type(manager).__name__ if _is_known(manager) else None
     rule, good, bad = ScaleParameters(), None, None
-    if known and type(manager).__name__ == "FixedLossScaleManager":
+    if name == "FixedLossScaleManager":
         rule = ScaleParameters("fixed")
-    elif known and type(manager).__name__ == "ExponentialUpdateLossScaleManager":
+    elif name == "ExponentialUpdateLossScaleManager":
         good, bad = manager._num_good_steps, manager._num_bad_steps
-        numbers: Any = [
-            _constant(each)
-            for each in (
-                manager._incr_every_n_steps,
-                manager._incr_ratio,
-                manager._decr_every_n_nan_or_inf,
-                manager._decr_ratio,
-            )
-        ]
-        if None not in numbers:
-            every, factor, shrink_every, shrink_factor = numbers
-            rule = ScaleParameters(
-                "exponential", None, int(every), factor, int(shrink_every), shrink_factor
-            )
+        every, factor = manager._incr_every_n_steps, manager._incr_ratio
+        bad_every, bad_factor = manager._decr_every_n_nan_or_inf, manager._decr_ratio
+        with contextlib.suppress(TypeError, ValueError):  # one is a tensor of a graph
+            numbers = int(every), float(factor), int(bad_every), float(bad_factor)
+            rule = ScaleParameters("exponential", None, *numbers)
     return LossScale(rule, manager.get_loss_scale(), good, bad, tests_gradients=True)
 
 
@@ -88,13 +80,12 @@ def _of_v1(loss_scale: Any) -> LossScale:
 
 
 def _of_keras_2(optimizer: Any) -> LossScale:
-    scale = tf.convert_to_tensor(optimizer.loss_scale)
-    if not optimizer.dynamic:
-        return LossScale(ScaleParameters("fixed"), scale, None, None, False)
-    if optimizer.dynamic_counter is None:  # of a user's own class
-        return LossScale(ScaleParameters(), scale, None, None, False)
+    scale, counter = tf.convert_to_tensor(optimizer.loss_scale), optimizer.dynamic_counter
+    if not optimizer.dynamic or counter is None:  # without a counter, of a user's own class
+        rule = ScaleParameters() if optimizer.dynamic else ScaleParameters("fixed")
+        return LossScale(rule, scale, None, None, False)
     rule = _dynamic(optimizer.dynamic_growth_steps, optimizer._loss_scale.multiplier)
-    return LossScale(rule, scale, optimizer.dynamic_counter, None, True)
+    return LossScale(rule, scale, counter, None, True)
 
 
 def _dynamic(growth_steps: Any, multiplier: Any) -> ScaleParameters:
@@ -116,13 +107,6 @@ def _is_known(loss_scale: Any) -> bool:
     )
 
 
-def _constant(value: Any) -> Optional[float]:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None  # a tensor of a graph
-
-
 def hash_of(variables: Sequence[Any]) -> Optional[str]:
     """Returns a hash of the values of variables; None where they have none yet.
 
@@ -134,21 +118,18 @@ def hash_of(variables: Sequence[Any]) -> Optional[str]:
             return None
         try:
             for variable in variables:
-                value = np.asarray(_first_copy(_plain(variable)).numpy())
+                value = np.asarray(_first_copy(variable).numpy())
                 digest.update(np.ascontiguousarray(value).tobytes())
         except Exception:  # not initialized, or without `numpy`
             return None
     return digest.hexdigest()[:16]
 
 
-def _plain(variable: Any) -> Any:
-    return variable.value if hasattr(type(variable), "path") else variable  # of Keras 3
-
-
 def _first_copy(variable: Any) -> Any:
     """Returns the copy of the first replica; the variable itself without copies."""
-    copies = getattr(variable, "values", None)
-    return copies[0] if isinstance(copies, tuple) else variable
+    plain = variable.value if hasattr(type(variable), "path") else variable  # of Keras 3
+    copies = getattr(plain, "values", None)
+    return copies[0] if isinstance(copies, tuple) else plain
 
 
 def shape_of(variable: Any) -> List[int]:

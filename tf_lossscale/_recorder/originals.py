@@ -13,11 +13,11 @@ import types
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.replicas import merge, replica_count
-from tf_lossscale._core.steps import unnoticed
-from tf_lossscale._recorder.measuring import Gradients, Row
+from tf_lossscale._core.steps import Step, Watch, WatchedStep, report_loss, unnoticed
 from tf_lossscale._recorder.optimizers import inner_optimizer
 from tf_lossscale._recorder.recorder import (
     SCOPE,
+    EagerStep,
     Recorder,
     is_outside_replicas,
     refuse_outside_replicas,
@@ -25,7 +25,6 @@ from tf_lossscale._recorder.recorder import (
     sums_replicas,
 )
 from tf_lossscale._recorder.steps import Steps
-from tf_lossscale._recorder.transport import Ring
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import build_as_apply_does
@@ -42,7 +41,8 @@ class Originals:
         self._recorder = recorder
         self._replaced: List[Tuple[type, str, Any, Any]] = []
         self._kinds: Dict[type, Recorded] = {}
-        self._calls = _OutermostCalls()
+        self._calls = threading.local()
+        self._applying: List[_Applying] = []
         self._lock = threading.RLock()
 
     def patch_module(self, name: str, module: Any) -> None:
@@ -82,33 +82,33 @@ class Originals:
         kinds = (self._kinds.get(cls) for cls in type(optimizer).__mro__)
         return next((kind for kind in kinds if kind is not None), None)
 
+    @contextlib.contextmanager
+    def _outermost(self, optimizer: Any, what: str) -> Iterator[bool]:
+        """Yields whether this is not within another such call of the optimizer, in this thread."""
+        inside: Set[Tuple[int, str]] = self._calls.__dict__.setdefault("inside", set())
+        key = (id(optimizer), what)
+        is_outermost = key not in inside
+        inside.add(key)
+        try:
+            yield is_outermost
+        finally:
+            if is_outermost:
+                inside.discard(key)
+
     def _with_loss(self, original: Any) -> Any:
         def scale(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            with self._calls.of(optimizer, "loss") as is_outermost:
+            with self._outermost(optimizer, "loss") as is_outermost:
                 kind = self._kind(optimizer)
                 if not is_outermost or kind is None or not (args or "loss" in kwargs):
                     return original(optimizer, *args, **kwargs)
-                loss = args[0] if args else kwargs.pop("loss")
-                if callable(loss):
-                    loss = self._noting(optimizer, loss)
-                else:
-                    self._recorder.loss(optimizer, loss)
+                loss = report_loss(optimizer, args[0] if args else kwargs.pop("loss"))
                 return original(optimizer, loss, *args[1:], **kwargs)
 
         return scale
 
-    def _noting(self, optimizer: Any, loss: Callable[[], Any]) -> Callable[[], Any]:
-        @do_not_convert
-        def noted() -> Any:
-            value = loss()
-            self._recorder.loss(optimizer, value)
-            return value
-
-        return noted
-
     def _with_step(self, original: Any) -> Any:
         def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            with self._calls.of(optimizer, "step") as is_outermost:
+            with self._outermost(optimizer, "step") as is_outermost:
                 kind = self._kind(optimizer)
                 if not is_outermost or kind is None:
                     return original(optimizer, *args, **kwargs)
@@ -132,7 +132,7 @@ class Originals:
         inner = inner_optimizer(optimizer)
         reports = self._reports(inner, kind.inner_method)
 
-        def begin(strategy: Any, all_given: Any) -> _OpenStep:
+        def begin(strategy: Any, all_given: Any) -> WatchedStep:
             replicas = strategy.experimental_local_results(all_given)
             with contextlib.ExitStack() as stack:
                 if replica_count() > 1:
@@ -140,42 +140,20 @@ class Originals:
                 # Here, because the replicas take turns: between two operations of this one, those
                 # of others may be created.
                 stack.enter_context(unnoticed(SCOPE))
-                return self._begin(kind, optimizer, inner, replicas, reports)
+                steps, numbers = self._recorder.numbers(_step_of(kind, optimizer, replicas))
+                steps.application_is_known = steps.application_is_known and reports
+                marked = _MarkedEagerStep if tf.executing_eagerly() else _MarkedStepInGraph
+                return marked(steps, numbers)
 
-        open_step = merge(begin, given)
-        mine = _Applying(open_step, threading.current_thread())
-        _applying.setdefault(id(inner), []).append(mine)
+        step = merge(begin, given)
+        mine = _Applying(id(inner), threading.current_thread(), step)
+        self._applying.append(mine)
         try:
-            with tf1.control_dependencies(open_step.before):
+            with Watch([step]).around():
                 yield
-        except BaseException:
-            open_step.steps.note_error()
-            raise
-        else:
-            open_step.finish()
         finally:
-            _applying[id(inner)].remove(mine)
-
-    def _begin(
-        self,
-        kind: Recorded,
-        optimizer: Any,
-        inner: Any,
-        replicas: Sequence["_Arguments"],
-        reports: bool,
-    ) -> "_OpenStep":
-        is_sum = sums_replicas(optimizer, inner)
-        given = [each for replica in replicas for each in replica.gradients]
-        are_sums = replicas[0].are_sums
-        loss = self._recorder.losses(optimizer).take(given, is_sum, are_sums)
-        gradients = _gradients_of(replicas, are_sums, is_sum, kind.gradients_are_scaled)
-        steps = self._recorder.steps(optimizer, replicas[0].variables)
-        steps.application_is_known = steps.application_is_known and reports
-        values = self._recorder.values(optimizer, loss, gradients)
-        if tf.executing_eagerly():
-            return _EagerStep(steps, values)
-        is_compiled = in_xla_context()
-        return _StepInGraph(steps, steps.ring(is_compiled), values, is_compiled)
+            self._applying.remove(mine)
+        step.finished(None, None)
 
     def _reports(self, inner: Any, method: str) -> bool:
         """Lets the inner optimizer report when it is called; returns whether it does."""
@@ -185,13 +163,13 @@ class Originals:
 
     def _with_applying(self, original: Any) -> Any:
         def apply(inner: Any, *args: Any, **kwargs: Any) -> Any:
-            step = _step_of(inner)
-            if step is None:
-                return original(inner, *args, **kwargs)
-            with self._calls.of(inner, "apply") as is_outermost:
+            # A strategy calls `inner` in the threads of its replicas.
+            steps = [each for each in self._applying if each.inner == id(inner)]
+            mine = [each for each in steps if each.thread is threading.current_thread()]
+            with self._outermost(inner, "apply") as is_outermost:
                 result = original(inner, *args, **kwargs)
-                if is_outermost:
-                    step.mark(result)
+                if is_outermost and steps:
+                    (mine or steps)[-1].step.mark(result)
                 return result
 
         return apply
@@ -206,51 +184,30 @@ def _exchange(cls: type, name: str, old: Any, new: Any) -> None:
         _exchange(each, name, old, new)
 
 
-class _OpenStep:
-    """A step that is being built or made.
+class _MarkedEagerStep(EagerStep):
+    """A step that is being made."""
 
-    Attributes:
-      steps: the steps of its optimizer.
-      before: what it waits for, in a graph.
-    """
-
-    before: Sequence[Any] = ()
-
-    def __init__(self, steps: Steps) -> None:
-        self.steps = steps
-
-    def mark(self, result: Any) -> None:
-        """Notes that the inner optimizer applies the step, when `result` is run."""
-        raise NotImplementedError("a subclass defines what to do")
-
-    def finish(self) -> None:
-        """Adds the step; called by each replica, after it was built or made."""
-
-
-class _EagerStep(_OpenStep):
-    def __init__(self, steps: Steps, row: Row) -> None:
-        super().__init__(steps)
-        self._row: Optional[Row] = row
-        self._applied = False
+    _applied = False
 
     def mark(self, result: Any) -> None:
         self._applied = True
 
-    def finish(self) -> None:
-        row, self._row = self._row, None
-        if row is not None:
-            self.steps.add(row, self._applied)
+    def finished(self, operation: Any, applied: Any) -> None:
+        super().finished(operation, self._applied)
 
 
-class _StepInGraph(_OpenStep):
-    def __init__(self, steps: Steps, ring: Ring, values: Any, is_compiled: bool) -> None:
-        super().__init__(steps)
-        self._ring = ring
-        self._number = ring.begin(values)
-        self._is_compiled = is_compiled
+class _MarkedStepInGraph(WatchedStep):
+    """A step that is being built."""
+
+    def __init__(self, steps: Steps, values: Any) -> None:
+        self._steps = steps
+        self._is_compiled = in_xla_context()
+        self._ring = steps.ring(self._is_compiled)
+        self._number = self._ring.begin(values)
         self.before = [self._number]
 
     def mark(self, result: Any) -> None:
+        """Notes that the inner optimizer applies the step, when `result` is run."""
         with unnoticed(SCOPE):
             marked = self._ring.mark_applied(self._number)
         if self._is_compiled:
@@ -259,27 +216,21 @@ class _StepInGraph(_OpenStep):
         if isinstance(operation, tf.Operation) and operation.graph is marked.graph:
             add_control_input(operation, marked)
         elif not runs_stateful_operations(marked.graph):
-            self.steps.application_is_known = False
+            self._steps.application_is_known = False
+
+    def finished(self, operation: Any, applied: Any) -> None:
+        pass
+
+    def failed(self) -> None:
+        self._steps.note_error()
 
 
 class _Applying(NamedTuple):
-    step: _OpenStep
+    """A step that is being built or made, the `id` of its inner optimizer, and its thread."""
+
+    inner: int
     thread: threading.Thread
-
-
-_applying: Dict[int, List[_Applying]] = {}
-"""By the `id` of the inner optimizer, the steps that are being built."""
-
-
-def _step_of(inner: Any) -> Optional[_OpenStep]:
-    """Returns the step that `inner` is being called to apply, or None.
-
-    It is that of this thread. A strategy calls `inner` in the threads of its replicas.
-    """
-    steps = list(_applying.get(id(inner), ()))
-    mine = [each for each in steps if each.thread is threading.current_thread()]
-    found = mine or steps
-    return found[-1].step if found else None
+    step: Any
 
 
 class _Arguments:
@@ -317,7 +268,7 @@ class _Arguments:
             if kind.takes_pairs:
                 self._read_pairs()
             else:
-                self._read_lists(optimizer)
+                self._read_lists(optimizer, options)
         except (TypeError, ValueError):
             self.gradients = []  # the optimizer raises an error
 
@@ -330,37 +281,33 @@ class _Arguments:
         self.gradients = [gradient for gradient, _ in pairs]
         self.variables = [variable for _, variable in pairs]
 
-    def _read_lists(self, optimizer: Any) -> None:
-        values = dict(zip(("grads", "trainable_variables"), self.args))
-        values.update(self.kwargs)
-        variables = values.get("trainable_variables")
-        if variables is None:
-            variables = optimizer._trainable_variables
-        gradients, variables = list(values["grads"]), list(variables)
+    def _read_lists(self, optimizer: Any, given: Dict[str, Any]) -> None:
+        variables = given.get("trainable_variables")
+        variables = list(optimizer._trainable_variables if variables is None else variables)
+        gradients = list(given["grads"])
         build_as_apply_does(optimizer, variables)
         if len(gradients) == len(variables):
             self.gradients, self.variables = gradients, variables
 
 
-def _gradients_of(
-    replicas: Sequence[_Arguments], are_sums: bool, are_summed: bool, are_scaled: bool
-) -> Gradients:
-    """Returns the gradients of a step.
-
-    Args:
-      replicas: those of each replica.
-      are_sums: whether each replica has the sums over all of them already.
-      are_summed: otherwise, whether the step applies their plain sum.
-      are_scaled: whether they are those of the scaled loss.
-    """
+def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> Step:
+    first = replicas[0]
     columns = [
         [each for each in column if each is not None]
         for column in zip(*[replica.gradients for replica in replicas])
     ]
-    if len(replicas) == 1 or are_sums or not are_summed:
-        known = len(replicas) == 1 or are_sums
-        return Gradients(columns, known, are_scaled)
-    return Gradients([[_sum(each)] if each else [] for each in columns], True, are_scaled)
+    are_applied = len(replicas) == 1 or first.are_sums
+    if not are_applied and sums_replicas(optimizer, inner_optimizer(optimizer)):
+        columns = [[_sum(each)] if each else [] for each in columns]
+        are_applied = True
+    return Step(
+        optimizer,
+        first.variables,
+        columns,
+        are_applied,
+        summed_by_caller=first.are_sums,
+        are_scaled=kind.gradients_are_scaled,
+    )
 
 
 def _sum(gradients: Sequence[Any]) -> Any:
@@ -371,24 +318,3 @@ def _sum(gradients: Sequence[Any]) -> Any:
         tf.concat([each.indices for each in gradients], 0),
         dense_shape=gradients[0].dense_shape,
     )
-
-
-class _OutermostCalls:
-    """Which optimizers are within a call, in each thread."""
-
-    def __init__(self) -> None:
-        self._local = threading.local()
-
-    @contextlib.contextmanager
-    def of(self, optimizer: Any, what: str) -> Iterator[bool]:
-        """Yields whether this is not within another such call of the same optimizer."""
-        inside: Set[Tuple[int, str]] = self._local.__dict__.setdefault("inside", set())
-        key = (id(optimizer), what)
-        if key in inside:
-            yield False
-            return
-        inside.add(key)
-        try:
-            yield True
-        finally:
-            inside.discard(key)

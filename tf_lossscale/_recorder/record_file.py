@@ -5,9 +5,9 @@ import stat
 import sys
 import threading
 import time
-from typing import Any, Callable, List, Optional, Sequence, Set
+from typing import Any, Callable, List, Optional, Set
 
-from tf_lossscale._recording.record import RunHeader, ScaleParameters
+from tf_lossscale._recording.record import RunHeader
 from tf_lossscale._recording.writing import RecordWriter
 
 fcntl: Any
@@ -23,7 +23,6 @@ __all__ = [
     "hand_over",
     "hold",
     "keep",
-    "path_for_child",
     "release",
     "remove_record",
 ]
@@ -141,12 +140,6 @@ class Guard:
             function()
 
 
-def path_for_child(path: str) -> str:
-    """Returns the path of the record of another process than the one that was asked to record."""
-    root, extension = os.path.splitext(path)
-    return f"{root}.{os.getpid()}{extension}"
-
-
 class RecordFile:
     """Collects the lines of a record, and appends them to its file.
 
@@ -160,7 +153,7 @@ class RecordFile:
       complaints: what is missing in the record or doubtful, a sentence each.
       guard: what each access by several threads or signal handlers goes through.
       is_closed: whether the recording has ended.
-      is_lazy: whether the file is created only with the first line.
+      is_lazy: the argument `lazy`.
 
     Args:
       path: the file, which is replaced.
@@ -198,34 +191,27 @@ class RecordFile:
         if len(self._lines) >= _LINES or time.monotonic() - self._written > _SECONDS:
             self.flush()
 
-    def add_optimizer(
-        self,
-        header: RunHeader,
-        cls: str,
-        scale: ScaleParameters,
-        names: Sequence[str],
-        shapes: Sequence[Sequence[int]],
-        initial_weights: Optional[str],
-    ) -> int:
-        """Adds the description of an optimizer, after that of the run if it is the first one."""
+    def add_optimizer(self, header: RunHeader, **described: Any) -> int:
+        """Adds the description of an optimizer, after that of the run if it is the first one.
+
+        Args:
+          header: the description of the run.
+          **described: the arguments of `RecordWriter.add_optimizer`.
+        """
         with self.guard:
             if self._writer is None:
                 self._writer = RecordWriter(self, header)  # type: ignore[arg-type]
-            return self._writer.add_optimizer(cls, scale, names, shapes, initial_weights)
+            return self._writer.add_optimizer(**described)
 
     def add_step(self, optimizer: int, step: int, **values: Any) -> None:
         """Adds a step."""
-        if not self.is_of_this_process:
-            self._refuse_fork()
-            return
-        with self.guard:
-            if self._writer is not None:
-                self.steps += 1
-                self._writer.add_step(optimizer, step, **values)
-
-    def _refuse_fork(self) -> None:
+        if self.is_of_this_process:
+            with self.guard:
+                if self._writer is not None:
+                    self.steps += 1
+                    self._writer.add_step(optimizer, step, **values)
         # Without the guard, which another thread of the parent may have held when it was forked.
-        if not self._failed:
+        elif not self._failed:
             self._failed = True
             print(
                 f"tf-lossscale: the steps of process {os.getpid()} are not recorded, because "
@@ -233,12 +219,6 @@ class RecordFile:
                 file=sys.stderr,
                 flush=True,
             )
-
-    def add_gap(self, optimizer: int, first: int, end: int) -> None:
-        """Adds that some steps are missing."""
-        with self.guard:
-            if self._writer is not None:
-                self._writer.add_gap(optimizer, first, end)
 
     @property
     def is_of_this_process(self) -> bool:

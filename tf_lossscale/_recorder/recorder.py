@@ -22,7 +22,7 @@ from tf_lossscale._core.steps import (
     unwatch_all,
     watch_all,
 )
-from tf_lossscale._recorder.measuring import Gradients, Losses, Row, measured, row_of
+from tf_lossscale._recorder.measuring import Losses, Row, measured, row_of
 from tf_lossscale._recorder.optimizers import inner_optimizer, loss_scale_of
 from tf_lossscale._recorder.record_file import RecordFile, RecordingError
 from tf_lossscale._recorder.steps import Steps, known_steps, steps_of
@@ -40,10 +40,10 @@ from tf_lossscale._versions.watching import remote_target
 
 __all__ = [
     "SCOPE",
+    "EagerStep",
     "Recorder",
     "is_outside_replicas",
     "refuse_outside_replicas",
-    "refuse_remote_session",
     "refuse_unsupported",
     "sums_replicas",
 ]
@@ -71,8 +71,7 @@ def refuse_unsupported(is_keras_3: bool = False) -> None:
                 + "with jit_compile=False."
             )
     _refuse_strategies()
-    graph = tf.compat.v1.get_default_graph() if not tf.executing_eagerly() else None
-    if graph is not None and graph.finalized:
+    if not tf.executing_eagerly() and tf1.get_default_graph().finalized:
         raise RecordingError(
             "The graph is finalized: recording must begin before the optimizer makes its step."
         )
@@ -107,11 +106,8 @@ def _refuse_strategies() -> None:
 
 def is_outside_replicas() -> bool:
     """Returns whether a step is made where no replica runs; loss-scale optimizers refuse that."""
-    return (
-        tf.distribute.has_strategy()
-        and tf.distribute.in_cross_replica_context()
-        and replica_count() > 1
-    )
+    is_outside = tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()
+    return bool(is_outside and replica_count() > 1)
 
 
 def refuse_outside_replicas() -> None:
@@ -122,8 +118,7 @@ def refuse_outside_replicas() -> None:
     )
 
 
-def refuse_remote_session(session: Any) -> None:
-    """Raises a RecordingError if a Session, whose graph has recorded steps, runs on a server."""
+def _refuse_remote_session(session: Any) -> None:
     target = remote_target(session)
     if target:
         raise RecordingError(
@@ -151,24 +146,18 @@ class Recorder(Watcher):
         self._with_norm = with_norm
         self._losses: MutableMapping[Any, Losses] = weakref.WeakKeyDictionary()
         self._reader = Reader(file, self._before_run)
-        for each in known_steps():
-            each.record_to(file, self._reader)
+        for steps in known_steps():
+            steps.record_to(file, self._reader)
         self._earlier: MutableMapping[Any, Tuple[str, Optional[_State]]]
-        self._earlier = weakref.WeakKeyDictionary()
-        for owner, cls in built_unwatched().items():
-            self._earlier[owner] = (cls, _state_of(owner))
+        self._earlier = weakref.WeakKeyDictionary(
+            {owner: (cls, _state_of(owner)) for owner, cls in built_unwatched().items()}
+        )
         self._graphs: MutableSet[Any] = weakref.WeakSet()
         watch_all(self)
 
-    def losses(self, optimizer: Any) -> Losses:
-        """Returns the losses of an optimizer."""
-        if optimizer not in self._losses:
-            self._losses[optimizer] = Losses()
-        return self._losses[optimizer]
-
     def loss(self, optimizer: Any, loss: Any) -> None:
         """Remembers a loss: `Watcher`."""
-        self.losses(optimizer).note(optimizer, loss)
+        self._losses.setdefault(optimizer, Losses()).note(optimizer, loss)
 
     def begin(self, step: Step) -> Optional[WatchedStep]:
         """Records a step: `Watcher`."""
@@ -176,41 +165,39 @@ class Recorder(Watcher):
             return None
         with self.noting_refusals():
             refuse_unsupported()
-        is_sum = sums_replicas(step.optimizer, inner_optimizer(step.optimizer))
-        flat = [each for tensors in step.tested for each in tensors]
-        gradients = Gradients(step.tested, step.are_applied)
         with unnoticed(SCOPE):
-            loss = self.losses(step.optimizer).take(flat, is_sum, step.summed_by_caller)
-            steps = self.steps(step.optimizer, step.variables)
-            values = self.values(step.optimizer, loss, gradients)
+            steps, values = self.numbers(step)
             if tf.executing_eagerly():
-                return _EagerStep(steps, values)
+                return EagerStep(steps, values)
             ring = steps.ring(in_xla_context())
             if step.is_unconditional:
-                return _UnconditionalStep(ring.add(values, True))
+                return _WrittenStep(ring.add(values, True))
             return _StepInGraph(ring, values)
 
-    def steps(self, optimizer: Any, variables: Sequence[Any]) -> Steps:
+    def numbers(self, step: Step) -> Tuple[Steps, Any]:
+        """Returns the steps that one belongs to, and its numbers: a `Row`, in a graph a tensor."""
+        optimizer = step.optimizer
+        gradients = [each for tensors in step.tested for each in tensors]
+        is_sum = sums_replicas(optimizer, inner_optimizer(optimizer))
+        losses = self._losses.setdefault(optimizer, Losses())
+        loss = losses.take(gradients, is_sum, step.summed_by_caller)
+        steps = self._steps(optimizer, step.variables)
+        function = row_of if tf.executing_eagerly() else measured
+        return steps, function(loss, loss_scale_of(optimizer), step if self._with_norm else None)
+
+    def _steps(self, optimizer: Any, variables: Sequence[Any]) -> Steps:
         """Returns the steps of an optimizer, the first of which may be about to be made."""
         with self._file.guard:
             steps = steps_of(optimizer)
             if steps is not None:
                 steps.note_weights(variables)
                 return steps
-            loss_scale = loss_scale_of(optimizer)
-            steps = Steps(self._file, self._reader, optimizer, loss_scale, variables)
-            steps.replicas = replica_count()
-            return steps
-
-    def values(self, optimizer: Any, loss: Optional[Any], gradients: Gradients) -> Any:
-        """Returns the numbers of a step: a `Row` in eager mode, otherwise a tensor."""
-        function = row_of if tf.executing_eagerly() else measured
-        return function(loss, loss_scale_of(optimizer), gradients if self._with_norm else None)
+            return Steps(self._file, self._reader, optimizer, loss_scale_of(optimizer), variables)
 
     def _before_run(self, session: Any, has_steps: bool) -> None:
         if has_steps:
             with self.noting_refusals():
-                refuse_remote_session(session)
+                _refuse_remote_session(session)
         if session.graph in self._earlier:
             self._graphs.add(session.graph)
 
@@ -245,18 +232,21 @@ class Recorder(Watcher):
                 )
 
 
-class _EagerStep(WatchedStep):
+class EagerStep(WatchedStep):
+    """A step in eager mode."""
+
     def __init__(self, steps: Steps, row: Row) -> None:
         self._steps = steps
-        self._row = row
-        self._is_done = False
+        self._row: Optional[Row] = row
 
     def finished(self, operation: Any, applied: Any) -> None:
-        if not self._is_done:  # an unconditional step ends in each replica
-            self._is_done = True
-            self._steps.add(self._row, bool(applied))
+        """Adds the step."""
+        row, self._row = self._row, None  # some steps end in each replica
+        if row is not None:
+            self._steps.add(row, bool(applied))
 
     def failed(self) -> None:
+        """Notes the error."""
         self._steps.note_error()
 
 
@@ -272,7 +262,7 @@ class _StepInGraph(WatchedStep):
             return self._ring.add(self._values, applied)
 
 
-class _UnconditionalStep(WatchedStep):
+class _WrittenStep(WatchedStep):
     def __init__(self, written: Any) -> None:
         self.before = [written]
 

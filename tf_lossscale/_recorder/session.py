@@ -71,15 +71,15 @@ class Endings:
                 signal.signal(signal.SIGTERM, self._previous)
 
     def _terminate(self, number: int, frame: Any) -> None:
-        if os.getpid() == self._process:
-            self.was_terminated = True
-            self._guard.call_outside(lambda: self._flush_and_pass_on(number, frame))
-        else:
+        def flush_and_pass_on() -> None:
+            self._flush(False)
             self._pass_on(number, frame)
 
-    def _flush_and_pass_on(self, number: int, frame: Any) -> None:
-        self._flush(False)
-        self._pass_on(number, frame)
+        if os.getpid() == self._process:
+            self.was_terminated = True
+            self._guard.call_outside(flush_and_pass_on)
+        else:
+            self._pass_on(number, frame)
 
     def _pass_on(self, number: int, frame: Any) -> None:
         if callable(self._previous):
@@ -112,11 +112,9 @@ class _Recording(_import_hook.Subscriber):
         """Patches the classes that are loaded already, and waits for the others."""
         _import_hook.subscribe(self)
         self.endings.begin()
-        names = [name for name in RECORDED_CLASSES if _import_hook.is_loaded(name)]
+        self._waiting += [name for name in RECORDED_CLASSES if _import_hook.is_loaded(name)]
         if _import_hook.is_loaded("tensorflow"):
-            self._patch(names)
-        else:
-            self._waiting += names
+            self._patch_waiting()
 
     def is_of_interest(self, name: str) -> bool:
         """Returns whether the module defines a class that can be recorded, or is TensorFlow."""
@@ -126,19 +124,19 @@ class _Recording(_import_hook.Subscriber):
         """Patches the classes of a module, once TensorFlow is there."""
         if name != "tensorflow":
             self._waiting.append(name)
-        is_ready = self._recorder is not None or _import_hook.is_loaded("tensorflow")
-        if name == "tensorflow" or is_ready:
-            waiting, self._waiting = self._waiting, []
-            self._patch(waiting)
+        is_ready = name == "tensorflow" or self._recorder is not None
+        if is_ready or _import_hook.is_loaded("tensorflow"):
+            self._patch_waiting()
 
-    def _patch(self, names: List[str]) -> None:
+    def _patch_waiting(self) -> None:
         if self._recorder is None:
             from tf_lossscale._recorder.originals import Originals
             from tf_lossscale._recorder.recorder import Recorder
 
             self._recorder = Recorder(self.file, self._with_norm)
             self._originals = Originals(self._recorder)
-        for name in names:
+        waiting, self._waiting = self._waiting, []
+        for name in waiting:
             self._originals.patch_module(name, sys.modules[name])
 
     def _flush(self, has_ended: bool) -> None:
@@ -250,12 +248,8 @@ def announce(
     environment: MutableMapping[str, str], path: str, norm: bool, held: Optional[int] = None
 ) -> None:
     """Asks Python processes with this environment to record."""
-    request = {
-        "path": os.path.abspath(path),
-        "norm": norm,
-        "process": os.getpid(),
-        "held": held,
-    }
+    path, process = os.path.abspath(path), os.getpid()
+    request = {"path": path, "norm": norm, "process": process, "held": held}
     environment[REQUEST] = json.dumps(request)
 
 
@@ -272,7 +266,8 @@ def start_if_asked() -> None:
             record_file.keep(held)
         start(request["path"], request["norm"], held=held, advice=True)
     else:
-        start(record_file.path_for_child(request["path"]), request["norm"], lazy=True)
+        root, extension = os.path.splitext(request["path"])
+        start(f"{root}.{os.getpid()}{extension}", request["norm"], lazy=True)
 
 
 def report_unused() -> None:

@@ -4,6 +4,7 @@ import dataclasses
 import weakref
 from typing import Any, Dict, List, MutableMapping, Optional, Sequence, Set, Tuple
 
+from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import variable_name
 from tf_lossscale._recorder.measuring import Row
 from tf_lossscale._recorder.optimizers import LossScale, hash_of, run_header, shape_of
@@ -21,7 +22,6 @@ class Steps:
       cls: the name of the optimizer's class.
       count: the number of steps in this record, recorded or not.
       application_is_known: whether the inner optimizer reports that it applies a step.
-      replicas: the number of replicas.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Steps:
     ) -> None:
         self.cls = type(optimizer).__name__
         self.application_is_known = True
-        self.replicas = 1
+        self._replicas = replica_count()
         self._parameters = loss_scale.parameters
         self._tests_gradients = loss_scale.tests_gradients
         self._names = [variable_name(each) for each in variables]
@@ -106,18 +106,17 @@ class Steps:
         if self._number is None:
             self._number = self._describe(row, step)
         self._look_for_break(step, row, applied)
-        known: Optional[bool] = applied if self.application_is_known else None
         is_certain = self.application_is_known and self._tests_gradients
         finite = applied if is_certain else row.finite
         # Keras 3's own class applies what is finite in its first replica only.
-        is_finite = is_certain and applied and self.replicas == 1
+        is_finite = is_certain and applied and self._replicas == 1
         self._file.add_step(
             self._number,
             step,
             loss=row.loss,
             scale=row.scale,
             finite=finite,
-            applied=known,
+            applied=applied if self.application_is_known else None,
             norm=row.norm if finite is not False else None,
             bad=None if is_finite else row.bad,
         )
@@ -128,9 +127,14 @@ class Steps:
             scale.initial_scale = first.scale
             scale.good_steps = first.good_steps or 0
             scale.bad_steps = first.bad_steps or 0
-        header = run_header(self.replicas, self._xla)
-        described = (self.cls, scale, self._names, self._shapes, self._initial_weights)
-        return self._file.add_optimizer(header, *described)
+        return self._file.add_optimizer(
+            run_header(self._replicas, self._xla),
+            cls=self.cls,
+            scale=scale,
+            names=self._names,
+            shapes=self._shapes,
+            initial_weights=self._initial_weights,
+        )
 
     def _look_for_break(self, step: int, row: Row, applied: bool) -> None:
         (number, last, was_applied), self._last = self._last, (step, row, applied)

@@ -8,9 +8,9 @@ a Session is closed, and when the recording ends. Steps that were overwritten be
 import atexit
 import time
 import weakref
-from typing import Any, Callable, List, MutableMapping, Sequence
+from typing import Any, Callable, List, MutableMapping
 
-from tf_lossscale._core.conditional import gate
+from tf_lossscale._core.steps import initialized
 from tf_lossscale._recorder.measuring import COLUMNS, Row, unpacked
 from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._versions.base import tf, tf1, where
@@ -41,7 +41,7 @@ class Ring:
 
     Args:
       on_step: called in order for each step, with its numbers and whether it was applied.
-      on_gap: called with a number of steps that were overwritten.
+      on_gap: called with how many steps before the next one were overwritten.
     """
 
     def __init__(self, on_step: Callable[[Row, bool], None], on_gap: Callable[[int], None]) -> None:
@@ -54,11 +54,8 @@ class Ring:
         self._positions: MutableMapping[Any, int] = weakref.WeakKeyDictionary()
         """By Session, or this ring in eager mode: the number of the next step to read."""
         self._begins_with_first_step = True
-        self._reads: Any = None
         if not self.is_eager:
-            # Created now, because the graph may be finalized later.
             with tf.init_scope():
-                self._reads = [each.read() for each in (self._count, self._rows, self._marks)]
                 graph = tf1.get_default_graph()
             setattr(graph, _RINGS, [*getattr(graph, _RINGS, []), self])
 
@@ -78,7 +75,7 @@ class Ring:
         return self._marks.update(number % _SIZE, number + 1)
 
     def _write(self, values: Any, applied: Any) -> Any:
-        with tf1.control_dependencies(self._ready()):
+        with tf1.control_dependencies(initialized(self._count, self._rows, self._marks)):
             number = self._count.read()
         with tf1.control_dependencies([number]):
             added = self._count.assign_add(1)
@@ -86,22 +83,12 @@ class Ring:
         with tf1.control_dependencies([added]):
             return number, self._rows.update(number % _SIZE, row)
 
-    def _ready(self) -> List[Any]:
-        """Returns what an operation of a Session depends on: the initialized variables."""
-        variables = [self._rows, self._marks, self._count]
-        for each in variables:
-            each.capture()
-        if self.is_eager:
-            return []
-        initialized = tf.raw_ops.VarIsInitializedOp(resource=self._count.handle)
-        return [gate(initialized, lambda: tf.group(*[each.initialize() for each in variables]))]
-
     def restart(self) -> None:
         """Leaves out the steps that were made until now; in each Session, when it is first seen."""
         self._positions.clear()
         self._begins_with_first_step = False
         if self.is_eager:
-            self._positions[self] = int(self._count.numpy())
+            self._positions[self] = int(self._count.value(None))
 
     def flush(self, session: Any, is_last: bool = False) -> int:
         """Passes on the steps since the last call; returns how many there were.
@@ -111,21 +98,11 @@ class Ring:
           is_last: whether the steps that were not applied until now are not running any more.
         """
         key = self if self.is_eager else session
-        if self.is_eager:
-            count = int(self._count.numpy())
-        elif not session.run(self._count.is_initialized):
-            count = 0
-        else:
-            count = int(session.run(self._reads[0]))
-        if key not in self._positions:
-            self._positions[key] = 0 if self._begins_with_first_step else count
-        position = self._positions[key]
+        count = int(self._count.value(session))
+        position = self._positions.setdefault(key, 0 if self._begins_with_first_step else count)
         if count == position:
             return 0
-        if self.is_eager:
-            rows, marks = self._rows.numpy(), self._marks.numpy()
-        else:
-            rows, marks = session.run(self._reads[1:])
+        rows, marks = self._rows.value(session), self._marks.value(session)
         lost = max(0, count - _SIZE - position)
         for number in range(position + lost, count):
             row, slot = rows[number % _SIZE], number % _SIZE
@@ -138,16 +115,12 @@ class Ring:
             if not is_written:  # overwritten meanwhile, or by two threads at once
                 lost += 1
                 continue
-            self._skip(lost)
+            self._on_gap(lost)
             lost = 0
             self._on_step(unpacked(row[:COLUMNS]), is_marked if row[-1] < 0 else bool(row[-1]))
-        self._skip(lost)
+        self._on_gap(lost)
         self._positions[key] = count
         return count - position
-
-    def _skip(self, count: int) -> None:
-        if count:
-            self._on_gap(count)
 
 
 class _Pace:
@@ -206,10 +179,7 @@ class Reader:
 
     def _after_call(self) -> None:
         if self._eager and not self._is_reading and self._pace.is_due():
-            self._pace.note(self._read_eager(is_last=False))
-
-    def _read_eager(self, is_last: bool) -> int:
-        return self._read_rings(self._eager, None, is_last)
+            self._pace.note(self._read(None))
 
     def _run(self, session: Any) -> None:
         if self._is_reading:
@@ -218,24 +188,25 @@ class Reader:
         self._before_run(session, has_steps)
         if not has_steps:
             return
-        pace = self._sessions.get(session)
-        if pace is None:
-            pace = self._sessions[session] = _Pace()
+        pace = self._sessions.setdefault(session, _Pace())
         if pace.is_due():
-            pace.note(self._read_session(session, is_last=False))
+            pace.note(self._read(session))
 
-    def _read_session(self, session: Any, is_last: bool) -> int:
-        try:
-            return self._read_rings(getattr(session.graph, _RINGS, []), session, is_last)
-        except (RuntimeError, tf.errors.OpError):
-            return 0  # it was closed, or its device failed
+    def _read(self, session: Any, is_last: bool = False) -> int:
+        """Reads the rings of a Session, or those of eager mode, and writes what they hold.
 
-    def _read_rings(self, rings: Sequence[Ring], session: Any, is_last: bool) -> int:
-        """Reads rings, and writes what they hold; returns the most steps of one of them."""
+        Returns:
+          The most steps of one of them.
+        """
+        rings = self._eager if session is None else getattr(session.graph, _RINGS, [])
         with self._file.guard:
             self._is_reading = True
             try:
                 count = max([each.flush(session, is_last) for each in rings], default=0)
+            except (RuntimeError, tf.errors.OpError):
+                if session is None:
+                    raise
+                return 0  # it was closed, or its device failed
             finally:
                 self._is_reading = False
             if count:
@@ -243,15 +214,13 @@ class Reader:
             return count
 
     def _close(self, session: Any) -> None:
-        if session in self._sessions:
-            self._read_session(session, is_last=True)
-            del self._sessions[session]
+        if self._sessions.pop(session, None) is not None:
+            self._read(session, is_last=True)
 
     def flush(self) -> None:
         """Passes on all steps."""
-        self._read_eager(is_last=True)
-        for session in list(self._sessions):
-            self._read_session(session, is_last=True)
+        for session in (None, *self._sessions):
+            self._read(session, is_last=True)
 
     def close(self) -> None:
         """Passes on all steps, and stops reading."""

@@ -9,6 +9,8 @@ import functools
 import threading
 from typing import Any, Callable, Iterator, Sequence, Tuple
 
+import numpy as np
+
 from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
 from tf_lossscale._versions.releases import Since
@@ -37,7 +39,6 @@ class RawVariable:
     Attributes:
       handle: the resource; functions capture it.
       eager: whether it was created in eager mode.
-      is_initialized: bool tensor; None in eager mode.
     """
 
     def __init__(self, shape: Sequence[int], dtype: Any = tf.int64) -> None:
@@ -52,11 +53,14 @@ class RawVariable:
             self.handle = tf.raw_ops.VarHandleOp(
                 dtype=dtype, shape=self._shape, container="", shared_name=name
             )
-            self.is_initialized: Any = None
             if self.eager:
                 self.initialize()
-            else:
-                self.is_initialized = tf.raw_ops.VarIsInitializedOp(resource=self.handle)
+            else:  # now, because the graph may be finalized later
+                self._is_initialized, self._read = self.is_initialized(), self.read()
+
+    def is_initialized(self) -> Any:
+        """Returns whether `initialize` has run: a bool tensor."""
+        return tf.raw_ops.VarIsInitializedOp(resource=self.handle)
 
     def initialize(self) -> Any:
         """Sets it to 0; returns the operation, None in eager mode."""
@@ -69,10 +73,17 @@ class RawVariable:
             value.set_shape(self._shape)
         return value
 
-    def numpy(self) -> Any:
-        """Returns the array of its value, wherever this is called; only if it is `eager`."""
-        with in_eager_mode():
-            return self.read().numpy()
+    def value(self, session: Any) -> Any:
+        """Returns its value on the host, wherever this is called: an array.
+
+        Args:
+          session: a Session of its graph; not used in eager mode.
+        """
+        if self.eager:
+            with in_eager_mode():
+                return self.read().numpy()
+        is_initialized = session.run(self._is_initialized)
+        return session.run(self._read) if is_initialized else np.zeros(self._shape, np.int64)
 
     def assign(self, value: Any) -> Any:
         """Sets it; returns the operation, None in eager mode."""

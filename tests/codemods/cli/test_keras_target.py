@@ -12,7 +12,7 @@ from tf_lossscale_codemods.cli.search import keras_of_directory
 from tf_lossscale_codemods.files.discover import Directory
 from tf_lossscale_codemods.project import evidence
 
-from tf_lossscale._cli import doctor
+from tf_lossscale._cli.main import migration_target
 
 SHIM = b"""\
 import tf_lossscale as tfls
@@ -379,6 +379,6 @@ def test_doctor_without_evidence(command_line, nothing_installed):
 def test_doctor_reports_what_is_wrong_with_the_settings(command_line):
     command_line.path("pyproject.toml").write_text("[tool.tf-lossscale]\nkeras = 4\n")
     error = "pyproject.toml:2: [tool.tf-lossscale] keras = 4: must be one of 'auto', 2, 3"
-    assert doctor.migration_target() == f"cannot run here: {error}"
+    assert migration_target() == f"cannot run here: {error}"
     command_line.path("pyproject.toml").write_text("[tool.tf-lossscale]\nkeras = 3\n")
-    assert doctor.migration_target() == "target: Keras 3 (keras = 3 in pyproject.toml)"
+    assert migration_target() == "target: Keras 3 (keras = 3 in pyproject.toml)"

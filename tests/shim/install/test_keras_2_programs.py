@@ -1,18 +1,17 @@
 """Unmodified programs of Keras 2 end with the same weights on every Keras.
 
 `programs/keras_2_user.py` uses the final class. It runs on the original classes where the installed
-Keras is Keras 2, which proves the numbers here; under `tf-lossscale run` on Keras 3, whose own
-class lacks the methods; and under `run --replace` on Keras 2. Every number is exact: see there.
+Keras is Keras 2, which proves the numbers here; after `install()` on Keras 3, whose own class lacks
+the methods; and after `install(replace=True)` on Keras 2. Every number is exact: see there.
 `programs/experimental_user.py` uses the experimental policy, which TensorFlow had up to 2.8.
 """
 
-import json
 import os
 from typing import Any, Dict, List
 
 import pytest
 import tensorflow as tf
-from processes import run_alone, run_python
+from processes import run_alone, run_program
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
@@ -68,23 +67,24 @@ ENDS: Dict[str, List[Any]] = {
 }
 
 
-def ends_of(program: str, *command: str) -> Any:
-    """Runs a program and returns what it prints last."""
-    done = run_python(*command, os.path.join(PROGRAMS, program))
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(done.stdout.strip().splitlines()[-1])
+def ends_of(program: str, *mode: str) -> Any:
+    """Runs a program, after an installation if there is a mode; returns what it prints last."""
+    path = os.path.join(PROGRAMS, program)
+    if mode:
+        return run_program(os.path.join(PROGRAMS, "installed.py"), *mode, path)
+    return run_program(path)
 
 
 @final
 def test_the_original_or_the_shim_in_its_place_trains_as_recorded() -> None:
-    command = ["-m", "tf_lossscale"] if KERAS_3 else []
-    assert ends_of("keras_2_user.py", *command)["results"] == ENDS
+    mode = ["keep"] if KERAS_3 else []
+    assert ends_of("keras_2_user.py", *mode)["results"] == ENDS
 
 
 @final
-@pytest.mark.skipif(KERAS_3, reason="ours stands there without `--replace`, too")
+@pytest.mark.skipif(KERAS_3, reason="ours stands there without `replace`, too")
 def test_replaced_classes_train_as_the_originals() -> None:
-    assert ends_of("keras_2_user.py", "-m", "tf_lossscale", "--replace")["results"] == ENDS
+    assert ends_of("keras_2_user.py", "replace")["results"] == ENDS
 
 
 @final
@@ -92,7 +92,8 @@ def test_replaced_classes_train_as_the_originals() -> None:
 def test_compile_wraps_in_the_class_at_the_public_path_and_uninstall_restores_it(
     mode: str, when: str
 ) -> None:
-    found = run_alone(os.path.join(PROGRAMS, "compile_wraps.py"), mode, when)
+    run = run_alone if when == "early" else run_program
+    found = run(os.path.join(PROGRAMS, "compile_wraps.py"), mode, when)
     ours = KERAS_3 or mode == "replace"
     turns = {"before": False, "during": ours, "after": False, "again": ours}
     for turn, expected in turns.items():
@@ -108,11 +109,11 @@ def test_compile_wraps_in_the_class_at_the_public_path_and_uninstall_restores_it
 
 @experimental
 def test_experimental_policies_scale_as_recorded() -> None:
-    command = ["-m", "tf_lossscale"] if TF >= (2, 9) else []
-    assert ends_of("experimental_user.py", *command) == EXPERIMENTAL_ENDS
+    mode = ["keep"] if TF >= (2, 9) else []
+    assert ends_of("experimental_user.py", *mode) == EXPERIMENTAL_ENDS
 
 
 @experimental
 @pytest.mark.skipif(TF >= (2, 9), reason="there is nothing to replace")
 def test_replaced_experimental_policies_scale_as_recorded() -> None:
-    assert ends_of("experimental_user.py", "-m", "tf_lossscale", "--replace") == EXPERIMENTAL_ENDS
+    assert ends_of("experimental_user.py", "replace") == EXPERIMENTAL_ENDS

@@ -68,11 +68,3 @@ def test_the_script_gives_the_recorded_trace(tmp_path: Any) -> None:
         for key in ("step", "loss_scale", "skipped"):
             assert step[key] == then[key], (step, then)
         assert step["loss"] == pytest.approx(then["loss"], rel=LOSS_TOLERANCE), (step, then)
-
-
-@pytest.mark.skipif(TF < (2, 4), reason="the loss scale was called up to TensorFlow 2.3")
-def test_the_call_that_2_4_took_away_is_refused_as_it_was_there() -> None:
-    """The one exception that `docs/known-differences.md` makes for such a script."""
-    done = run(os.path.join(EXAMPLES, "digits_keras.py"), "--steps", "1")
-    assert done.returncode == 1
-    assert done.stderr.rstrip().endswith("Tensor' object is not callable"), done.stderr[-2000:]

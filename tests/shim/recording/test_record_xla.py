@@ -1,13 +1,12 @@
 """Recording of steps that XLA compiles: what is recorded, gaps, and what is refused."""
 
-import json
 import os
 import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from processes import run_python
+from processes import run_program
 
 import tf_lossscale as tfls
 from tf_lossscale._recording.reading import read_record
@@ -212,11 +211,13 @@ def test_steps_after_stop_are_not_recorded_and_calls_are_as_before(tmp_path):
 
 SCRIPT = """
 import json
+import sys
 
 import tensorflow as tf
 
 import tf_lossscale as tfls
 
+tfls.recording.start(sys.argv[1])
 namespace = tfls.compat.v1.mixed_precision
 weight = tf.Variable([1.0, 2.0])
 optimizer = namespace.MixedPrecisionLossScaleOptimizer(
@@ -234,10 +235,8 @@ print(json.dumps([float(step(tf.constant(each))) for each in (1.0, float("inf"),
 
 def test_the_last_steps_are_recorded_when_the_process_ends(tmp_path):
     path = str(tmp_path / "record.jsonl")
-    script = SCRIPT.replace("{jit}", repr(JIT))
-    done = run_python("-m", "tf_lossscale._cli.main", "run", "--record", path, "-c", script)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == [2.0, 2.0, 0.0]
+    (tmp_path / "script.py").write_text(SCRIPT.replace("{jit}", repr(JIT)))
+    assert run_program(str(tmp_path / "script.py"), path) == [2.0, 2.0, 0.0]
     (record,) = read_record(path).optimizers
     assert record.applied == [True, False, True]
     assert record.loss == [3.0, INF, 4.0]

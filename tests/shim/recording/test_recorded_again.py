@@ -1,5 +1,6 @@
 """Records a part of `tests/data/records` again on this TensorFlow, and compares it."""
 
+import functools
 import os
 import sys
 
@@ -25,6 +26,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     various_programs.STEPS = STEPS
 
+    @functools.lru_cache(maxsize=None)  # two tests compare each run
     def recorded(implementation, mistake):
         path = str(folder / (implementation + "-" + mistake))
         tfls.recording.start(path)

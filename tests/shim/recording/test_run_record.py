@@ -61,6 +61,9 @@ def test_the_script_and_the_process_that_it_starts_have_records(script, tmp_path
     done = run("--record", path, script)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line) for line in done.stdout.splitlines()] == [-0.5, -0.5]
+    assert done.stderr.count("tf-lossscale: recorded 3 steps in ") == 1
+    assert f"recorded 3 steps in {path}" in done.stderr
+    assert "--seed" in done.stderr
     records = sorted(each for each in os.listdir(str(tmp_path)) if each.endswith(".jsonl"))
     assert len(records) == 2
     assert records[1] == "record.jsonl"
@@ -83,12 +86,18 @@ def test_wrong_options_are_refused(script, tmp_path):
     assert "cannot be written" in unwritable.stderr
 
 
-def test_a_program_without_steps_says_so(tmp_path):
+# What the import of TensorFlow does, which takes seconds.
+BEGINS = "from tf_lossscale._recorder import session; session.start_if_asked()\n"
+
+
+def test_a_program_without_steps_says_so_and_leaves_no_file(tmp_path):
     path = str(tmp_path / "record.jsonl")
-    done = run("--record", path, "-c", "import tensorflow; print('no training')")
+    (tmp_path / "record.jsonl").write_text("an older record")
+    done = run("--record", path, "-c", BEGINS + "print('no training')")
     assert done.stdout == "no training\n"
     assert done.returncode == 0
     assert f"no step was recorded in {path}" in done.stderr
+    assert not os.path.exists(path)
 
 
 WAITING = """
@@ -142,16 +151,15 @@ session.stop()
 
 def test_the_script_holds_the_lock_but_not_the_processes_that_it_leaves(tmp_path):
     path = str(tmp_path / "record.jsonl")
-    code = """
-import os, subprocess, sys
-import tensorflow  # the recording begins here
+    code = f"""
+import fcntl, os, subprocess, sys
+{BEGINS}
 if os.fork() == 0:
     sys.stdin.readline()
     os._exit(0)
 subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"])
 try:
     with open(sys.argv[1], "a") as file:
-        import fcntl
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 except BlockingIOError:
     print("locked", flush=True)

@@ -5,7 +5,8 @@ import os
 import sys
 
 _FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [os.path.join(os.path.dirname(_FOLDER), each) for each in ("", "tf1", "keras")]
+_FOLDERS = ("monitoring", "", "tf1", "keras")
+sys.path[:0] = [os.path.join(os.path.dirname(_FOLDER), each) for each in _FOLDERS]
 
 import tensorflow as tf
 
