@@ -8,6 +8,7 @@ from.
 
 import bisect
 import dataclasses
+import math
 from typing import List, Optional, Tuple
 
 from tf_lossscale._recording.aligned import (
@@ -18,7 +19,13 @@ from tf_lossscale._recording.aligned import (
     difference,
     largest,
 )
-from tf_lossscale._recording.causes import cause_of_first_loss, cause_of_norm, cause_of_update
+from tf_lossscale._recording.causes import (
+    cause_of_drift,
+    cause_of_first_loss,
+    cause_of_norm,
+    cause_of_update,
+    clipping_limit,
+)
 from tf_lossscale._recording.on_average import judge_on_average, mean_loss_error
 from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, RunHeader
 from tf_lossscale._recording.scale_rules import (
@@ -34,14 +41,18 @@ FIRST_LOSS = 1e-3
 """Losses that come from equal weights differ by less than this; the largest seen was 1.2e-4."""
 FIRST_NORM = 2e-2
 """The same for gradient norms; the largest seen was 7.9e-3."""
-JUMP, JUMP_AT_LEAST, QUIET = 10.0, 1e-4, 1e-5
+JUMP, JUMP_AT_LEAST, QUIET = 10.0, 1e-3, 1e-5
 """After the first update, the error is at most so many times that before it, or so small."""
+DOUBT_AT_LEAST = 1e-4
+"""A smaller jump than that is a reason to doubt if the losses differ to one side later."""
 LATER, LATER_AT_LEAST, BEFORE, WINDOW = 5.0, 1e-3, 20, 5
 """The typical error of `WINDOW` steps is so many times the largest of the `BEFORE` before them."""
 SPIKE, SPIKE_AT_LEAST = 8.0, 2e-3
 """The same for the error of one step, up to where the runs part."""
 NORM_JUMP, NORM_TIMES = 5e-2, 10.0
 """A norm that differs by so much, and by so many times more than those before it."""
+CLIPPED, CLIPPED_STEPS = 1.01, 4
+"""In so many steps, norms are larger by this than the limit to which the other run clips them."""
 ONE_SIDE = 0.99
 DRIFTS = ((20, 45, 5e-4), (20, 80, 5e-3), (40, 2**62, 1.5e-2))
 """So many steps in a row, before such a step, differ to one side, by so much on average."""
@@ -94,6 +105,7 @@ class _Runs:
         self.norm = _differences(aligned, "norm", conditions.baseline, 0.0)
         self.has_loss = any(each is not None for each in self.loss)
         self.has_norm = any(each is not None for each in self.norm)
+        self.noise = max(largest(self.loss[: aligned.updated + 1])[0], QUIET)
         self.mean_allowed = 0.0
         self.is_repeatable = True
         if conditions.baseline is not None:
@@ -238,7 +250,7 @@ def _judge_scales(runs: _Runs) -> Finding:
             )
             sentence = (
                 f"Different: the loss scale of the {name} run breaks its update rule at step "
-                f"{mismatch.step}; likely cause: {mismatch.parameter}."
+                f"{mismatch.step}; cause: {mismatch.parameter}."
             )
             return Verdict.DIFFERENT, sentence, mismatch.step
     runs.evidence.append(
@@ -257,6 +269,28 @@ def _judge_scales(runs: _Runs) -> Finding:
             step = aligned.step(index)
             applying = "old" if mine else "new"
             sentence = f"Different: only the {applying} run applies the gradients of step {step}."
+            return Verdict.DIFFERENT, sentence, step
+    return None
+
+
+def _judge_clipping(runs: _Runs) -> Finding:
+    """Finds a limit of norms that only one run has."""
+    aligned = runs.aligned
+    for number, name, run in ((0, "old", aligned.old), (1, "new", aligned.new)):
+        limit = clipping_limit(run)
+        if limit is None:
+            continue
+        above = [
+            index
+            for index, pair in enumerate(aligned.column("norm"))
+            if CLIPPED * limit < (pair[1 - number] or 0.0) < math.inf
+        ]
+        if len(above) >= CLIPPED_STEPS:
+            step = aligned.step(above[0])
+            sentence = (
+                f"Different: the {name} run clips gradients to a norm of {limit:.4g}, and "
+                f"those of the other one are larger, from step {step} on."
+            )
             return Verdict.DIFFERENT, sentence, step
     return None
 
@@ -324,13 +358,13 @@ def _judge_update(runs: _Runs) -> Finding:
     """Compares the losses after the first update with the noise before it."""
     aligned = runs.aligned
     first = aligned.updated + 1
-    noise = max(largest(runs.loss[:first])[0], QUIET)
+    noise = runs.noise
     runs.evidence.append(f"largest difference of the loss before an update: {noise:.1g} or less")
     # The loss of the step in which the runs part comes from weights that still agree.
     for index in range(first, min(first + 3, aligned.part + 1, len(aligned.pairs))):
         error = runs.loss[index] or 0.0
         if abs(error) > max(JUMP * noise, JUMP_AT_LEAST):
-            return _different_losses(runs, index, error, f"by {abs(error):.1g}")
+            return _different_losses(runs, index, f"by {abs(error):.1g}")
         if abs(runs.norm[index] or 0.0) > FIRST_NORM and index < aligned.part:
             return _different_norms(runs, index)
     return None
@@ -373,7 +407,7 @@ def _judge_later(runs: _Runs) -> Finding:
         if not runs.has_loss:
             return _different_norms(runs, place)
         how = f"by {series[place]:.1g}, and by {max(before):.1g} at most before"
-        return _different_losses(runs, place, runs.loss[place] or 0.0, how)
+        return _different_losses(runs, place, how)
     return None
 
 
@@ -389,17 +423,17 @@ def _judge_drift(runs: _Runs) -> Finding:
             if size / window >= limit and abs(total) >= ONE_SIDE * size:
                 first = last - window + 1
                 how = f"by {size / window:.1g} on average over {window} steps, to one side"
-                return _different_losses(runs, first, total, how)
+                return _different_losses(runs, first, how, cause_of_drift())
             total, size = total - series[last - window + 1], size - abs(series[last - window + 1])
     return None
 
 
-def _different_losses(runs: _Runs, index: int, error: float, how: str) -> Finding:
+def _different_losses(runs: _Runs, index: int, how: str, cause: str = "") -> Finding:
     aligned = runs.aligned
     step = aligned.step(index)
     old, new = aligned.column("loss", index, index + 1)[0]
     runs.evidence.append(f"losses of step {step}: {old:.6g} and {new:.6g}")
-    cause = cause_of_update(aligned, index, error)
+    cause = cause or cause_of_update(aligned, index, runs.noise)
     sentence = f"Different: the losses differ from step {step} on, {how}; {cause}."
     return Verdict.DIFFERENT, sentence, step
 
@@ -408,9 +442,8 @@ def _different_norms(runs: _Runs, index: int) -> Finding:
     aligned = runs.aligned
     step = aligned.step(index)
     old, new = aligned.column("norm", index, index + 1)[0]
-    scale = aligned.column("scales", index, index + 1)[0][1]
     runs.evidence.append(f"gradient norms of step {step}: {old:.6g} and {new:.6g}")
-    cause = cause_of_norm(old, new, scale, index <= aligned.updated)
+    cause = cause_of_norm(aligned, index)
     return Verdict.DIFFERENT, f"Different: the gradient norms differ at step {step}; {cause}.", step
 
 
@@ -425,12 +458,15 @@ def _judge_rest(runs: _Runs) -> Tuple[Verdict, str, Optional[int]]:
             runs.evidence.append(f"largest difference of the {name}: {error:.2g}{where}")
         else:
             runs.evidence.append(f"the {name} is not in both records")
-    return judge_on_average(aligned, runs.mean_allowed, runs.has_loss, runs.evidence)
+    after = runs.loss[aligned.updated + 1 : min(aligned.updated + 4, aligned.part + 1)]
+    jumps = largest(after)[0] > max(JUMP * runs.noise, DOUBT_AT_LEAST)
+    return judge_on_average(aligned, runs.loss, runs.norm, runs.mean_allowed, jumps, runs.evidence)
 
 
 _JUDGES = (
     _judge_weights,
     _judge_scales,
+    _judge_clipping,
     _judge_bits,
     _judge_start,
     _judge_update,

@@ -4,12 +4,14 @@ After a step that only one run skips, single numbers of correct runs differ, too
 """
 
 import math
-from typing import List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from tf_lossscale._recording.aligned import Aligned, Verdict, difference, smoothed
-from tf_lossscale._recording.causes import cause_of_norm
+from tf_lossscale._recording.causes import cause_of_ratio
 
 __all__ = ["judge_on_average", "mean_loss_error"]
+
+Differences = List[Optional[float]]
 
 ENOUGH = 100
 """The number of steps after the runs part that a comparison of means needs; or before it."""
@@ -30,22 +32,36 @@ _NORM_RATIO = 1.4
 """The typical ratio of these norms in correct runs is below 1.2."""
 _NORM_UP_TO = 7e-2
 """The typical difference of norms after a differing skip; 0.035 was the most in correct runs."""
+_NORM_MEAN = 1e-1
+"""The mean of these differences over `_WINDOW` steps; 0.062 was the most in correct runs."""
+_ONE_WAY, _ONE_WAY_STEPS, _ONE_SIDE = 5e-3, 40, 0.99
+"""The mean of so many differences to one side; 0.0075 was the most in correct runs."""
+_AFTER_JUMP = 2e-3
+"""The mean over `_WINDOW` steps if the first updates differ by more than what precedes them."""
 _SMALL_NORM = 1e-4
+_UNKNOWN = "cause unknown; look at clipping, and gradients that are missing or added up"
 _ADVICE = (
-    "Rounding in float16 near an overflow can do that to a correct program, too: compare on one "
-    "version first, and see --baseline."
+    "Rounding in float16 can do that to a correct program, too: compare on one version first, in "
+    "float32, or with --baseline."
 )
 
 
 def judge_on_average(
-    aligned: Aligned, allowed: float, has_loss: bool, evidence: List[str]
+    aligned: Aligned,
+    losses: Differences,
+    norms: Differences,
+    allowed: float,
+    jumps: bool,
+    evidence: List[str],
 ) -> Tuple[Verdict, str, Optional[int]]:
     """Decides.
 
     Args:
       aligned: the runs.
+      losses: by how much their losses differ; those differences that are allowed are zero.
+      norms: the same for their gradient norms.
       allowed: by how much the smoothed losses of the old program differ from its own second run.
-      has_loss: whether losses are in both records.
+      jumps: whether the first updates differ by more than the noise before them.
       evidence: the reasons, to which this adds its own.
     """
     count = len(aligned.pairs)
@@ -66,14 +82,13 @@ def judge_on_average(
         needed = ENOUGH if parts else FEW
         sentence = f"Too short to judge: {where} are fewer than {needed}. Record longer runs."
         return Verdict.UNDECIDED, sentence, step
-    if not has_loss:
-        norms = [difference(*pair) for pair in aligned.column("norm")]
-        if parts or any(abs(each or 0.0) > _SMALL_NORM for each in norms):
-            sentence = (
-                "Not shown to be the same: the losses are not in both records, and gradient norms "
-                "alone do not show every mistake of the update."
-            )
-            return Verdict.UNDECIDED, sentence, step
+    has_norms_only = all(each is None for each in losses)
+    if has_norms_only and (parts or any(abs(each or 0.0) > _SMALL_NORM for each in norms)):
+        sentence = (
+            "Not shown to be the same: the losses are not in both records, and gradient norms "
+            "alone do not show every mistake of the update."
+        )
+        return Verdict.UNDECIDED, sentence, step
     error = mean_loss_error(aligned, aligned.part if parts else 0)
     problems, doubts = _rates_and_scales(aligned, evidence) if parts else [], []
     if error is not None and error > allowed:
@@ -82,17 +97,18 @@ def judge_on_average(
             problems.append(f"the losses differ by {error:.0%} on average")
         elif error > ALIKE_UP_TO:
             doubts.append(f"the losses differ by {error:.1%} on average")
-    single = _largest_mean(aligned, aligned.part if parts else 0)
+    single = _largest_mean(losses[aligned.part if parts else 0 :])
     if single > allowed:
         evidence.append(f"largest mean difference of {_WINDOW} single losses: {single:.2g}")
         if single > SINGLE_AT_MOST:
             problems.append(f"single losses differ by {single:.0%} on average")
         elif single > SINGLE_UP_TO[parts]:
             doubts.append(f"single losses differ by {single:.1%} on average")
-    apart = sorted(abs(each or 0.0) for each in aligned.differences("norm")[aligned.part :])
+    apart = sorted(abs(each or 0.0) for each in norms[aligned.part :])
     typical = apart[len(apart) // 2] if apart else 0.0
-    if typical > _NORM_UP_TO and not allowed:
+    if typical > _NORM_UP_TO:
         doubts.append(f"the gradient norms typically differ by {typical:.1%}")
+    doubts += _one_sided(losses, norms, aligned.part, jumps)
     if problems:
         start = f"{until}, and after it " if parts else ""
         sentence = f"Different: {start}{' and '.join(problems)}. {_ADVICE}"
@@ -104,6 +120,42 @@ def judge_on_average(
         sentence = f"Alike: {until}; after it, losses, skips and scales agree on average."
         return Verdict.ALIKE, sentence, step
     return Verdict.SAME, f"Same: {count} steps, the same steps skipped.", None
+
+
+def _one_sided(losses: Differences, norms: Differences, part: int, jumps: bool) -> List[str]:
+    """Returns what differs to one side by more than in correct runs, as a phrase each."""
+    found = []
+    drift = max(
+        (
+            abs(sum(each)) / _ONE_WAY_STEPS
+            for each in _windows(losses[:part], _ONE_WAY_STEPS)
+            if abs(sum(each)) >= _ONE_SIDE * sum(map(abs, each))
+        ),
+        default=0.0,
+    )
+    if drift > _ONE_WAY:
+        found.append(
+            f"losses of {_ONE_WAY_STEPS} steps differ by {drift:.1%} on average, all to one side"
+        )
+    mean = _largest_signed_mean(losses)
+    if jumps and mean > _AFTER_JUMP:
+        found.append(
+            "the first updates differ by more than what precedes them, and losses of "
+            f"{_WINDOW} steps by {mean:.1%} on average"
+        )
+    mean = _largest_signed_mean(norms[part:])
+    if mean > _NORM_MEAN:
+        found.append(f"gradient norms of {_WINDOW} steps differ by {mean:.1%} on average")
+    return found
+
+
+def _largest_signed_mean(values: Differences) -> float:
+    return max((abs(sum(each)) / _WINDOW for each in _windows(values, _WINDOW)), default=0.0)
+
+
+def _windows(values: Differences, size: int) -> Iterator[List[float]]:
+    known = [each if each is not None and math.isfinite(each) else 0.0 for each in values]
+    return (known[first : first + size] for first in range(len(known) - size + 1))
 
 
 def _applied_wrongly(aligned: Aligned) -> str:
@@ -135,13 +187,12 @@ def _soon(aligned: Aligned, until: str, evidence: List[str]) -> str:
             )
             run = getattr(aligned, other)
             cause = (
-                f"loss that is not scaled in the {other} run, whose record has none"
+                f"cause: loss that is not scaled in the {other} run, whose record has none"
                 if all(each is None for each in run.loss)
-                else f"gradients of the {other} run that are smaller, or of another precision"
+                else f"cause unknown; look at gradients of the {other} run that are smaller, or of "
+                "another precision"
             )
-            return (
-                f"{until}; after it the {skipping} run skips many more steps; likely cause: {cause}"
-            )
+            return f"{until}; after it the {skipping} run skips many more steps; {cause}"
     rows = [
         (theirs / mine, mine, theirs, scale)
         for (mine, theirs), (_, scale) in zip(
@@ -154,7 +205,7 @@ def _soon(aligned: Aligned, until: str, evidence: List[str]) -> str:
         ratio, mine, theirs, scale = sorted(rows, key=lambda row: row[0])[len(rows) // 2]
         evidence.append(f"typical ratio of the gradient norms after it: {ratio:.3g}")
         if not 1 / _NORM_RATIO < ratio < _NORM_RATIO:
-            cause = cause_of_norm(mine, theirs, scale, exact=False)
+            cause = cause_of_ratio(mine, theirs, scale, exact=False) or _UNKNOWN
             return (
                 f"{until}; after it the gradient norms differ by a factor of {ratio:.2g}; {cause}"
             )
@@ -200,7 +251,7 @@ def mean_loss_error(aligned: Aligned, first: int) -> Optional[float]:
     return sum(errors) / len(errors) if errors else None
 
 
-def _largest_mean(aligned: Aligned, first: int) -> float:
-    """Returns the largest mean of the relative differences of neighboring losses."""
-    errors = [None if each is None else abs(each) for each in aligned.differences("loss", first)]
-    return max([each for each in smoothed(errors, _WINDOW) if each == each], default=0.0)
+def _largest_mean(values: Differences) -> float:
+    """Returns the largest mean of the sizes of neighboring differences."""
+    sizes = [None if each is None else abs(each) for each in values]
+    return max([each for each in smoothed(sizes, _WINDOW) if each == each], default=0.0)

@@ -103,8 +103,9 @@ def words(w: List[Any], x: Any, labels: Any) -> Any:
 
 def attention(w: List[Any], x: Any, labels: Any) -> Any:
     x = tf.gather(w[0], x) + w[1]
-    query, key, value = (tf.reshape(tf.matmul(tf.reshape(x, [-1, 8]), w[i]), [-1, 16, 8])
-                         for i in (2, 3, 4))
+    query, key, value = (
+        tf.reshape(tf.matmul(tf.reshape(x, [-1, 8]), w[i]), [-1, 16, 8]) for i in (2, 3, 4)
+    )
     weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) * 0.35)
     x = tf.reduce_mean(tf.nn.relu(x + tf.matmul(weights, value)), axis=1)
     return entropy(logits(x, w[5], w[6]), labels)
@@ -166,8 +167,22 @@ PROGRAMS: Dict[str, Program] = {
     "keras_lstm": Program("keras", lstm, LSTM, "adam", 0.005, OFTEN, "rows", 1.0, 1e-3),
     "fit_conv": Program("fit", "conv", [], "rmsprop", 0.002, form="image"),
     "keras_auto": Program("keras", autoencoder, AUTO, "momentum", 0.5, (2.0**24, 20)),
+    # Adam with its usual rate: the sign of a small gradient decides a whole step of a weight.
+    "keras_adam": Program("keras", dense, DENSE, "adam", 0.001),
+    "fit_adam": Program("fit", "mlp", [], "adam", 0.001),
+    "fit_pool": Program("fit", "pool", [], "adam", 0.001, form="image"),
+    "keras_gru": Program("keras", gru, GRU, "adam", 0.001, form="rows"),
+    "fit_deep": Program("fit", "deep", [], "adam", 0.0005),
+    # Sums of many random numbers, which float16 rounds more.
+    "fit_noise": Program("fit", "mlp", [], "adam", 0.001, form="noise"),
+    "fit_big": Program("fit", "big", [], "adam", 0.001, form="big"),
+    "v1_noise": Program("v1", dense, DENSE, "momentum", 0.02, form="noise"),
+    "keras_noise": Program("keras", dense, DENSE, "adam", 0.002, form="noise", clip=2.0),
+    "keras_steps": Program("keras", lstm, LSTM, "momentum", 0.1, form="steps"),
+    "fit_wide": Program("fit", "wide", [], "adam", 0.0003, form="noise"),
+    "fit_stride": Program("fit", "stride", [], "momentum", 0.01, form="big"),
 }
-HELD_OUT = ("contrib_residual", "v1_attention", "keras_lstm", "fit_conv", "keras_auto")
+HELD_OUT = ("v1_noise", "keras_noise", "keras_steps", "fit_wide", "fit_stride")
 
 
 def initial_weights(program: Program, mistake: str) -> List[np.ndarray]:
@@ -181,7 +196,7 @@ def initial_weights(program: Program, mistake: str) -> List[np.ndarray]:
 
 
 def batches(program: Program, mistake: str) -> Iterator[Tuple[np.ndarray, np.ndarray]]:
-    images, digits = load()
+    images, digits = random_data(program.form) if program.form in NOISE else load()
     seed = 1 if mistake == "order" else 0
     random = np.random.RandomState(seed)
     order = np.concatenate([random.permutation(len(images)) for _ in range(8)])
@@ -195,7 +210,19 @@ def batches(program: Program, mistake: str) -> Iterator[Tuple[np.ndarray, np.nda
         yield formed(images[take], program.form), digits[take]
 
 
+NOISE = {"noise": (64,), "steps": (8, 8), "big": (28, 28, 1)}
+
+
+def random_data(form: str) -> Tuple[np.ndarray, np.ndarray]:
+    random = np.random.RandomState(5)
+    values = random.randn(1792, *NOISE[form]).astype(np.float32)
+    flat = values.reshape([len(values), -1])
+    return values, np.argmax(flat @ random.randn(flat.shape[1], 10), axis=1)
+
+
 def formed(images: np.ndarray, form: str) -> np.ndarray:
+    if form in NOISE:
+        return images
     if form == "flat":
         return images.reshape([-1, 64])
     if form == "rows":
@@ -368,7 +395,11 @@ def gan_steps(program: Program, mistake: str, implementation: str, real: Any, ra
 
     losses = [
         (maker, loss_of(network(critic, false), 1.0), "none"),
-        (critic, loss_of(network(critic, real), 1.0) + loss_of(network(critic, false), 0.0), mistake),
+        (
+            critic,
+            loss_of(network(critic, real), 1.0) + loss_of(network(critic, false), 0.0),
+            mistake,
+        ),
     ]
     steps = []
     for w, loss, which in losses:
@@ -479,9 +510,28 @@ def by_fit(name: str, mistake: str, implementation: str) -> None:
         x = layers.BatchNormalization(dtype=policy)(x)
         x = layers.Activation("relu", dtype=policy)(x)
         x = layers.Reshape([128], dtype=policy)(x)
+    elif program.forward == "pool":
+        inputs = tf.keras.Input([8, 8, 1], BATCH)
+        x = layers.Conv2D(8, 3, padding="same", activation="relu", dtype=policy)(inputs)
+        x = layers.MaxPooling2D(dtype=policy)(x)
+        x = layers.Conv2D(16, 3, activation="relu", dtype=policy)(x)
+        x = layers.Dense(32, activation="relu", dtype=policy)(layers.Reshape([64])(x))
+    elif program.forward in ("big", "stride"):
+        inputs = tf.keras.Input([28, 28, 1], BATCH)
+        stride = 2 if program.forward == "stride" else 1
+        x = layers.Conv2D(8, 3, stride, activation="relu", dtype=policy)(inputs)
+        x = layers.MaxPooling2D(dtype=policy)(x)
+        x = layers.Conv2D(16, 3, activation="relu", dtype=policy)(x)
+        x = layers.Dense(32, activation="relu", dtype=policy)(layers.Flatten(dtype=policy)(x))
     else:
-        inputs = tf.keras.Input([64], BATCH)
-        x = layers.Dense(32, activation="relu", dtype=policy)(inputs)
+        inputs = x = tf.keras.Input([64], BATCH)
+        sizes, activation = {
+            "mlp": ([64, 64], "relu"),
+            "deep": ([64, 48, 32, 24], "tanh"),
+            "wide": ([256], "tanh"),
+        }.get(program.forward, ([32], "relu"))
+        for size in sizes:
+            x = layers.Dense(size, activation=activation, dtype=policy)(x)
     x = layers.Dense(10, dtype=policy)(x)
     model = tf.keras.Model(inputs, layers.Activation("linear", dtype="float32")(x))
     random = np.random.RandomState(1 if mistake == "weights" else 0)
