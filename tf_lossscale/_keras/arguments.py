@@ -12,7 +12,11 @@ from tf_lossscale._core.same_class import loss_scale_class
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.keras import WRAPPERS_ARE_MARKED, KerasFamily, keras_family
 from tf_lossscale._versions.keras_files import registered_class
-from tf_lossscale._versions.keras_optimizers import KERAS_REFUSES_STRATEGIES, keras_3_backend
+from tf_lossscale._versions.keras_optimizers import (
+    KERAS_REFUSES_STRATEGIES,
+    keras_3_backend,
+    uncalled_hooks,
+)
 
 __all__ = [
     "DEFAULT_GROWTH_STEPS",
@@ -79,7 +83,28 @@ def check_inner(inner: Any) -> KerasFamily:
             f"be wrapped by a single LossScaleOptimizer; {inner} needs a second instance for the "
             "second one."
         )
+    hooks = uncalled_hooks(family, inner)
+    if hooks:
+        # Not an error: Keras accepts such a class, too. But it drops, for example, a sum over all
+        # workers without a word.
+        newer, older, instead = _KINDS[family.kind]
+        tf1.logging.warning(
+            f"{type(inner).__name__} defines {', '.join(hooks)}, which {newer} never call, so "
+            f"nothing of it takes effect. Override {instead} instead, or derive the class from an "
+            f"optimizer of {older}."
+        )
     return family
+
+
+# What the warning about uncalled hooks calls a kind and the one before it, and what to override.
+_KINDS = {
+    "new": (
+        "the new-style optimizers of Keras 2",
+        "tf.keras.optimizers.legacy",
+        "aggregate_gradients(), apply_gradients() or update_step()",
+    ),
+    "keras3": ("the optimizers of Keras 3", "tf-keras", "apply() or update_step()"),
+}
 
 
 def refuse_unsupported() -> None:

@@ -16,6 +16,7 @@ from tf_lossscale._versions.keras_optimizers import (
     keras_3_can_be_given_sums,
     keras_3_is_given_sums,
     keras_3_takes_sums,
+    overrides,
 )
 
 __all__ = ["Keras3Wrapper"]
@@ -192,8 +193,12 @@ class Keras3Wrapper(Keras3Attributes):
         return self.inner_optimizer.iterations.value
 
     def _apply_inner(self, gradients: Sequence[Any], rest: StepArguments) -> None:
-        if rest.aggregate:
-            self.inner_optimizer.apply(gradients, rest.variables)
-            return
-        with keras_3_is_given_sums(self.inner_optimizer):
+        if not rest.aggregate:
+            with keras_3_is_given_sums(self.inner_optimizer):
+                self.inner_optimizer.apply(gradients, rest.variables)
+        elif overrides(self._family, self.inner_optimizer, "apply_gradients"):
+            # Keras 3's own class skips such an override. Classes written for Keras 2 have one, and
+            # without a wrapper `fit` calls it on Keras 3, too. Keras's own calls `apply`.
+            self.inner_optimizer.apply_gradients(list(zip(gradients, rest.variables)))
+        else:
             self.inner_optimizer.apply(gradients, rest.variables)
