@@ -13,16 +13,6 @@ from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.steps import unnoticed, variable_name
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 
-__all__ = [
-    "SMALL",
-    "BadGradients",
-    "all_finite",
-    "bad_gradients",
-    "find_nonfinite",
-    "gradient_values",
-    "is_finite",
-]
-
 SMALL = 1 << 14
 """Number of elements up to which the call of an operation takes longer than its work."""
 

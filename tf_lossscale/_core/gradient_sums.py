@@ -18,16 +18,6 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import SUMS_OVERWRITE_SUMMANDS
 from tf_lossscale._versions.replicas import already_summed, has_own_sum, sum_is_off
 
-__all__ = [
-    "StepGradients",
-    "chain_of",
-    "gradients_of_step",
-    "leaves_sum_to_tensorflow",
-    "sums_for_replica",
-    "unsummed",
-    "watch_fixed",
-]
-
 Pairs = List[Tuple[Any, Any]]
 
 

@@ -11,17 +11,6 @@ from tf_lossscale._core.state import HoldsState, dynamic_update
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
 
-__all__ = [
-    "DynamicLossScale",
-    "FixedLossScale",
-    "LossScale",
-    "as_loss_scale",
-    "is_fixed",
-    "is_loss_scale",
-    "is_standard",
-    "updates_itself",
-]
-
 DEFAULT_INITIAL_SCALE = 2**15
 
 

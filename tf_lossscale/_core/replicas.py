@@ -14,17 +14,6 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
 from tf_lossscale._versions.replicas import map_replicas
 
-__all__ = [
-    "all_replicas_agree",
-    "all_workers_agree",
-    "call_in_replicas",
-    "copy_of",
-    "merge",
-    "replica_count",
-    "require_cross_replica_context",
-    "summed_to_test",
-]
-
 
 def replica_count() -> int:
     """Returns the number of replicas in sync: 1 without a strategy."""

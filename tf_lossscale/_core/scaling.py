@@ -4,8 +4,6 @@ from typing import Any, Callable, Dict, List, Optional
 
 from tf_lossscale._versions.base import do_not_convert, tf
 
-__all__ = ["scale_loss", "tape_for", "unscale_gradients"]
-
 
 @do_not_convert
 def scale_loss(loss: Any, loss_scale: Callable[[], Any]) -> Any:

@@ -23,20 +23,6 @@ from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.collectives import in_tpu_replication, tpu_shards
 from tf_lossscale._versions.replicas import graph_of_all_replicas, replica_id
 
-__all__ = [
-    "ALONE",
-    "CHECK_KEY",
-    "Shards",
-    "all_shards",
-    "check_loop",
-    "current_shards",
-    "group_key",
-    "group_of",
-    "groups_of",
-    "instance_keys",
-    "sum_key",
-]
-
 
 class Shards(NamedTuple):
     """The shards that share the current step.

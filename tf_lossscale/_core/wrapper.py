@@ -7,13 +7,6 @@ from tf_lossscale._core.steps import report_loss
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.checkpoints import Trackable, called_from_checkpoint
 
-__all__ = [
-    "OptimizerWrapper",
-    "ScaledLossOptimizer",
-    "as_pairs",
-    "require_replica_context",
-]
-
 
 class OptimizerWrapper(tf1.train.Optimizer):
     """Delegates to the inner optimizer; subclasses define the step.

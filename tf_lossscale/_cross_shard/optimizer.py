@@ -26,8 +26,6 @@ from tf_lossscale._versions.replicas import (
     replicas_of_workers_before,
 )
 
-__all__ = ["CrossShardOptimizer"]
-
 Pairs = List[Tuple[Any, Any]]
 Groups = List[List[int]]
 

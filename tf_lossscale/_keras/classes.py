@@ -28,8 +28,6 @@ from tf_lossscale._versions.keras_files import (
 )
 from tf_lossscale._versions.keras_optimizers import explain_missing_methods
 
-__all__ = ["implementation", "serialized_like_the_installed", "with_installed_experimental"]
-
 WRAPPERS: Dict[str, Type[LossScaleWrapper]] = {
     "legacy": OptimizerV2Wrapper,
     "new": Keras2Wrapper,

@@ -18,8 +18,6 @@ from tf_lossscale._versions.keras import calling_keras, loaded_keras
 from tf_lossscale._versions.keras_files import deserialize_optimizer, registered_class_name
 from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE
 
-__all__ = ["from_config", "to_config"]
-
 # Arguments that Keras 3 does not have. `decay` is converted; the others do not change the results.
 _DROPPED = ("decay", "is_legacy_optimizer", "jit_compile")
 

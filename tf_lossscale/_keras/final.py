@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 else:
     _Implementation = implementation(default_family())
 
-__all__ = ["LossScaleOptimizer"]
-
 
 @serialized_like_the_installed
 class LossScaleOptimizer(_Implementation):

@@ -7,14 +7,6 @@ from typing import Any
 from tf_lossscale._versions.base import first_module, has
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "LEGACY_KEEPS_INNER_APART",
-    "Trackable",
-    "TrackableObjectGraph",
-    "TrackableReference",
-    "called_from_checkpoint",
-]
-
 _trackable: Any = first_module(
     "tensorflow.python.trackable.base", "tensorflow.python.training.tracking.base"
 )

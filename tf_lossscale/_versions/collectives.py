@@ -7,17 +7,6 @@ from tf_lossscale._versions.base import first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "KEYS_AT_RUN_TIME",
-    "STRATEGY_SURVIVES_RETRACING",
-    "SUMS_OVERWRITE_SUMMANDS",
-    "advance",
-    "collective_reduce",
-    "host_of",
-    "in_tpu_replication",
-    "tpu_shards",
-]
-
 KEYS_AT_RUN_TIME = has(Since.COLLECTIVES_HAVE_KEYS_AT_RUN_TIME)
 STRATEGY_SURVIVES_RETRACING = has(Since.STRATEGY_SURVIVES_RETRACING)
 SUMS_OVERWRITE_SUMMANDS = not has(Since.SUMMANDS_ARE_KEPT)

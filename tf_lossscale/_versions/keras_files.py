@@ -10,16 +10,6 @@ from tf_lossscale._versions.keras import KerasFamily, loaded_keras_packages
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "deserialize_optimizer",
-    "register_loss_scale_optimizer",
-    "registered_class",
-    "registered_class_name",
-    "serialize_as",
-    "share_registration",
-    "unregister_loss_scale_optimizer",
-]
-
 
 def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: bool) -> Any:
     """Creates an optimizer from its serialized form, which may be that of an older Keras.

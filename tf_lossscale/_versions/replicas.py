@@ -8,20 +8,6 @@ from typing import Any, Iterator, List, Sequence
 from tf_lossscale._versions.base import first_module, has, is_overridden, overridden, tf, tf1
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "already_summed",
-    "estimator_scales_loss",
-    "graph_of_all_replicas",
-    "has_own_sum",
-    "local_replica_started_eagerly",
-    "map_replicas",
-    "per_replica",
-    "replica_id",
-    "replicas_of_workers_before",
-    "sum_is_off",
-    "supports_merge_call",
-]
-
 
 def supports_merge_call() -> bool:
     """Returns whether the replicas of the current strategy can use `merge_call`.
