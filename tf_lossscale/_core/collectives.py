@@ -50,17 +50,11 @@ def collective_sums(
     step: Optional[Step],
     call: Call,
 ) -> List[Any]:
-    """Returns the sums of `values` over the group of this replica.
+    """Returns the sums of `values` over the group of this replica, in their dtypes.
 
-    Args:
-      values: tensors of a float dtype, int32, int64 or uint32, of the same shapes on all replicas.
-      shards: the replicas of a strategy.
-      groups: numbers of replicas; every replica in one group.
-      step: what the workers must have in common, if it is checked before the sums; else None.
-      call: what they must have in common in a Session, where it is checked at each sum.
-
-    Returns:
-      Tensors like `values`; for no values, one tensor that is computed after the check.
+    `step` is what the workers must have in common, if it is checked before the sums; in a Session,
+    `call` is checked at each sum instead. For no values, the result is one tensor that is computed
+    after the check.
     """
     if len(groups[group_of(shards.replica, groups)]) == 1:
         return [tf.identity(value) for value in values]
@@ -80,12 +74,9 @@ def collective_sums(
 
 @do_not_convert
 def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
-    """Returns the sum of `value` over all replicas, in a cross-replica context.
+    """Returns the sum of `value`, a float32 tensor of each process, in a cross-replica context.
 
-    Args:
-      value: float32 tensor, which each replica of this process contributes once.
-      strategy: a strategy for which `workers_are_checked` is true.
-      what: what the sum is for, as text that is equal on all workers.
+    The workers are checked (`workers_are_checked`): `what` must be the same text on all of them.
     """
     groups = all_shards(strategy.num_replicas_in_sync)
     call = Call(what, call_site())

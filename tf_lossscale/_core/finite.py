@@ -33,9 +33,8 @@ def all_finite(gradients: Sequence[Any]) -> Any:
     """Returns a bool scalar tensor: True where no gradient holds an infinity or a NaN.
 
     Args:
-      gradients: tensors of any float dtype and shape, `IndexedSlices` and None, in a flat sequence.
-        None is ignored, and of `IndexedSlices` only the values are tested. An empty sequence and
-        empty tensors are finite.
+      gradients: a flat sequence of tensors of any float dtype and shape, `IndexedSlices`, of which
+        only the values are tested, and None, which is ignored. Nothing is finite.
 
     Raises:
       TypeError: a gradient is not of a float dtype.
@@ -153,8 +152,7 @@ class BadGradients(NamedTuple):
 def bad_gradients(gradients: Sequence[Sequence[Any]]) -> BadGradients:
     """Finds the variables that have a gradient with an infinity or a NaN.
 
-    Args:
-      gradients: for each variable, tensors and `IndexedSlices`, or None.
+    `gradients` holds for each variable a sequence of tensors and `IndexedSlices`, or None.
     """
     flags = _bad_flags(gradients)
     count = tf.constant(len(gradients), tf.int64)

@@ -63,15 +63,8 @@ class StepGradients:
     ) -> Any:
         """Applies the gradients on all replicas if `condition` is true, otherwise on none.
 
-        Args:
-          condition: bool tensor of shape `[]`, or a Python bool, for which there is no conditional.
-          optimizer: the inner optimizer.
-          global_step: variable that an applied step increments by one, or None.
-          name: name for the operations, or None.
-          watched: the watch over the step.
-
-        Returns:
-          An operation or tensor to run; None in eager mode.
+        A `condition` that is a Python bool needs no conditional. Returns an operation or tensor to
+        run; None in eager mode.
         """
         apply_gradients = optimizer.apply_gradients
 

@@ -335,13 +335,10 @@ def is_fixed(loss_scale: Any) -> bool:
 
 
 def is_standard(loss_scale: Any, name: str) -> bool:
-    """Returns whether a loss scale is of one of the two classes, and does not override its methods.
+    """Returns whether a loss scale is of the class `name`, and does not override its methods.
 
-    The Keras optimizers keep the state of such a loss scale themselves, and never call it.
-
-    Args:
-      loss_scale: a loss scale, ours or the installed TensorFlow's.
-      name: `FixedLossScale` or `DynamicLossScale`.
+    The Keras optimizers keep the state of such a loss scale themselves, and never call it. `name`
+    is `FixedLossScale` or `DynamicLossScale`, ours or the installed TensorFlow's.
     """
     ours = {"FixedLossScale": FixedLossScale, "DynamicLossScale": DynamicLossScale}[name]
     installed = _installed(name)
@@ -355,11 +352,7 @@ def is_standard(loss_scale: Any, name: str) -> bool:
 
 
 def as_loss_scale(identifier: Any) -> Any:
-    """Converts `identifier` to a loss scale.
-
-    Args:
-      identifier: a loss scale (returned unchanged), a Python int or float (fixed), the string
-        `"dynamic"`, or None (returned unchanged).
+    """Converts a number or `"dynamic"` to a loss scale; returns a loss scale and None unchanged.
 
     Raises:
       ValueError: it is anything else, or a number below 1.

@@ -7,15 +7,10 @@ from tf_lossscale._versions.base import do_not_convert, tf
 
 @do_not_convert
 def scale_loss(loss: Any, loss_scale: Callable[[], Any]) -> Any:
-    """Returns the loss times the scale.
+    """Returns the loss times the scale, in the dtype of the loss; for a callable, a callable.
 
-    Args:
-      loss: a float tensor, or a callable that returns one (then a callable is returned).
-      loss_scale: returns the scale, a float32 tensor or variable of shape `[]`. It is called when
-        the loss is multiplied, so that a loss function in a loop sees the scale of its own step.
-
-    Returns:
-      The product in the dtype of the loss, or a function that returns it.
+    `loss_scale` returns the scale. It is called when the loss is multiplied, so that a loss
+    function in a loop sees the scale of its own step.
     """
     if callable(loss):
         return lambda: _times_scale(loss(), loss_scale)
@@ -30,10 +25,6 @@ def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
     originals do; None stays None and `IndexedSlices` stay sparse. In eager mode a scaled gradient
     is freed as soon as it is unscaled, unless something else refers to it: its memory is reused for
     the next one, and a step never needs memory for all gradients twice.
-
-    Args:
-      gradients: of any float dtype, or None; the list is empty afterwards.
-      loss_scale: float32 tensor or variable of shape `[]`, or a number.
     """
     # Plain numbers are divided in Python, where 1 / 8 is a float.
     reciprocal = tf.convert_to_tensor(1 / loss_scale)

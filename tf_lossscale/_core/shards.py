@@ -81,11 +81,7 @@ def all_shards(count: int) -> Groups:
 
 
 def groups_of(group_assignment: Optional[Any], count: int) -> Groups:
-    """Returns the groups of shards over which gradients are summed.
-
-    Args:
-      group_assignment: a list of lists of shard numbers; None or empty: one group of all shards.
-      count: number of shards.
+    """Returns the groups of shards over which gradients are summed; one of all for None or [].
 
     Raises:
       ValueError: the assignment is not a list of lists, does not contain each shard exactly once,
@@ -157,11 +153,9 @@ def group_key(strategy: Any, members: List[int]) -> int:
 
 
 def sum_key(number: Any) -> Any:
-    """Returns the instance key of a sum.
+    """Returns the instance key of a sum, for a number that depends on what is summed.
 
-    Args:
-      number: an integer or integer tensor that depends on what is summed, at least 0 and less than
-        `2**29 - 1`.
+    It is at least 0 and less than `2**29 - 1`, an integer or an integer tensor.
     """
     return CHECK_KEY + 1 + number
 
@@ -175,10 +169,8 @@ def check_loop(replica: int, loop: Any) -> None:
 def instance_keys(replica: int, groups: int, loop: Any) -> List[int]:
     """Returns the keys of the next sum that `replica` builds in the current graph.
 
-    Args:
-      replica: number of the replica.
-      groups: number of groups; each gets its own key, and the check between workers the last one.
-      loop: the loop that contains the sum, or None.
+    Each of the `groups` gets its own key, and the check between workers the last one. `loop` is the
+    loop that contains the sum, or None.
     """
     with _lock:
         table = _tables.setdefault(graph_of_all_replicas(), _Table())

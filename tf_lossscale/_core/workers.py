@@ -157,15 +157,7 @@ def sum_together(
 ) -> List[Any]:
     """Builds the step of one replica in a function: the check, then the sums over its group.
 
-    Args:
-      step: what the workers must have in common.
-      values: tensors of dtypes that collectives support; the same number on all replicas.
-      strategy: the strategy.
-      index: number of the replica.
-      groups: numbers of replicas; every replica in one group.
-
-    Returns:
-      The sums; for no values, one tensor that is computed after the check.
+    For no values, the result is one tensor that is computed after the check.
     """
     devices = strategy.extended.worker_devices
     device = devices[index % len(devices)]

@@ -297,10 +297,6 @@ def _apply_summed(
     Each replica applies its own sum to its own copy of the variables. With subgroups, the copies of
     different groups therefore diverge, as on a TPU. An optimizer that assigns takes one step for
     all replicas of a process, so these must be in the same group.
-
-    Raises:
-      NotImplementedError: the optimizer assigns, and the replicas of this process have different
-        sums.
     """
     chain = chain_of(optimizer)
     assigning = [inner for inner in chain if _assigns(inner)]

@@ -67,14 +67,10 @@ def _serialized_loss_scale(optimizer: Any) -> Dict[str, Any]:
 
 
 def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[str, Any]]) -> Any:
-    """Makes an instance of `cls` from a configuration of any version.
+    """Makes an instance of `cls`, one of our classes or a subclass, from a config of any version.
 
-    Args:
-      cls: one of our classes, or a subclass.
-      config: a dict with the keys `inner_optimizer`, `dynamic`, `initial_scale` and
-        `dynamic_growth_steps`; or, from TensorFlow 2.0 to 2.3, `optimizer` and `loss_scale`. It is
-        not changed.
-      custom_objects: maps names to classes, for the inner optimizer.
+    It has the keys `inner_optimizer`, `dynamic`, `initial_scale` and `dynamic_growth_steps`; or,
+    from TensorFlow 2.0 to 2.3, `optimizer` and `loss_scale`. It is not changed.
     """
     config = copy.deepcopy(config)
     serialized = config["optimizer"] if "optimizer" in config else config["inner_optimizer"]

@@ -43,9 +43,8 @@ class LateCheck:
     def checking(self) -> Iterator[Callable[[], Any]]:
         """Tests the gradients of the step that runs within the `with` block.
 
-        Yields:
-          A function that returns a bool tensor of shape `[]`: whether the gradients were finite. It
-          must be called in the graph of the step.
+        Yields a function, to be called in the graph of the step, that returns a bool tensor of
+        shape `[]`: whether the gradients were finite.
         """
         decays: List[Any] = []
         optimizer, methods = self._optimizer, self._methods

@@ -39,11 +39,8 @@ def called_from_checkpoint(method: str, owner: Any) -> bool:
     That code queries *every* optimizer for its slots and rejects a slot that two optimizers return.
     So a wrapper that forwards the slots of its inner optimizer must return none to this code: the
     inner optimizer is saved, too, and in the files of the originals the slots belong to it. Only
-    the caller distinguishes this from a call by the user.
-
-    Args:
-      method: name of the method of `owner` that calls this function.
-      owner: the wrapper; overrides of `method` in its subclasses are looked through.
+    the caller distinguishes this from a call by the user. Overrides of the method in subclasses of
+    the wrapper are looked through.
     """
     frame = sys._getframe(1)
     while (

@@ -13,14 +13,9 @@ SUMS_OVERWRITE_SUMMANDS = not has(Since.SUMMANDS_ARE_KEPT)
 
 
 def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) -> Any:
-    """Returns the sum of `value` over `size` devices.
+    """Returns the sum of `value` over the `size` devices that use the same keys.
 
-    Args:
-      value: tensor.
-      size: number of devices.
-      group_key: the number of the set of devices.
-      instance_key: the number by which they find each other; an int32 tensor of shape `[]` is
-        allowed if `KEYS_AT_RUN_TIME`.
+    The instance key can be an int32 tensor of shape `[]` if `KEYS_AT_RUN_TIME`.
     """
     if isinstance(instance_key, int):
         return tf.raw_ops.CollectiveReduce(

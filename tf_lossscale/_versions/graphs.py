@@ -77,13 +77,10 @@ _defined_function: Any = first_module("tensorflow.python.framework.function")
 def call_round_by_round(function: Any, value: Any) -> Any:
     """Calls `function(value)` as one operation, and makes each round of a loop wait for the last.
 
-    TensorFlow runs each loop in its own frame, and distinguishes collectives by their frame. There
-    is no frame inside the operation of a call. Otherwise iterations overlap, unless they depend on
-    each other's tensors.
-
-    Args:
-      function: captures no tensors.
-      value: its argument; in a loop of control flow v1.
+    TensorFlow runs each loop, here of control flow v1, in its own frame, and distinguishes
+    collectives by their frame. There is no frame inside the operation of a call. Otherwise
+    iterations overlap, unless they depend on each other's tensors. The function must not capture
+    tensors.
     """
     graph = tf1.get_default_graph()
     enters = [
@@ -106,10 +103,8 @@ def disable_lowering(result: Any) -> None:
     """Lets the conditional that returned `result`, in a function, run as one operation.
 
     TensorFlow lowers conditionals to switches so that their branches can run on several devices,
-    which has a cost for every tensor that enters them. There is no public way to disable that.
-
-    Args:
-      result: what `tf.cond` returned; with control flow v1 nothing is changed.
+    which has a cost for every tensor that enters them. There is no public way to disable that. With
+    control flow v1 nothing is changed.
     """
     operation = result.op
     while operation.type == "Identity":

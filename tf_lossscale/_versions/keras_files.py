@@ -12,13 +12,9 @@ from tf_lossscale._versions.releases import Since
 
 
 def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: bool) -> Any:
-    """Creates an optimizer from its serialized form, which may be that of an older Keras.
+    """Creates an optimizer of `keras` from its serialized form, perhaps that of an older Keras.
 
-    Args:
-      keras: the public module of the Keras that the optimizer is for.
-      config: a result of `optimizers.serialize`.
-      custom_objects: maps names to classes, or None.
-      legacy: whether to create an `OptimizerV2` if this Keras 2 also has a newer kind.
+    `legacy` is whether to create an `OptimizerV2` if this Keras 2 also has a newer kind.
     """
     options = {}
     if hasattr(keras, "Operation"):  # Keras 3
@@ -117,12 +113,9 @@ def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
 
 
 def share_registration(keras: Any, registered: Any, cls: Any) -> None:
-    """Makes `cls` serialize under the registered name of another class, if it has one.
+    """Makes `cls` serialize under the registered name of a user's class, if it has one.
 
-    Args:
-      keras: the public Keras module.
-      registered: a user's class, perhaps decorated with `@register_keras_serializable`.
-      cls: the class of which its instances really are.
+    The instances of the user's class are really of the class `cls`.
     """
     register = getattr(keras.utils, "register_keras_serializable", None)  # TensorFlow 2.0 has it
     if register is None:

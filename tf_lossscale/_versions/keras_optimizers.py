@@ -270,8 +270,7 @@ _METHODS: Dict[str, UpdateMethods] = {
 def update_methods(family: KerasFamily, optimizer: Any) -> Optional[UpdateMethods]:
     """Returns the last methods of a step in which finite gradients may become non-finite.
 
-    Returns:
-      None if gradients are applied as they are given, or clipped to a range.
+    None if gradients are applied as they are given, or clipped to a range.
     """
     methods = _METHODS[family.kind]
     changes = (

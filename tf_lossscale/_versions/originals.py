@@ -70,9 +70,7 @@ def forget_replaced() -> None:
 def original(namespace: Any, name: str) -> Optional[Any]:
     """Returns TensorFlow's own attribute, even if `install()` replaced it; None if it is missing.
 
-    Args:
-      namespace: an API module, the wrapper of one, or None.
-      name: the name of the attribute.
+    The namespace is an API module, the wrapper of one, or None.
     """
     if namespace is None:
         return None

@@ -159,12 +159,7 @@ def _as_mirrored(value: Any, variable: Any) -> Any:
 
 
 def map_replicas(function: Any, value: Any) -> Any:
-    """Applies `function` to the value of each replica of this process.
-
-    Args:
-      function: takes and returns a tensor or `IndexedSlices`.
-      value: a tensor or `IndexedSlices`, or a value with one of these for each replica.
-    """
+    """Applies a function of tensors and `IndexedSlices` to the value of each replica."""
     if not isinstance(value, _values.DistributedValues):
         return function(value)
     copies = []
@@ -175,12 +170,7 @@ def map_replicas(function: Any, value: Any) -> Any:
 
 
 def per_replica(like: Any, copies: Sequence[Any]) -> Any:
-    """Returns a value that is `copies[i]` on the i-th replica of this process.
-
-    Args:
-      like: another such value.
-      copies: one tensor for each replica.
-    """
+    """Returns a value like `like` that is `copies[i]` on the i-th replica of this process."""
     if has(Since.DISTRIBUTED_VALUES_HAVE_NO_DEVICE_MAP):
         return _values.PerReplica(tuple(copies))
     return _values.PerReplica(like.device_map, tuple(copies))

@@ -195,11 +195,8 @@ def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) ->
     """Calls functions with the Session before each run and its closing; returns what ends this.
 
     There is no public hook. Every run first calls a private method, which passes on new operations
-    of the graph; the callables that Keras makes in graph mode call it only once.
-
-    Args:
-      run: called before a run; an error that it raises ends the run.
-      close: called before a Session is closed.
+    of the graph; the callables that Keras makes in graph mode call it only once. An error that
+    `run` raises ends the run.
     """
 
     def before(first: Callable[[Any], None]) -> Callable[[Any], Any]:
