@@ -25,7 +25,6 @@ from tf_lossscale._core.workers import (
     sum_together,
 )
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.collectives import collective_reduce
 from tf_lossscale._versions.graphs import (
     call_round_by_round,
     current_loop,
@@ -33,6 +32,7 @@ from tf_lossscale._versions.graphs import (
     in_loop_of_session,
 )
 from tf_lossscale._versions.replicas import (
+    collective_reduce,
     local_replica_started_eagerly,
     per_replica,
     replicas_of_workers_before,

@@ -15,8 +15,12 @@ from tf_lossscale._core.replicas import all_workers_agree, call_in_replicas, cop
 from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
 from tf_lossscale._core.workers import has_several_workers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.collectives import SUMS_OVERWRITE_SUMMANDS
-from tf_lossscale._versions.replicas import already_summed, has_own_sum, sum_is_off
+from tf_lossscale._versions.replicas import (
+    SUMS_OVERWRITE_SUMMANDS,
+    already_summed,
+    has_own_sum,
+    sum_is_off,
+)
 
 Pairs = List[Tuple[Any, Any]]
 

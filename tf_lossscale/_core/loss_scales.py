@@ -2,7 +2,7 @@
 
 import abc
 import functools
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import require_cross_replica_context, summed_to_test
@@ -254,7 +254,7 @@ class DynamicLossScale(LossScale):
         """
         require_cross_replica_context("DynamicLossScale.update()")
         strategy = tf.distribute.get_strategy()
-        sums = summed_to_test(strategy, _flat(grads))
+        sums = summed_to_test(strategy, tf.nest.flatten(grads))
         finite = all_finite(
             [value for each in sums for value in strategy.experimental_local_results(each)]
         )
@@ -302,14 +302,14 @@ def updates_itself(loss_scale: Any) -> bool:
     return isinstance(loss_scale, DynamicLossScale) and update is DynamicLossScale.update
 
 
-def _flat(grads: Any) -> List[Any]:
-    return list(tf.nest.flatten(grads))
+def _installed(name: str) -> Any:
+    return original(tf1.train.experimental, name)
 
 
 def _count_as_tensorflows() -> None:
     # Its own optimizers test for these classes, so they accept our loss scales as well.
     for ours in (LossScale, FixedLossScale, DynamicLossScale):
-        installed = original(tf1.train.experimental, ours.__name__)
+        installed = _installed(ours.__name__)
         if installed is not None:
             installed.register(ours)
             stands_for(functools.partial(tuple, [installed]))(ours)
@@ -318,20 +318,13 @@ def _count_as_tensorflows() -> None:
 _count_as_tensorflows()
 
 
-def is_loss_scale(value: Any) -> bool:
-    """Returns whether `value` is a `LossScale`, ours or the installed TensorFlow's."""
-    return isinstance(value, LossScale) or _is_installed(value, "LossScale")
-
-
 def is_fixed(loss_scale: Any) -> bool:
     """Returns whether every step is applied: a `FixedLossScale`, ours or TensorFlow's.
 
     A subclass with its own `update` may skip steps, so it does not count.
     """
-    for fixed in (FixedLossScale, _installed("FixedLossScale")):
-        if fixed is not None and isinstance(loss_scale, fixed):
-            return type(loss_scale).update in (fixed.update, FixedLossScale.update)
-    return False
+    known = (FixedLossScale.update, getattr(_installed("FixedLossScale"), "update", None))
+    return isinstance(loss_scale, FixedLossScale) and type(loss_scale).update in known
 
 
 def is_standard(loss_scale: Any, name: str) -> bool:
@@ -357,7 +350,7 @@ def as_loss_scale(identifier: Any) -> Any:
     Raises:
       ValueError: it is anything else, or a number below 1.
     """
-    if identifier is None or is_loss_scale(identifier):
+    if identifier is None or isinstance(identifier, LossScale):  # or the installed one
         return identifier
     if isinstance(identifier, (int, float)):
         return FixedLossScale(identifier)
@@ -367,12 +360,3 @@ def as_loss_scale(identifier: Any) -> Any:
         f"Could not interpret loss scale identifier: {identifier}. It must be 'dynamic', a Python "
         "int or float, or a LossScale."
     )
-
-
-def _is_installed(value: Any, name: str) -> bool:
-    original = _installed(name)
-    return original is not None and isinstance(value, original)
-
-
-def _installed(name: str) -> Any:
-    return original(tf1.train.experimental, name)

@@ -11,8 +11,7 @@ from typing import Any, Callable, List, Sequence
 from tf_lossscale._core.collectives import sum_over_workers
 from tf_lossscale._core.workers import workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
-from tf_lossscale._versions.replicas import map_replicas
+from tf_lossscale._versions.replicas import STRATEGY_SURVIVES_RETRACING, map_replicas
 
 
 def replica_count() -> int:

@@ -20,8 +20,12 @@ import zlib
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.collectives import in_tpu_replication, tpu_shards
-from tf_lossscale._versions.replicas import graph_of_all_replicas, replica_id
+from tf_lossscale._versions.replicas import (
+    graph_of_all_replicas,
+    in_tpu_replication,
+    replica_id,
+    tpu_shards,
+)
 
 
 class Shards(NamedTuple):

@@ -29,13 +29,13 @@ import numpy as np
 
 from tf_lossscale._core.shards import CHECK_KEY, group_key, sum_key
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.collectives import (
+from tf_lossscale._versions.graphs import outermost_graph
+from tf_lossscale._versions.replicas import (
     KEYS_AT_RUN_TIME,
     advance,
     collective_reduce,
     host_of,
 )
-from tf_lossscale._versions.graphs import outermost_graph
 
 # Packages whose frames lie between the user's line and ours, and modules that call functions that
 # are passed to them, because the threads of replicas begin there.

@@ -5,7 +5,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.checkpoints import Trackable, called_from_checkpoint
+from tf_lossscale._versions.files import Trackable, called_from_checkpoint
 
 
 class OptimizerWrapper(tf1.train.Optimizer):

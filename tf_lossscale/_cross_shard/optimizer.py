@@ -17,10 +17,10 @@ from tf_lossscale._core.workers import (
 from tf_lossscale._core.wrapper import OptimizerWrapper, as_pairs
 from tf_lossscale._cross_shard.sums import replica_sums, sum_packed, tpu_sum, with_shapes
 from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
-from tf_lossscale._versions.checkpoints import called_from_checkpoint
-from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
+from tf_lossscale._versions.files import called_from_checkpoint
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.replicas import (
+    STRATEGY_SURVIVES_RETRACING,
     already_summed,
     estimator_scales_loss,
     replicas_of_workers_before,

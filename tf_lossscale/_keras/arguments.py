@@ -10,8 +10,8 @@ from tf_lossscale._core.loss_scales import (
 )
 from tf_lossscale._core.same_class import loss_scale_class
 from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.files import registered_class
 from tf_lossscale._versions.keras import WRAPPERS_ARE_MARKED, KerasFamily, keras_family
-from tf_lossscale._versions.keras_files import registered_class
 from tf_lossscale._versions.keras_optimizers import (
     KERAS_REFUSES_STRATEGIES,
     keras_3_backend,

@@ -14,8 +14,8 @@ from tf_lossscale._keras.arguments import (
     loss_scale_from_config,
 )
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.keras import calling_keras, loaded_keras
-from tf_lossscale._versions.keras_files import deserialize_optimizer, registered_class_name
+from tf_lossscale._versions.files import deserialize_optimizer, registered_class_name
+from tf_lossscale._versions.keras import calling_keras, is_keras_3, loaded_keras
 from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE
 
 # Arguments that Keras 3 does not have. `decay` is converted; the others do not change the results.
@@ -108,7 +108,7 @@ def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) 
         return serialized  # Keras has already deserialized it
     family = cls._family if cls._is_of_one_kind() else None
     keras = _keras_for(serialized) if family is None else family.keras
-    if hasattr(keras, "Operation"):  # Keras 3
+    if is_keras_3(keras):
         return deserialize_optimizer(keras, _for_keras_3(serialized), custom_objects, False)
     if family is None:
         legacy = (serialized.get("config") or {}).get("is_legacy_optimizer") is not False

@@ -14,7 +14,7 @@ from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import StepArguments, step
 from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert, tf
-from tf_lossscale._versions.checkpoints import Trackable, TrackableReference
+from tf_lossscale._versions.files import Trackable, TrackableReference
 from tf_lossscale._versions.keras_optimizers import called_from_compile, overrides
 
 
