@@ -7,7 +7,7 @@ would add values that are sums already. There, copies are summed, because a prog
 may read its gradients again: for their norm, or for a second optimizer.
 """
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
@@ -25,7 +25,7 @@ from tf_lossscale._versions.replicas import (
 Pairs = List[Tuple[Any, Any]]
 
 
-class StepGradients:
+class StepGradients(NamedTuple):
     """The gradients that a step tests, and those that it passes to the inner optimizer.
 
     Attributes:
@@ -37,19 +37,11 @@ class StepGradients:
       are_applied: whether each replica applies what is tested of it.
     """
 
-    def __init__(
-        self,
-        pairs: Pairs,
-        tested: Sequence[Sequence[Any]],
-        already_summed_for: Sequence[Any] = (),
-        workers_may_differ: bool = False,
-        are_applied: bool = True,
-    ) -> None:
-        self.pairs = pairs
-        self.tested = list(tested)
-        self.already_summed_for = already_summed_for
-        self.workers_may_differ = workers_may_differ
-        self.are_applied = are_applied
+    pairs: Pairs
+    tested: Sequence[Sequence[Any]]
+    already_summed_for: Sequence[Any] = ()
+    workers_may_differ: bool = False
+    are_applied: bool = True
 
     @do_not_convert
     def all_finite(self) -> Any:
@@ -87,14 +79,10 @@ class StepGradients:
         applied = branch(condition, step, watched.skipped)
         return None if tf.executing_eagerly() else applied
 
-    def step_of(self, wrapper: Any) -> Step:
-        """Returns the step of a loss-scale optimizer for those who watch it."""
-        variables = [variable for gradient, variable in self.pairs if gradient is not None]
-        return Step(wrapper, variables, self.tested, self.are_applied)
-
     def watched_by(self, wrapper: Any) -> Watch:
         """Returns the watch over this step of a loss-scale optimizer."""
-        return watch_step(self.step_of(wrapper))
+        variables = [variable for gradient, variable in self.pairs if gradient is not None]
+        return watch_step(Step(wrapper, variables, self.tested, self.are_applied))
 
 
 @do_not_convert

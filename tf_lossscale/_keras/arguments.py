@@ -114,6 +114,17 @@ def refuse_unsupported() -> None:
         )
 
 
+def are_summed(
+    skip_gradients_aggregation: bool = False,
+    experimental_aggregate_gradients: bool = True,
+    **unknown: Any,
+) -> bool:
+    """Returns whether gradients are summed over the replicas, by arguments of `apply_gradients`."""
+    if unknown:
+        raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(unknown)))
+    return skip_gradients_aggregation or not experimental_aggregate_gradients
+
+
 def _classes(names: Tuple[str, ...]) -> Tuple[Any, ...]:
     namespaces = (
         tf.distribute,

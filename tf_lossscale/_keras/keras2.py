@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.scaling import tape_for
 from tf_lossscale._core.wrapper import as_pairs, require_replica_context
-from tf_lossscale._keras.arguments import refuse_unsupported
+from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.late_check import late_check
 from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import StepArguments, step
@@ -246,10 +246,7 @@ class Keras2Wrapper(DelegatingWrapper):
         Raises:
           ValueError: every gradient is None, or the call is not in a replica context.
         """
-        aggregate = kwargs.pop("experimental_aggregate_gradients", True)
-        aggregate = aggregate and not skip_gradients_aggregation
-        if kwargs:
-            raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
+        aggregate = not are_summed(skip_gradients_aggregation, **kwargs)
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
         pairs = self._pairs_with_gradient(pairs)
