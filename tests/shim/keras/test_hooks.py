@@ -189,7 +189,7 @@ PAIRS = pairs()
 @pytest.fixture(scope="module")
 def logs() -> Dict[str, Any]:
     subjects = [each for pair in PAIRS for each in pair]
-    return processes.run_program(PROGRAM, *subjects, timeout=500)
+    return processes.run_program(PROGRAM, *subjects, timeout=1500)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
