@@ -6,8 +6,7 @@ The wrapper of the older ones, `OptimizerV2`, is in `legacy.py`.
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.scaling import tape_for
-from tf_lossscale._core.wrapper import as_pairs, require_replica_context
+from tf_lossscale._core.wrapper import as_pairs, require_replica_context, tape_for
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.late_check import late_check
 from tf_lossscale._keras.state import make_state

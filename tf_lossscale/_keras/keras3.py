@@ -3,9 +3,14 @@
 from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.scaling import scale_loss, tape_for, unscale_gradients
 from tf_lossscale._core.steps import report_loss
-from tf_lossscale._core.wrapper import as_pairs, require_replica_context
+from tf_lossscale._core.wrapper import (
+    as_pairs,
+    require_replica_context,
+    scale_loss,
+    tape_for,
+    unscale_gradients,
+)
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
 from tf_lossscale._keras.late_check import late_check
