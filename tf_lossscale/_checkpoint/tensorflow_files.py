@@ -13,7 +13,7 @@ from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Contents, Entry, Node
 from tf_lossscale._checkpoint.locate import CheckpointError, Place, sizes_of_files
 from tf_lossscale._checkpoint.plans import Plan, Tensor
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.checkpoints import TrackableObjectGraph
+from tf_lossscale._versions.files import TrackableObjectGraph
 
 __all__ = ["Checkpoint", "convert", "read"]
 

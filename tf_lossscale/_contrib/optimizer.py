@@ -8,10 +8,8 @@ from tf_lossscale._core.replicas import merge
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.wrapper import ScaledLossOptimizer, as_pairs, require_replica_context
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.checkpoints import Trackable
+from tf_lossscale._versions.files import Trackable
 from tf_lossscale._versions.keras import is_keras_object
-
-__all__ = ["LossScaleOptimizer"]
 
 
 class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):

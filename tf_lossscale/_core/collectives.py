@@ -25,7 +25,6 @@ from tf_lossscale._core.workers import (
     sum_together,
 )
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.collectives import collective_reduce
 from tf_lossscale._versions.graphs import (
     call_round_by_round,
     current_loop,
@@ -33,12 +32,11 @@ from tf_lossscale._versions.graphs import (
     in_loop_of_session,
 )
 from tf_lossscale._versions.replicas import (
+    collective_reduce,
     local_replica_started_eagerly,
     per_replica,
     replicas_of_workers_before,
 )
-
-__all__ = ["collective_sums", "sum_over_workers"]
 
 # Dtypes for which some version from 1.15 to 2.21 has no kernel, and the dtypes used instead.
 _CARRIERS = {tf.float16: tf.float32, tf.bfloat16: tf.float32, tf.uint32: tf.int64}
@@ -52,17 +50,11 @@ def collective_sums(
     step: Optional[Step],
     call: Call,
 ) -> List[Any]:
-    """Returns the sums of `values` over the group of this replica.
+    """Returns the sums of `values` over the group of this replica, in their dtypes.
 
-    Args:
-      values: tensors of a float dtype, int32, int64 or uint32, of the same shapes on all replicas.
-      shards: the replicas of a strategy.
-      groups: numbers of replicas; every replica in one group.
-      step: what the workers must have in common, if it is checked before the sums; else None.
-      call: what they must have in common in a Session, where it is checked at each sum.
-
-    Returns:
-      Tensors like `values`; for no values, one tensor that is computed after the check.
+    `step` is what the workers must have in common, if it is checked before the sums; in a Session,
+    `call` is checked at each sum instead. For no values, the result is one tensor that is computed
+    after the check.
     """
     if len(groups[group_of(shards.replica, groups)]) == 1:
         return [tf.identity(value) for value in values]
@@ -82,12 +74,9 @@ def collective_sums(
 
 @do_not_convert
 def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
-    """Returns the sum of `value` over all replicas, in a cross-replica context.
+    """Returns the sum of `value`, a float32 tensor of each process, in a cross-replica context.
 
-    Args:
-      value: float32 tensor, which each replica of this process contributes once.
-      strategy: a strategy for which `workers_are_checked` is true.
-      what: what the sum is for, as text that is equal on all workers.
+    The workers are checked (`workers_are_checked`): `what` must be the same text on all of them.
     """
     groups = all_shards(strategy.num_replicas_in_sync)
     call = Call(what, call_site())

@@ -16,8 +16,6 @@ from typing import Any, Callable, Optional
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import disable_lowering, in_xla_context
 
-__all__ = ["branch", "gate"]
-
 
 def branch(
     condition: Any,
@@ -25,13 +23,12 @@ def branch(
     otherwise: Optional[Callable[[], Any]] = None,
     only_tests: bool = False,
 ) -> Any:
-    """Runs `then` if `condition` is true.
+    """Runs `then` if `condition`, a bool tensor of shape `[]`, is true, else `otherwise`.
 
     Args:
-      condition: bool tensor of shape `[]`.
-      then: returns a bool tensor of shape `[]`, or anything else to wait for: an operation, or
-        None in eager mode.
-      otherwise: runs if `condition` is false; returns an operation to wait for, None in eager mode.
+      condition: the condition.
+      then: returns a bool tensor of shape `[]`, or what to wait for: an operation; None if eager.
+      otherwise: returns an operation to wait for, None in eager mode.
       only_tests: whether the branch changes no variable, so that it may run unoptimized.
 
     Returns:
@@ -57,13 +54,8 @@ def branch(
 def gate(condition: Any, otherwise: Callable[[], Any]) -> Any:
     """Runs `otherwise` if `condition` is false, in a graph, without a name in a v1 collection.
 
-    Args:
-      condition: bool tensor of shape `[]`.
-      otherwise: returns an operation to wait for, all of whose operations it creates itself: no
-        replica of a strategy does.
-
-    Returns:
-      A bool tensor that is available afterwards.
+    `otherwise` returns an operation to wait for. It must create all its operations itself, which no
+    replica of a strategy does. Returns a bool tensor that is available afterwards.
     """
     if tf1.get_default_graph().building_function:
         return tf.cond(condition, lambda: tf.constant(True), lambda: _after(otherwise))

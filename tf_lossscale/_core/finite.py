@@ -28,15 +28,18 @@ SMALL = 1 << 14
 """Number of elements up to which the call of an operation takes longer than its work."""
 
 
-def gradient_values(gradients: Sequence[Any]) -> List[Any]:
+def _values(gradients: Sequence[Any]) -> List[Any]:
     """Returns the dense tensors to test: the values of sparse and ragged gradients, and no None."""
-    return [_values(gradient) for gradient in gradients if gradient is not None]
-
-
-def _values(gradient: Any) -> Any:
-    if isinstance(gradient, tf.IndexedSlices):
-        return gradient.values
-    return gradient.flat_values if isinstance(gradient, tf.RaggedTensor) else gradient
+    values = []
+    for gradient in gradients:
+        if isinstance(gradient, tf.IndexedSlices):
+            gradient = gradient.values
+        elif isinstance(gradient, tf.RaggedTensor):
+            gradient = gradient.flat_values
+        if gradient is not None:
+            is_tensor = isinstance(gradient, tf.Tensor)
+            values.append(gradient if is_tensor else tf.convert_to_tensor(gradient))
+    return values
 
 
 @do_not_convert
@@ -44,17 +47,13 @@ def all_finite(gradients: Sequence[Any]) -> Any:
     """Returns a bool scalar tensor: True where no gradient holds an infinity or a NaN.
 
     Args:
-      gradients: tensors of any float dtype and shape, `IndexedSlices` and None, in a flat sequence.
-        None is ignored, and of `IndexedSlices` only the values are tested. An empty sequence and
-        empty tensors are finite.
+      gradients: a flat sequence of tensors of any float dtype and shape, `IndexedSlices`, of which
+        only the values are tested, and None, which is ignored. Nothing is finite.
 
     Raises:
       TypeError: a gradient is not of a float dtype.
     """
-    values = [
-        value if isinstance(value, tf.Tensor) else tf.convert_to_tensor(value)
-        for value in gradient_values(gradients)
-    ]
+    values = _values(gradients)
     for value in values:
         if not value.dtype.is_floating:
             raise TypeError(
@@ -164,8 +163,7 @@ class BadGradients(NamedTuple):
 def bad_gradients(gradients: Sequence[Sequence[Any]]) -> BadGradients:
     """Finds the variables that have a gradient with an infinity or a NaN.
 
-    Args:
-      gradients: for each variable, tensors and `IndexedSlices`, or None.
+    `gradients` holds for each variable a sequence of tensors and `IndexedSlices`, or None.
     """
     flags = _bad_flags(gradients)
     return BadGradients(first_true(flags, len(gradients)), tf1.reduce_all(flags))
@@ -228,12 +226,10 @@ def _alike(gradients: Sequence[Sequence[Any]]) -> List[Tuple[List[int], List[Any
     """Groups small tensors of equal dtype and shape, which one operation can test together."""
     groups: Dict[Any, Tuple[List[int], List[Any]]] = {}
     for position, each in enumerate(gradients):
-        for value in gradient_values(each):
-            tensor = value if isinstance(value, tf.Tensor) else tf.convert_to_tensor(value)
+        for tensor in _values(each):
             if not tensor.dtype.is_floating:
                 continue
-            size = tensor.shape.num_elements()
-            together = size is not None and size <= SMALL
+            together = _is_small(tensor)
             key = (tensor.dtype, tuple(tensor.shape.as_list())) if together else len(groups)
             positions, tensors = groups.setdefault(key, ([], []))
             positions.append(position)

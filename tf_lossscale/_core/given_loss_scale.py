@@ -11,11 +11,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, is_loss_scale
+from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, LossScale
 from tf_lossscale._core.same_class import behaves_as, change_class
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-
-__all__ = ["fixed_loss_scale", "given_away", "own_loss_scale", "read_as_tensor"]
 
 _MESSAGE = (
     "A DynamicLossScale was read, or given to another optimizer, after it was given to a Keras "
@@ -111,15 +109,10 @@ class _ReadsAsTensor:
         return abs(self())
 
     def __eq__(self, other: Any) -> Any:
-        # Loss scales are compared by identity, and with None and strings, by programs for 2.3.
-        if other is None or isinstance(other, str) or is_loss_scale(other):
-            return self is other
-        return self() == other
+        return self is other if _is_no_number(other) else self() == other
 
     def __ne__(self, other: Any) -> Any:
-        if other is None or isinstance(other, str) or is_loss_scale(other):
-            return self is not other
-        return self() != other
+        return self is not other if _is_no_number(other) else self() != other
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # `pickle` finds the class that the program knows, and not the one made here.
@@ -138,6 +131,11 @@ class _ReadsAsTensor:
         if variable is None:
             return self()
         return variable._as_graph_element()
+
+
+def _is_no_number(other: Any) -> bool:
+    # Loss scales are compared by identity, and with None and strings, by programs for 2.3.
+    return other is None or isinstance(other, (str, LossScale))
 
 
 def _made_again(cls: Any) -> Any:

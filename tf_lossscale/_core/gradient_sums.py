@@ -7,7 +7,7 @@ would add values that are sums already. There, copies are summed, because a prog
 may read its gradients again: for their norm, or for a second optimizer.
 """
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
@@ -15,23 +15,17 @@ from tf_lossscale._core.replicas import all_workers_agree, call_in_replicas, cop
 from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
 from tf_lossscale._core.workers import has_several_workers
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.collectives import SUMS_OVERWRITE_SUMMANDS
-from tf_lossscale._versions.replicas import already_summed, has_own_sum, sum_is_off
-
-__all__ = [
-    "StepGradients",
-    "chain_of",
-    "gradients_of_step",
-    "leaves_sum_to_tensorflow",
-    "sums_for_replica",
-    "unsummed",
-    "watch_fixed",
-]
+from tf_lossscale._versions.replicas import (
+    SUMS_OVERWRITE_SUMMANDS,
+    already_summed,
+    has_own_sum,
+    sum_is_off,
+)
 
 Pairs = List[Tuple[Any, Any]]
 
 
-class StepGradients:
+class StepGradients(NamedTuple):
     """The gradients that a step tests, and those that it passes to the inner optimizer.
 
     Attributes:
@@ -43,19 +37,11 @@ class StepGradients:
       are_applied: whether each replica applies what is tested of it.
     """
 
-    def __init__(
-        self,
-        pairs: Pairs,
-        tested: Sequence[Sequence[Any]],
-        already_summed_for: Sequence[Any] = (),
-        workers_may_differ: bool = False,
-        are_applied: bool = True,
-    ) -> None:
-        self.pairs = pairs
-        self.tested = list(tested)
-        self.already_summed_for = already_summed_for
-        self.workers_may_differ = workers_may_differ
-        self.are_applied = are_applied
+    pairs: Pairs
+    tested: Sequence[Sequence[Any]]
+    already_summed_for: Sequence[Any] = ()
+    workers_may_differ: bool = False
+    are_applied: bool = True
 
     @do_not_convert
     def all_finite(self) -> Any:
@@ -73,15 +59,8 @@ class StepGradients:
     ) -> Any:
         """Applies the gradients on all replicas if `condition` is true, otherwise on none.
 
-        Args:
-          condition: bool tensor of shape `[]`, or a Python bool, for which there is no conditional.
-          optimizer: the inner optimizer.
-          global_step: variable that an applied step increments by one, or None.
-          name: name for the operations, or None.
-          watched: the watch over the step.
-
-        Returns:
-          An operation or tensor to run; None in eager mode.
+        A `condition` that is a Python bool needs no conditional. Returns an operation or tensor to
+        run; None in eager mode.
         """
         apply_gradients = optimizer.apply_gradients
 
@@ -100,14 +79,10 @@ class StepGradients:
         applied = branch(condition, step, watched.skipped)
         return None if tf.executing_eagerly() else applied
 
-    def step_of(self, wrapper: Any) -> Step:
-        """Returns the step of a loss-scale optimizer for those who watch it."""
-        variables = [variable for gradient, variable in self.pairs if gradient is not None]
-        return Step(wrapper, variables, self.tested, self.are_applied)
-
     def watched_by(self, wrapper: Any) -> Watch:
         """Returns the watch over this step of a loss-scale optimizer."""
-        return watch_step(self.step_of(wrapper))
+        variables = [variable for gradient, variable in self.pairs if gradient is not None]
+        return watch_step(Step(wrapper, variables, self.tested, self.are_applied))
 
 
 @do_not_convert

@@ -2,7 +2,7 @@
 
 import abc
 import functools
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import require_cross_replica_context, summed_to_test
@@ -10,17 +10,6 @@ from tf_lossscale._core.same_class import SameClass, behaves_as, stands_for
 from tf_lossscale._core.state import HoldsState, dynamic_update
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
-
-__all__ = [
-    "DynamicLossScale",
-    "FixedLossScale",
-    "LossScale",
-    "as_loss_scale",
-    "is_fixed",
-    "is_loss_scale",
-    "is_standard",
-    "updates_itself",
-]
 
 DEFAULT_INITIAL_SCALE = 2**15
 
@@ -265,7 +254,7 @@ class DynamicLossScale(LossScale):
         """
         require_cross_replica_context("DynamicLossScale.update()")
         strategy = tf.distribute.get_strategy()
-        sums = summed_to_test(strategy, _flat(grads))
+        sums = summed_to_test(strategy, tf.nest.flatten(grads))
         finite = all_finite(
             [value for each in sums for value in strategy.experimental_local_results(each)]
         )
@@ -313,14 +302,14 @@ def updates_itself(loss_scale: Any) -> bool:
     return isinstance(loss_scale, DynamicLossScale) and update is DynamicLossScale.update
 
 
-def _flat(grads: Any) -> List[Any]:
-    return list(tf.nest.flatten(grads))
+def _installed(name: str) -> Any:
+    return original(tf1.train.experimental, name)
 
 
 def _count_as_tensorflows() -> None:
     # Its own optimizers test for these classes, so they accept our loss scales as well.
     for ours in (LossScale, FixedLossScale, DynamicLossScale):
-        installed = original(tf1.train.experimental, ours.__name__)
+        installed = _installed(ours.__name__)
         if installed is not None:
             installed.register(ours)
             stands_for(functools.partial(tuple, [installed]))(ours)
@@ -329,30 +318,20 @@ def _count_as_tensorflows() -> None:
 _count_as_tensorflows()
 
 
-def is_loss_scale(value: Any) -> bool:
-    """Returns whether `value` is a `LossScale`, ours or the installed TensorFlow's."""
-    return isinstance(value, LossScale) or _is_installed(value, "LossScale")
-
-
 def is_fixed(loss_scale: Any) -> bool:
     """Returns whether every step is applied: a `FixedLossScale`, ours or TensorFlow's.
 
     A subclass with its own `update` may skip steps, so it does not count.
     """
-    for fixed in (FixedLossScale, _installed("FixedLossScale")):
-        if fixed is not None and isinstance(loss_scale, fixed):
-            return type(loss_scale).update in (fixed.update, FixedLossScale.update)
-    return False
+    known = (FixedLossScale.update, getattr(_installed("FixedLossScale"), "update", None))
+    return isinstance(loss_scale, FixedLossScale) and type(loss_scale).update in known
 
 
 def is_standard(loss_scale: Any, name: str) -> bool:
-    """Returns whether a loss scale is of one of the two classes, and does not override its methods.
+    """Returns whether a loss scale is of the class `name`, and does not override its methods.
 
-    The Keras optimizers keep the state of such a loss scale themselves, and never call it.
-
-    Args:
-      loss_scale: a loss scale, ours or the installed TensorFlow's.
-      name: `FixedLossScale` or `DynamicLossScale`.
+    The Keras optimizers keep the state of such a loss scale themselves, and never call it. `name`
+    is `FixedLossScale` or `DynamicLossScale`, ours or the installed TensorFlow's.
     """
     ours = {"FixedLossScale": FixedLossScale, "DynamicLossScale": DynamicLossScale}[name]
     installed = _installed(name)
@@ -366,16 +345,12 @@ def is_standard(loss_scale: Any, name: str) -> bool:
 
 
 def as_loss_scale(identifier: Any) -> Any:
-    """Converts `identifier` to a loss scale.
-
-    Args:
-      identifier: a loss scale (returned unchanged), a Python int or float (fixed), the string
-        `"dynamic"`, or None (returned unchanged).
+    """Converts a number or `"dynamic"` to a loss scale; returns a loss scale and None unchanged.
 
     Raises:
       ValueError: it is anything else, or a number below 1.
     """
-    if identifier is None or is_loss_scale(identifier):
+    if identifier is None or isinstance(identifier, LossScale):  # or the installed one
         return identifier
     if isinstance(identifier, (int, float)):
         return FixedLossScale(identifier)
@@ -385,12 +360,3 @@ def as_loss_scale(identifier: Any) -> Any:
         f"Could not interpret loss scale identifier: {identifier}. It must be 'dynamic', a Python "
         "int or float, or a LossScale."
     )
-
-
-def _is_installed(value: Any, name: str) -> bool:
-    original = _installed(name)
-    return original is not None and isinstance(value, original)
-
-
-def _installed(name: str) -> Any:
-    return original(tf1.train.experimental, name)

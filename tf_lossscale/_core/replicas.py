@@ -11,19 +11,7 @@ from typing import Any, Callable, List, Sequence
 from tf_lossscale._core.collectives import sum_over_workers
 from tf_lossscale._core.workers import workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
-from tf_lossscale._versions.replicas import map_replicas
-
-__all__ = [
-    "all_replicas_agree",
-    "all_workers_agree",
-    "call_in_replicas",
-    "copy_of",
-    "merge",
-    "replica_count",
-    "require_cross_replica_context",
-    "summed_to_test",
-]
+from tf_lossscale._versions.replicas import STRATEGY_SURVIVES_RETRACING, map_replicas
 
 
 def replica_count() -> int:
@@ -42,13 +30,8 @@ def merge(function: Callable[..., Any], *args: Any) -> Any:
 def call_in_replicas(strategy: Any, function: Callable[..., Any], args: Sequence[Any]) -> List[Any]:
     """Calls a function in each replica of this process, in a cross-replica context.
 
-    Args:
-      strategy: the current strategy; without one, the function is called once.
-      function: takes `args`, each of which holds the values of all replicas.
-      args: the arguments.
-
-    Returns:
-      What the replicas returned, flat and without None.
+    Each of `args` holds the values of all replicas. Without a strategy, the function is called
+    once. Returns what the replicas returned, flat and without None.
     """
     if tf.distribute.has_strategy():
         done = strategy.extended.call_for_each_replica(function, args=tuple(args))
@@ -60,17 +43,11 @@ def call_in_replicas(strategy: Any, function: Callable[..., Any], args: Sequence
 
 @do_not_convert
 def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
-    """Returns the sums over all replicas of `gradients`, in a cross-replica context.
+    """Returns the sums over all replicas of the gradients that are not None, in their order.
 
-    The sums are only for the test: `gradients` are not changed, and the optimizer that applies them
-    sums them again. A value that the caller has already reduced is returned unchanged.
-
-    Args:
-      strategy: the current strategy.
-      gradients: tensors, `IndexedSlices`, per-replica values of these, or None.
-
-    Returns:
-      The sum of each gradient that is not None: a value of all replicas, in their order.
+    The sums are only for the test, in a cross-replica context: `gradients` are not changed, and the
+    optimizer that applies them sums them again. A value that the caller has already reduced is
+    returned unchanged.
     """
     given = [gradient for gradient in gradients if gradient is not None]
     if strategy.num_replicas_in_sync > 1:
@@ -89,11 +66,7 @@ def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
 
 
 def copy_of(value: Any) -> Any:
-    """Returns a copy in separate memory, in a cross-replica context.
-
-    Args:
-      value: a tensor or `IndexedSlices`, or a per-replica value of these.
-    """
+    """Returns a copy of a tensor, `IndexedSlices` or per-replica value in separate memory."""
 
     def copy(tensor: Any) -> Any:
         if isinstance(tensor, tf.IndexedSlices):

@@ -18,8 +18,6 @@ from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 
 from tf_lossscale._versions.base import tf1
 
-__all__ = ["SameClass", "behaves_as", "change_class", "is_our", "loss_scale_class", "stands_for"]
-
 _FINDERS: Dict[type, Callable[[], Iterable[Optional[type]]]] = {}
 
 
@@ -54,9 +52,7 @@ def _is_original(cls: SameClass, other: Any) -> bool:
 def is_our(cls: Any, instance: Any) -> bool:
     """Returns whether `instance` is of our class `cls` itself, or of a subclass of it.
 
-    Args:
-      cls: one of our public classes.
-      instance: any object, also of TensorFlow's class, for which `isinstance` is true.
+    For an instance of TensorFlow's class, `isinstance` is true and this is not.
     """
     return cls in type(instance).__mro__
 
@@ -64,9 +60,8 @@ def is_our(cls: Any, instance: Any) -> bool:
 def stands_for(find: Callable[[], Iterable[Optional[type]]]) -> Callable[[Any], Any]:
     """Returns a class decorator that names the TensorFlow classes that a public class stands for.
 
-    Args:
-      find: returns the installed classes; called at each test, because TensorFlow may load a class
-        after ours is made. It must not import anything.
+    `find` returns the installed classes. It is called at each test, because TensorFlow may load a
+    class after ours is made, and must not import anything.
     """
 
     def decorator(cls: Any) -> Any:
@@ -85,9 +80,6 @@ def loss_scale_class(optimizer: Any) -> str:
 
     The classes are known by name and package, because looking them up would import a Keras. A
     user's own class that merely has such a name is an optimizer like any other.
-
-    Returns:
-      `LossScaleOptimizer`, `MixedPrecisionLossScaleOptimizer`, or the empty string.
     """
     for base in type(optimizer).__mro__:
         name = base.__name__
@@ -104,12 +96,9 @@ _classes: Dict[Tuple[Any, Any, bool], Any] = {}
 
 
 def change_class(loss_scale: Any, mixin: Any, overrides: bool) -> None:
-    """Makes `loss_scale` an instance of `mixin`, too.
+    """Makes a `LossScale`, ours or the installed TensorFlow's, an instance of `mixin`, too.
 
-    Args:
-      loss_scale: a `LossScale`, ours or the installed TensorFlow's.
-      mixin: a class with the methods to add.
-      overrides: whether the methods of `mixin` override those of the class of the loss scale.
+    `overrides` is whether the methods of `mixin` override those of the class of the loss scale.
     """
     cls = type(loss_scale)
     key = (cls, mixin, overrides)

@@ -20,22 +20,12 @@ import zlib
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.collectives import in_tpu_replication, tpu_shards
-from tf_lossscale._versions.replicas import graph_of_all_replicas, replica_id
-
-__all__ = [
-    "ALONE",
-    "CHECK_KEY",
-    "Shards",
-    "all_shards",
-    "check_loop",
-    "current_shards",
-    "group_key",
-    "group_of",
-    "groups_of",
-    "instance_keys",
-    "sum_key",
-]
+from tf_lossscale._versions.replicas import (
+    graph_of_all_replicas,
+    in_tpu_replication,
+    replica_id,
+    tpu_shards,
+)
 
 
 class Shards(NamedTuple):
@@ -95,11 +85,7 @@ def all_shards(count: int) -> Groups:
 
 
 def groups_of(group_assignment: Optional[Any], count: int) -> Groups:
-    """Returns the groups of shards over which gradients are summed.
-
-    Args:
-      group_assignment: a list of lists of shard numbers; None or empty: one group of all shards.
-      count: number of shards.
+    """Returns the groups of shards over which gradients are summed; one of all for None or [].
 
     Raises:
       ValueError: the assignment is not a list of lists, does not contain each shard exactly once,
@@ -171,11 +157,9 @@ def group_key(strategy: Any, members: List[int]) -> int:
 
 
 def sum_key(number: Any) -> Any:
-    """Returns the instance key of a sum.
+    """Returns the instance key of a sum, for a number that depends on what is summed.
 
-    Args:
-      number: an integer or integer tensor that depends on what is summed, at least 0 and less than
-        `2**29 - 1`.
+    It is at least 0 and less than `2**29 - 1`, an integer or an integer tensor.
     """
     return CHECK_KEY + 1 + number
 
@@ -189,10 +173,8 @@ def check_loop(replica: int, loop: Any) -> None:
 def instance_keys(replica: int, groups: int, loop: Any) -> List[int]:
     """Returns the keys of the next sum that `replica` builds in the current graph.
 
-    Args:
-      replica: number of the replica.
-      groups: number of groups; each gets its own key, and the check between workers the last one.
-      loop: the loop that contains the sum, or None.
+    Each of the `groups` gets its own key, and the check between workers the last one. `loop` is the
+    loop that contains the sum, or None.
     """
     with _lock:
         table = _tables.setdefault(graph_of_all_replicas(), _Table())

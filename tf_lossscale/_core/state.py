@@ -11,10 +11,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
-from tf_lossscale._versions.checkpoints import Trackable, TrackableReference
+from tf_lossscale._versions.files import Trackable, TrackableReference
 from tf_lossscale._versions.graphs import outermost_graph
-
-__all__ = ["HoldsState", "contrib_update", "dynamic_update"]
 
 
 class HoldsState(Trackable):
@@ -57,21 +55,14 @@ class HoldsState(Trackable):
 
 @do_not_convert
 def dynamic_update(scale: Any, good_steps: Any, finite: Any, period: int, multiplier: float) -> Any:
-    """Updates the state of a `DynamicLossScale` or of a Keras 2 optimizer.
+    """Updates the float32 scale and the int64 count of a `DynamicLossScale` or Keras 2 optimizer.
 
     * The `period`-th finite step in a row: `scale *= multiplier`, unless the product is not finite;
       the count is reset. Any other finite step: the count goes up by one.
     * A non-finite step: `scale = max(scale / multiplier, 1)`; the count is reset.
 
-    Args:
-      scale: float32 variable of shape `[]`.
-      good_steps: int64 variable of shape `[]`, finite steps in a row since the last change.
-      finite: bool tensor of shape `[]` (or a Python bool in eager mode).
-      period: number of finite steps after which the scale grows; 0 and below mean every step.
-      multiplier: the scale is multiplied by it to grow, and divided by it to shrink.
-
-    Returns:
-      An operation that assigns both variables; None in eager mode.
+    A `period` of 0 or below means every step. Returns an operation that assigns both variables;
+    None in eager mode.
     """
     old_scale, counted = _read(scale), _read(good_steps) + 1
     grows = tf.logical_and(finite, counted >= period)
@@ -98,27 +89,15 @@ def contrib_update(
     decr_ratio: Any,
     reset: Optional[Callable[[], Any]] = None,
 ) -> Any:
-    """Updates the state of an `ExponentialUpdateLossScaleManager`.
+    """Updates the float32 scale and the int32 counts of an `ExponentialUpdateLossScaleManager`.
 
     * The `incr_every`-th finite step: `scale *= incr_ratio`, unless the product is not finite; both
       counts are reset. Any other finite step: `good_steps` goes up, `bad_steps` stays.
     * The `decr_every`-th non-finite step: `scale = max(1, scale * decr_ratio)`; both counts are
       reset. Any other non-finite step: `bad_steps` goes up, `good_steps` is reset.
 
-    Args:
-      scale: float32 variable of shape `[]`.
-      good_steps: int32 variable of shape `[]`.
-      bad_steps: int32 variable of shape `[]`.
-      finite: bool tensor of shape `[]` (or a Python bool in eager mode).
-      incr_every: number of finite steps after which the scale grows.
-      decr_every: number of non-finite steps after which it shrinks.
-      incr_ratio: factor of growth.
-      decr_ratio: factor of decrease.
-      reset: called when the scale has changed, instead of resetting both counts; returns an
-        operation, or None in eager mode.
-
-    Returns:
-      An operation that assigns the variables; None in eager mode.
+    If `reset` is given, it is called when the scale has changed, instead of resetting both counts.
+    It returns an operation, like this function; None in eager mode.
     """
     old_scale, old_good, bad = _read(scale), _read(good_steps), _read(bad_steps)
     good, bad_counted = old_good + 1, bad + 1

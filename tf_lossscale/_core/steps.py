@@ -108,8 +108,7 @@ class Watcher:
     def begin(self, step: Step) -> Optional[WatchedStep]:
         """Is called before each step, in a cross-replica context where there are replicas.
 
-        Returns:
-          What to add to the step; None adds nothing.
+        Returns what to add to the step; None adds nothing.
         """
         raise NotImplementedError("a watcher implements this")
 
@@ -181,22 +180,16 @@ def is_watched(optimizer: Any) -> bool:
 
 
 def built_unwatched() -> Dict[Any, str]:
-    """Returns what makes steps that `watch_all` does not see, because they were built before.
+    """Returns the classes of what makes steps that `watch_all` missed: they were built before.
 
-    Returns:
-      The classes of the optimizers; by the graph of a Session, or by the optimizer of a
-      `tf.function`.
+    They are by the graph of a Session, or by the optimizer of a `tf.function`.
     """
     return dict(_unwatched)
 
 
 @do_not_convert
 def report_loss(optimizer: Any, loss: Any) -> Any:
-    """Reports a loss that is going to be scaled.
-
-    Returns:
-      The loss to scale in its place.
-    """
+    """Reports a loss that is going to be scaled; returns the loss to scale in its place."""
     if not _of_all:
         return loss
     if callable(loss):
@@ -229,10 +222,7 @@ def watch_unconditional(
 ) -> Watch:
     """Begins a step that is applied in any case, in a replica context.
 
-    Args:
-      optimizer: the loss-scale optimizer.
-      gradients: those of this replica.
-      describe: takes the strategy and the gradients of all replicas; returns the step.
+    `describe` takes the strategy and the gradients of all replicas, and returns the step.
     """
     if not _of_all:
         _note_unwatched(optimizer)
@@ -252,8 +242,7 @@ def watch_unconditional(
 def unnoticed(scope: str) -> Iterator[None]:
     """Keeps the operations within the block from changing names and random numbers of others.
 
-    Args:
-      scope: the name of their scope, with a slash at its end, which makes it an absolute name.
+    Their scope has a slash at its end, which makes it an absolute name.
     """
     if tf.executing_eagerly():
         yield

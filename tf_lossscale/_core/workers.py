@@ -29,25 +29,13 @@ import numpy as np
 
 from tf_lossscale._core.shards import CHECK_KEY, group_key, sum_key
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.collectives import (
+from tf_lossscale._versions.graphs import outermost_graph
+from tf_lossscale._versions.replicas import (
     KEYS_AT_RUN_TIME,
     advance,
     collective_reduce,
     host_of,
 )
-from tf_lossscale._versions.graphs import outermost_graph
-
-__all__ = [
-    "Call",
-    "CallSite",
-    "Step",
-    "call_site",
-    "check_between_workers",
-    "has_several_workers",
-    "step_of",
-    "sum_together",
-    "workers_are_checked",
-]
 
 # Packages whose frames lie between the user's line and ours, and modules that call functions that
 # are passed to them, because the threads of replicas begin there.
@@ -169,15 +157,7 @@ def sum_together(
 ) -> List[Any]:
     """Builds the step of one replica in a function: the check, then the sums over its group.
 
-    Args:
-      step: what the workers must have in common.
-      values: tensors of dtypes that collectives support; the same number on all replicas.
-      strategy: the strategy.
-      index: number of the replica.
-      groups: numbers of replicas; every replica in one group.
-
-    Returns:
-      The sums; for no values, one tensor that is computed after the check.
+    For no values, the result is one tensor that is computed after the check.
     """
     devices = strategy.extended.worker_devices
     device = devices[index % len(devices)]

@@ -17,16 +17,14 @@ from tf_lossscale._core.workers import (
 from tf_lossscale._core.wrapper import OptimizerWrapper, as_pairs
 from tf_lossscale._cross_shard.sums import replica_sums, sum_packed, tpu_sum, with_shapes
 from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
-from tf_lossscale._versions.checkpoints import called_from_checkpoint
-from tf_lossscale._versions.collectives import STRATEGY_SURVIVES_RETRACING
+from tf_lossscale._versions.files import called_from_checkpoint
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.replicas import (
+    STRATEGY_SURVIVES_RETRACING,
     already_summed,
     estimator_scales_loss,
     replicas_of_workers_before,
 )
-
-__all__ = ["CrossShardOptimizer"]
 
 Pairs = List[Tuple[Any, Any]]
 Groups = List[List[int]]
@@ -299,10 +297,6 @@ def _apply_summed(
     Each replica applies its own sum to its own copy of the variables. With subgroups, the copies of
     different groups therefore diverge, as on a TPU. An optimizer that assigns takes one step for
     all replicas of a process, so these must be in the same group.
-
-    Raises:
-      NotImplementedError: the optimizer assigns, and the replicas of this process have different
-        sums.
     """
     chain = chain_of(optimizer)
     assigning = [inner for inner in chain if _assigns(inner)]

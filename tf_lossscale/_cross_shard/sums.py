@@ -7,8 +7,6 @@ from tf_lossscale._core.shards import Shards, all_shards, current_shards, groups
 from tf_lossscale._core.workers import Call, call_site, step_of, workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
-__all__ = ["cross_replica_sum", "replica_sums", "sum_packed", "tpu_sum", "with_shapes"]
-
 
 @do_not_convert
 def cross_replica_sum(
@@ -64,12 +62,7 @@ def replica_sums(
 ) -> List[Any]:
     """Returns the sums over this replica's group, with their gradients.
 
-    Args:
-      values: tensors.
-      shards: the replicas of a strategy.
-      groups: numbers of replicas; every replica in one group.
-      call: the call that needs the sums.
-      parts: the tensors that were packed into `values`, if they were.
+    `parts` are the tensors that were packed into `values`, if they were.
     """
     summands = values if parts is None else parts
     step = step_of(call, groups, summands) if workers_are_checked(shards.strategy) else None
@@ -160,16 +153,7 @@ def _shape(tensor: Any) -> Any:
 def tpu_sum(value: Any, group_assignment: Any, name: Optional[str] = None) -> Any:
     """Returns the operation `CrossReplicaSum`, which has kernels only on TPUs.
 
-    TensorFlow registers its gradient: the same sum over the same groups.
-
-    Args:
-      value: tensor, or `IndexedSlices`, which are converted to a dense tensor; its dtype must be
-        one that the operation supports in this TensorFlow.
-      group_assignment: shard numbers, int32 of shape `[groups, size]`, or lists of them.
-      name: name of the operation.
-
-    Raises:
-      TypeError: the operation does not support this dtype.
-      ValueError: `group_assignment` is ragged.
+    TensorFlow registers its gradient, the same sum over the same groups, and checks the dtype and
+    the groups. `IndexedSlices` are converted to a dense tensor.
     """
     return tf.raw_ops.CrossReplicaSum(input=value, group_assignment=group_assignment, name=name)

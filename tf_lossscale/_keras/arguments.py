@@ -10,23 +10,13 @@ from tf_lossscale._core.loss_scales import (
 )
 from tf_lossscale._core.same_class import loss_scale_class
 from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.files import registered_class
 from tf_lossscale._versions.keras import WRAPPERS_ARE_MARKED, KerasFamily, keras_family
-from tf_lossscale._versions.keras_files import registered_class
-from tf_lossscale._versions.keras_optimizers import KERAS_REFUSES_STRATEGIES, keras_3_backend
-
-__all__ = [
-    "DEFAULT_GROWTH_STEPS",
-    "DEFAULT_INITIAL_SCALE",
-    "as_final_arguments",
-    "check_inner",
-    "experimental_loss_scale",
-    "final_loss_scale",
-    "forget_earlier_wrapper",
-    "loss_scale_from_config",
-    "mark_wrapped",
-    "refuse_unsupported",
-    "takes",
-]
+from tf_lossscale._versions.keras_optimizers import (
+    KERAS_REFUSES_STRATEGIES,
+    keras_3_backend,
+    uncalled_hooks,
+)
 
 DEFAULT_INITIAL_SCALE = 2.0**15
 DEFAULT_GROWTH_STEPS = 2000
@@ -79,7 +69,28 @@ def check_inner(inner: Any) -> KerasFamily:
             f"be wrapped by a single LossScaleOptimizer; {inner} needs a second instance for the "
             "second one."
         )
+    hooks = uncalled_hooks(family, inner)
+    if hooks:
+        # Not an error: Keras accepts such a class, too. But it drops, for example, a sum over all
+        # workers without a word.
+        newer, older, instead = _KINDS[family.kind]
+        tf1.logging.warning(
+            f"{type(inner).__name__} defines {', '.join(hooks)}, which {newer} never call, so "
+            f"nothing of it takes effect. Override {instead} instead, or derive the class from an "
+            f"optimizer of {older}."
+        )
     return family
+
+
+# What the warning about uncalled hooks calls a kind and the one before it, and what to override.
+_KINDS = {
+    "new": (
+        "the new-style optimizers of Keras 2",
+        "tf.keras.optimizers.legacy",
+        "aggregate_gradients(), apply_gradients() or update_step()",
+    ),
+    "keras3": ("the optimizers of Keras 3", "tf-keras", "apply() or update_step()"),
+}
 
 
 def refuse_unsupported() -> None:
@@ -101,6 +112,17 @@ def refuse_unsupported() -> None:
             "Loss scaling is not supported with the tf.distribute.Strategy: "
             f"{type(strategy).__name__}. Try using a different Strategy, e.g. a MirroredStrategy"
         )
+
+
+def are_summed(
+    skip_gradients_aggregation: bool = False,
+    experimental_aggregate_gradients: bool = True,
+    **unknown: Any,
+) -> bool:
+    """Returns whether gradients are summed over the replicas, by arguments of `apply_gradients`."""
+    if unknown:
+        raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(unknown)))
+    return skip_gradients_aggregation or not experimental_aggregate_gradients
 
 
 def _classes(names: Tuple[str, ...]) -> Tuple[Any, ...]:

@@ -17,8 +17,6 @@ from typing import Any, List, MutableMapping, Optional, Set, Tuple
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import graphs_around
 
-__all__ = ["ScalingCalls"]
-
 LIKE_KERAS_2, LIKE_KERAS_3, UNSCALED = "get_scaled_loss", "scale_loss", "get_unscaled_gradients"
 
 _ADVICE = (
@@ -65,9 +63,8 @@ class ScalingCalls:
     def applies_scaled(self) -> bool:
         """Returns whether the gradients passed to `apply_gradients` are scaled.
 
-        Raises:
-          RuntimeError: this cannot be determined, or the calls would leave the gradients scaled or
-            unscale them twice.
+        Raises a RuntimeError if this cannot be determined, or if the calls would leave the
+        gradients scaled or unscale them twice.
         """
         here = self._here()
         scaled = (
@@ -80,11 +77,7 @@ class ScalingCalls:
         return scaled
 
     def check_apply(self) -> None:
-        """Checks that the gradients passed to `apply` have not been unscaled before.
-
-        Raises:
-          RuntimeError: they have been, or this cannot be determined.
-        """
+        """Raises a RuntimeError if the gradients passed to `apply` may be unscaled already."""
         here = self._here()
         if UNSCALED in here.pending or (UNSCALED in self._elsewhere(here) and not here.pending):
             raise RuntimeError(

@@ -20,15 +20,13 @@ from tf_lossscale._keras.keras3 import Keras3Wrapper
 from tf_lossscale._keras.legacy import OptimizerV2Wrapper
 from tf_lossscale._keras.wrapper import LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert
-from tf_lossscale._versions.keras import KerasFamily, loaded_families
-from tf_lossscale._versions.keras_files import (
+from tf_lossscale._versions.files import (
     register_loss_scale_optimizer,
     serialize_as,
     share_registration,
 )
+from tf_lossscale._versions.keras import KerasFamily, loaded_families
 from tf_lossscale._versions.keras_optimizers import explain_missing_methods
-
-__all__ = ["implementation", "serialized_like_the_installed", "with_installed_experimental"]
 
 WRAPPERS: Dict[str, Type[LossScaleWrapper]] = {
     "legacy": OptimizerV2Wrapper,

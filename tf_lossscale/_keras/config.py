@@ -14,11 +14,9 @@ from tf_lossscale._keras.arguments import (
     loss_scale_from_config,
 )
 from tf_lossscale._versions.base import tf
-from tf_lossscale._versions.keras import calling_keras, loaded_keras
-from tf_lossscale._versions.keras_files import deserialize_optimizer, registered_class_name
+from tf_lossscale._versions.files import deserialize_optimizer, registered_class_name
+from tf_lossscale._versions.keras import calling_keras, is_keras_3, loaded_keras
 from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE
-
-__all__ = ["from_config", "to_config"]
 
 # Arguments that Keras 3 does not have. `decay` is converted; the others do not change the results.
 _DROPPED = ("decay", "is_legacy_optimizer", "jit_compile")
@@ -69,14 +67,10 @@ def _serialized_loss_scale(optimizer: Any) -> Dict[str, Any]:
 
 
 def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[str, Any]]) -> Any:
-    """Makes an instance of `cls` from a configuration of any version.
+    """Makes an instance of `cls`, one of our classes or a subclass, from a config of any version.
 
-    Args:
-      cls: one of our classes, or a subclass.
-      config: a dict with the keys `inner_optimizer`, `dynamic`, `initial_scale` and
-        `dynamic_growth_steps`; or, from TensorFlow 2.0 to 2.3, `optimizer` and `loss_scale`. It is
-        not changed.
-      custom_objects: maps names to classes, for the inner optimizer.
+    It has the keys `inner_optimizer`, `dynamic`, `initial_scale` and `dynamic_growth_steps`; or,
+    from TensorFlow 2.0 to 2.3, `optimizer` and `loss_scale`. It is not changed.
     """
     config = copy.deepcopy(config)
     serialized = config["optimizer"] if "optimizer" in config else config["inner_optimizer"]
@@ -114,7 +108,7 @@ def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) 
         return serialized  # Keras has already deserialized it
     family = cls._family if cls._is_of_one_kind() else None
     keras = _keras_for(serialized) if family is None else family.keras
-    if hasattr(keras, "Operation"):  # Keras 3
+    if is_keras_3(keras):
         return deserialize_optimizer(keras, _for_keras_3(serialized), custom_objects, False)
     if family is None:
         legacy = (serialized.get("config") or {}).get("is_legacy_optimizer") is not False

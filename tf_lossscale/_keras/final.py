@@ -4,18 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 from tf_lossscale._import_hook import Subscriber, subscribe
 from tf_lossscale._keras.classes import implementation, serialized_like_the_installed
-from tf_lossscale._versions.keras import KERAS_PACKAGES, default_family, loaded_keras_packages
-from tf_lossscale._versions.keras_files import (
+from tf_lossscale._versions.files import (
     register_loss_scale_optimizer,
     unregister_loss_scale_optimizer,
 )
+from tf_lossscale._versions.keras import KERAS_PACKAGES, default_family, loaded_keras_packages
 
 if TYPE_CHECKING:
     from tf_lossscale._keras.legacy import OptimizerV2Wrapper as _Implementation
 else:
     _Implementation = implementation(default_family())
-
-__all__ = ["LossScaleOptimizer"]
 
 
 @serialized_like_the_installed

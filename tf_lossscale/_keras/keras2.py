@@ -6,18 +6,15 @@ The wrapper of the older ones, `OptimizerV2`, is in `legacy.py`.
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.scaling import tape_for
-from tf_lossscale._core.wrapper import as_pairs, require_replica_context
-from tf_lossscale._keras.arguments import refuse_unsupported
+from tf_lossscale._core.wrapper import as_pairs, require_replica_context, tape_for
+from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.late_check import late_check
 from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import StepArguments, step
 from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert, tf
-from tf_lossscale._versions.checkpoints import Trackable, TrackableReference
+from tf_lossscale._versions.files import Trackable, TrackableReference
 from tf_lossscale._versions.keras_optimizers import called_from_compile, overrides
-
-__all__ = ["DelegatingWrapper", "Keras2Wrapper", "forwards"]
 
 
 def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
@@ -248,10 +245,7 @@ class Keras2Wrapper(DelegatingWrapper):
         Raises:
           ValueError: every gradient is None, or the call is not in a replica context.
         """
-        aggregate = kwargs.pop("experimental_aggregate_gradients", True)
-        aggregate = aggregate and not skip_gradients_aggregation
-        if kwargs:
-            raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
+        aggregate = not are_summed(skip_gradients_aggregation, **kwargs)
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
         pairs = self._pairs_with_gradient(pairs)

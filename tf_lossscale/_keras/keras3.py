@@ -3,10 +3,15 @@
 from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 from tf_lossscale._core.replicas import replica_count
-from tf_lossscale._core.scaling import scale_loss, tape_for, unscale_gradients
 from tf_lossscale._core.steps import report_loss
-from tf_lossscale._core.wrapper import as_pairs, require_replica_context
-from tf_lossscale._keras.arguments import refuse_unsupported
+from tf_lossscale._core.wrapper import (
+    as_pairs,
+    require_replica_context,
+    scale_loss,
+    tape_for,
+    unscale_gradients,
+)
+from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
 from tf_lossscale._keras.late_check import late_check
 from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
@@ -16,9 +21,8 @@ from tf_lossscale._versions.keras_optimizers import (
     keras_3_can_be_given_sums,
     keras_3_is_given_sums,
     keras_3_takes_sums,
+    overrides,
 )
-
-__all__ = ["Keras3Wrapper"]
 
 
 class Keras3Wrapper(Keras3Attributes):
@@ -137,13 +141,8 @@ class Keras3Wrapper(Keras3Attributes):
         self._apply_all(gradients, variables)
 
     def _are_summed(self, kwargs: Dict[str, Any]) -> bool:
-        """Returns whether the gradients are already summed, by the arguments of Keras 2."""
-        aggregate = kwargs.pop("experimental_aggregate_gradients", True)
-        skip = kwargs.pop("skip_gradients_aggregation", False)
         kwargs.pop("name", None)
-        if kwargs:
-            raise TypeError("apply_gradients() has no argument " + ", ".join(sorted(kwargs)))
-        if replica_count() == 1 or (aggregate and not skip):
+        if not are_summed(**kwargs) or replica_count() == 1:
             return False
         if keras_3_can_be_given_sums(self._family, self.inner_optimizer):
             return True
@@ -192,8 +191,12 @@ class Keras3Wrapper(Keras3Attributes):
         return self.inner_optimizer.iterations.value
 
     def _apply_inner(self, gradients: Sequence[Any], rest: StepArguments) -> None:
-        if rest.aggregate:
-            self.inner_optimizer.apply(gradients, rest.variables)
-            return
-        with keras_3_is_given_sums(self.inner_optimizer):
+        if not rest.aggregate:
+            with keras_3_is_given_sums(self.inner_optimizer):
+                self.inner_optimizer.apply(gradients, rest.variables)
+        elif overrides(self._family, self.inner_optimizer, "apply_gradients"):
+            # Keras 3's own class skips such an override. Classes written for Keras 2 have one, and
+            # without a wrapper `fit` calls it on Keras 3, too. Keras's own calls `apply`.
+            self.inner_optimizer.apply_gradients(list(zip(gradients, rest.variables)))
+        else:
             self.inner_optimizer.apply(gradients, rest.variables)

@@ -20,8 +20,6 @@ from tf_lossscale._versions.base import overridden, tf, tf1
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.keras_optimizers import UpdateMethods, update_methods
 
-__all__ = ["LateCheck", "late_check"]
-
 
 def late_check(family: KerasFamily, optimizer: Any) -> "Optional[LateCheck]":
     """Returns the check for an inner optimizer; None if it does not transform gradients."""
@@ -45,9 +43,8 @@ class LateCheck:
     def checking(self) -> Iterator[Callable[[], Any]]:
         """Tests the gradients of the step that runs within the `with` block.
 
-        Yields:
-          A function that returns a bool tensor of shape `[]`: whether the gradients were finite. It
-          must be called in the graph of the step.
+        Yields a function, to be called in the graph of the step, that returns a bool tensor of
+        shape `[]`: whether the gradients were finite.
         """
         decays: List[Any] = []
         optimizer, methods = self._optimizer, self._methods

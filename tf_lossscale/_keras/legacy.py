@@ -8,7 +8,7 @@ from tf_lossscale._keras.keras2 import DelegatingWrapper
 from tf_lossscale._keras.late_check import late_check
 from tf_lossscale._keras.steps import StepArguments
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.checkpoints import (
+from tf_lossscale._versions.files import (
     LEGACY_KEEPS_INNER_APART,
     TrackableReference,
     called_from_checkpoint,
@@ -25,8 +25,6 @@ from tf_lossscale._versions.keras_optimizers import (
     show_to_keras_session,
 )
 from tf_lossscale._versions.replicas import already_summed, has_own_sum
-
-__all__ = ["OptimizerV2Wrapper"]
 
 
 class OptimizerV2Wrapper(DelegatingWrapper):

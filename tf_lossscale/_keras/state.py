@@ -6,9 +6,7 @@ from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.loss_scales import is_standard
 from tf_lossscale._core.state import dynamic_update
 from tf_lossscale._versions.base import do_not_convert, tf
-from tf_lossscale._versions.checkpoints import Trackable
-
-__all__ = ["DynamicState", "FixedState", "Keras3State", "OwnState", "make_state"]
+from tf_lossscale._versions.files import Trackable
 
 
 class FixedState(Trackable):

@@ -17,8 +17,6 @@ from tf_lossscale._keras.late_check import LateCheck
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import replica_id, supports_merge_call
 
-__all__ = ["StepArguments", "reduce_sum", "step"]
-
 
 class StepArguments:
     """Arguments of a step, in an object that a strategy passes on without unpacking it.
@@ -62,11 +60,11 @@ def step(
       gradients: the gradients to test: tensors, `IndexedSlices` and None, as they will be applied.
       variables: their variables.
       apply: called as `apply(*args)` in a replica context, to apply the gradients.
-      args: the arguments of `apply`.
+      args: its arguments, of which the last is the `StepArguments`.
       same_on_replicas: whether the gradients are the same on all replicas, so that each replica
         gets the same result without communication.
-      late_check: tests the gradients again after the inner optimizer has transformed them, and
-        keeps the weights unchanged if they are not finite; None if it does not transform them.
+      late_check: keeps the weights unchanged if the inner optimizer makes the gradients
+        non-finite; None if it does not transform them.
 
     Returns:
       An operation in a graph; None in eager mode.

@@ -6,14 +6,12 @@ There is one wrapper for each kind of inner optimizer: `OptimizerV2Wrapper`, `Ke
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._core.scaling import scale_loss, unscale_gradients
 from tf_lossscale._core.steps import report_loss
+from tf_lossscale._core.wrapper import scale_loss, unscale_gradients
 from tf_lossscale._keras.arguments import check_inner, final_loss_scale, mark_wrapped
 from tf_lossscale._keras.config import from_config, to_config
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras import KerasFamily, default_family
-
-__all__ = ["Forward", "LossScaleWrapper"]
 
 
 class Forward:

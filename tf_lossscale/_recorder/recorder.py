@@ -28,7 +28,6 @@ from tf_lossscale._recorder.record_file import RecordFile, RecordingError
 from tf_lossscale._recorder.steps import Steps, known_steps, steps_of
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.collectives import in_tpu_replication
 from tf_lossscale._versions.graphs import in_xla_context, outermost_graph
 from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.keras_optimizers import (
@@ -36,6 +35,7 @@ from tf_lossscale._versions.keras_optimizers import (
     has_own_aggregation,
     overrides,
 )
+from tf_lossscale._versions.replicas import in_tpu_replication
 from tf_lossscale._versions.watching import remote_target
 
 __all__ = [

@@ -6,19 +6,6 @@ from typing import Any, Callable, Iterator, Sequence, Tuple, TypeVar
 
 from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, SUPPORTED
 
-__all__ = [
-    "INSTALL_HINT",
-    "TF_VERSION",
-    "do_not_convert",
-    "first_module",
-    "has",
-    "is_overridden",
-    "overridden",
-    "tf",
-    "tf1",
-    "where",
-]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 INSTALL_HINT = (
@@ -58,11 +45,7 @@ tf1: Any = tf.compat.v1
 
 
 def has(since: Tuple[int, int]) -> bool:
-    """Returns whether the installed TensorFlow has a behavior.
-
-    Args:
-      since: a row of `releases.Since`: the first version with it.
-    """
+    """Returns whether the installed TensorFlow has a behavior, a row of `releases.Since`."""
     return since <= TF_VERSION
 
 
@@ -96,15 +79,10 @@ def do_not_convert(function: _Function) -> _Function:
 def overridden(
     owners: Sequence[Any], method: str, replacement: Callable[[Any], Any]
 ) -> Iterator[None]:
-    """Replaces a method of each owner by `replacement(owner)`, within the block.
+    """Replaces a method of each owner by the function `replacement(owner)`, within the block.
 
     Blocks may be nested or overlap, because the replicas of a process take turns while a step is
     built: the method is restored when the last block is left.
-
-    Args:
-      owners: the objects.
-      method: name of the method.
-      replacement: takes an owner, and returns the function to call instead, without `self`.
     """
     depth = _depth(method)
     for owner in owners:

@@ -6,22 +6,6 @@ from typing import Any, Iterator
 from tf_lossscale._versions.base import first_module, has, tf, tf1
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "call_round_by_round",
-    "current_loop",
-    "disable_lowering",
-    "graph_rewrite_is_on",
-    "graphs_around",
-    "in_control_flow",
-    "in_eager_mode",
-    "in_loop_of_session",
-    "in_xla_context",
-    "mixed_policy_is_set",
-    "outermost_graph",
-    "plain_session_exists",
-    "set_graph_rewrite",
-]
-
 # Whether XLA compiles the code that is being traced. There is no public function for this.
 _control_flow_util: Any = first_module("tensorflow.python.ops.control_flow_util")
 
@@ -93,13 +77,10 @@ _defined_function: Any = first_module("tensorflow.python.framework.function")
 def call_round_by_round(function: Any, value: Any) -> Any:
     """Calls `function(value)` as one operation, and makes each round of a loop wait for the last.
 
-    TensorFlow runs each loop in its own frame, and distinguishes collectives by their frame. There
-    is no frame inside the operation of a call. Otherwise iterations overlap, unless they depend on
-    each other's tensors.
-
-    Args:
-      function: captures no tensors.
-      value: its argument; in a loop of control flow v1.
+    TensorFlow runs each loop, here of control flow v1, in its own frame, and distinguishes
+    collectives by their frame. There is no frame inside the operation of a call. Otherwise
+    iterations overlap, unless they depend on each other's tensors. The function must not capture
+    tensors.
     """
     graph = tf1.get_default_graph()
     enters = [
@@ -122,10 +103,8 @@ def disable_lowering(result: Any) -> None:
     """Lets the conditional that returned `result`, in a function, run as one operation.
 
     TensorFlow lowers conditionals to switches so that their branches can run on several devices,
-    which has a cost for every tensor that enters them. There is no public way to disable that.
-
-    Args:
-      result: what `tf.cond` returned; with control flow v1 nothing is changed.
+    which has a cost for every tensor that enters them. There is no public way to disable that. With
+    control flow v1 nothing is changed.
     """
     operation = result.op
     while operation.type == "Identity":

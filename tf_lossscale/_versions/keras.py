@@ -9,22 +9,6 @@ from tf_lossscale._versions.base import has, tf
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "KERAS_PACKAGES",
-    "WRAPPERS_ARE_MARKED",
-    "KerasFamily",
-    "calling_keras",
-    "default_family",
-    "is_keras_object",
-    "keras_family",
-    "keras_packages",
-    "keras_session",
-    "loaded_families",
-    "loaded_keras",
-    "loaded_keras_packages",
-    "policy_of_layer",
-]
-
 _KERAS_IS_A_PACKAGE = has(Since.KERAS_IS_A_PACKAGE)
 
 # The packages that contain a Keras of this TensorFlow.
@@ -187,11 +171,16 @@ def calling_keras() -> Optional[Any]:
     return None
 
 
+def is_keras_3(keras: Any) -> bool:
+    """Returns whether a public Keras module is that of Keras 3."""
+    return hasattr(keras, "Operation")
+
+
 def loaded_keras(is_3: bool) -> Optional[Any]:
     """Returns the loaded Keras 3, or else the loaded Keras 2; None if it is not loaded."""
     for package in loaded_keras_packages():
         keras = KerasFamily("", package, None).keras
-        if hasattr(keras, "Operation") == is_3:  # only Keras 3 has it
+        if is_keras_3(keras) == is_3:
             return keras
     return None
 

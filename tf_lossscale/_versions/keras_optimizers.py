@@ -9,33 +9,6 @@ from tf_lossscale._versions.base import has, overridden, tf
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "EXPERIMENTAL_SHARES_LOSS_SCALE",
-    "KERAS_REFUSES_STRATEGIES",
-    "LEGACY_AGGREGATES_ALWAYS",
-    "LEGACY_AGGREGATES_FIRST",
-    "LEGACY_CLIPS_WHEN_APPLIED",
-    "LEGACY_COMPUTES_WITH_TAPE",
-    "UpdateMethods",
-    "aggregate_gradients",
-    "build_as_apply_does",
-    "calculates_with_tensorflow",
-    "called_from_compile",
-    "called_from_minimize_of_fit",
-    "explain_missing_methods",
-    "has_own_aggregation",
-    "has_own_transformation",
-    "is_overwritten_with_gradient",
-    "keras_3_backend",
-    "keras_3_can_be_given_sums",
-    "keras_3_does_not_track",
-    "keras_3_is_given_sums",
-    "keras_3_takes_sums",
-    "overrides",
-    "show_to_keras_session",
-    "update_methods",
-]
-
 KERAS_REFUSES_STRATEGIES: bool = has(Since.KERAS_REFUSES_STRATEGIES)
 EXPERIMENTAL_SHARES_LOSS_SCALE: bool = not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)
 LEGACY_CLIPS_WHEN_APPLIED: bool = has(Since.LEGACY_CLIPS_WHEN_APPLIED)
@@ -123,9 +96,10 @@ def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None
             backend.track_variable(variable)
 
 
-# The methods of a step up to the sum over the replicas. All are private but `apply`.
+# The methods of a step up to the sum over the replicas. All are private but the first two.
 _KERAS_3_BEFORE_THE_SUM = (
     "apply",
+    "apply_gradients",
     "_all_reduce_sum_gradients",
     "_backend_apply_gradients",
     "_backend_update_step",
@@ -273,7 +247,13 @@ _METHODS: Dict[str, UpdateMethods] = {
     # Keras 3.0 on.
     "keras3": UpdateMethods(
         "_distributed_tf_update_step",
-        ("apply", "_backend_apply_gradients", "_clip_gradients", "_filter_empty_gradients"),
+        (
+            "apply",
+            "apply_gradients",
+            "_backend_apply_gradients",
+            "_clip_gradients",
+            "_filter_empty_gradients",
+        ),
         ("global_clipnorm", "gradient_accumulation_steps", "loss_scale_factor"),
         decay="_apply_weight_decay",
         accumulate="_backend_increment_gradient_accumulators",
@@ -290,8 +270,7 @@ _METHODS: Dict[str, UpdateMethods] = {
 def update_methods(family: KerasFamily, optimizer: Any) -> Optional[UpdateMethods]:
     """Returns the last methods of a step in which finite gradients may become non-finite.
 
-    Returns:
-      None if gradients are applied as they are given, or clipped to a range.
+    None if gradients are applied as they are given, or clipped to a range.
     """
     methods = _METHODS[family.kind]
     changes = (
@@ -306,6 +285,34 @@ def update_methods(family: KerasFamily, optimizer: Any) -> Optional[UpdateMethod
 def _is_not_of_keras(family: KerasFamily, optimizer: Any, name: str) -> bool:
     owner = next((cls for cls in type(optimizer).__mro__ if name in vars(cls)), None)
     return owner is not None and owner.__module__.split(".")[0] != family.package
+
+
+# Methods by which programs change a step. Each kind of optimizer calls only some of them.
+_HOOKS = (
+    "_aggregate_gradients",
+    "_compute_gradients",
+    "_resource_apply_dense",
+    "_resource_apply_sparse",
+    "_transform_gradients",
+    "_transform_unaggregated_gradients",
+    "aggregate_gradients",
+    "apply",
+    "compute_gradients",
+    "get_gradients",
+    "update_step",
+)
+
+
+def uncalled_hooks(family: KerasFamily, optimizer: Any) -> List[str]:
+    """Returns the methods that an optimizer defines for another kind only, so no step calls them.
+
+    A class that also overrides a hook of its own kind is written for both, and has none.
+    """
+    if family.kind == "legacy":
+        return []  # the oldest kind
+    defined = [name for name in _HOOKS if _is_not_of_keras(family, optimizer, name)]
+    uncalled = [name for name in defined if not hasattr(family.base, name)]
+    return uncalled if uncalled == defined else []
 
 
 def _legacy_changes(family: KerasFamily, optimizer: Any) -> bool:

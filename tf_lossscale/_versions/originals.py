@@ -7,24 +7,6 @@ import os
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-__all__ = [
-    "API_ROOTS",
-    "COMPILERS",
-    "CONTRIB_MODULES",
-    "RECORDED_CLASSES",
-    "Compiler",
-    "Recorded",
-    "StandIn",
-    "attribute_dicts",
-    "compile_uses_policies",
-    "forget_replaced",
-    "is_lazy_loader",
-    "loaded_contrib_classes",
-    "note_replaced",
-    "original",
-    "tf_keras_is_in_use",
-]
-
 API_ROOTS: Tuple[Tuple[str, str], ...] = (
     ("tensorflow._api.v1", ""),
     ("tensorflow._api.v2", ""),
@@ -88,9 +70,7 @@ def forget_replaced() -> None:
 def original(namespace: Any, name: str) -> Optional[Any]:
     """Returns TensorFlow's own attribute, even if `install()` replaced it; None if it is missing.
 
-    Args:
-      namespace: an API module, the wrapper of one, or None.
-      name: the name of the attribute.
+    The namespace is an API module, the wrapper of one, or None.
     """
     if namespace is None:
         return None

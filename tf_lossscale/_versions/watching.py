@@ -7,24 +7,13 @@ checkpoint, strategy or optimizer, and the operations do not change random numbe
 import contextlib
 import functools
 import threading
-from typing import Any, Callable, Iterator, Sequence, Tuple
+from typing import Any, Callable, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
 from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
 from tf_lossscale._versions.releases import Since
-
-__all__ = [
-    "RawVariable",
-    "add_control_input",
-    "after_each_call",
-    "before_sessions",
-    "remote_target",
-    "runs_stateful_operations",
-    "seed_tensorflow",
-    "without_changing_seeds",
-]
 
 _lock = threading.Lock()
 _made = 0
@@ -155,21 +144,10 @@ def seed_tensorflow(seed: int) -> None:
         if type(graph) is tf.Graph:  # that of a function takes the seed from around it
             graph.seed = seed
 
-    def after(then: Callable[[Any], None]) -> _Wrap:
-        def wrap(original: Any) -> Any:
-            @functools.wraps(original)
-            def init(self: Any, *args: Any, **kwargs: Any) -> None:
-                original(self, *args, **kwargs)
-                then(self)
-
-            return init
-
-        return wrap
-
     _replace_methods(
         [
-            (context.Context, "__init__", after(seed_context)),
-            (tf.Graph, "__init__", after(seed_graph)),
+            (context.Context, "__init__", _calling(after=seed_context)),
+            (tf.Graph, "__init__", _calling(after=seed_graph)),
         ]
     )
 
@@ -191,15 +169,12 @@ def after_each_call(then: Callable[[], None]) -> Callable[[], None]:
     called by itself, too.
     """
 
-    def wrap(original: Any) -> Any:
-        @functools.wraps(original)
-        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(function, *args, **kwargs)
-            if tf.executing_eagerly():
-                then()
-            return result
+    def after(_: Any) -> None:
+        if tf.executing_eagerly():
+            then()
 
-        return do_not_convert(call)
+    def wrap(original: Any) -> Any:
+        return do_not_convert(_calling(after=after)(original))
 
     concrete = first_module(
         "tensorflow.python.eager.polymorphic_function.concrete_function",
@@ -217,35 +192,39 @@ def before_sessions(run: Callable[[Any], None], close: Callable[[Any], None]) ->
     """Calls functions with the Session before each run and its closing; returns what ends this.
 
     There is no public hook. Every run first calls a private method, which passes on new operations
-    of the graph; the callables that Keras makes in graph mode call it only once.
-
-    Args:
-      run: called before a run; an error that it raises ends the run.
-      close: called before a Session is closed.
+    of the graph; the callables that Keras makes in graph mode call it only once. An error that
+    `run` raises ends the run.
     """
-
-    def before(first: Callable[[Any], None]) -> Callable[[Any], Any]:
-        def wrap(original: Any) -> Any:
-            @functools.wraps(original)
-            def method(session: Any, *args: Any, **kwargs: Any) -> Any:
-                first(session)
-                return original(session, *args, **kwargs)
-
-            return method
-
-        return wrap
-
     cls = _session.BaseSession
     return _replace_methods(
         [
-            (cls, "_extend_graph", before(run)),
-            (cls._Callable, "__call__", before(lambda function: run(function._session))),
-            (cls, "close", before(close)),
+            (cls, "_extend_graph", _calling(run)),
+            (cls._Callable, "__call__", _calling(lambda function: run(function._session))),
+            (cls, "close", _calling(close)),
         ]
     )
 
 
+_Hook = Callable[[Any], None]
 _Wrap = Callable[[Any], Any]
+
+
+def _calling(before: Optional[_Hook] = None, after: Optional[_Hook] = None) -> _Wrap:
+    """Returns what makes of a method one that also calls these functions, with its object."""
+
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if before is not None:
+                before(self)
+            result = original(self, *args, **kwargs)
+            if after is not None:
+                after(self)
+            return result
+
+        return method
+
+    return wrap
 
 
 def _replace_methods(methods: Sequence[Tuple[Any, str, _Wrap]]) -> Callable[[], None]:

@@ -6,7 +6,7 @@ import numpy as np
 import support
 import tensorflow as tf
 
-from tf_lossscale._core.scaling import unscale_gradients
+from tf_lossscale._core.wrapper import unscale_gradients
 
 
 def test_dtypes_slices_and_none():

@@ -7,6 +7,7 @@ pairs. What differs on purpose is in `DIFFERENCES`, and in docs/known-difference
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+import numpy as np
 import processes
 import pytest
 import recorded
@@ -59,7 +60,20 @@ def without_count(calls: Calls) -> Calls:
     return {who: made for who, made in kept.items() if made}
 
 
+def without_apply_gradients(calls: Calls) -> Calls:
+    return {
+        who: [each for each in made if not each.startswith("apply_gradients(")]
+        for who, made in calls.items()
+    }
+
+
 DIFFERENCES: List[Difference] = [
+    Difference(
+        "on Keras 3 the original skips an override of apply_gradients, and only calls apply",
+        lambda subject: subject.endswith("-keras3"),
+        lambda step: True,
+        without_apply_gradients,
+    ),
     Difference(
         "K6: on 1.15 the original does not count a skipped step",
         lambda subject: recorded.TF < (2, 2),
@@ -175,7 +189,7 @@ PAIRS = pairs()
 @pytest.fixture(scope="module")
 def logs() -> Dict[str, Any]:
     subjects = [each for pair in PAIRS for each in pair]
-    return processes.run_program(PROGRAM, *subjects, timeout=500)
+    return processes.run_program(PROGRAM, *subjects, timeout=1500)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
@@ -288,6 +302,11 @@ def keras_3_hooked(kind: Any, change: Callable[[Any], Any], where: str, **option
                 grads = [change(each) for each in grads]
             super().apply(grads, trainable_variables)
 
+        def apply_gradients(self, grads_and_vars: Any) -> Any:
+            if where == "apply_gradients":
+                grads_and_vars = [(change(each), variable) for each, variable in grads_and_vars]
+            return super().apply_gradients(grads_and_vars)
+
         def _backend_update_step(self, grads: Any, *args: Any) -> None:
             if where == "_backend_update_step":
                 grads = [change(each) for each in grads]
@@ -307,7 +326,7 @@ def hooked() -> List[Tuple[Any, Any, str]]:
             for where in ("aggregate_gradients", "apply_gradients", "_clip_gradients"):
                 found.append((kind, new_hooked, where))
         if kind.name == "keras3":
-            ways = ["apply", "_backend_update_step", "_clip_gradients"]
+            ways = ["apply", "apply_gradients", "_backend_update_step", "_clip_gradients"]
             found += [(kind, keras_3_hooked, where) for where in ways]
         if kind.name == "legacy":
             ways = ["apply_gradients"]
@@ -539,3 +558,66 @@ def test_a_step_in_a_branch_of_the_inner_optimizer(kind: Any, in_function: bool)
             run()
             found.append((recorded.number(variable), float(optimizer.loss_scale)))
         assert found == [(0.5, 8.0), (0.5, 8.0), (0.5, 4.0), (0.5, 2.0), (0.0, 2.0)]
+
+
+NEWER = [kind for kind in recorded.kinds() if kind.name != "legacy"]
+
+
+def takes(optimizer: Any, kind: Any, way: str) -> None:
+    """One step, or an epoch of one."""
+    variable = recorded.make_variable(kind, 1.0, "v")
+    if way == "apply":
+        apply(optimizer, kind, tf.ones([]), variable)
+    elif way == "minimize":
+        optimizer.minimize(lambda: variable * 1.0, [variable])
+    elif way == "fit":
+        model = kind.keras.Sequential([kind.keras.layers.Dense(1)])
+        model.compile(optimizer, "mse", run_eagerly=True)
+        model.fit(np.ones((2, 1)), np.ones((2, 1)), verbose=0)
+    else:
+        optimizer.get_unscaled_gradients([optimizer.get_scaled_loss(tf.ones([]))])
+        optimizer.apply_gradients([(tf.ones([]), variable)])
+
+
+@pytest.mark.parametrize("way", ["apply", "apply_gradients", "minimize", "fit"])
+@pytest.mark.parametrize("kind", NEWER, ids=[kind.name for kind in NEWER])
+@pytest.mark.parametrize("api", ["final", "experimental"])
+def test_an_override_for_keras_2_is_called_once_by_each_step(api: str, kind: Any, way: str) -> None:
+    """As a program of Keras 2 expects; without a wrapper, `fit` of Keras 3 does so as well."""
+    calls = []
+
+    class AllReduce(kind.optimizers.SGD):  # type: ignore[misc, name-defined]
+        def apply_gradients(self, grads_and_vars: Any, **kwargs: Any) -> Any:
+            pairs = list(grads_and_vars)
+            calls.append([gradient is not None for gradient, _ in pairs])
+            return super().apply_gradients(pairs, **kwargs)
+
+    takes(recorded.Subject(kind, api, "ours").dynamic(AllReduce(0.5)), kind, way)
+    assert calls == [[True] * (2 if way == "fit" else 1)]
+
+
+def defining(kind: Any, *names: str) -> Any:
+    def method(self: Any, *args: Any) -> Any:
+        raise NotImplementedError
+
+    return type("Hooked", (kind.optimizers.SGD,), dict.fromkeys(names, method))
+
+
+@pytest.mark.parametrize("kind", recorded.kinds(), ids=[kind.name for kind in recorded.kinds()])
+def test_a_hook_that_is_never_called_is_reported(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages: List[str] = []
+    monkeypatch.setattr(tf.compat.v1.logging, "warning", messages.append)
+    wrap = tfls.keras.mixed_precision.LossScaleOptimizer
+    for old in ("_aggregate_gradients", "_resource_apply_dense", "_compute_gradients"):
+        wrap(defining(kind, "apply_gradients", old)(0.5))
+        expected = [] if kind.name == "legacy" else [f"Hooked defines {old}, which"]
+        assert [message[: len(start)] for message, start in zip(messages, expected)] == expected
+        assert len(messages) == len(expected)
+        messages.clear()
+    # Classes for both kinds, and Keras's own.
+    own = {"legacy": "_aggregate_gradients", "new": "aggregate_gradients", "keras3": "apply"}
+    wrap(defining(kind, "_aggregate_gradients", own[kind.name])(0.5))
+    wrap(kind.optimizers.Adam(0.5))
+    assert messages == []

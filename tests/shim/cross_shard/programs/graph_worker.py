@@ -9,7 +9,6 @@ import os
 import sys
 
 import tensorflow as tf
-from inner import make_inner
 
 import tf_lossscale as tfls
 from tf_lossscale._versions.replicas import replica_id
@@ -50,7 +49,7 @@ with STRATEGY.scope():
     weights = tf1.get_variable("w", initializer=tf.ones([2]), use_resource=True)
     namespace = tfls.compat.v1.mixed_precision
     inner = namespace.MixedPrecisionLossScaleOptimizer(
-        make_inner(), namespace.DynamicLossScale(8.0, 2)
+        tf1.train.AdamOptimizer(0.1), namespace.DynamicLossScale(8.0, 2)
     )
     optimizer = tfls.compat.v1.tpu.CrossShardOptimizer(inner)
 number = tf1.placeholder(tf.float32, [])

@@ -168,20 +168,6 @@ STEPS: Dict[str, Callable[..., None]] = {
 }
 
 
-def steps_of(subject: Any) -> List[str]:
-    kind = subject.kind.name
-    if kind == "keras3":
-        return ["apply_gradients", "apply"]
-    left_out = {"apply"}
-    if kind == "legacy":
-        left_out.add("apply_gradients, skip_gradients_aggregation")
-    if recorded.TF < (2, 4):
-        left_out.add("minimize, tensor")
-    if recorded.TF < (2, 2):
-        left_out.add("apply_gradients, not aggregated")
-    return [name for name in STEPS if name not in left_out]
-
-
 def raised(error: Exception) -> Dict[str, Any]:
     return {"raises": [type(error).__name__, str(error)[:200]]}
 
@@ -247,7 +233,9 @@ FITS = ("graph", "eager", "two, graph", "two, eager")
 ARGUMENTS = ("apply_gradients, name", "apply_gradients, skip_gradients_aggregation")
 # Those that the quick tests take in every mode: the decision about a step depends on it.
 EVERY_MODE = ("apply_gradients", "apply_gradients, bad")
-QUICK = ("eager", "two, function"), ("graph", "two, eager")
+# Those that they take in one: replicas make no difference to how gradients are computed.
+ONE_MODE = ("apply_gradients, None", "minimize, callable", "minimize, tensor")
+QUICK = ("eager", "two, function"), ("two, graph",)
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 
 
@@ -255,7 +243,9 @@ def modes(step: str) -> Sequence[str]:
     """How a step is taken."""
     if step in ARGUMENTS:
         return MODES[:1]
-    return MODES if LONG or step in EVERY_MODE else QUICK[0]
+    if LONG or step in EVERY_MODE:
+        return MODES
+    return QUICK[0][:1] if step in ONE_MODE else QUICK[0]
 
 
 def run(subject: Any) -> Dict[str, Any]:

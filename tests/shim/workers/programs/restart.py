@@ -51,7 +51,14 @@ def v1(inner):
     return namespace.MixedPrecisionLossScaleOptimizer(inner, scale), scale
 
 
-V1 = {"contrib": contrib, "v1": v1}
+def cross(inner):
+    # Up to 2.11 at least, files that are written under the strategy lack the powers of TensorFlow's
+    # own Adam, wrapped or bare; its slots are there.
+    optimizer, scale = v1(tf1.train.AdamOptimizer(0.125) if recorded.TF >= (2, 15) else inner)
+    return tfls.compat.v1.tpu.CrossShardOptimizer(optimizer), scale
+
+
+V1 = {"contrib": contrib, "v1": v1, "cross": cross}
 KERAS = {kind.name: kind for kind in recorded.kinds()}
 
 

@@ -1,4 +1,4 @@
-"""How each Keras writes optimizers to model files, and reads them: by registered names."""
+"""Object checkpoints, and the model files of each Keras, which name optimizers by registration."""
 
 import importlib
 import inspect
@@ -6,32 +6,63 @@ import sys
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from tf_lossscale._versions.base import first_module, has
-from tf_lossscale._versions.keras import KerasFamily, loaded_keras_packages
+from tf_lossscale._versions.keras import KerasFamily, is_keras_3, loaded_keras_packages
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
-__all__ = [
-    "deserialize_optimizer",
-    "register_loss_scale_optimizer",
-    "registered_class",
-    "registered_class_name",
-    "serialize_as",
-    "share_registration",
-    "unregister_loss_scale_optimizer",
-]
+_trackable: Any = first_module(
+    "tensorflow.python.trackable.base", "tensorflow.python.training.tracking.base"
+)
+
+
+# The base class of all objects that `tf.train.Checkpoint` saves. The public `tf.Module` would track
+# every attribute under its own name, so that files would not have the keys of the originals.
+Trackable: Any = _trackable.Trackable
+
+
+# The (name, object) pair that `Trackable._checkpoint_dependencies` lists.
+TrackableReference: Any = _trackable.TrackableReference
+
+
+# The protocol buffer in which an object checkpoint stores its objects, their names for each other,
+# and the keys of their tensors.
+TrackableObjectGraph: Any = importlib.import_module(
+    "tensorflow.core.protobuf.trackable_object_graph_pb2"
+).TrackableObjectGraph
+
+
+LEGACY_KEEPS_INNER_APART: bool = not has(Since.LEGACY_SAVES_ONE_OBJECT)
+
+_CHECKPOINT_CODE = ("tracking.graph_view", "checkpoint.graph_view", "checkpoint.util")
+
+
+def called_from_checkpoint(method: str, owner: Any) -> bool:
+    """Returns whether `owner.method()` was called by the code that builds an object checkpoint.
+
+    That code queries *every* optimizer for its slots and rejects a slot that two optimizers return.
+    So a wrapper that forwards the slots of its inner optimizer must return none to this code: the
+    inner optimizer is saved, too, and in the files of the originals the slots belong to it. Only
+    the caller distinguishes this from a call by the user. Overrides of the method in subclasses of
+    the wrapper are looked through.
+    """
+    frame = sys._getframe(1)
+    while (
+        frame.f_back is not None
+        and frame.f_code.co_name == method
+        and frame.f_locals.get("self") is owner
+    ):
+        frame = frame.f_back
+    module = frame.f_globals.get("__name__", "")
+    return module.startswith("tensorflow") and module.endswith(_CHECKPOINT_CODE)
 
 
 def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: bool) -> Any:
-    """Creates an optimizer from its serialized form, which may be that of an older Keras.
+    """Creates an optimizer of `keras` from its serialized form, perhaps that of an older Keras.
 
-    Args:
-      keras: the public module of the Keras that the optimizer is for.
-      config: a result of `optimizers.serialize`.
-      custom_objects: maps names to classes, or None.
-      legacy: whether to create an `OptimizerV2` if this Keras 2 also has a newer kind.
+    `legacy` is whether to create an `OptimizerV2` if this Keras 2 also has a newer kind.
     """
     options = {}
-    if hasattr(keras, "Operation"):  # Keras 3
+    if is_keras_3(keras):
         # Its `optimizers.deserialize` does not know every optimizer (Lamb), this function does.
         if isinstance(config, dict) and config.get("module"):
             return keras.saving.deserialize_keras_object(config, custom_objects=custom_objects)
@@ -112,7 +143,7 @@ def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
         return
     installed: Any = original(keras.mixed_precision, "LossScaleOptimizer")
     module = installed.__module__
-    if hasattr(sys.modules[module.split(".")[0]], "Operation"):  # Keras 3
+    if is_keras_3(sys.modules[module.split(".")[0]]):
         symbols = importlib.import_module(module.split(".")[0] + ".src.api_export")
         known = symbols.REGISTERED_NAMES_TO_OBJS
         # `optimizers.deserialize` lowers the name of a built-in class. Keras finds the lowered name
@@ -127,12 +158,9 @@ def _names_in_files(package: str) -> Iterator[Tuple[Dict[str, Any], str]]:
 
 
 def share_registration(keras: Any, registered: Any, cls: Any) -> None:
-    """Makes `cls` serialize under the registered name of another class, if it has one.
+    """Makes `cls` serialize under the registered name of a user's class, if it has one.
 
-    Args:
-      keras: the public Keras module.
-      registered: a user's class, perhaps decorated with `@register_keras_serializable`.
-      cls: the class of which its instances really are.
+    The instances of the user's class are really of the class `cls`.
     """
     register = getattr(keras.utils, "register_keras_serializable", None)  # TensorFlow 2.0 has it
     if register is None:
