@@ -155,8 +155,8 @@ def test_first_imports_from_several_threads_do_not_wait_for_ever() -> None:
 def test_a_child_starts_in_less_than_twice_the_time() -> None:
     """By processor time, the least of several starts, so that the load does not matter.
 
-    On an idle machine it takes a tenth more. An import that is not needed at the start, such as that
-    of NumPy, would take several times as long.
+    On an idle machine it takes a quarter more. An import that is not needed at the start, such as
+    that of NumPy, would take several times as long.
     """
     variables = dict(os.environ)
     child.announce(variables, replace=False)
