@@ -1,4 +1,7 @@
-"""`# lossscale: ignore[CODE,...] reason`: comments that silence findings on their line."""
+"""`# lossscale: ignore[CODE,...] reason`: comments that silence findings on their line.
+
+Behind the last line of a statement, such a comment counts for its first line, too.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ UNUSED_CODE = "LS900"
 _WORD = "lossscale:"
 _COMMENT = re.compile(r"#\s*lossscale:\s*ignore(?P<list>\s*\[(?P<codes>[^\]]*)(?P<end>\])?)?", re.I)
 _MARK = re.compile(r"#\s*TODO\(LS[0-9]+\):")  # a comment of `--mark`, which can quote the syntax
+_BETWEEN = (tokenize.COMMENT, tokenize.DEDENT, tokenize.INDENT, tokenize.NL)
 _CODE = re.compile(r"LS[0-9]*\Z")
 
 
@@ -35,6 +39,7 @@ class _Suppression(NamedTuple):
       problem: why the comment is invalid; then it silences nothing.
       end_column: the column after the comment.
       text: the line.
+      first: the first line of the statement that the comment ends; 0 if it ends none.
     """
 
     line: int
@@ -43,6 +48,7 @@ class _Suppression(NamedTuple):
     problem: str = ""
     end_column: int = 0
     text: str = ""
+    first: int = 0
 
 
 class Suppressions:
@@ -59,7 +65,13 @@ class Suppressions:
     def silence(self, code: str, place: Place) -> bool:
         """Whether a comment on a line of `place` silences `code`; marks the comment as used."""
         silenced = False
-        for line in range(place.line, place.end_line + 1):
+        lines = set(range(place.line, place.end_line + 1))
+        lines |= {
+            one.line
+            for (source, _), one in self._found.items()
+            if source == place.source and one.first == place.line
+        }
+        for line in sorted(lines):
             found = self._found.get((place.source, line))
             for prefix in found.codes if found is not None else ():
                 if code.startswith(prefix):
@@ -114,7 +126,8 @@ def _finding(path: str, found: _Suppression, message: str) -> Finding:
 
 
 def _suppressions(code: str) -> list[_Suppression]:
-    found = []
+    found: list[_Suppression] = []
+    first = 0
     try:
         for token in tokenize.generate_tokens(io.StringIO(code).readline):
             match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
@@ -123,6 +136,12 @@ def _suppressions(code: str) -> list[_Suppression]:
                 comment = _read(match, line, column + match.start() + 1)
                 end = comment.column + len(match[0])
                 found.append(comment._replace(end_column=end, text=_shown(token.line)))
+            if token.type == tokenize.NEWLINE:
+                if found and found[-1].line == token.start[0]:
+                    found[-1] = found[-1]._replace(first=first)
+                first = 0
+            elif token.type not in _BETWEEN and not first:
+                first = token.start[0]
     except (tokenize.TokenError, SyntaxError):
         pass  # the tokenizer rejects some sources that LibCST accepts
     return found
