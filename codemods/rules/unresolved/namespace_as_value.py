@@ -19,7 +19,7 @@ from ...resolve.program import Program
 from ...resolve.scopes import dotted
 from ...resolve.tree import string_of
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import SHIM
+from ...rewrite.rename import SHIM, is_renamed
 from ..findings import needs_shim, report, shown_path
 from ..rule import Example, Rule
 
@@ -87,7 +87,7 @@ def _is_patched(program: Program, use: NamespaceUse) -> bool:
 
 def _is_symbol(program: Program, use: NamespaceUse, name: str) -> bool:
     legacy = program.legacy_of(f"{use.path}.{name}")
-    return legacy is not None and bool(legacy.rule)
+    return legacy is not None and is_renamed(program, legacy)
 
 
 def _needs(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
@@ -169,7 +169,8 @@ def _imports(program: Program) -> Iterator[Proposal]:
                 yield report(alias, "LS909", path, _LEFT.format(version))
         module, _, name = path.rpartition(".")
         is_known = program.legacy_of(path) is not None or program.namespace_of(path) is not None
-        if is_whole(program, module) and not is_known and name != "python":
+        is_private = "python" in path.split(".")  # such modules have other names, too
+        if is_whole(program, module) and not is_known and not is_private:
             yield report(alias, "LS909", name, _ABSENT.format(module))
 
 
