@@ -1,10 +1,11 @@
 """Reports branches with legacy names that only some versions of TensorFlow take.
 
-If the other branch already uses the current API, the program is right on both sides: both branches
-stay, and the old one can be removed when the program no longer supports TensorFlow below 2.4, as
-OpenNMT-tf did. Elsewhere the legacy name is renamed to the shim's like any other, so on each
-version the branch does what it did; but after the upgrade the branch is not taken, so nothing there
-scales the loss. There is one finding for each branch. No branch is ever removed.
+If the other branch already uses the current API, the program is right on both sides, so nothing is
+left to do: both branches stay, and the old one can be removed when the program no longer supports
+TensorFlow below 2.4, as OpenNMT-tf did. Elsewhere the legacy name is renamed to the shim's like any
+other, so on each version the branch does what it did; but after the upgrade the branch is not
+taken, so nothing there scales the loss. There is one finding for each branch. No branch is ever
+removed.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def check(program: Program) -> Iterator[Proposal]:
     for branch in program.guards:
         first = branch.places[0]
         message = _REMOVABLE if branch.has_final else _MESSAGES[branch.taken]
-        yield report(first.node, "LS908", _symbol(program, first), message)
+        made = report(first.node, "LS908", _symbol(program, first), message)
+        yield made._replace(outcome=Safety.SAFE, stays=True) if branch.has_final else made
         for place in branch.places:
             if branch.has_final and not _is_through_alias(program, place):
                 continue  # it stays as it is
@@ -109,7 +111,7 @@ RULE = Rule(
             opt = mixed_precision.LossScaleOptimizer(opt, "dynamic")
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
         ),
         Example(
             "the old branch of a version test",
@@ -123,7 +125,7 @@ RULE = Rule(
                 opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
             message_contains="removable",
         ),
         Example(
@@ -167,7 +169,7 @@ RULE = Rule(
             else:
                 opt = LossScaleOptimizer(opt, "dynamic")
             """,
-            Safety.MANUAL,
+            Safety.SAFE,
             message_contains="removable",
         ),
     ),

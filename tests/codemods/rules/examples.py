@@ -1568,7 +1568,7 @@ EXAMPLES = {
                 mixed_precision.set_global_policy("mixed_float16")
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
             message_contains="removable",
         ),
         Example(
@@ -1582,7 +1582,7 @@ EXAMPLES = {
                 tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
             message_contains="removable",
         ),
         Example(
@@ -1596,7 +1596,7 @@ EXAMPLES = {
             opt = LossScaleOptimizer(opt)
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
         ),
         Example(
             "the old branch of a missing attribute",
@@ -1611,7 +1611,7 @@ EXAMPLES = {
             set_policy("mixed_float16")
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
             message_contains="removable",
         ),
         Example(
@@ -1627,7 +1627,7 @@ EXAMPLES = {
                 mixed_precision.set_global_policy("mixed_float16")
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
             unsafe=True,
         ),
     ),
