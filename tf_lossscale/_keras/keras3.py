@@ -15,6 +15,7 @@ from tf_lossscale._versions.keras_optimizers import (
     is_overwritten_with_gradient,
     keras_3_can_be_given_sums,
     keras_3_is_given_sums,
+    keras_3_step,
     keras_3_takes_sums,
 )
 
@@ -192,8 +193,9 @@ class Keras3Wrapper(Keras3Attributes):
         return self.inner_optimizer.iterations.value
 
     def _apply_inner(self, gradients: Sequence[Any], rest: StepArguments) -> None:
+        apply = keras_3_step(self._family, self.inner_optimizer)
         if rest.aggregate:
-            self.inner_optimizer.apply(gradients, rest.variables)
+            apply(gradients, rest.variables)
             return
         with keras_3_is_given_sums(self.inner_optimizer):
-            self.inner_optimizer.apply(gradients, rest.variables)
+            apply(gradients, rest.variables)

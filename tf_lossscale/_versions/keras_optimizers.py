@@ -3,7 +3,7 @@
 import contextlib
 import importlib
 import sys
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._versions.base import has, overridden, tf
 from tf_lossscale._versions.keras import KerasFamily
@@ -30,6 +30,7 @@ __all__ = [
     "keras_3_can_be_given_sums",
     "keras_3_does_not_track",
     "keras_3_is_given_sums",
+    "keras_3_step",
     "keras_3_takes_sums",
     "overrides",
     "show_to_keras_session",
@@ -123,9 +124,10 @@ def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None
             backend.track_variable(variable)
 
 
-# The methods of a step up to the sum over the replicas. All are private but `apply`.
+# The methods of a step up to the sum over the replicas. All are private but `apply` and `apply_gradients`.
 _KERAS_3_BEFORE_THE_SUM = (
     "apply",
+    "apply_gradients",
     "_all_reduce_sum_gradients",
     "_backend_apply_gradients",
     "_backend_update_step",
@@ -203,6 +205,18 @@ def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
     )
 
 
+def keras_3_step(family: KerasFamily, optimizer: Any) -> Callable[[Sequence[Any], Any], Any]:
+    """Returns the method that makes a step of a Keras 3 optimizer: `apply(gradients, variables)`.
+
+    Keras 3 calls nothing else, but a class written for Keras 2, as of Horovod, overrides
+    `apply_gradients`, which calls `apply` in the end. So such an override is called.
+    """
+    own = overrides(family, optimizer, "apply_gradients")
+    if not own or overrides(family, optimizer, "apply"):
+        return optimizer.apply  # type: ignore[no-any-return]
+    return lambda gradients, variables: optimizer.apply_gradients(list(zip(gradients, variables)))
+
+
 @contextlib.contextmanager
 def keras_3_is_given_sums(optimizer: Any) -> Iterator[None]:
     """Keeps a Keras 3 optimizer from summing the gradients of the replicas, within the block.
@@ -273,7 +287,13 @@ _METHODS: Dict[str, UpdateMethods] = {
     # Keras 3.0 on.
     "keras3": UpdateMethods(
         "_distributed_tf_update_step",
-        ("apply", "_backend_apply_gradients", "_clip_gradients", "_filter_empty_gradients"),
+        (
+            "apply",
+            "apply_gradients",
+            "_backend_apply_gradients",
+            "_clip_gradients",
+            "_filter_empty_gradients",
+        ),
         ("global_clipnorm", "gradient_accumulation_steps", "loss_scale_factor"),
         decay="_apply_weight_decay",
         accumulate="_backend_increment_gradient_accumulators",

@@ -282,6 +282,14 @@ def new_hooked(kind: Any, change: Callable[[Any], Any], where: str) -> Any:
 
 
 def keras_3_hooked(kind: Any, change: Callable[[Any], Any], where: str, **options: Any) -> Any:
+    class Distributed(kind.optimizers.SGD):  # type: ignore[misc, name-defined]
+        def apply_gradients(self, grads_and_vars: Any) -> Any:
+            pairs = [(change(gradient), variable) for gradient, variable in grads_and_vars]
+            return super().apply_gradients(pairs)
+
+    if where == "apply_gradients":
+        return Distributed(0.5, **options)
+
     class Hooked(kind.optimizers.SGD):  # type: ignore[misc, name-defined]
         def apply(self, grads: Any, trainable_variables: Any = None) -> None:
             if where == "apply":
@@ -307,7 +315,7 @@ def hooked() -> List[Tuple[Any, Any, str]]:
             for where in ("aggregate_gradients", "apply_gradients", "_clip_gradients"):
                 found.append((kind, new_hooked, where))
         if kind.name == "keras3":
-            ways = ["apply", "_backend_update_step", "_clip_gradients"]
+            ways = ["apply", "apply_gradients", "_backend_update_step", "_clip_gradients"]
             found += [(kind, keras_3_hooked, where) for where in ways]
         if kind.name == "legacy":
             ways = ["apply_gradients"]
@@ -539,3 +547,32 @@ def test_a_step_in_a_branch_of_the_inner_optimizer(kind: Any, in_function: bool)
             run()
             found.append((recorded.number(variable), float(optimizer.loss_scale)))
         assert found == [(0.5, 8.0), (0.5, 8.0), (0.5, 4.0), (0.5, 2.0), (0.0, 2.0)]
+
+
+@pytest.mark.parametrize("kind", KERAS_3, ids=["keras3"] * len(KERAS_3))
+@pytest.mark.parametrize("experimental", [False, True])
+def test_override_for_keras_2_is_called_once_with_unscaled_gradients(
+    kind: Any, experimental: bool
+) -> None:
+    """A wrapper written for Keras 2, as of Horovod, overrides `apply_gradients` alone."""
+    seen: List[Any] = []
+
+    def note(gradient: Any) -> Any:
+        seen.append(float(gradient))
+        return gradient
+
+    inner = keras_3_hooked(kind, note, "apply_gradients")
+    module = tfls.keras.mixed_precision
+    optimizer = (
+        module.experimental.LossScaleOptimizer(inner, 8.0)
+        if experimental
+        else module.LossScaleOptimizer(inner, dynamic=False, initial_scale=8.0)
+    )
+    variable = recorded.make_variable(kind, 1.0, "v")
+    scaled = optimizer.get_scaled_loss(tf.constant(2.0))
+    (gradient,) = optimizer.get_unscaled_gradients([scaled])
+    optimizer.apply_gradients([(gradient, variable)])
+    assert seen == [2.0]
+    apply(optimizer, kind, tf.ones([]), variable)  # as `fit` does
+    assert seen == [2.0, 1.0]
+    assert recorded.number(variable) == -0.5
