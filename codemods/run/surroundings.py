@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Callable
@@ -41,6 +42,7 @@ _OWN_NAMES = {
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _TYPE = re.compile(rb"\btype\s*\(|\.__class__\b")
 _TEST = re.compile(rb"\bis(?:instance|subclass)\s*\(")
+_PACKAGE = "__init__.py"
 _NEAR = 100
 """Bytes around a test of a class in which its name stands."""
 _RENAMED = re.compile(rb"\b([A-Za-z_]\w*)\s+as\s+([A-Za-z_]\w*)")
@@ -85,12 +87,17 @@ class Words:
         reads: set[bytes] = set()
         compared: set[bytes] = set()
         tested: set[bytes] = set()
-        for importer in self.imports.importers(file):
-            source = read(importer)
-            names = set(_names_read(file, importer, source, modules))
-            reads |= names
-            compared |= names & _words_near(_TYPE, source)
-            tested |= names & _words_near(_TEST, source)
+        modules_read = [file]  # the file, and the packages that pass on what they import from it
+        for module in modules_read:
+            for importer in self.imports.importers(module):
+                source = read(importer)
+                names = set(_names_read(module, importer, source, modules))
+                if module == file:
+                    reads |= names
+                    if os.path.basename(importer) == _PACKAGE:
+                        modules_read.append(importer)
+                compared |= names & reads & _words_near(_TYPE, source)
+                tested |= names & reads & _words_near(_TEST, source)
         return Surroundings(
             makes_optimizers=bool(self._makers - {file}),
             compiles=self.compiles,

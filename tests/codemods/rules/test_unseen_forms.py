@@ -77,6 +77,26 @@ REPORTED = {
         ALL,
         {"LS301"},
     ),
+    "the beginning of its name is tested": (
+        MADE + "print(type(opt).__name__.startswith('LossScale'))\n",
+        ALL,
+        {"LS906"},
+    ),
+    "its name is searched for": (
+        MADE + "print('LossScaleOptimizer' in str(type(opt)))\n",
+        ALL,
+        {"LS906"},
+    ),
+    "its name is one of a list": (
+        MADE + "NAMES = ['LossScaleOptimizer']\nprint(opt.__class__.__name__ in NAMES)\n",
+        ALL,
+        {"LS906"},
+    ),
+    "its name is looked up": (
+        MADE + "print({'LossScaleOptimizer': 1}.get(type(opt).__name__))\n",
+        ALL,
+        {"LS906"},
+    ),
     "its type is looked up": (
         "opt = Final(tf.keras.optimizers.SGD())\nprint({Final: 1}[type(opt)])\n",
         (BOTH, SHIM),

@@ -152,6 +152,18 @@ def test_class_that_another_file_tests_under_a_name_of_its_own_is_reported(
     assert f"losses.py:{line} LS301 manual" in result.findings
 
 
+def test_class_that_is_compared_through_a_package_is_reported(command_line):
+    package = command_line.path("amp")
+    package.mkdir()
+    files = {
+        "amp/wrap.py": ALIAS,
+        "amp/__init__.py": "from .wrap import LSO\n",
+        "main.py": "import amp\n\nprint(type(opt) is amp.LSO)\n",
+    }
+    result = migrate(command_line, files, "--to", "shim")
+    assert "amp/wrap.py:3 LS301 manual" in result.findings
+
+
 def test_class_that_another_file_only_calls_is_not_reported(command_line):
     files = {"losses.py": ALIAS, "main.py": "from losses import LSO\n\nopt = LSO(opt, 1)\n"}
     result = migrate(command_line, files)
