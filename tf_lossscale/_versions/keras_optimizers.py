@@ -124,7 +124,7 @@ def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None
             backend.track_variable(variable)
 
 
-# The methods of a step up to the sum over the replicas. All are private but `apply` and `apply_gradients`.
+# The methods of a step up to the sum over the replicas; those with an underscore are private.
 _KERAS_3_BEFORE_THE_SUM = (
     "apply",
     "apply_gradients",
@@ -213,7 +213,8 @@ def keras_3_step(family: KerasFamily, optimizer: Any) -> Callable[[Sequence[Any]
     """
     own = overrides(family, optimizer, "apply_gradients")
     if not own or overrides(family, optimizer, "apply"):
-        return optimizer.apply  # type: ignore[no-any-return]
+        apply: Callable[[Sequence[Any], Any], Any] = optimizer.apply
+        return apply
     return lambda gradients, variables: optimizer.apply_gradients(list(zip(gradients, variables)))
 
 

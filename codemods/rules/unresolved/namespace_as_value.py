@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Group, Safety
+from ...resolve.guards import depends_on_version
 from ...resolve.legacy_symbols import is_of_shim, root_of
 from ...resolve.places import NamespaceUse
 from ...resolve.program import Program
@@ -39,6 +40,8 @@ _PATCHED = (
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
 _ABSENT = "{} has no such name, in any TensorFlow"
+_PRIVATE = "this name is private to TensorFlow up to 2.8, and nothing replaces it: do without it"
+_OWN_MODULES = ("loss_scale", "loss_scale_optimizer", "loss_scale_manager")
 _LEFT = "this import fails from TensorFlow {} on, and nothing here goes through it: remove it"
 
 
@@ -169,9 +172,12 @@ def _imports(program: Program) -> Iterator[Proposal]:
                 yield report(alias, "LS909", path, _LEFT.format(version))
         module, _, name = path.rpartition(".")
         is_known = program.legacy_of(path) is not None or program.namespace_of(path) is not None
-        is_private = "python" in path.split(".")  # such modules have other names, too
-        if is_whole(program, module) and not is_known and not is_private:
+        if is_known or not is_whole(program, module):
+            continue
+        if "python" not in path.split("."):
             yield report(alias, "LS909", name, _ABSENT.format(module))
+        elif module.endswith(_OWN_MODULES) and not depends_on_version(program, alias):
+            yield report(alias, "LS909", name, _PRIVATE)
 
 
 RULE = Rule(

@@ -43,7 +43,9 @@ def check(program: Program) -> Iterator[Proposal]:
         first = branch.places[0]
         message = _REMOVABLE if branch.has_final else _MESSAGES[branch.taken]
         made = report(first.node, "LS908", _symbol(program, first), message)
-        yield made._replace(outcome=Safety.SAFE, stays=True) if branch.has_final else made
+        outside = any(_is_through_alias(program, place) for place in branch.places)
+        is_right = branch.has_final and not outside
+        yield made._replace(outcome=Safety.SAFE, stays=True) if is_right else made
         for place in branch.places:
             if branch.has_final and not _is_through_alias(program, place):
                 continue  # it stays as it is
