@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Group, Safety
-from ...resolve.places import NamespaceUse, Place, Taken
+from ...resolve.places import NamespaceUse, Place
 from ...resolve.program import Program
 from ...resolve.tree import root_name
 from ...rewrite.proposal import Proposal
@@ -26,14 +26,14 @@ _REMOVABLE = (
     "removable: another branch already uses the current API; remove this branch and the test when "
     "TensorFlow below 2.4 is no longer supported"
 )
-_MESSAGES = {
-    Taken.OLD: "after the upgrade this branch is not taken, so nothing here scales the loss: write "
-    "the current API where the new TensorFlow goes",
-    Taken.SOME: "this branch depends on the TensorFlow version: check that the new one takes a "
-    "branch that scales the loss",
-    Taken.IMPORTING: "with the shim this import succeeds on every TensorFlow: check that the "
-    "program is to take this branch after the upgrade, and not the one that handles the error",
-}
+_DEAD = (
+    "after the upgrade this branch may not be taken, and then nothing here scales the loss: write "
+    "the current API in the branch that the new TensorFlow takes"
+)
+_IMPORTING = (
+    "with the shim this import succeeds on every TensorFlow: check that the program is to take "
+    "this branch after the upgrade, and not the one that handles the error"
+)
 _WHY = "only some TensorFlow versions take this branch"
 
 
@@ -41,7 +41,8 @@ def check(program: Program) -> Iterator[Proposal]:
     """Reports each such branch once; its symbols go to the shim, if they are renamed at all."""
     for branch in program.guards:
         first = branch.places[0]
-        message = _REMOVABLE if branch.has_final else _MESSAGES[branch.taken]
+        message = _IMPORTING if branch.imports else _DEAD
+        message = _REMOVABLE if branch.has_final else message
         made = report(first.node, "LS908", _symbol(program, first), message)
         outside = any(_is_through_alias(program, place) for place in branch.places)
         is_right = branch.has_final and not outside
@@ -58,12 +59,19 @@ def _is_through_alias(program: Program, place: Place) -> bool:
     """Whether a place that stays reads a name that a place outside of the guard binds."""
     if place.root is None:
         return False
-    places = {one.root or one.node for one in program.places()}
+    places = {one.root or one.node for one in program.places() if not _is_final(program, one)}
     for binding in place.scope.bindings_of(place.root.value):
         node = root_name(binding.value) if binding.value is not None else binding.node
         if node in places:
             return True
     return False
+
+
+def _is_final(program: Program, place: Place) -> bool:
+    if not isinstance(place, NamespaceUse):
+        return place.legacy.is_final_path
+    module = program.namespace_of(place.path)
+    return module is not None and module.is_final
 
 
 def _symbol(program: Program, place: Place) -> str:
