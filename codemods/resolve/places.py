@@ -187,7 +187,8 @@ class Places:
             if paths:
                 space = NamespaceUse(node, scope, min(paths), name)
             parent = self._parents.get(node)
-            if not isinstance(parent, cst.Attribute) or parent.value is not node:
+            is_of_class = last in DISTINCTIVE and any(map(is_of_shim, meanings))
+            if is_of_class or not isinstance(parent, cst.Attribute) or parent.value is not node:
                 break
             last = parent.attr.value
             meanings = self._origins.below(meanings, last)

@@ -153,20 +153,6 @@ RULE = Rule(
             message_contains="before compile",
         ),
         Example(
-            "the loss scale of a compiled model",
-            """\
-            from tensorflow.keras import mixed_precision
-
-            mixed_precision.set_global_policy("mixed_float16")
-            model.compile("sgd", "mse")
-            print(float(model.optimizer.loss_scale))
-            """,
-            None,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="no loss_scale",
-        ),
-        Example(
             "not where the optimizer is always wrapped before compile",
             """\
             import tensorflow as tf
@@ -178,16 +164,6 @@ RULE = Rule(
 
             model = Scaled()
             model.compile(LossScaleOptimizer(tf.keras.optimizers.SGD()))
-            """,
-            keras=3,
-        ),
-        Example(
-            "not the loss scale of a configuration",
-            """\
-            from tensorflow.keras import mixed_precision
-
-            mixed_precision.set_global_policy("mixed_float16")
-            scale = config.optimizer.loss_scale
             """,
             keras=3,
         ),

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety, Target
+from ...model import Group, Safety
 from ...resolve.classes import (
     is_made_here,
     may_compile,
@@ -176,28 +176,6 @@ RULE = Rule(
             message_contains="go to the shim",
         ),
         Example(
-            "at run time where the multiplier is not two",
-            """\
-            import tensorflow as tf
-            mp = tf.keras.mixed_precision.experimental
-
-            scale = tf.mixed_precision.experimental.DynamicLossScale(multiplier=3.0)
-            opt = mp.LossScaleOptimizer(opt, scale)
-            print(isinstance(opt, mp.LossScaleOptimizer))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-            mp = tf.keras.mixed_precision
-
-            scale = tf.compat.v1.mixed_precision.DynamicLossScale(multiplier=3.0)
-            opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
-            print(isinstance(opt, mp.LossScaleOptimizer))
-            """,
-            Safety.SAFE,
-            message_contains="at run time",
-        ),
-        Example(
             "at run time where a policy has the loss scale",
             """\
             from tensorflow.keras.mixed_precision import experimental as prec
@@ -214,21 +192,6 @@ RULE = Rule(
             """,
             Safety.MANUAL,
             message_contains="policy",
-        ),
-        Example(
-            "the shim keeps the arguments",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
         ),
     ),
 )

@@ -135,15 +135,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not an assignment",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt)
-            opt._optimizer = other
-            """,
-        ),
-        Example(
             "under an isinstance check",
             """\
             import tensorflow as tf

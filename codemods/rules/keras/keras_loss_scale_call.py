@@ -192,18 +192,6 @@ RULE = Rule(
             message_contains="TypeError",
         ),
         Example(
-            "reported where the name is bound again",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt)
-            opt = Scaler(opt)
-            print(opt.loss_scale())
-            """,
-            None,
-            Safety.MANUAL,
-        ),
-        Example(
             "reported for a parameter",
             """\
             from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
@@ -219,28 +207,6 @@ RULE = Rule(
             """,
             Safety.SAFE,
             message_contains="TypeError",
-        ),
-        Example(
-            "after the optimizer was wrapped",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.optimizers.SGD()
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-
-            def log():
-                print(float(opt.loss_scale()))
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.optimizers.SGD()
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-
-            def log():
-                print(float(opt.loss_scale))
-            """,
-            Safety.SAFE,
         ),
     ),
 )

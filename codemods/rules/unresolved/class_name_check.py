@@ -92,23 +92,5 @@ RULE = Rule(
             target=Target.SHIM,
             message_contains="isinstance",
         ),
-        Example(
-            "not a comparison with a configuration value",
-            """\
-            import tensorflow as tf
-
-            if flags.wrapper == "LossScaleOptimizer":
-                pass
-            """,
-        ),
-        Example(
-            "not a name that all versions have, for the shim",
-            """\
-            import tensorflow as tf
-
-            is_scaled = type(opt).__name__ == "MixedPrecisionLossScaleOptimizer"
-            """,
-            target=Target.SHIM,
-        ),
     ),
 )

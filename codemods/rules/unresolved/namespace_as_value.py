@@ -204,17 +204,6 @@ RULE = Rule(
             message_contains="no such name",
         ),
         Example(
-            "a name that contrib never had",
-            """\
-            import tensorflow as tf
-
-            manager = tf.contrib.mixed_precision.create_loss_scale_manager(8)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="no such name",
-        ),
-        Example(
             "a module that is passed on",
             """\
             import tensorflow as tf
@@ -225,20 +214,6 @@ RULE = Rule(
             import tf_lossscale as tfls
 
             setup(tfls.keras.mixed_precision.experimental)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "a module under a name that only other files read",
-            """\
-            import tensorflow as tf
-
-            mp = tf.keras.mixed_precision.experimental
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            mp = tfls.keras.mixed_precision.experimental
             """,
             Safety.SAFE,
         ),

@@ -77,22 +77,5 @@ RULE = Rule(
             Safety.MANUAL,
             message_contains="statically",
         ),
-        Example(
-            "not a module of another library",
-            """\
-            import mindspore
-
-            manager = mindspore.nn.FixedLossScaleManager(8)
-            """,
-        ),
-        Example(
-            "a module that is a parameter",
-            """\
-            def wrap(tf, opt):
-                return tf.contrib.tpu.CrossShardOptimizer(opt)
-            """,
-            None,
-            Safety.MANUAL,
-        ),
     ),
 )

@@ -108,37 +108,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "a module that the guard chooses",
-            """\
-            import tensorflow as tf
-
-            if tf.__version__ < "2.4":
-                from tensorflow.keras.mixed_precision import experimental as mixed_precision
-                mixed_precision.set_policy("mixed_float16")
-            else:
-                from tensorflow.keras import mixed_precision
-                mixed_precision.set_global_policy("mixed_float16")
-            opt = mixed_precision.LossScaleOptimizer(opt, "dynamic")
-            """,
-            None,
-            Safety.SAFE,
-        ),
-        Example(
-            "the old branch of a version test",
-            """\
-            import tensorflow as tf
-            from packaging import version
-
-            if version.parse(tf.__version__) >= version.parse("2.4.0"):
-                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            else:
-                opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-            """,
-            None,
-            Safety.SAFE,
-            message_contains="removable",
-        ),
-        Example(
             "a branch that runs on old versions only",
             """\
             import tensorflow as tf

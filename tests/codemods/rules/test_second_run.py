@@ -7,7 +7,8 @@ import textwrap
 import pytest
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
-from tf_lossscale_codemods.rules.registry import rules
+
+from examples import all_examples
 
 TARGETS = {
     "final, Keras 2": Options(keras=2),
@@ -17,8 +18,7 @@ TARGETS = {
 }
 EXAMPLES = {
     f"{rule.code}: {example.id}": textwrap.dedent(example.before).encode()
-    for rule in rules()
-    for example in rule.examples
+    for rule, example in all_examples()
 }
 
 
