@@ -73,12 +73,16 @@ class Surroundings(NamedTuple):
       makes_optimizers: whether a file mentions what makes a Keras loss-scale optimizer.
       compiles: whether a file may make or wrap an optimizer by `compile` or `load_model`.
       reads: the names that other files may read from this one.
+      compared: those that they name beside `type(...)`, so that they may compare types with them.
+      tested: those that they name in a class test.
       is_alone: whether the run has this file only, so that nothing is known about others.
     """
 
     makes_optimizers: bool = False
     compiles: bool = False
     reads: frozenset[str] = frozenset()
+    compared: frozenset[str] = frozenset()
+    tested: frozenset[str] = frozenset()
     is_alone: bool = False
 
 

@@ -17,10 +17,11 @@ from .parse import syntax_error
 from .prefilter import why_nothing
 from .render import Place, Rendered, text_of
 
-__all__ = ["Needs", "applied", "needs_of"]
+__all__ = ["Needs", "applied", "needs_of", "without_edits"]
 
 _SILENCED = "comments silence all findings in it"
 _SUPPRESSED = "a comment suppresses the finding"
+_KEPT = "not rewritten, because the class of this object is not: migrate both, or neither"
 _SAME_SYMBOLS = (Group.V1, Group.CROSS_SHARD)
 """The groups of which the final API has the very same symbols as the legacy one."""
 
@@ -59,6 +60,20 @@ def needs_of(
     return Needs(frozenset(groups), notes)
 
 
+def without_edits(proposals: Sequence[Proposal], kept: Sequence[Proposal]) -> list[Proposal]:
+    """The proposals, of which none edits what is called on an object whose class is kept.
+
+    A class is kept if its proposal is silenced or not selected.
+    """
+    groups = {one.group for one in kept if one.moves and not one.stays}
+    return [
+        one._replace(outcome=Safety.MANUAL, message=_KEPT, edits=())
+        if one.group in groups and one.edits and not one.moves
+        else one
+        for one in proposals
+    ]
+
+
 def applied(
     program: Program,
     sources: Sequence[bytes],
@@ -70,7 +85,9 @@ def applied(
     """Applies the proposals, and returns the result for each source."""
     where = {node: place for text in texts if text for node, place in text.places.items()}
     suppressions = Suppressions(texts)
-    silenced = {id(one) for one in proposals if suppressions.silence(one.code, where[one.node])}
+    silenced = [one for one in proposals if suppressions.silence(one.code, where[one.node])]
+    ids = set(map(id, silenced))
+    left = without_edits([one for one in proposals if id(one) not in ids], silenced)
     unsafe = program.options.unsafe
     decided = [
         (
@@ -78,8 +95,7 @@ def applied(
             not one.stays
             and (one.outcome is Safety.SAFE or (one.outcome is Safety.UNSAFE and unsafe)),
         )
-        for one in proposals
-        if id(one) not in silenced
+        for one in left
     ]
     edits = _edits(program, [one for one, is_done in decided if is_done])
     if program.options.mark:

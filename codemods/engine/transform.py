@@ -32,7 +32,7 @@ from ..rewrite.proposal import Proposal
 from ..rules.registry import rules
 from ..rules.rule import Rule
 from ..rules.to_shim import notes
-from .apply import applied, needs_of
+from .apply import applied, needs_of, without_edits
 from .comments import Suppressions, may_suppress
 from .parse import parsed, round_trip_error
 from .prefilter import may_concern, why_nothing
@@ -149,7 +149,9 @@ class Transformation:
     def _proposals(self, program: Program) -> list[Proposal]:
         found = [proposal for rule in self._rules for proposal in rule.proposals(program)]
         found += notes(program, found)
-        return [proposal for proposal in found if program.options.selects(proposal.code)]
+        left_out = [one for one in found if not program.options.selects(one.code)]
+        selected = [one for one in found if program.options.selects(one.code)]
+        return without_edits(selected, left_out)
 
     def _render(self, proposals: Sequence[Proposal]) -> bool:
         """Finds the places of the proposals; False if a source cannot be reproduced."""

@@ -14,11 +14,13 @@ import libcst as cst
 from .legacy_symbols import Family, is_of_shim, legacy_of, root_of
 from .places import LOOK_ALIKES
 from .program import Program
-from .tree import walk
+from .qualified_names import is_path
+from .tree import root_name, walk
 from .values import class_named, sources_of
 
 __all__ = [
     "Kind",
+    "inherits",
     "is_configuration",
     "is_loss_scale_class",
     "is_loss_scale_optimizer",
@@ -27,10 +29,11 @@ __all__ = [
     "kind_of_optimizer",
     "may_be_loss_scale_optimizer",
     "may_compile",
+    "may_inherit",
     "names_final_class",
     "names_final_class_of_shim",
+    "own_classes",
     "sets_policy",
-    "subclasses",
 ]
 
 _CLASS = "LossScaleOptimizer"
@@ -118,21 +121,33 @@ def _inherits(program: Program, owner: Optional[cst.ClassDef], depth: int) -> bo
     )
 
 
+def may_inherit(program: Program, owner: Optional[cst.ClassDef]) -> bool:
+    """Whether a base class comes from another file of the program, which may have such a class."""
+    if owner is None or not program.surroundings.makes_optimizers:
+        return False
+    paths = [path for base in owner.bases for path in program.paths_of(base.value)]
+    return any(root_of(path) is None and path.split(".")[0] not in LOOK_ALIKES for path in paths)
+
+
 def is_configuration(program: Program, node: cst.CSTNode) -> bool:
     """Whether the name of an object shows that its loss scale is a setting."""
     return bool(_CONFIGURATIONS.search(program.code(node)))
 
 
-def subclasses(program: Program) -> list[cst.ClassDef]:
-    """The classes of the program that inherit from a Keras loss-scale optimizer."""
-    classes = [
+def own_classes(program: Program) -> list[cst.ClassDef]:
+    """The classes that the program defines."""
+    return [
         binding.node
         for scope in program.all_scopes()
         for bindings in scope.bindings.values()
         for binding in bindings
         if isinstance(binding.node, cst.ClassDef)
     ]
-    return [one for one in classes if _inherits(program, one, _DEPTH)]
+
+
+def inherits(program: Program, owner: cst.ClassDef) -> bool:
+    """Whether a class of the program inherits from a Keras loss-scale optimizer."""
+    return _inherits(program, owner, _DEPTH)
 
 
 def may_be_loss_scale_optimizer(
@@ -146,7 +161,8 @@ def may_be_loss_scale_optimizer(
       with_unknown_files: whether a file that the run does not have may make the optimizer.
     """
     if isinstance(node, cst.Name) and node.value in ("self", "cls"):
-        return _inherits(program, _class_of_self(program, node), _DEPTH)
+        owner = _class_of_self(program, node)
+        return _inherits(program, owner, _DEPTH) or may_inherit(program, owner)
     if is_configuration(program, node):
         return False
     if not program.cached(_may_make_optimizers):
@@ -218,12 +234,21 @@ def may_compile(program: Program) -> bool:
 
 
 def _compiles(program: Program) -> bool:
-    loads = any(name.value == "load_model" for name in program.scopes.loads)
-    if loads or program.attributes("load_model"):
+    loads = [name for name in program.scopes.loads if name.value == "load_model"]
+    if any(_may_be_keras(program, one) for one in [*loads, *program.attributes("load_model")]):
         return True
     calls = (one for one in program.attributes("compile") if program.call_of(one) is not None)
     compiles = any(program.code(call.value) not in ("re", "regex") for call in calls)
     return compiles and program.cached(sets_policy)
+
+
+def _may_be_keras(program: Program, node: cst.CSTNode) -> bool:
+    """Whether a function can be one of Keras, and not one of the project."""
+    root = root_name(node)
+    scope = program.scopes.loads.get(root) if root is not None else None
+    meanings = program.origins.of_expression(node, scope) if scope is not None else frozenset()
+    paths = [meaning for meaning in meanings if is_path(meaning)]
+    return not paths or any(root_of(path) is not None for path in paths)
 
 
 def sets_policy(program: Program) -> bool:

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import libcst as cst
 
 from ..model import Target
-from .conditions import NO_SIDES, may_ask_version, sides_of
+from .conditions import asks_version, may_ask_version
 from .legacy_symbols import Family, is_of_shim, legacy_of, namespace_of
-from .places import Branch, NamespaceUse, Place, Reference, Taken
+from .places import Branch, NamespaceUse, Place, Reference
 from .program import Program
 from .tree import body_of, walk
 
@@ -71,7 +71,7 @@ def _guarded_branches(program: Program) -> list[Branch]:
             found.setdefault(key, []).append(place)
             break
     return [
-        Branch(tuple(places), guards[key][0].taken, guards[key][1], guards[key][0].others)
+        Branch(tuple(places), guards[key][1], guards[key][0].imports, guards[key][0].others)
         for key, places in found.items()
     ]
 
@@ -87,7 +87,7 @@ def depends_on_version(program: Program, node: cst.CSTNode) -> bool:
                 break
             if isinstance(earlier, cst.If) and earlier.orelse is None and _exits(earlier.body):
                 tests.append(earlier.test)
-        if any(sides_of(program, test) != NO_SIDES for test in tests):
+        if any(asks_version(program, test) for test in tests):
             return True
         below = above
     return False
@@ -98,8 +98,8 @@ class _Guard(NamedTuple):
 
     statement: cst.CSTNode
     branch: cst.CSTNode
-    taken: Taken
     others: tuple[cst.CSTNode, ...]
+    imports: bool = False
 
 
 def _may_have_guards(program: Program) -> bool:
@@ -125,17 +125,13 @@ def _guards_around(program: Program, place: Place) -> Iterator[_Guard]:
     below: cst.CSTNode = place.node
     for above in program.ancestors(place.node):
         if isinstance(above, (cst.If, cst.IfExp)) and below is not above.test:
-            if_true, if_false = sides_of(program, above.test)
-            taken = if_true if below is above.body else if_false
             others: list[cst.CSTNode] = [
                 part
                 for part in (above.body, above.orelse)
                 if part is not None and part is not below
             ]
-            if taken in (Taken.OLD, Taken.SOME):
-                if not others:
-                    others = list(_following(program, above))
-                yield _Guard(above, below, taken, tuple(others))
+            if asks_version(program, above.test):
+                yield _Guard(above, below, tuple(others or _following(program, above)))
         elif isinstance(above, cst.Try):
             yield from _tried(program, place, above, below)
         yield from _after_exit(program, below)
@@ -151,9 +147,9 @@ def _tried(
         return
     is_final = any(_has_final(program, handler, place) for handler in handlers)
     if below is statement.body and (is_final or _is_import(program, place, statement.body)):
-        yield _Guard(statement, below, Taken.IMPORTING, tuple(handlers))
+        yield _Guard(statement, below, tuple(handlers), imports=True)
     elif below in handlers and _has_final(program, statement.body, place):
-        yield _Guard(statement, below, Taken.OLD, (statement.body,))
+        yield _Guard(statement, below, (statement.body,))
 
 
 def _catches_absence(program: Program, handler: cst.ExceptHandler) -> bool:
@@ -180,10 +176,9 @@ def _after_exit(program: Program, statement: cst.CSTNode) -> Iterator[_Guard]:
     for earlier in body:
         if earlier is statement:
             return
-        if isinstance(earlier, cst.If) and earlier.orelse is None and _exits(earlier.body):
-            taken = sides_of(program, earlier.test)[1]
-            if taken in (Taken.OLD, Taken.SOME):
-                yield _Guard(earlier, earlier, taken, (earlier.body,))
+        is_exit = isinstance(earlier, cst.If) and earlier.orelse is None and _exits(earlier.body)
+        if isinstance(earlier, cst.If) and is_exit and asks_version(program, earlier.test):
+            yield _Guard(earlier, earlier, (earlier.body,))
 
 
 def _following(program: Program, statement: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -26,7 +26,6 @@ __all__ = [
     "Legacy",
     "Namespace",
     "Root",
-    "is_final",
     "is_namespace",
     "is_of_shim",
     "legacy_of",
@@ -349,12 +348,3 @@ def namespace_of(path: str, on_shim: bool = False) -> Optional[Namespace]:
 def is_namespace(path: str, on_shim: bool = False) -> bool:
     """Whether `path` is a module that holds legacy symbols."""
     return namespace_of(path, on_shim) is not None
-
-
-def is_final(path: str, on_shim: bool = False) -> Optional[bool]:
-    """Whether a module or symbol is of the final API; None if it is neither final nor legacy."""
-    found = legacy_of(path, on_shim)
-    if found is not None:
-        return found.is_final_path
-    namespace = namespace_of(path, on_shim)
-    return None if namespace is None else namespace.is_final

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from typing import Optional
 
 import libcst as cst
@@ -12,8 +13,16 @@ from .places import Reference
 from .program import Program
 from .tree import is_stored
 
-__all__ = ["Mention", "classes_named", "compares_type", "mention_of", "tested_object"]
+__all__ = [
+    "Mention",
+    "classes_named",
+    "compares_type",
+    "mention_of",
+    "named_in_text",
+    "tested_object",
+]
 
+_TYPE_COMMENT = re.compile(r"#\s*type:.*")
 _TESTS = frozenset(["isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"])
 _DISPLAYS = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
 _IN_ANNOTATION = (
@@ -111,6 +120,24 @@ def classes_named(program: Program) -> frozenset[str]:
     if any(tested_object(program, node) is not None for node in nodes):
         found.add("tested")
     return frozenset(found)
+
+
+def named_in_text(program: Program, name: str) -> bool:
+    """Whether a string that is an annotation, or a `# type:` comment, may name a variable."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    for string in program.scopes.strings:
+        if string.raw_value == name:
+            return True
+        if word.search(string.value) and any(
+            isinstance(above, cst.Annotation) for above in program.ancestors(string)
+        ):
+            return True
+    return any(map(word.search, program.cached(_type_comments)))
+
+
+def _type_comments(program: Program) -> list[str]:
+    sources = [module.code for module in program.modules if module is not None]
+    return [comment for source in sources for comment in _TYPE_COMMENT.findall(source)]
 
 
 def _is_alias(program: Program, reference: Reference) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import functools
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Optional, Union
@@ -21,7 +20,6 @@ __all__ = [
     "Place",
     "Places",
     "Reference",
-    "Taken",
     "Unclear",
     "code_of",
     "imports_of",
@@ -102,30 +100,19 @@ class Unclear(NamedTuple):
     legacy: tuple[Legacy, ...] = ()
 
 
-class Taken(enum.Enum):
-    """Which TensorFlow takes a branch."""
-
-    OLD = "old"
-    NEW = "new"
-    SOME = "some"
-    """Its condition depends on the version, but on which one is not known."""
-    IMPORTING = "importing"
-    """One that has what the branch imports."""
-
-
 class Branch(NamedTuple):
     """A branch with legacy names that only some versions of TensorFlow take.
 
     Attributes:
       places: the legacy places in it, in the order of the source.
-      taken: which TensorFlow takes it.
       has_final: whether another branch uses the current API.
+      imports: whether it is taken wherever what it imports exists.
       others: the other branches.
     """
 
     places: tuple[Place, ...]
-    taken: Taken
     has_final: bool
+    imports: bool = False
     others: tuple[cst.CSTNode, ...] = ()
 
 
@@ -200,7 +187,8 @@ class Places:
             if paths:
                 space = NamespaceUse(node, scope, min(paths), name)
             parent = self._parents.get(node)
-            if not isinstance(parent, cst.Attribute) or parent.value is not node:
+            is_of_class = last in DISTINCTIVE and any(map(is_of_shim, meanings))
+            if is_of_class or not isinstance(parent, cst.Attribute) or parent.value is not node:
                 break
             last = parent.attr.value
             meanings = self._origins.below(meanings, last)

@@ -8,6 +8,7 @@ from typing import NamedTuple, Optional, Union
 import libcst as cst
 
 from ..resolve.tree import REMOVED, Edit, Parents
+from .comments import comments_in
 
 __all__ = ["Change", "Line", "Lines"]
 
@@ -88,7 +89,7 @@ class Lines:
             assert isinstance(old, cst.SimpleStatementLine)
             now = old.body[0] if kept is original else kept
             first, *others = [*([now] if now is not None else []), *added]
-            head = old.with_changes(body=[_bare(first)])
+            head = old.with_changes(body=[_ending_as(first, old.body[0])])
             return [head, *[cst.SimpleStatementLine([_bare(other)]) for other in others]]
 
         self._found.setdefault(line, []).append(edit)
@@ -112,7 +113,7 @@ class Lines:
                 elif kept is not None:
                     body.append(kept.with_changes(semicolon=now.semicolon))
                 body.extend([*more, *added[index]])
-            return old.with_changes(body=_joined(body or [cst.Pass()]))
+            return old.with_changes(body=_joined(body or [cst.Pass()], old.body[-1]))
 
         self._found.setdefault(line, []).append(edit)
 
@@ -159,20 +160,81 @@ def _import_from_changed(
         return statement, []
     stay: list[cst.ImportAlias] = []
     move: dict[str, list[cst.ImportAlias]] = {}
+    renamed: dict[cst.ImportAlias, cst.ImportAlias] = {}
     for alias in statement.names:
         change = changes.get(alias)
         if change is None:
             stay.append(alias)
         elif change.path is not None:
             module, _, name = change.path.rpartition(".")
-            move.setdefault(module, []).append(_renamed(alias, name, change.local))
+            renamed[alias] = _renamed(alias, name, change.local)
+            move.setdefault(module, []).append(alias)
     modules = list(move)
-    if stay or not modules:
-        kept = _with_aliases(statement, stay) if stay else None
-        return kept, [_from(module, move[module]) for module in modules]
-    first = _with_aliases(statement, move[modules[0]])
+    if not stay and not modules:
+        return None, []
+    is_split = len(stay or move[modules[0]]) < len(statement.names)
+    if is_split and comments_in(statement):
+        groups = {**({"": stay} if stay else {}), **move}
+        head, *others = _with_comments(statement, groups, renamed)
+        return head, others
+    moved = {module: [renamed[alias] for alias in aliases] for module, aliases in move.items()}
+    if stay:
+        return _with_aliases(statement, stay), [_from(one, moved[one]) for one in modules]
+    first = _with_aliases(statement, moved[modules[0]])
     first = first.with_changes(module=_module(modules[0]), relative=[])
-    return first, [_from(module, move[module]) for module in modules[1:]]
+    return first, [_from(module, moved[module]) for module in modules[1:]]
+
+
+def _with_comments(
+    statement: cst.ImportFrom,
+    groups: Mapping[str, Sequence[cst.ImportAlias]],
+    renamed: Mapping[cst.ImportAlias, cst.ImportAlias],
+) -> list[_Small]:
+    """One import for each module, with the comments above and behind each of its names.
+
+    The first one also gets the comments of names that are removed. `""` is the module that stays.
+    """
+    assert not isinstance(statement.names, cst.ImportStar)
+    assert statement.lpar is not None
+    assert statement.rpar is not None
+    commas = [one.comma for one in statement.names if isinstance(one.comma, cst.Comma)]
+    spaces = [statement.lpar.whitespace_after, *[comma.whitespace_after for comma in commas]]
+    if len(commas) < len(statement.names):
+        spaces.append(statement.rpar.whitespace_before)
+    lines = [space for space in spaces if isinstance(space, cst.ParenthesizedWhitespace)]
+    indent = lines[0].last_line.value if lines else "    "
+    head, *_ = groups
+    text: dict[str, str] = {}
+    for module in groups:
+        path = _code(statement).partition("(")[0] if not module else f"from {module} import "
+        text[module] = f"{path}({_behind(spaces[0]) if module == head else ''}\n"
+    for index, alias in enumerate(statement.names):
+        owner = next((one for one, aliases in groups.items() if alias in aliases), head)
+        above = [f"{indent}{comment}\n" for comment in _above(spaces[index])]
+        is_kept = alias in groups[owner]
+        name = renamed.get(alias, alias).with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        line = (f"{_code(name)}," if is_kept else "") + _behind(spaces[index + 1])
+        text[owner] += "".join(above) + (f"{indent}{line.strip()}\n" if line else "")
+    rest = [comment for comma in commas for comment in comments_in(comma.whitespace_before)]
+    text[head] += "".join(f"{indent}{comment}\n" for comment in [*rest, *_above(spaces[-1])])
+    return _parsed([f"{text[module]})" for module in groups])
+
+
+def _above(space: cst.BaseParenthesizableWhitespace) -> list[str]:
+    """The comments on lines of their own."""
+    lines = space.empty_lines if isinstance(space, cst.ParenthesizedWhitespace) else ()
+    return [line.comment.value for line in lines if line.comment is not None]
+
+
+def _behind(space: cst.BaseParenthesizableWhitespace) -> str:
+    """The comment at the end of the line."""
+    if not isinstance(space, cst.ParenthesizedWhitespace) or space.first_line.comment is None:
+        return ""
+    return f"  {space.first_line.comment.value}"
+
+
+def _code(node: cst.CSTNode) -> str:
+    return cst.Module([]).code_for_node(node)
 
 
 def _renamed(alias: cst.ImportAlias, name: str, local: str) -> cst.ImportAlias:
@@ -209,14 +271,18 @@ def _parsed(statements: Sequence[str]) -> list[_Small]:
     return found
 
 
-def _joined(body: list[_Small]) -> list[_Small]:
-    """Statements on one line: a semicolon after each but the last."""
+def _joined(body: list[_Small], last: _Small) -> list[_Small]:
+    """Statements on one line: a semicolon after each but the last, which ends as `last` did."""
     between = cst.Semicolon(whitespace_after=cst.SimpleWhitespace(" "))
     most = [
         part if isinstance(part.semicolon, cst.Semicolon) else part.with_changes(semicolon=between)
         for part in body[:-1]
     ]
-    return [*most, _bare(body[-1])]
+    return [*most, _ending_as(body[-1], last)]
+
+
+def _ending_as(statement: _Small, last: _Small) -> _Small:
+    return statement.with_changes(semicolon=last.semicolon)
 
 
 def _bare(statement: _Small) -> _Small:

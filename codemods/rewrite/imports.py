@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple, Optional
 
 import libcst as cst
 
 from ..resolve.attribute_path import attribute_path
 from ..resolve.legacy_symbols import is_namespace, legacy_of, root_of
+from ..resolve.mentions import named_in_text
 from ..resolve.places import Place
 from ..resolve.program import Program
 from ..resolve.scopes import Binding, Scope, dotted
@@ -75,6 +75,7 @@ class ImportEdits:
             plain
             and wanted != name
             and not self.program.is_read_elsewhere(owner, name)
+            and not named_in_text(self.program, name)
             and self._free(wanted, path, owner, [self._scope(use) for use in uses])
         ):
             local = wanted
@@ -89,20 +90,21 @@ class ImportEdits:
         """Changes one of several imports of a name, which keeps its name."""
         self._changes[alias] = Change(path, local)
 
-    def drop(self, variable: Variable) -> None:
-        """Removes the imports of an unused name."""
+    def drop(self, variable: Variable) -> bool:
+        """Removes the imports of an unused name; False if something else may read it."""
         owner, name = variable
-        if variable in self._needed or self._named_in_strings(name):
-            return
-        if self.program.is_read_elsewhere(owner, name):
-            return
+        if variable in self._needed:
+            return True
+        if named_in_text(self.program, name) or self.program.is_read_elsewhere(owner, name):
+            return False
         bindings = owner.bindings[name]
         for binding in bindings:
             if binding.kind != "import" or (len(bindings) > 1 and self._only_in_block(binding)):
-                return
+                return False
         for binding in bindings:
             assert isinstance(binding.node, cst.ImportAlias)
             self._changes.setdefault(binding.node, Change())
+        return True
 
     def drop_dotted(self, variable: Variable, left: set[str]) -> None:
         """Removes `import tensorflow.contrib...` if no remaining use goes through it."""
@@ -299,17 +301,6 @@ class ImportEdits:
         line = self._line(binding.node)
         block = self.program.parents.get(line)
         return isinstance(block, cst.IndentedBlock) and len(block.body) == 1
-
-    def _named_in_strings(self, name: str) -> bool:
-        word = re.compile(rf"\b{re.escape(name)}\b")
-        for string in self.program.scopes.strings:
-            if string.raw_value == name:
-                return True
-            if word.search(string.value) and any(
-                isinstance(above, cst.Annotation) for above in self.program.ancestors(string)
-            ):
-                return True
-        return False
 
 
 def _is_root(path: str) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ..resolve.legacy_symbols import Family
+from ..resolve.legacy_symbols import Family, Legacy
 from ..resolve.places import Reference
 from ..resolve.program import Program
 
-__all__ = ["FINAL", "SHIM", "V1", "is_at", "references", "shim_path"]
+__all__ = ["FINAL", "SHIM", "V1", "is_at", "is_renamed", "references", "shim_path"]
 
 SHIM = "tf_lossscale"
 V1 = "tensorflow.compat.v1"
@@ -22,6 +22,13 @@ def references(program: Program, rule: str) -> Iterator[Reference]:
     for reference in program.references:
         if reference.legacy.rule == rule:
             yield reference
+
+
+def is_renamed(program: Program, legacy: Legacy) -> bool:
+    """Whether a run gives a symbol another path, where a name leads to it."""
+    moves = legacy.family is Family.FINAL and program.options.for_keras_3
+    goes = not legacy.is_final_path or moves or program.goes_to_shim(legacy.group)
+    return bool(legacy.rule) and goes
 
 
 def shim_path(reference: Reference) -> str:

@@ -83,7 +83,8 @@ class _Speller:
         for variable in variables:
             lost = self.lost.get(variable, set())
             if lost and len(lost) == len(self.uses.get(variable, [])):
-                self.imports.drop(variable)
+                if not self.imports.drop(variable):
+                    self._retarget(variable)
             elif lost or self._is_removed(variable):
                 self.imports.drop_dotted(variable, self._left(variable, lost))
         self.imports.write(self.found)
@@ -228,10 +229,16 @@ class _Speller:
                 self._lose(variable, use.name)
             elif use.target is not None:
                 self._write(variable, use)
-        for binding in bindings:  # a name that nothing here reads, or that has other meanings
+        if all(use.target is None and not use.removed for use in uses):
+            self._retarget(variable)
+
+    def _retarget(self, variable: Variable) -> None:
+        """Rewrites the imports of a name that nothing here reads, or that has other meanings."""
+        owner, name = variable
+        for binding in owner.bindings[name]:
             place = self.imported.get(binding.node)
             moved = self.targets.get(place) if place is not None else None
-            if moved is not None and all(use.target is None and not use.removed for use in uses):
+            if moved is not None:
                 assert isinstance(binding.node, cst.ImportAlias)
                 self.imports.retarget_one(binding.node, moved, name)
 

@@ -18,7 +18,7 @@ from ..rewrite.proposal import Proposal
 from ..rewrite.rename import references
 from .findings import needs_shim
 
-__all__ = ["needs_of_exports"]
+__all__ = ["names_bound", "needs_of_exports"]
 
 _READ = "other files may read `{}` from here"
 _UNREAD = "nothing in this file reads `{}`, but other files may"
@@ -29,7 +29,9 @@ def needs_of_exports(program: Program, code: str) -> Iterator[Proposal]:
     """The places that bind a top-level name to a symbol of a rule for other files."""
     for reference in references(program, code):
         legacy = reference.legacy
-        for name in _names_bound(program, reference):
+        if reference.scope is not program.scopes.module_scope:
+            continue
+        for name in names_bound(program, reference):
             why = ""
             if program.is_read_elsewhere(reference.scope, name):
                 why = _READ.format(name)
@@ -39,14 +41,13 @@ def needs_of_exports(program: Program, code: str) -> Iterator[Proposal]:
                 yield needs_shim(reference.node, code, legacy.name, legacy.group, why)
 
 
-def _names_bound(program: Program, reference: Reference) -> list[str]:
-    """The top-level names that the import or assignment at a reference binds."""
-    scope = program.scopes.module_scope
-    if reference.scope is not scope:
-        return []
+def names_bound(program: Program, reference: Reference) -> list[str]:
+    """The names that the import or assignment at a reference binds, also to a tuple with it."""
     if reference.root is None:
-        found = scope.bindings.items()
+        found = reference.scope.bindings.items()
         return [name for name, bound in found if any(one.node is reference.node for one in bound)]
     parent = program.parents.get(reference.node)
+    while isinstance(parent, (cst.Element, cst.Tuple, cst.List, cst.Set)):
+        parent = program.parents.get(parent)
     targets = [one.target for one in parent.targets] if isinstance(parent, cst.Assign) else []
     return [target.value for target in targets if isinstance(target, cst.Name)]

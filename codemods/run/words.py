@@ -150,6 +150,8 @@ _MAKERS = (b"LossScaleOptimizer", b"mixed_precision_graph_rewrite", b"from_loss_
 # Patterns that begin with plain bytes are searched for many times faster.
 _COMPILES = re.compile(rb"\.compile(?<!\bre\.compile)(?<!\bregex\.compile)\s*\(")
 _LOADS = re.compile(rb"load_model(?<!\wload_model)\b")
+_KERAS = (b"keras", b"models.load_model")
+"""What a file contains in which `load_model` is not only a function of the project."""
 _POLICIES = (b"set_policy", b"set_global_policy", b"set_dtype_policy", b"mixed_float16")
 """What sets a policy under which `compile` wraps optimizers."""
 _IMPORTERS = (b"import_module", b"__import__")
@@ -169,6 +171,11 @@ _OWN_NAMES = {
 }
 """For the usual names of TensorFlow and the shim: their import, any binding, and their chains."""
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+_TYPE = re.compile(rb"\btype\s*\(|\.__class__\b")
+_TEST = re.compile(rb"\bis(?:instance|subclass)\s*\(")
+_NEAR = 100
+"""Bytes around a test of a class in which its name stands."""
+_RENAMED = re.compile(rb"\b([A-Za-z_]\w*)\s+as\s+([A-Za-z_]\w*)")
 
 
 class Words:
@@ -193,7 +200,8 @@ class Words:
         if any(word in source for word in _IMPORTERS) and _COMPUTED.search(source):
             self.computed.append(file)
         if not self._loads:
-            self._loads = b"load_model" in source and bool(_LOADS.search(source))
+            is_keras = b"load_model" in source and any(word in source for word in _KERAS)
+            self._loads = is_keras and bool(_LOADS.search(source))
         if not self._compiles:
             self._compiles = b".compile" in source and bool(_COMPILES.search(source))
         if not self._sets_policy:
@@ -207,13 +215,38 @@ class Words:
     def around(self, file: str, modules: Modules, read: Callable[[str], bytes]) -> Surroundings:
         """What the other files show about one; `read` returns the bytes of a file."""
         reads: set[bytes] = set()
-        for importer in self.imports.importers(file):
-            reads.update(_names_read(file, importer, read(importer), modules))
+        compared: set[bytes] = set()
+        tested: set[bytes] = set()
+        modules_read = [file]  # the file, and the packages that pass on what they import from it
+        for module in modules_read:
+            for importer in self.imports.importers(module):
+                source = read(importer)
+                names = set(_names_read(module, importer, source, modules))
+                if module == file:
+                    reads |= names
+                    if os.path.basename(importer) == _INIT:
+                        modules_read.append(importer)
+                compared |= names & reads & _words_near(_TYPE, source)
+                tested |= names & reads & _words_near(_TEST, source)
         return Surroundings(
             makes_optimizers=bool(self._makers - {file}),
             compiles=self.compiles,
-            reads=frozenset(name.decode("utf-8", "replace") for name in reads),
+            reads=_texts(reads),
+            compared=_texts(compared),
+            tested=_texts(tested),
         )
+
+
+def _words_near(pattern: re.Pattern[bytes], source: bytes) -> set[bytes]:
+    """The words around each match, also under the names that they were imported by."""
+    found = pattern.finditer(source)
+    near = (source[max(0, one.start() - _NEAR) : one.end() + _NEAR] for one in found)
+    words = {word for text in near for word in _WORD.findall(text)}
+    return words | {name for name, local in _RENAMED.findall(source) if local in words}
+
+
+def _texts(words: Iterable[bytes]) -> frozenset[str]:
+    return frozenset(word.decode("utf-8", "replace") for word in words)
 
 
 def _names_read(module: str, importer: str, source: bytes, modules: Modules) -> Iterable[bytes]:

@@ -20,7 +20,6 @@ __all__ = [
     "bad_gradients",
     "find_nonfinite",
     "first_true",
-    "gradient_values",
     "is_finite",
 ]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety, Target
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -84,51 +84,6 @@ RULE = Rule(
             """,
             Safety.SAFE,
             unsafe=True,
-        ),
-        Example(
-            "a deep import",
-            """\
-            from tensorflow_core.contrib.mixed_precision.python.loss_scale_manager import (
-                ExponentialUpdateLossScaleManager as Manager,
-            )
-
-            manager = Manager(init_loss_scale=2**32, incr_every_n_steps=1000)
-            """,
-            """\
-            from tf_lossscale.contrib.mixed_precision import (
-                ExponentialUpdateLossScaleManager as Manager,
-            )
-
-            manager = Manager(init_loss_scale=2**32, incr_every_n_steps=1000)
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
-        ),
-        Example(
-            "unsafe where both classes use the same numbers",
-            """\
-            import tensorflow.compat.v1 as tf
-
-            manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
-                init_loss_scale=2.0 ** 15,
-                incr_every_n_steps=2000,  # as in the paper
-                decr_every_n_nan_or_inf=1,
-                incr_ratio=4.0,
-                decr_ratio=0.25,
-            )
-            """,
-            """\
-            import tensorflow.compat.v1 as tf
-
-            manager = tf.mixed_precision.DynamicLossScale(
-                initial_loss_scale=2.0 ** 15,
-                increment_period=2000,  # as in the paper
-                multiplier=4.0,
-            )
-            """,
-            Safety.UNSAFE,
-            unsafe=True,
-            message_contains="checkpoints",
         ),
     ),
 )

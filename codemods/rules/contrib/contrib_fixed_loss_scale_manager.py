@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety, Target
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
@@ -57,36 +57,6 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "a lazy import stays in its function",
-            """\
-            import tensorflow as tf
-
-            def gpu(optimizer, scale):
-                from tensorflow.contrib.mixed_precision import FixedLossScaleManager
-                from tensorflow.contrib.mixed_precision import LossScaleOptimizer
-                return LossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
-
-            def npu(optimizer, scale):
-                from npu_bridge.estimator.npu.npu_loss_scale_manager import FixedLossScaleManager
-                from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
-                return NPULossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
-            """,
-            """\
-            import tensorflow as tf
-
-            def gpu(optimizer, scale):
-                from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
-                from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
-                return LossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
-
-            def npu(optimizer, scale):
-                from npu_bridge.estimator.npu.npu_loss_scale_manager import FixedLossScaleManager
-                from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
-                return NPULossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
-            """,
-            Safety.SAFE,
-        ),
-        Example(
             "FixedLossScale with --unsafe",
             """\
             import tensorflow as tf
@@ -103,22 +73,6 @@ RULE = Rule(
             Safety.UNSAFE,
             unsafe=True,
             message_contains="NaN",
-        ),
-        Example(
-            "not FixedLossScale with --to shim",
-            """\
-            import tensorflow as tf
-
-            manager = tf.contrib.mixed_precision.FixedLossScaleManager(128.0)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128.0)
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
-            unsafe=True,
         ),
     ),
 )

@@ -43,15 +43,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not from npu_bridge",
-            """\
-            from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
-            from npu_bridge.npu_init import *
-
-            opt = NPULossScaleOptimizer(opt, FixedLossScaleManager(128.0))
-            """,
-        ),
-        Example(
             "the arguments stay the same",
             """\
             import tensorflow as tf
@@ -65,22 +56,6 @@ RULE = Rule(
 
             opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
             tf.train.Saver()
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "a base class, whose overridden methods keep their names",
-            """\
-            import tensorflow as tf
-
-            class Logged(tf.contrib.mixed_precision.LossScaleOptimizer):
-                pass
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            class Logged(tfls.contrib.mixed_precision.LossScaleOptimizer):
-                pass
             """,
             Safety.SAFE,
         ),

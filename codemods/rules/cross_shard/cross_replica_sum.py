@@ -40,17 +40,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not rewritten at its last path; the finding notes that it needs a TPU",
-            """\
-            import tensorflow.compat.v1 as tf
-
-            y = tf.tpu.cross_replica_sum(x, groups)
-            """,
-            None,
-            Safety.SAFE,
-            message_contains="--to shim",
-        ),
-        Example(
             "from the private module that defines it",
             """\
             import tensorflow.compat.v1 as tf
@@ -65,22 +54,6 @@ RULE = Rule(
 
             def mean(t, groups, size):
                 return tpu.cross_replica_sum(t, groups) / tf.cast(size, t.dtype)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "imported with another operation of that module",
-            """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.python.tpu.ops import tpu_ops
-
-            y = tpu_ops.cross_replica_sum(tpu_ops.all_to_all(x))
-            """,
-            """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.python.tpu.ops import tpu_ops
-
-            y = tf.tpu.cross_replica_sum(tpu_ops.all_to_all(x))
             """,
             Safety.SAFE,
         ),

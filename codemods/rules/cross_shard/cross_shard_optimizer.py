@@ -44,19 +44,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not rewritten at its last path; the finding notes that it needs a TPU",
-            """\
-            import tensorflow as tf
-            import tensorflow.compat.v1 as tf1
-
-            opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
-            opt = tf1.tpu.CrossShardOptimizer(opt)
-            """,
-            None,
-            Safety.SAFE,
-            message_contains="--to shim",
-        ),
-        Example(
             "under a flag",
             """\
             import tensorflow as tf
@@ -72,24 +59,6 @@ RULE = Rule(
             """,
             Safety.SAFE,
             message_contains="--to shim",
-        ),
-        Example(
-            "an imported module with other uses",
-            """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.contrib import tpu as contrib_tpu
-
-            optimizer = contrib_tpu.CrossShardOptimizer(optimizer)
-            spec = contrib_tpu.TPUEstimatorSpec(mode)
-            """,
-            """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.contrib import tpu as contrib_tpu
-
-            optimizer = tf.tpu.CrossShardOptimizer(optimizer)
-            spec = contrib_tpu.TPUEstimatorSpec(mode)
-            """,
-            Safety.SAFE,
         ),
         Example(
             "for the shim, with an isinstance check of optimizers made elsewhere",

@@ -11,10 +11,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from ...resolve.legacy_symbols import DISTINCTIVE
 from ...resolve.mentions import compares_type
 from ...resolve.program import Program
 from ...resolve.tree import is_stored, walk
 from ...rewrite.proposal import Proposal
+from ...rewrite.rename import references
+from ..exports import names_bound
 from ..findings import report
 
 __all__ = ["reports_of_class", "tests_final"]
@@ -27,6 +30,10 @@ _EXACT = (
     "an optimizer can have the shim's class, TensorFlow's, or a subclass, so its type may differ: "
     "use isinstance"
 )
+_COMPARED = (
+    "another file compares `{}` with the type of an object, which can be the shim's class, "
+    "TensorFlow's, or a subclass: use isinstance there"
+)
 _NAME = "LossScaleOptimizer"
 _PATCHES = ("setattr", "delattr", "object")
 _TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set)
@@ -34,6 +41,10 @@ _TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set)
 
 def reports_of_class(program: Program, code: str) -> Iterator[Proposal]:
     """Reports such uses of the classes of one rule."""
+    for reference in references(program, code):
+        for name in names_bound(program, reference):
+            if name in program.surroundings.compared and name not in DISTINCTIVE:
+                yield report(reference.node, code, _NAME, _COMPARED.format(name))
     nodes = [one.node for one in program.references if one.legacy.rule == code]
     if code == "LS401":  # also where the shim's final class is there already
         nodes += [node for node, name in program.migrated if name == _NAME]

@@ -20,8 +20,10 @@ from ...resolve.classes import (
     may_be_loss_scale_optimizer,
     sets_policy,
 )
+from ...resolve.guards import depends_on_version
+from ...resolve.places import Reference
 from ...resolve.program import Program
-from ...resolve.tree import is_stored
+from ...resolve.tree import is_stored, walk
 from ...resolve.values import sources_of
 from ...rewrite.proposal import Proposal
 from ..findings import report
@@ -33,6 +35,8 @@ _METHODS = ("get_scaled_loss", "get_unscaled_gradients")
 _SCALE = "loss_scale"
 _COMPILED = "optimizer"
 """The attribute in which a Keras model keeps its optimizer."""
+_CHECKPOINT = "Checkpoint"
+"""A part of the names of classes that only save an optimizer."""
 _MESSAGE = (
     "compile may have wrapped this optimizer in the class of the installed Keras, and that of "
     "Keras 3 has no {}: wrap the optimizer in tf_lossscale's class before compile"
@@ -85,16 +89,32 @@ def _is_compiled(program: Program, node: cst.CSTNode) -> bool:
     """Whether `node` is `model.optimizer`, and nothing here assigns an optimizer to it."""
     if not isinstance(node, cst.Attribute) or node.attr.value != _COMPILED:
         return False
+    owners = [one for one in sources_of(program, node.value) if isinstance(one, cst.Call)]
+    if owners and all(_CHECKPOINT in program.code(one.func) for one in owners):
+        return False
     return not any(is_stored(one, program.parents) for one in program.attributes(_COMPILED))
 
 
+def _is_experimental(reference: Reference) -> bool:
+    return reference.legacy.is_experimental_optimizer
+
+
 def _is_guarded(program: Program, attribute: cst.Attribute) -> bool:
-    """Whether a test for the method itself, such as `hasattr`, decides about the use."""
+    """Whether a test decides about the use that is false for what `compile` makes.
+
+    That is one for the method itself, such as `hasattr`, or for the experimental class, which LS301
+    reports; or one of the version, which LS908 reports.
+    """
+    if depends_on_version(program, attribute):
+        return True
     below: cst.CSTNode = attribute
     for above in program.ancestors(attribute):
         if isinstance(above, (cst.If, cst.IfExp)) and below is not above.test:
             test = program.code(above.test)
             if any(name in test for name in (*_METHODS, _SCALE)):
+                return True
+            nodes = set(walk(above.test)) if below is above.body else set()
+            if any(one.node in nodes for one in program.references if _is_experimental(one)):
                 return True
         if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
             return False
@@ -133,20 +153,6 @@ RULE = Rule(
             message_contains="before compile",
         ),
         Example(
-            "the loss scale of a compiled model",
-            """\
-            from tensorflow.keras import mixed_precision
-
-            mixed_precision.set_global_policy("mixed_float16")
-            model.compile("sgd", "mse")
-            print(float(model.optimizer.loss_scale))
-            """,
-            None,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="no loss_scale",
-        ),
-        Example(
             "not where the optimizer is always wrapped before compile",
             """\
             import tensorflow as tf
@@ -158,16 +164,6 @@ RULE = Rule(
 
             model = Scaled()
             model.compile(LossScaleOptimizer(tf.keras.optimizers.SGD()))
-            """,
-            keras=3,
-        ),
-        Example(
-            "not the loss scale of a configuration",
-            """\
-            from tensorflow.keras import mixed_precision
-
-            mixed_precision.set_global_policy("mixed_float16")
-            scale = config.optimizer.loss_scale
             """,
             keras=3,
         ),

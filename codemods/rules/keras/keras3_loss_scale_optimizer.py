@@ -76,18 +76,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "a program of keras alone, which may run on another backend",
-            """\
-            import keras
-
-            opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())
-            """,
-            None,
-            Safety.UNSAFE,
-            keras=3,
-            message_contains="backend",
-        ),
-        Example(
             "an optimizer that compile may have wrapped",
             """\
             import tensorflow as tf
@@ -138,25 +126,6 @@ RULE = Rule(
             """,
             Safety.SAFE,
             target=Target.SHIM,
-        ),
-        Example(
-            "reported where types are compared",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
-            print(type(opt) is tf.keras.mixed_precision.LossScaleOptimizer)
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
-            print(type(opt) is tfls.keras.mixed_precision.LossScaleOptimizer)
-            """,
-            Safety.MANUAL,
-            target=Target.SHIM,
-            message_contains="isinstance",
         ),
     ),
 )

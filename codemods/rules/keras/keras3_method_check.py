@@ -89,13 +89,5 @@ RULE = Rule(
             """,
             keras=3,
         ),
-        Example(
-            "not a check for another attribute",
-            """\
-            print("get_scaled_loss")
-            names = getattr(opt, "names", "get_scaled_loss")
-            """,
-            keras=3,
-        ),
     ),
 )

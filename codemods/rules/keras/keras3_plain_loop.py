@@ -223,20 +223,6 @@ RULE = Rule(
             keras=3,
         ),
         Example(
-            "not in a loop whose gradients are not scaled",
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            loss = opt.get_scaled_loss(loss)
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, variables))
-            opt.apply_gradients(zip(grads, variables))
-            opt.apply_gradients(zip(others, variables))
-            """,
-            keras=3,
-            unsafe=True,
-        ),
-        Example(
             "a loop that scales a function stays on the shim's class",
             """\
             import tensorflow as tf
@@ -257,33 +243,6 @@ RULE = Rule(
             with tf.GradientTape() as tape:
                 loss = scaled_loss()
             grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
-            Safety.SAFE,
-            keras=3,
-            unsafe=True,
-        ),
-        Example(
-            "a clipped loop stays on the shim's class",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            with tf.GradientTape() as tape:
-                loss = opt.get_scaled_loss(model(x))
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-            grads, _ = tf.clip_by_global_norm(grads, 1.0)
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            with tf.GradientTape() as tape:
-                loss = opt.get_scaled_loss(model(x))
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-            grads, _ = tf.clip_by_global_norm(grads, 1.0)
             opt.apply_gradients(zip(grads, model.variables))
             """,
             Safety.SAFE,

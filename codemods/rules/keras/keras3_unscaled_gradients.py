@@ -68,35 +68,11 @@ RULE = Rule(
             message_contains="inner_optimizer",
         ),
         Example(
-            "never scaled",
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
-            """,
-            None,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="inner_optimizer",
-        ),
-        Example(
             "not an optimizer without loss scaling",
             """\
             from tensorflow.keras.mixed_precision import Policy
 
             opt = SGD()
-            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
-            """,
-            keras=3,
-        ),
-        Example(
-            "not beside scale_loss of the optimizer",
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            loss = opt.scale_loss(loss)
             opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
             """,
             keras=3,

@@ -15,18 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Group, Safety, Target
+import libcst as cst
+
+from ...model import Group, Safety
 from ...resolve.classes import (
     is_made_here,
     may_compile,
     names_final_class,
     names_final_class_of_shim,
 )
-from ...resolve.mentions import Mention, mention_of, tested_object
+from ...resolve.legacy_symbols import DISTINCTIVE
+from ...resolve.mentions import Mention, mention_of, named_in_text, tested_object
 from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
+from ..exports import names_bound
 from ..findings import needs_shim, report, safe
 from ..rule import Example, Rule
 from ._class_uses import reports_of_class, tests_final
@@ -41,6 +45,7 @@ _WHY = {
     Mention.MEMBER: "the final class has other attributes",
     Mention.VALUE: "the class is passed on as a value, and its arguments are given elsewhere",
 }
+_ANNOTATED = "an annotation in a string or a comment names the class, where no edit reaches it"
 _BOTH = "the program also has the final class, which is another one"
 _COMPILED = "compile may have made the optimizer of this test, with another class"
 _TESTS_BOTH = (
@@ -75,16 +80,27 @@ def _why_shim(program: Program, reference: Reference) -> str:
         call = program.call_of(reference.node)
         assert call is not None
         return program.cached(plan_constructors)[call].problem
+    if mention is Mention.IMPORT and _is_named_in_text(program, reference):
+        return _ANNOTATED
     if mention is Mention.TEST:
         if names_final_class(program):
             return _BOTH
-        return _COMPILED if _tests_compiled(program, reference) else ""
+        return _COMPILED if _tests_compiled(program, reference.node) else ""
     return _WHY.get(mention, "")
 
 
-def _tests_compiled(program: Program, reference: Reference) -> bool:
-    """Whether a test may get an optimizer that `compile` has made."""
-    tested = tested_object(program, reference.node)
+def _is_named_in_text(program: Program, reference: Reference) -> bool:
+    """Whether an annotation in a string or comment names a class that becomes `from_loss_scale`."""
+    if not any(one.path for one in program.cached(plan_constructors).values()):
+        return False
+    bound = reference.scope.bindings.items()
+    names = [name for name, found in bound if any(one.node is reference.node for one in found)]
+    return any(named_in_text(program, name) for name in names)
+
+
+def _tests_compiled(program: Program, node: cst.CSTNode) -> bool:
+    """Whether a place is a test that may get an optimizer that `compile` has made."""
+    tested = tested_object(program, node)
     return tested is not None and not is_made_here(program, tested) and may_compile(program)
 
 
@@ -104,12 +120,27 @@ def _moved(program: Program, reference: Reference) -> Proposal:
 def reports(program: Program) -> Iterator[Proposal]:
     """Reports uses of which the result depends on the exact class."""
     yield from reports_of_class(program, "LS301")
+    in_branches = {place.node for branch in program.guards for place in branch.places}
     for reference in references(program, "LS301"):
-        if mention_of(program, reference) is not Mention.TEST:
-            continue
-        if _tests_compiled(program, reference) and not tests_final(program, reference.node):
+        if reference.node not in in_branches and _misses_compiled(program, reference):
             yield report(reference.node, "LS301", reference.legacy.name, _TESTS_BOTH)
             return  # one finding a file
+
+
+def _misses_compiled(program: Program, reference: Reference) -> bool:
+    """Whether a class test may get an optimizer that `compile` has made, here or elsewhere."""
+    if not may_compile(program) or tests_final(program, reference.node):
+        return False
+    if mention_of(program, reference) is Mention.TEST:
+        return _tests_compiled(program, reference.node)
+    for name in names_bound(program, reference):
+        if name in program.surroundings.tested and name not in DISTINCTIVE:
+            return True
+        uses = [*program.loads_of(reference.scope, name), *program.attributes(name)]
+        uses = [one for one in uses if one not in program.by_node]
+        if any(_tests_compiled(program, use) for use in uses):
+            return True
+    return False
 
 
 RULE = Rule(
@@ -145,28 +176,6 @@ RULE = Rule(
             message_contains="go to the shim",
         ),
         Example(
-            "at run time where the multiplier is not two",
-            """\
-            import tensorflow as tf
-            mp = tf.keras.mixed_precision.experimental
-
-            scale = tf.mixed_precision.experimental.DynamicLossScale(multiplier=3.0)
-            opt = mp.LossScaleOptimizer(opt, scale)
-            print(isinstance(opt, mp.LossScaleOptimizer))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-            mp = tf.keras.mixed_precision
-
-            scale = tf.compat.v1.mixed_precision.DynamicLossScale(multiplier=3.0)
-            opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
-            print(isinstance(opt, mp.LossScaleOptimizer))
-            """,
-            Safety.SAFE,
-            message_contains="at run time",
-        ),
-        Example(
             "at run time where a policy has the loss scale",
             """\
             from tensorflow.keras.mixed_precision import experimental as prec
@@ -183,21 +192,6 @@ RULE = Rule(
             """,
             Safety.MANUAL,
             message_contains="policy",
-        ),
-        Example(
-            "the shim keeps the arguments",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
         ),
     ),
 )

@@ -7,12 +7,12 @@ from `scale_loss` and `apply`. An override of `get_scaled_loss`, `get_unscaled_g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from ...model import Safety, Target
-from ...resolve.classes import subclasses
+from ...resolve.classes import inherits, may_inherit, own_classes
 from ...resolve.program import Program
 from ...resolve.values import class_named
 from ...rewrite.proposal import Proposal
@@ -24,6 +24,8 @@ __all__ = ["RULE"]
 _OF_KERAS_2 = frozenset(
     ["apply_gradients", "get_scaled_loss", "get_unscaled_gradients", "minimize"]
 )
+_OF_WRAPPERS = frozenset(["get_scaled_loss", "get_unscaled_gradients"])
+"""Methods that only a loss-scale optimizer has, if another file has its base class."""
 _MESSAGE = (
     "fit on Keras 3 does not call {}: override scale_loss and apply there as well, or train in a "
     "loop that calls the methods itself"
@@ -34,13 +36,19 @@ def check(program: Program) -> Iterator[Proposal]:
     """Reports each subclass that overrides one of the methods, itself or by another base."""
     if not program.options.for_keras_3 and program.options.target is not Target.SHIM:
         return
-    for owner in subclasses(program):
+    for owner in own_classes(program):
         bases = [class_named(program, base.value) for base in owner.bases]
         defined = {name for one in [owner, *bases] if one is not None for name in _methods(one)}
         names = sorted(defined & _OF_KERAS_2)
+        if not inherits(program, owner) and not _may_wrap(program, owner, names):
+            continue
         if names:
             message = _MESSAGE.format(" and ".join(names))
             yield report(owner.name, "LS405", owner.name.value, message)
+
+
+def _may_wrap(program: Program, owner: cst.ClassDef, names: Sequence[str]) -> bool:
+    return may_inherit(program, owner) and not _OF_WRAPPERS.isdisjoint(names)
 
 
 def _methods(owner: cst.ClassDef) -> set[str]:

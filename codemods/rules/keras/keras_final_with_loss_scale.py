@@ -67,14 +67,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a Keras 3 initial scale by position",
-            """\
-            from tensorflow.keras import mixed_precision
-
-            opt = mixed_precision.LossScaleOptimizer(opt, 1024.0)
-            """,
-        ),
-        Example(
             "dynamic by keyword",
             """\
             from tensorflow.keras import mixed_precision

@@ -11,6 +11,7 @@ attributes of these names, which are left.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Optional
 
 import libcst as cst
 
@@ -19,13 +20,17 @@ from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimi
 from ...resolve.program import Program
 from ...resolve.tree import is_stored, string_of
 from ...rewrite.proposal import Proposal
-from ..findings import needs_shim
+from ..findings import needs_shim, report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
 
 _PUBLIC = "use inner_optimizer, which is public since TensorFlow 2.4"
 _PRIVATE = "the final class has no `{}` of this meaning on every Keras"
+_IN_DICTIONARY = (
+    "the dictionary of an optimizer has other names in each Keras, and in the shim's class: read "
+    "the attribute `{}` of the optimizer itself"
+)
 _KNOWN = ("_optimizer", "_loss_scale")
 _CONFIGS = ("from_config", "get_config")
 _ACCESS = ("delattr", "getattr", "hasattr", "setattr")
@@ -64,6 +69,26 @@ def check(program: Program) -> Iterator[Proposal]:
             yield _needs_shim(call, "LS305", name)
 
 
+def reports(program: Program) -> Iterator[Proposal]:
+    """Reports the private attributes that are read from the dictionary of an optimizer."""
+    for string in program.scopes.strings:
+        name = string_of(string)
+        if name not in _KNOWN:
+            continue
+        kinds = (cst.Subscript, cst.Call)
+        use = next((one for one in program.ancestors(string) if isinstance(one, kinds)), None)
+        read = use.func if isinstance(use, cst.Call) else use.value if use is not None else None
+        if isinstance(read, cst.Attribute) and isinstance(use, cst.Call):
+            read = read.value  # `vars(optimizer).get("_loss_scale")`
+        owner: Optional[cst.CSTNode] = None
+        if isinstance(read, cst.Attribute) and read.attr.value == "__dict__":
+            owner = read.value
+        elif isinstance(read, cst.Call) and program.code(read.func) == "vars" and read.args:
+            owner = read.args[0].value
+        if owner is not None and may_be_loss_scale_optimizer(program, owner):
+            yield report(string, "LS305", f"LossScaleOptimizer.{name}", _IN_DICTIONARY.format(name))
+
+
 def _has_experimental(program: Program) -> bool:
     return any(one.legacy.is_experimental_optimizer for one in program.references)
 
@@ -86,6 +111,7 @@ RULE = Rule(
     summary="optimizer._optimizer to optimizer.inner_optimizer",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
+    reports=reports,
     examples=(
         Example(
             "not a loop that unwraps any optimizer",
@@ -106,15 +132,6 @@ RULE = Rule(
             class Wrapper:
                 def lr(self):
                     return self._optimizer.lr
-            """,
-        ),
-        Example(
-            "not an assignment",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt)
-            opt._optimizer = other
             """,
         ),
         Example(

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety, Target
+from ...model import Group, Safety, Target
 from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
 from ...resolve.guards import depends_on_version
 from ...resolve.program import Program
@@ -71,7 +71,7 @@ def check(program: Program) -> Iterator[Proposal]:
             message = "loss_scale is a property since TensorFlow 2.4; parentheses dropped"
             made = Proposal(call, "LS302", _SYMBOL, Safety.SAFE, message)
             edit = _uncalled_apart if _touches_a_word(program, call) else _uncalled
-            yield made._replace(edits=((call, edit),))
+            yield made._replace(edits=((call, edit),), group=Group.KERAS_OPTIMIZERS)
         elif may_be_loss_scale_optimizer(program, attribute.value, with_unknown_files=True):
             yield report(call, "LS302", _SYMBOL, _PERHAPS)
 
@@ -192,18 +192,6 @@ RULE = Rule(
             message_contains="TypeError",
         ),
         Example(
-            "reported where the name is bound again",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt)
-            opt = Scaler(opt)
-            print(opt.loss_scale())
-            """,
-            None,
-            Safety.MANUAL,
-        ),
-        Example(
             "reported for a parameter",
             """\
             from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
@@ -219,28 +207,6 @@ RULE = Rule(
             """,
             Safety.SAFE,
             message_contains="TypeError",
-        ),
-        Example(
-            "after the optimizer was wrapped",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.optimizers.SGD()
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-
-            def log():
-                print(float(opt.loss_scale()))
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.optimizers.SGD()
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-
-            def log():
-                print(float(opt.loss_scale))
-            """,
-            Safety.SAFE,
         ),
     ),
 )

@@ -113,22 +113,6 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "dynamic is dropped",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as mixed_precision
-
-            policy = mixed_precision.Policy("mixed_float16", loss_scale="dynamic")
-            mixed_precision.set_policy(policy)
-            """,
-            """\
-            from tensorflow.keras import mixed_precision
-
-            policy = mixed_precision.Policy("mixed_float16")
-            mixed_precision.set_global_policy(policy)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
             "reported where the policy has a fixed loss scale",
             """\
             import tensorflow as tf
@@ -142,23 +126,6 @@ RULE = Rule(
             """,
             Safety.MANUAL,
             message_contains="wrap the optimizer",
-        ),
-        Example(
-            "reported where None meant no scaling",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import Policy
-
-            policy = Policy("mixed_float16", loss_scale=None)
-            other = Policy("float32")
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import Policy
-
-            policy = Policy("mixed_float16", loss_scale=None)
-            other = Policy("float32")
-            """,
-            Safety.MANUAL,
-            message_contains="None",
         ),
     ),
 )

@@ -97,15 +97,6 @@ RULE = Rule(
             message_contains="optimizer",
         ),
         Example(
-            "not the loss scale of an optimizer",
-            """\
-            from tensorflow.keras import mixed_precision
-
-            opt = mixed_precision.LossScaleOptimizer(opt)
-            print(opt.loss_scale)
-            """,
-        ),
-        Example(
             "a read of what is called a policy, beside the experimental API",
             """\
             from tensorflow.keras.mixed_precision import experimental as prec
@@ -123,23 +114,6 @@ RULE = Rule(
             """,
             Safety.MANUAL,
             message_contains="if this is a Keras policy",
-        ),
-        Example(
-            "a read of the experimental policy's loss scale keeps the policies on the shim",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
-
-            prec.set_policy("mixed_float16")
-            print(prec.global_policy().loss_scale)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import experimental as prec
-
-            prec.set_policy("mixed_float16")
-            print(prec.global_policy().loss_scale)
-            """,
-            Safety.MANUAL,
-            message_contains="optimizer",
         ),
     ),
 )

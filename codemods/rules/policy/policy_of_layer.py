@@ -108,20 +108,5 @@ RULE = Rule(
             """,
             Safety.SAFE,
         ),
-        Example(
-            "a call",
-            """\
-            import tensorflow as tf
-            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
-
-            print(get_layer_policy(model).name, get_layer_policy(a or b).name)
-            print(tf.keras.mixed_precision.experimental.get_layer_policy(model.layers[0]))
-            """,
-            """\
-            print(model.dtype_policy.name, (a or b).dtype_policy.name)
-            print(model.layers[0].dtype_policy)
-            """,
-            Safety.SAFE,
-        ),
     ),
 )

@@ -61,22 +61,6 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "under compat.v1, which has no final policy function before 2.16",
-            """\
-            import tensorflow.compat.v1 as tf
-
-            tf.compat.v2.keras.mixed_precision.experimental.set_policy("mixed_float16")
-            tf.keras.mixed_precision.experimental.set_policy("float32")
-            """,
-            """\
-            import tensorflow.compat.v1 as tf
-
-            tf.compat.v2.keras.mixed_precision.set_global_policy("mixed_float16")
-            tf.compat.v2.keras.mixed_precision.set_global_policy("float32")
-            """,
-            Safety.SAFE,
-        ),
-        Example(
             "reported where TensorFlow removed the policy",
             """\
             import tensorflow as tf
@@ -90,22 +74,6 @@ RULE = Rule(
             """,
             Safety.MANUAL,
             message_contains="of this name",
-        ),
-        Example(
-            "reported where None resets the policy, which Keras 3 refuses",
-            """\
-            import tensorflow as tf
-
-            tf.keras.mixed_precision.experimental.set_policy(None)
-            """,
-            """\
-            import tensorflow as tf
-
-            tf.keras.mixed_precision.set_global_policy(None)
-            """,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="float32",
         ),
     ),
 )

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Target
-from ...resolve.legacy_symbols import Family, is_final, legacy_of, namespace_of
+from ...resolve.legacy_symbols import legacy_of, namespace_of
 from ...resolve.program import Program
 from ...resolve.tree import string_of
 from ...resolve.values import bindings_of
+from ...rewrite.rename import is_renamed
 
 __all__ = ["completed_paths", "paths_in_strings"]
 
@@ -172,11 +172,9 @@ def _is_run(program: Program, statement: cst.Assign) -> bool:
 def _is_left(program: Program, path: str, any_module: bool) -> bool:
     """Whether a run rewrites the symbol or module `path` elsewhere, but not in a string."""
     legacy = legacy_of(path)
-    if legacy is not None and legacy.family is Family.FINAL:
-        moves = program.options.for_keras_3 or program.options.target is Target.SHIM
-        return bool(legacy.rule) and moves
-    if legacy is None:
-        module = namespace_of(path)
-        if module is None or not (any_module or module.name in _WHOLE):
-            return False
-    return is_final(path) is False
+    if legacy is not None:
+        return is_renamed(program, legacy) or legacy.never_existed
+    module = namespace_of(path)
+    if module is None or not (any_module or module.name in _WHOLE):
+        return False
+    return not module.is_final

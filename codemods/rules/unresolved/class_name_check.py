@@ -14,28 +14,43 @@ import libcst as cst
 
 from ...model import Safety, Target
 from ...resolve.program import Program
+from ...resolve.tree import string_of
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
 
-_NAME = re.compile(r"""["']LossScaleOptimizer(?:V[13])?["']$""")
-_OF_V1 = re.compile(r"""["']MixedPrecisionLossScaleOptimizer["']$""")
+_NAME = re.compile(r"LossScale(?:Optimizer(?:V[13])?)?")
+_OF_V1 = "MixedPrecisionLossScaleOptimizer"
 """A name that TensorFlow's class and the shim's have in every version."""
+_ASKED = re.compile(r"__name__|__qualname__|\b(?:str|repr)\(type\(|__class__")
+_ASKING = (cst.Call, cst.Comparison, cst.Subscript)
 _MESSAGE = "the name of the class depends on the TensorFlow version: use isinstance"
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each comparison of a `__name__` with such a name."""
+    """Reports each expression with such a name that reads the name of a class."""
     to_shim = program.options.target is Target.SHIM
     for string in program.scopes.strings:
-        if _NAME.search(string.value) or (not to_shim and _OF_V1.search(string.value)):
-            for above in program.ancestors(string):
-                if isinstance(above, cst.Comparison):
-                    if "__name__" in program.code(above):
-                        yield report(above, "LS906", "__name__", _MESSAGE)
+        name = string_of(string) or ""
+        if _NAME.fullmatch(name) or (name == _OF_V1 and not to_shim):
+            for node in [string, *_reads(program, string)]:
+                asking = (one for one in program.ancestors(node) if isinstance(one, _ASKING))
+                place = next((one for one in asking if _ASKED.search(program.code(one))), None)
+                if place is not None:
+                    yield report(place, "LS906", "__name__", _MESSAGE)
                     break
+
+
+def _reads(program: Program, string: cst.CSTNode) -> list[cst.Name]:
+    """The reads of the variable that is bound to a string, or to a tuple with it."""
+    parent = program.parents.get(string)
+    while isinstance(parent, (cst.Element, cst.Tuple, cst.List, cst.Set)):
+        parent = program.parents.get(parent)
+    targets = [one.target for one in parent.targets] if isinstance(parent, cst.Assign) else []
+    names = [one.value for one in targets if isinstance(one, cst.Name)]
+    return [name for name in program.scopes.loads if name.value in names]
 
 
 RULE = Rule(
@@ -75,24 +90,6 @@ RULE = Rule(
             Safety.MANUAL,
             target=Target.SHIM,
             message_contains="isinstance",
-        ),
-        Example(
-            "not a comparison with a configuration value",
-            """\
-            import tensorflow as tf
-
-            if flags.wrapper == "LossScaleOptimizer":
-                pass
-            """,
-        ),
-        Example(
-            "not a name that all versions have, for the shim",
-            """\
-            import tensorflow as tf
-
-            is_scaled = type(opt).__name__ == "MixedPrecisionLossScaleOptimizer"
-            """,
-            target=Target.SHIM,
         ),
     ),
 )

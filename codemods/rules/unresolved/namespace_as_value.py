@@ -13,13 +13,14 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Group, Safety
+from ...resolve.guards import depends_on_version
 from ...resolve.legacy_symbols import is_of_shim, root_of
 from ...resolve.places import NamespaceUse
 from ...resolve.program import Program
 from ...resolve.scopes import dotted
 from ...resolve.tree import string_of
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import SHIM
+from ...rewrite.rename import SHIM, is_renamed
 from ..findings import needs_shim, report, shown_path
 from ..rule import Example, Rule
 
@@ -39,6 +40,8 @@ _PATCHED = (
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
 _ABSENT = "{} has no such name, in any TensorFlow"
+_PRIVATE = "this name is private to TensorFlow up to 2.8, and nothing replaces it: do without it"
+_OWN_MODULES = ("loss_scale", "loss_scale_optimizer", "loss_scale_manager")
 _LEFT = "this import fails from TensorFlow {} on, and nothing here goes through it: remove it"
 
 
@@ -87,7 +90,7 @@ def _is_patched(program: Program, use: NamespaceUse) -> bool:
 
 def _is_symbol(program: Program, use: NamespaceUse, name: str) -> bool:
     legacy = program.legacy_of(f"{use.path}.{name}")
-    return legacy is not None and bool(legacy.rule)
+    return legacy is not None and is_renamed(program, legacy)
 
 
 def _needs(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
@@ -169,8 +172,12 @@ def _imports(program: Program) -> Iterator[Proposal]:
                 yield report(alias, "LS909", path, _LEFT.format(version))
         module, _, name = path.rpartition(".")
         is_known = program.legacy_of(path) is not None or program.namespace_of(path) is not None
-        if is_whole(program, module) and not is_known and name != "python":
+        if is_known or not is_whole(program, module):
+            continue
+        if "python" not in path.split("."):
             yield report(alias, "LS909", name, _ABSENT.format(module))
+        elif module.endswith(_OWN_MODULES) and not depends_on_version(program, alias):
+            yield report(alias, "LS909", name, _PRIVATE)
 
 
 RULE = Rule(
@@ -197,17 +204,6 @@ RULE = Rule(
             message_contains="no such name",
         ),
         Example(
-            "a name that contrib never had",
-            """\
-            import tensorflow as tf
-
-            manager = tf.contrib.mixed_precision.create_loss_scale_manager(8)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="no such name",
-        ),
-        Example(
             "a module that is passed on",
             """\
             import tensorflow as tf
@@ -218,20 +214,6 @@ RULE = Rule(
             import tf_lossscale as tfls
 
             setup(tfls.keras.mixed_precision.experimental)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "a module under a name that only other files read",
-            """\
-            import tensorflow as tf
-
-            mp = tf.keras.mixed_precision.experimental
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            mp = tfls.keras.mixed_precision.experimental
             """,
             Safety.SAFE,
         ),

@@ -73,26 +73,5 @@ RULE = Rule(
             None,
             Safety.MANUAL,
         ),
-        Example(
-            "not the final path",
-            """\
-            from unittest import mock
-
-            with mock.patch("tensorflow.keras.mixed_precision.Policy"):
-                pass
-            """,
-        ),
-        Example(
-            "attributes of TensorFlow by their path",
-            """\
-            import operator
-            import tensorflow as tf
-
-            wrap = operator.attrgetter("contrib.tpu.CrossShardOptimizer")(tf)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="contrib.tpu.CrossShardOptimizer",
-        ),
     ),
 )

@@ -151,25 +151,6 @@ RULE = Rule(
             message_contains="through `lingvo.compat`",
         ),
         Example(
-            "a relative import of the same name",
-            """\
-            from .optimizers import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt, 'dynamic')
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="`.optimizers`",
-        ),
-        Example(
-            "not a relative import of another name",
-            """\
-            from .optimizers import AutomaticLossScaler
-
-            opt = AutomaticLossScaler(opt)
-            """,
-        ),
-        Example(
             "not from the shim, which is the target",
             """\
             import tf_lossscale as tfls

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Safety
+from ...resolve.places import Unclear
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ..findings import report
@@ -20,16 +21,19 @@ from ._strings import completed_paths
 
 __all__ = ["RULE"]
 
-_MESSAGE = "`{}` cannot be resolved statically: import `{}` by name, then migrate again"
+_MESSAGE = "`{}` cannot be resolved statically: import {} by name, then migrate again"
 _NAMED = "only a string names this module: import it with a statement, then migrate again"
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Reports each such place."""
+    """Reports each such expression at its first place, with all names that come through it."""
+    found: dict[str, list[Unclear]] = {}
     for unclear in program.unclear:
         if unclear.why == "call":
-            guidance = _MESSAGE.format(unclear.through, unclear.name)
-            yield report(unclear.node, "LS902", unclear.name, guidance)
+            found.setdefault(unclear.through, []).append(unclear)
+    for through, places in found.items():
+        names = " and ".join(dict.fromkeys(f"`{one.name}`" for one in places))
+        yield report(places[0].node, "LS902", places[0].name, _MESSAGE.format(through, names))
     for string, path in program.cached(completed_paths).items():
         yield report(string, "LS902", path.rpartition(".")[2], _NAMED)
 
@@ -72,23 +76,6 @@ RULE = Rule(
             None,
             Safety.MANUAL,
             message_contains="statically",
-        ),
-        Example(
-            "not a module of another library",
-            """\
-            import mindspore
-
-            manager = mindspore.nn.FixedLossScaleManager(8)
-            """,
-        ),
-        Example(
-            "a module that is a parameter",
-            """\
-            def wrap(tf, opt):
-                return tf.contrib.tpu.CrossShardOptimizer(opt)
-            """,
-            None,
-            Safety.MANUAL,
         ),
     ),
 )

@@ -72,15 +72,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not where a parameter hides the name",
-            """\
-            from tensorflow.compat.v1.mixed_precision import DynamicLossScale
-
-            def scale(DynamicLossScale):
-                return DynamicLossScale()
-            """,
-        ),
-        Example(
             "another library's class in the other branch",
             """\
             try:

@@ -98,26 +98,6 @@ RULE = Rule(
             message_contains="tensorflow.keras",
         ),
         Example(
-            "a module that a star import of the project may bind",
-            """\
-            from compat import *
-
-            opt = keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="compat",
-        ),
-        Example(
-            "not a name that the program binds",
-            """\
-            from utilities import *
-            from mindspore import FixedLossScaleManager
-
-            manager = FixedLossScaleManager(8)
-            """,
-        ),
-        Example(
             "the only star import, for the shim",
             """\
             import tensorflow as tf

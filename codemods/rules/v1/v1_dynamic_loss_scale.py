@@ -38,16 +38,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not in a docstring",
-            """\
-            import tensorflow as tf
-
-            def scale():
-                'Like tf.train.experimental.DynamicLossScale, but fixed.'
-                return 8
-            """,
-        ),
-        Example(
             "called to read its value",
             """\
             import tensorflow as tf
@@ -64,20 +54,6 @@ RULE = Rule(
             scaler = tf.compat.v1.mixed_precision.DynamicLossScale(2 ** 32, multiplier=2.0)
             opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, scaler)
             loss_scale = tf.identity(scaler(), name="scale")
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "from its private module",
-            """\
-            from tensorflow.python.training.experimental import loss_scale as ls
-
-            scale = ls.DynamicLossScale(8)
-            """,
-            """\
-            from tensorflow.compat.v1 import mixed_precision as ls
-
-            scale = ls.DynamicLossScale(8)
             """,
             Safety.SAFE,
         ),

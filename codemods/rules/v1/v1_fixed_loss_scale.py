@@ -38,15 +38,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a name that the program defines",
-            """\
-            import tensorflow as tf
-
-            FixedLossScale = make()
-            scale = FixedLossScale(8)
-            """,
-        ),
-        Example(
             "by name",
             """\
             from tensorflow.train.experimental import FixedLossScale

@@ -75,15 +75,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not a string with its name",
-            """\
-            import tensorflow as tf
-
-            if flags.fp16_implementation == "enable_mixed_precision_graph_rewrite":
-                setup()
-            """,
-        ),
-        Example(
             "on the shim where it wraps a Keras optimizer",
             """\
             import tensorflow as tf
@@ -97,30 +88,6 @@ RULE = Rule(
 
             opt = tf.keras.optimizers.Adam()
             opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            """,
-            Safety.SAFE,
-            message_contains="2.11",
-        ),
-        Example(
-            "on the shim where one of several optimizers is Keras's",
-            """\
-            import tensorflow as tf
-
-            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
-
-            def wrap(name):
-                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
-                return tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
-
-            def wrap(name):
-                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
-                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
             """,
             Safety.SAFE,
             message_contains="2.11",

@@ -38,15 +38,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not at its last path",
-            """\
-            import tensorflow as tf
-
-            class Mine(tf.compat.v1.mixed_precision.LossScale):
-                pass
-            """,
-        ),
-        Example(
             "a base class",
             """\
             import tensorflow as tf

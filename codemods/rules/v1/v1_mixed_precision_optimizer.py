@@ -41,14 +41,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not at its last path",
-            """\
-            import tensorflow as tf
-
-            opt = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 128)
-            """,
-        ),
-        Example(
             "in a chain of calls, with a comment among the arguments",
             """\
             import tensorflow as tf

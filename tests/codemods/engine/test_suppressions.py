@@ -115,3 +115,32 @@ def test_an_unused_comment_has_a_place_and_its_line(command_line):
     (finding,) = json.loads(command_line.run("migrate", "--report", "json").out)["findings"]
     assert (finding["line"], finding["column"]) == (1, 8)
     assert (finding["end_line"], finding["end_column"]) == (1, 34)
+
+
+WRAPPED = b"""\
+import tensorflow as tf
+opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+    tf.keras.optimizers.SGD(),
+    "dynamic",
+)  # lossscale: ignore[LS301]
+"""
+
+
+@pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
+def test_comment_behind_the_last_line_of_a_call_silences_it(command_line, options):
+    assert found(command_line, WRAPPED, *options) == []
+
+
+@pytest.mark.parametrize("options", [["--to", "shim"], ["--keras", "2"], ["--keras", "3"]])
+def test_what_is_called_on_a_silenced_optimizer_is_reported_and_stays(command_line, options):
+    source = WRAPPED + b"print(opt.loss_scale())\n"
+    assert found(command_line, source, "--write", "--allow-dirty", *options) == [(6, "LS302")]
+    assert command_line.bytes_on_disk()["a.py"] == source
+
+
+def test_what_is_called_on_an_ignored_optimizer_is_reported_and_stays(command_line):
+    source = WRAPPED.replace(b"  # lossscale: ignore[LS301]", b"")
+    source += b"print(opt.loss_scale(), opt._optimizer)\n"
+    options = ["--ignore", "LS301", "--write", "--allow-dirty", "--keras", "2"]
+    assert found(command_line, source, *options) == [(6, "LS302"), (6, "LS303")]
+    assert command_line.bytes_on_disk()["a.py"] == source

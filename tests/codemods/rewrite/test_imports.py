@@ -4,6 +4,7 @@ import textwrap
 
 import libcst as cst
 import pytest
+from tf_lossscale_codemods.engine.transform import transform_sources
 from tf_lossscale_codemods.model import Options
 from tf_lossscale_codemods.resolve.places import NamespaceUse
 from tf_lossscale_codemods.resolve.program import Program
@@ -145,3 +146,70 @@ class TestNameFor:
         imports = Imports("import a\n")
         assert self.name(imports, "c.D", by_name=True) == "D"
         assert imports.source == "import a\nfrom c import D\n"
+
+
+COMMENTED = """\
+from tensorflow.keras.mixed_precision import (  # both
+    # the wrapper
+    LossScaleOptimizer,  # scales
+    # the policy
+    Policy,  # of a layer
+    # the end
+)  # noqa
+import tensorflow.keras.mixed_precision.experimental as mp;
+opt = mp.LossScaleOptimizer(LossScaleOptimizer, Policy)
+"""
+
+
+def test_comments_go_with_their_names_and_semicolons_stay():
+    (result,) = transform_sources([COMMENTED.encode()], Options(keras=3))
+    lines = result.source.decode().splitlines()
+    assert lines[:-1] == [
+        "from tensorflow.keras.mixed_precision import (  # both",
+        "    # the policy",
+        "    Policy,  # of a layer",
+        "    # the end",
+        ")  # noqa",
+        "from tf_lossscale.keras.mixed_precision import (",
+        "    # the wrapper",
+        "    LossScaleOptimizer,  # scales",
+        ")",
+        "import tf_lossscale.keras.mixed_precision as mp;",
+    ]
+
+
+def test_comment_of_a_name_that_goes_stays_in_its_import():
+    source = """\
+        from tensorflow.train.experimental import (
+            DynamicLossScale,  # dynamic
+            FixedLossScale,
+        )
+        from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+        opt = LossScaleOptimizer(opt, DynamicLossScale(8))
+        print(FixedLossScale(2))
+        """
+    (result,) = transform_sources([textwrap.dedent(source).encode()], Options())
+    assert "import (\n    # dynamic\n    FixedLossScale,\n)" in result.source.decode()
+
+
+ANNOTATED = """\
+from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+from tensorflow.train.experimental import DynamicLossScale
+
+def wrap(opt, scale):
+    {}
+    return LossScaleOptimizer(opt, DynamicLossScale(8)), LossScaleOptimizer(opt, scale)
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["# type: (Any, DynamicLossScale) -> LossScaleOptimizer", "x: 'DynamicLossScale' = scale"],
+)
+def test_name_in_an_annotation_that_is_text_keeps_an_import_that_works(line):
+    (result,) = transform_sources([ANNOTATED.format(line).encode()], Options())
+    text = result.source.decode()
+    assert "import DynamicLossScale\n" in text
+    assert "tensorflow.train.experimental" not in text
+    assert "tensorflow.keras.mixed_precision.experimental" not in text
+    assert ("LossScaleOptimizer" in line) <= ("import LossScaleOptimizer\n" in text)

@@ -1,12 +1,61 @@
 """Further examples of the rules, by the slug of the rule; its own file has the first few."""
 
-from tf_lossscale_codemods.model import Safety, Target
-from tf_lossscale_codemods.rules.rule import Example
+from typing import Iterator, Tuple
 
-__all__ = ["EXAMPLES"]
+from tf_lossscale_codemods.model import Safety, Target
+from tf_lossscale_codemods.rules.registry import rules
+from tf_lossscale_codemods.rules.rule import Example, Rule
+
+__all__ = ["EXAMPLES", "all_examples"]
 
 EXAMPLES = {
     "contrib-fixed-loss-scale-manager": (
+        Example(
+            "a lazy import stays in its function",
+            """\
+            import tensorflow as tf
+
+            def gpu(optimizer, scale):
+                from tensorflow.contrib.mixed_precision import FixedLossScaleManager
+                from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+                return LossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
+
+            def npu(optimizer, scale):
+                from npu_bridge.estimator.npu.npu_loss_scale_manager import FixedLossScaleManager
+                from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
+                return NPULossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
+            """,
+            """\
+            import tensorflow as tf
+
+            def gpu(optimizer, scale):
+                from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
+                from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
+                return LossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
+
+            def npu(optimizer, scale):
+                from npu_bridge.estimator.npu.npu_loss_scale_manager import FixedLossScaleManager
+                from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
+                return NPULossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "not FixedLossScale with --to shim",
+            """\
+            import tensorflow as tf
+
+            manager = tf.contrib.mixed_precision.FixedLossScaleManager(128.0)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128.0)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+            unsafe=True,
+        ),
         Example(
             "not from npu_bridge by a star import",
             """\
@@ -28,6 +77,51 @@ EXAMPLES = {
     ),
     "contrib-exponential-update-loss-scale-manager": (
         Example(
+            "a deep import",
+            """\
+            from tensorflow_core.contrib.mixed_precision.python.loss_scale_manager import (
+                ExponentialUpdateLossScaleManager as Manager,
+            )
+
+            manager = Manager(init_loss_scale=2**32, incr_every_n_steps=1000)
+            """,
+            """\
+            from tf_lossscale.contrib.mixed_precision import (
+                ExponentialUpdateLossScaleManager as Manager,
+            )
+
+            manager = Manager(init_loss_scale=2**32, incr_every_n_steps=1000)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "unsafe where both classes use the same numbers",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
+                init_loss_scale=2.0 ** 15,
+                incr_every_n_steps=2000,  # as in the paper
+                decr_every_n_nan_or_inf=1,
+                incr_ratio=4.0,
+                decr_ratio=0.25,
+            )
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+
+            manager = tf.mixed_precision.DynamicLossScale(
+                initial_loss_scale=2.0 ** 15,
+                increment_period=2000,  # as in the paper
+                multiplier=4.0,
+            )
+            """,
+            Safety.UNSAFE,
+            unsafe=True,
+            message_contains="checkpoints",
+        ),
+        Example(
             "not from paddle",
             """\
             from paddle.fluid.contrib import mixed_precision
@@ -37,6 +131,31 @@ EXAMPLES = {
         ),
     ),
     "contrib-loss-scale-optimizer": (
+        Example(
+            "not from npu_bridge",
+            """\
+            from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
+            from npu_bridge.npu_init import *
+
+            opt = NPULossScaleOptimizer(opt, FixedLossScaleManager(128.0))
+            """,
+        ),
+        Example(
+            "a base class, whose overridden methods keep their names",
+            """\
+            import tensorflow as tf
+
+            class Logged(tf.contrib.mixed_precision.LossScaleOptimizer):
+                pass
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            class Logged(tfls.contrib.mixed_precision.LossScaleOptimizer):
+                pass
+            """,
+            Safety.SAFE,
+        ),
         Example(
             "not an attribute of another object named tf",
             """\
@@ -56,6 +175,39 @@ EXAMPLES = {
         ),
     ),
     "v1-graph-rewrite": (
+        Example(
+            "not a string with its name",
+            """\
+            import tensorflow as tf
+
+            if flags.fp16_implementation == "enable_mixed_precision_graph_rewrite":
+                setup()
+            """,
+        ),
+        Example(
+            "on the shim where one of several optimizers is Keras's",
+            """\
+            import tensorflow as tf
+
+            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
+
+            def wrap(name):
+                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
+                return tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
+
+            def wrap(name):
+                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
+                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            """,
+            Safety.SAFE,
+            message_contains="2.11",
+        ),
         Example(
             "on the shim where the optimizer is a parameter",
             """\
@@ -157,6 +309,43 @@ EXAMPLES = {
         ),
     ),
     "keras-experimental-loss-scale-optimizer": (
+        Example(
+            "at run time where the multiplier is not two",
+            """\
+            import tensorflow as tf
+            mp = tf.keras.mixed_precision.experimental
+
+            scale = tf.mixed_precision.experimental.DynamicLossScale(multiplier=3.0)
+            opt = mp.LossScaleOptimizer(opt, scale)
+            print(isinstance(opt, mp.LossScaleOptimizer))
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+            mp = tf.keras.mixed_precision
+
+            scale = tf.compat.v1.mixed_precision.DynamicLossScale(multiplier=3.0)
+            opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
+            print(isinstance(opt, mp.LossScaleOptimizer))
+            """,
+            Safety.SAFE,
+            message_contains="at run time",
+        ),
+        Example(
+            "the shim keeps the arguments",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
         Example(
             "reported where compile may have made the tested optimizer",
             """\
@@ -711,6 +900,40 @@ EXAMPLES = {
     ),
     "keras-loss-scale-call": (
         Example(
+            "reported where the name is bound again",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            opt = Scaler(opt)
+            print(opt.loss_scale())
+            """,
+            None,
+            Safety.MANUAL,
+        ),
+        Example(
+            "after the optimizer was wrapped",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.optimizers.SGD()
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+
+            def log():
+                print(float(opt.loss_scale()))
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.optimizers.SGD()
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+
+            def log():
+                print(float(opt.loss_scale))
+            """,
+            Safety.SAFE,
+        ),
+        Example(
             "reported for the shim where the value is kept",
             """\
             from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
@@ -937,6 +1160,37 @@ EXAMPLES = {
     ),
     "keras3-loss-scale-optimizer": (
         Example(
+            "a program of keras alone, which may run on another backend",
+            """\
+            import keras
+
+            opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())
+            """,
+            None,
+            Safety.UNSAFE,
+            keras=3,
+            message_contains="backend",
+        ),
+        Example(
+            "reported where types are compared",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            print(type(opt) is tf.keras.mixed_precision.LossScaleOptimizer)
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            print(type(opt) is tfls.keras.mixed_precision.LossScaleOptimizer)
+            """,
+            Safety.MANUAL,
+            target=Target.SHIM,
+            message_contains="isinstance",
+        ),
+        Example(
             "not tf_keras, which stays Keras 2",
             """\
             from tf_keras.mixed_precision import LossScaleOptimizer
@@ -1046,6 +1300,37 @@ EXAMPLES = {
         ),
     ),
     "cross-shard-optimizer": (
+        Example(
+            "not rewritten at its last path; the finding notes that it needs a TPU",
+            """\
+            import tensorflow as tf
+            import tensorflow.compat.v1 as tf1
+
+            opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
+            opt = tf1.tpu.CrossShardOptimizer(opt)
+            """,
+            None,
+            Safety.SAFE,
+            message_contains="--to shim",
+        ),
+        Example(
+            "an imported module with other uses",
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.contrib import tpu as contrib_tpu
+
+            optimizer = contrib_tpu.CrossShardOptimizer(optimizer)
+            spec = contrib_tpu.TPUEstimatorSpec(mode)
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.contrib import tpu as contrib_tpu
+
+            optimizer = tf.tpu.CrossShardOptimizer(optimizer)
+            spec = contrib_tpu.TPUEstimatorSpec(mode)
+            """,
+            Safety.SAFE,
+        ),
         Example(
             "not in comments",
             """\
@@ -1190,6 +1475,38 @@ EXAMPLES = {
     ),
     "policy-set": (
         Example(
+            "under compat.v1, which has no final policy function before 2.16",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            tf.compat.v2.keras.mixed_precision.experimental.set_policy("mixed_float16")
+            tf.keras.mixed_precision.experimental.set_policy("float32")
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+
+            tf.compat.v2.keras.mixed_precision.set_global_policy("mixed_float16")
+            tf.compat.v2.keras.mixed_precision.set_global_policy("float32")
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "reported where None resets the policy, which Keras 3 refuses",
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.experimental.set_policy(None)
+            """,
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.set_global_policy(None)
+            """,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="float32",
+        ),
+        Example(
             "not a function that the program defines",
             """\
             from tensorflow.keras.mixed_precision import Policy
@@ -1266,6 +1583,39 @@ EXAMPLES = {
         ),
     ),
     "policy-class": (
+        Example(
+            "dynamic is dropped",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as mixed_precision
+
+            policy = mixed_precision.Policy("mixed_float16", loss_scale="dynamic")
+            mixed_precision.set_policy(policy)
+            """,
+            """\
+            from tensorflow.keras import mixed_precision
+
+            policy = mixed_precision.Policy("mixed_float16")
+            mixed_precision.set_global_policy(policy)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "reported where None meant no scaling",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import Policy
+
+            policy = Policy("mixed_float16", loss_scale=None)
+            other = Policy("float32")
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import Policy
+
+            policy = Policy("mixed_float16", loss_scale=None)
+            other = Policy("float32")
+            """,
+            Safety.MANUAL,
+            message_contains="None",
+        ),
         Example(
             "not another library's policy",
             """\
@@ -1357,6 +1707,32 @@ EXAMPLES = {
     ),
     "policy-loss-scale": (
         Example(
+            "not the loss scale of an optimizer",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt)
+            print(opt.loss_scale)
+            """,
+        ),
+        Example(
+            "a read of the experimental policy's loss scale keeps the policies on the shim",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            prec.set_policy("mixed_float16")
+            print(prec.global_policy().loss_scale)
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental as prec
+
+            prec.set_policy("mixed_float16")
+            print(prec.global_policy().loss_scale)
+            """,
+            Safety.MANUAL,
+            message_contains="optimizer",
+        ),
+        Example(
             "not for the shim, whose policies have a loss scale",
             """\
             from tf_lossscale.keras.mixed_precision import experimental
@@ -1367,6 +1743,26 @@ EXAMPLES = {
         ),
     ),
     "star-import": (
+        Example(
+            "a module that a star import of the project may bind",
+            """\
+            from compat import *
+
+            opt = keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="compat",
+        ),
+        Example(
+            "not a name that the program binds",
+            """\
+            from utilities import *
+            from mindspore import FixedLossScaleManager
+
+            manager = FixedLossScaleManager(8)
+            """,
+        ),
         Example(
             "a star import of the project's own module",
             """\
@@ -1418,6 +1814,47 @@ EXAMPLES = {
     ),
     "keras3-plain-loop": (
         Example(
+            "not in a loop whose gradients are not scaled",
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            loss = opt.get_scaled_loss(loss)
+            grads = opt.get_unscaled_gradients(tape.gradient(loss, variables))
+            opt.apply_gradients(zip(grads, variables))
+            opt.apply_gradients(zip(others, variables))
+            """,
+            keras=3,
+            unsafe=True,
+        ),
+        Example(
+            "a clipped loop stays on the shim's class",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            with tf.GradientTape() as tape:
+                loss = opt.get_scaled_loss(model(x))
+            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
+            grads, _ = tf.clip_by_global_norm(grads, 1.0)
+            opt.apply_gradients(zip(grads, model.variables))
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            with tf.GradientTape() as tape:
+                loss = opt.get_scaled_loss(model(x))
+            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
+            grads, _ = tf.clip_by_global_norm(grads, 1.0)
+            opt.apply_gradients(zip(grads, model.variables))
+            """,
+            Safety.SAFE,
+            keras=3,
+            unsafe=True,
+        ),
+        Example(
             "not where a part of the step is conditional",
             """\
             import tensorflow as tf
@@ -1457,6 +1894,25 @@ EXAMPLES = {
         ),
     ),
     "re-export": (
+        Example(
+            "a relative import of the same name",
+            """\
+            from .optimizers import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt, 'dynamic')
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="`.optimizers`",
+        ),
+        Example(
+            "not a relative import of another name",
+            """\
+            from .optimizers import AutomaticLossScaler
+
+            opt = AutomaticLossScaler(opt)
+            """,
+        ),
         Example(
             "a comparison with the type of an optimizer",
             """\
@@ -1509,6 +1965,23 @@ EXAMPLES = {
     ),
     "returned-module": (
         Example(
+            "not a module of another library",
+            """\
+            import mindspore
+
+            manager = mindspore.nn.FixedLossScaleManager(8)
+            """,
+        ),
+        Example(
+            "a module that is a parameter",
+            """\
+            def wrap(tf, opt):
+                return tf.contrib.tpu.CrossShardOptimizer(opt)
+            """,
+            None,
+            Safety.MANUAL,
+        ),
+        Example(
             "a module from a table of names",
             """\
             mp = globals()["tf"].keras.mixed_precision.experimental
@@ -1539,6 +2012,15 @@ EXAMPLES = {
     ),
     "keras-inner-optimizer": (
         Example(
+            "not an assignment",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            opt._optimizer = other
+            """,
+        ),
+        Example(
             "on the shim where the program reads a config",
             """\
             import tensorflow as tf
@@ -1558,6 +2040,37 @@ EXAMPLES = {
     ),
     "version-guard": (
         Example(
+            "a module that the guard chooses",
+            """\
+            import tensorflow as tf
+
+            if tf.__version__ < "2.4":
+                from tensorflow.keras.mixed_precision import experimental as mixed_precision
+                mixed_precision.set_policy("mixed_float16")
+            else:
+                from tensorflow.keras import mixed_precision
+                mixed_precision.set_global_policy("mixed_float16")
+            opt = mixed_precision.LossScaleOptimizer(opt, "dynamic")
+            """,
+            None,
+            Safety.SAFE,
+        ),
+        Example(
+            "the old branch of a version test",
+            """\
+            import tensorflow as tf
+            from packaging import version
+
+            if version.parse(tf.__version__) >= version.parse("2.4.0"):
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            else:
+                opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+            """,
+            None,
+            Safety.SAFE,
+            message_contains="removable",
+        ),
+        Example(
             "the old branch of a comparison with what a module has",
             """\
             from tensorflow.keras import mixed_precision
@@ -1568,7 +2081,7 @@ EXAMPLES = {
                 mixed_precision.set_global_policy("mixed_float16")
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
             message_contains="removable",
         ),
         Example(
@@ -1582,7 +2095,7 @@ EXAMPLES = {
                 tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
             message_contains="removable",
         ),
         Example(
@@ -1596,7 +2109,7 @@ EXAMPLES = {
             opt = LossScaleOptimizer(opt)
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
         ),
         Example(
             "the old branch of a missing attribute",
@@ -1611,7 +2124,7 @@ EXAMPLES = {
             set_policy("mixed_float16")
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
             message_contains="removable",
         ),
         Example(
@@ -1627,11 +2140,36 @@ EXAMPLES = {
                 mixed_precision.set_global_policy("mixed_float16")
             """,
             None,
-            Safety.MANUAL,
+            Safety.SAFE,
             unsafe=True,
         ),
     ),
     "namespace-as-value": (
+        Example(
+            "a name that contrib never had",
+            """\
+            import tensorflow as tf
+
+            manager = tf.contrib.mixed_precision.create_loss_scale_manager(8)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="no such name",
+        ),
+        Example(
+            "a module under a name that only other files read",
+            """\
+            import tensorflow as tf
+
+            mp = tf.keras.mixed_precision.experimental
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            mp = tfls.keras.mixed_precision.experimental
+            """,
+            Safety.SAFE,
+        ),
         Example(
             "a name of the module that is replaced",
             """\
@@ -1656,6 +2194,27 @@ EXAMPLES = {
     ),
     "path-in-string": (
         Example(
+            "not the final path",
+            """\
+            from unittest import mock
+
+            with mock.patch("tensorflow.keras.mixed_precision.Policy"):
+                pass
+            """,
+        ),
+        Example(
+            "attributes of TensorFlow by their path",
+            """\
+            import operator
+            import tensorflow as tf
+
+            wrap = operator.attrgetter("contrib.tpu.CrossShardOptimizer")(tf)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="contrib.tpu.CrossShardOptimizer",
+        ),
+        Example(
             "a path of which only the first part is a string",
             """\
             import tensorflow as tf
@@ -1666,4 +2225,247 @@ EXAMPLES = {
             Safety.MANUAL,
         ),
     ),
+    "cross-replica-sum": (
+        Example(
+            "not rewritten at its last path; the finding notes that it needs a TPU",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            y = tf.tpu.cross_replica_sum(x, groups)
+            """,
+            None,
+            Safety.SAFE,
+            message_contains="--to shim",
+        ),
+        Example(
+            "imported with another operation of that module",
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.python.tpu.ops import tpu_ops
+
+            y = tpu_ops.cross_replica_sum(tpu_ops.all_to_all(x))
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.python.tpu.ops import tpu_ops
+
+            y = tf.tpu.cross_replica_sum(tpu_ops.all_to_all(x))
+            """,
+            Safety.SAFE,
+        ),
+    ),
+    "keras3-compiled-optimizer": (
+        Example(
+            "the loss scale of a compiled model",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            mixed_precision.set_global_policy("mixed_float16")
+            model.compile("sgd", "mse")
+            print(float(model.optimizer.loss_scale))
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="no loss_scale",
+        ),
+        Example(
+            "not the loss scale of a configuration",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            mixed_precision.set_global_policy("mixed_float16")
+            scale = config.optimizer.loss_scale
+            """,
+            keras=3,
+        ),
+    ),
+    "keras3-method-check": (
+        Example(
+            "not a check for another attribute",
+            """\
+            print("get_scaled_loss")
+            names = getattr(opt, "names", "get_scaled_loss")
+            """,
+            keras=3,
+        ),
+    ),
+    "keras3-unscaled-gradients": (
+        Example(
+            "never scaled",
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="inner_optimizer",
+        ),
+        Example(
+            "not beside scale_loss of the optimizer",
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            loss = opt.scale_loss(loss)
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            keras=3,
+        ),
+    ),
+    "keras-final-with-loss-scale": (
+        Example(
+            "not a Keras 3 initial scale by position",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt, 1024.0)
+            """,
+        ),
+    ),
+    "policy-of-layer": (
+        Example(
+            "a call",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+
+            print(get_layer_policy(model).name, get_layer_policy(a or b).name)
+            print(tf.keras.mixed_precision.experimental.get_layer_policy(model.layers[0]))
+            """,
+            """\
+            print(model.dtype_policy.name, (a or b).dtype_policy.name)
+            print(model.layers[0].dtype_policy)
+            """,
+            Safety.SAFE,
+        ),
+    ),
+    "class-name-check": (
+        Example(
+            "not a comparison with a configuration value",
+            """\
+            import tensorflow as tf
+
+            if flags.wrapper == "LossScaleOptimizer":
+                pass
+            """,
+        ),
+        Example(
+            "not a name that all versions have, for the shim",
+            """\
+            import tensorflow as tf
+
+            is_scaled = type(opt).__name__ == "MixedPrecisionLossScaleOptimizer"
+            """,
+            target=Target.SHIM,
+        ),
+    ),
+    "several-meanings": (
+        Example(
+            "not where a parameter hides the name",
+            """\
+            from tensorflow.compat.v1.mixed_precision import DynamicLossScale
+
+            def scale(DynamicLossScale):
+                return DynamicLossScale()
+            """,
+        ),
+    ),
+    "tensor-name": (
+        Example(
+            "not without a loss scale",
+            """\
+            import tensorflow as tf
+
+            scale = graph.get_tensor_by_name("tower/loss_scale:0")
+            """,
+        ),
+        Example(
+            "not a longer name or a sentence",
+            """\
+            import tensorflow as tf
+            from tensorflow.compat.v1.mixed_precision import LossScale
+
+            names = ["my_loss_scale:0", "the tensor loss_scale:0 is fetched"]
+            """,
+        ),
+    ),
+    "unused-suppression": (
+        Example(
+            "not a comment for all rules",
+            """\
+            import tensorflow as tf
+
+            opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore
+            """,
+        ),
+    ),
+    "v1-dynamic-loss-scale": (
+        Example(
+            "not in a docstring",
+            """\
+            import tensorflow as tf
+
+            def scale():
+                'Like tf.train.experimental.DynamicLossScale, but fixed.'
+                return 8
+            """,
+        ),
+        Example(
+            "from its private module",
+            """\
+            from tensorflow.python.training.experimental import loss_scale as ls
+
+            scale = ls.DynamicLossScale(8)
+            """,
+            """\
+            from tensorflow.compat.v1 import mixed_precision as ls
+
+            scale = ls.DynamicLossScale(8)
+            """,
+            Safety.SAFE,
+        ),
+    ),
+    "v1-fixed-loss-scale": (
+        Example(
+            "not a name that the program defines",
+            """\
+            import tensorflow as tf
+
+            FixedLossScale = make()
+            scale = FixedLossScale(8)
+            """,
+        ),
+    ),
+    "v1-loss-scale": (
+        Example(
+            "not at its last path",
+            """\
+            import tensorflow as tf
+
+            class Mine(tf.compat.v1.mixed_precision.LossScale):
+                pass
+            """,
+        ),
+    ),
+    "v1-mixed-precision-optimizer": (
+        Example(
+            "not at its last path",
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 128)
+            """,
+        ),
+    ),
 }
+
+
+def all_examples() -> Iterator[Tuple[Rule, Example]]:
+    """Every example with its rule: those of its file, then the further ones."""
+    for rule in rules():
+        for example in [*rule.examples, *EXAMPLES.get(rule.slug, ())]:
+            yield rule, example

@@ -5,12 +5,11 @@ import textwrap
 import pytest
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options
-from tf_lossscale_codemods.rules.registry import rules
+
+from examples import all_examples
 
 EXAMPLES = [
-    pytest.param(example, id=f"{rule.slug}: {example.id}")
-    for rule in rules()
-    for example in rule.examples
+    pytest.param(example, id=f"{rule.slug}: {example.id}") for rule, example in all_examples()
 ]
 INSTALLED = "tf.keras.mixed_precision.LossScaleOptimizer("
 BEFORE = f"import tensorflow as tf\n\nopt = {INSTALLED}opt)\n"

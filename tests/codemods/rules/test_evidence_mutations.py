@@ -8,14 +8,14 @@ import re
 import textwrap
 
 import pytest
-from tf_lossscale_codemods.rules.registry import rules
 from verbs import transformed
+
+from examples import all_examples
 
 LIBRARIES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tf_lossscale")
 EXAMPLES = {
     f"{rule.slug}: {example.id}": example
-    for rule in rules()
-    for example in rule.examples
+    for rule, example in all_examples()
     if example.after is not None
 }
 

@@ -66,7 +66,6 @@ NOT_REPORTED = {
     "a help text": "parser.add_argument('--p', help='tf.contrib.tpu.CrossShardOptimizer')",
     "the final module": "importlib.import_module('tensorflow.keras.mixed_precision')",
     "the final policy": "mock.patch('tensorflow.keras.mixed_precision.Policy')",
-    "compat.v1": "mock.patch('tensorflow.compat.v1.mixed_precision.DynamicLossScale')",
     "another library": "mock.patch('mine.keras.mixed_precision.experimental.Policy')",
     "a file": "open('tf/contrib/mixed_precision.py')",
     "bytes": f"open(b'{EXPERIMENTAL}')",
@@ -105,4 +104,14 @@ def test_final_class_in_a_string_is_reported_where_the_class_moves_to_the_shim(s
     assert not left(source, Options())
     assert left(source, Options(keras=3))
     assert left(source, Options(keras=None))
+    assert left(source, Options(target=Target.SHIM))
+
+
+@pytest.mark.parametrize("path", ["mixed_precision.DynamicLossScale", "tpu.CrossShardOptimizer"])
+@pytest.mark.parametrize("form", ["mock.patch('{0}.{1}')", "mock.patch.object({0}, '{1}')"])
+def test_patch_of_a_symbol_in_compat_v1_is_reported_where_the_symbol_moves(form, path):
+    module, _, name = path.rpartition(".")
+    top = "tf" if "object" in form else "tensorflow"
+    source = form.format(f"{top}.compat.v1.{module}", name)
+    assert not left(source, Options())
     assert left(source, Options(target=Target.SHIM))

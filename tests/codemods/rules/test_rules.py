@@ -4,12 +4,10 @@ import pytest
 from tf_lossscale_codemods.rules.registry import rules
 from verbs import check_noop, check_rewritten
 
-from examples import EXAMPLES as FURTHER
+from examples import EXAMPLES as FURTHER, all_examples
 
 EXAMPLES = [
-    pytest.param(example, id=f"{rule.slug}: {example.id}")
-    for rule in rules()
-    for example in [*rule.examples, *FURTHER.get(rule.slug, ())]
+    pytest.param(example, id=f"{rule.slug}: {example.id}") for rule, example in all_examples()
 ]
 
 

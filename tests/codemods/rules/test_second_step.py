@@ -8,9 +8,10 @@ import textwrap
 import pytest
 from tf_lossscale_codemods.model import Options, Target
 from tf_lossscale_codemods.resolve.legacy_symbols import Family, legacy_of
-from tf_lossscale_codemods.rules.registry import rules
 from two_steps import both_ways, left, meaning
 from verbs import transform_once as transform
+
+from examples import all_examples
 
 TARGETS = {
     f"{words}{', unsafe' if unsafe else ''}": Options(keras=keras, unsafe=unsafe)
@@ -19,8 +20,7 @@ TARGETS = {
 }
 EXAMPLES = {
     f"{rule.code}: {example.id}": textwrap.dedent(example.before).encode()
-    for rule in rules()
-    for example in rule.examples
+    for rule, example in all_examples()
 }
 STAYS = {
     "tf_lossscale.keras.mixed_precision.LossScaleOptimizer": (

@@ -21,6 +21,7 @@ from tensorflow.keras.mixed_precision import LossScaleOptimizer as Final
 from tensorflow.keras.mixed_precision import experimental as mp
 """
 MADE = "opt = mp.LossScaleOptimizer(tf.keras.optimizers.SGD(), 'dynamic')\n"
+COMPILED = "mp.set_policy('mixed_float16')\nmodel.compile('sgd')\n"
 
 REPORTED = {
     "the class is replaced": (
@@ -53,6 +54,48 @@ REPORTED = {
         "opt = Final(tf.keras.optimizers.SGD())\nprint(opt.__class__ in (Final, int))\n",
         (BOTH, SHIM),
         {"LS401"},
+    ),
+    "its dictionary is read": (
+        MADE + "print(vars(opt)['_loss_scale'], opt.__dict__['_optimizer'])\n",
+        ALL,
+        {"LS305"},
+    ),
+    "its dictionary is read by a method": (
+        MADE + "print(vars(opt).get('_loss_scale'))\n",
+        ALL,
+        {"LS305"},
+    ),
+    "a tuple of classes in a test": (
+        COMPILED + "KINDS = (mp.LossScaleOptimizer, int)\n"
+        "print(isinstance(model.optimizer, KINDS))\n",
+        ALL,
+        {"LS301"},
+    ),
+    "a class attribute in a test": (
+        COMPILED + "class Kinds:\n    scaled = mp.LossScaleOptimizer\n\n\n"
+        "print(isinstance(model.optimizer, Kinds.scaled))\n",
+        ALL,
+        {"LS301"},
+    ),
+    "the beginning of its name is tested": (
+        MADE + "print(type(opt).__name__.startswith('LossScale'))\n",
+        ALL,
+        {"LS906"},
+    ),
+    "its name is searched for": (
+        MADE + "print('LossScaleOptimizer' in str(type(opt)))\n",
+        ALL,
+        {"LS906"},
+    ),
+    "its name is one of a list": (
+        MADE + "NAMES = ['LossScaleOptimizer']\nprint(opt.__class__.__name__ in NAMES)\n",
+        ALL,
+        {"LS906"},
+    ),
+    "its name is looked up": (
+        MADE + "print({'LossScaleOptimizer': 1}.get(type(opt).__name__))\n",
+        ALL,
+        {"LS906"},
     ),
     "its type is looked up": (
         "opt = Final(tf.keras.optimizers.SGD())\nprint({Final: 1}[type(opt)])\n",
@@ -236,3 +279,18 @@ def test_nothing_is_said_to_go_to_the_shim_that_is_not_there():
     result = transformed(source, KERAS_2)
     assert result.source.decode() == source
     assert not any("go to the shim" in one.message for one in result.findings)
+
+
+def test_tuple_of_both_classes_in_a_test_is_right():
+    source = COMPILED + "KINDS = (mp.LossScaleOptimizer, Final)\n"
+    result = transformed(HEAD + source + "print(isinstance(model.optimizer, KINDS))\n", SHIM)
+    assert not [one for one in result.findings if one.is_left]
+
+
+def test_two_reports_of_one_step_are_one_finding():
+    source = (
+        COMPILED + "if isinstance(model.optimizer, mp.LossScaleOptimizer):\n"
+        "    loss = model.optimizer.get_scaled_loss(loss)\n"
+    )
+    result = transformed(HEAD + source, SHIM)
+    assert [one.code for one in result.findings if one.is_left] == ["LS301"]

@@ -1,5 +1,6 @@
 """Programs of several files that failed after their migration, without a finding."""
 
+import pytest
 from several_files import migrate
 
 MP = "tf.keras.mixed_precision.experimental"
@@ -102,7 +103,7 @@ def test_old_branch_stays_where_other_files_read_the_name(command_line):
     }
     result = migrate(command_line, files, "--keras", "3")
     assert f"from tensorflow{MP[2:]} import LossScaleOptimizer" in result.sources["a.py"]
-    assert "a.py:4 LS908 manual" in result.findings
+    assert "a.py:4 LS908 safe" in result.findings
 
 
 def test_attributes_of_tensorflow_are_not_read_from_another_file(command_line):
@@ -127,3 +128,43 @@ def test_class_test_goes_to_the_final_class_if_no_file_sets_a_policy(command_lin
     }
     result = migrate(command_line, files)
     assert "tf.keras.mixed_precision.LossScaleOptimizer" in result.sources["checks.py"]
+
+
+ALIAS = f"import tensorflow as tf\n\nLSO = {MP}.LossScaleOptimizer\nKINDS = (LSO, int)\n"
+
+
+@pytest.mark.parametrize(
+    ("main", "line"),
+    [
+        ("from losses import LSO\n\nprint(type(opt) is LSO)\n", 3),
+        ("import losses\n\nprint(type(opt) == losses.LSO)\n", 3),
+        ("from losses import LSO as L\n\nprint(opt.__class__ in (int, L))\n", 3),
+        ("from losses import LSO\n\nmodel.compile()\nprint(isinstance(opt, LSO))\n", 3),
+        ("from losses import KINDS as K\n\nmodel.compile()\nprint(isinstance(opt, K))\n", 4),
+    ],
+)
+@pytest.mark.parametrize("to", [("--to", "shim"), ("--keras", "2"), ("--keras", "3")])
+def test_class_that_another_file_tests_under_a_name_of_its_own_is_reported(
+    command_line, main, line, to
+):
+    files = {"losses.py": ALIAS, "main.py": main, "setup.py": f"{MP}.set_policy('mixed_float16')"}
+    result = migrate(command_line, files, *to)
+    assert f"losses.py:{line} LS301 manual" in result.findings
+
+
+def test_class_that_is_compared_through_a_package_is_reported(command_line):
+    package = command_line.path("amp")
+    package.mkdir()
+    files = {
+        "amp/wrap.py": ALIAS,
+        "amp/__init__.py": "from .wrap import LSO\n",
+        "main.py": "import amp\n\nprint(type(opt) is amp.LSO)\n",
+    }
+    result = migrate(command_line, files, "--to", "shim")
+    assert "amp/wrap.py:3 LS301 manual" in result.findings
+
+
+def test_class_that_another_file_only_calls_is_not_reported(command_line):
+    files = {"losses.py": ALIAS, "main.py": "from losses import LSO\n\nopt = LSO(opt, 1)\n"}
+    result = migrate(command_line, files)
+    assert not [one for one in result.findings if one.endswith("manual")]
