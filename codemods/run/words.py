@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Callable, Optional
+from typing import Callable, Optional
 
 from ..model import Surroundings
 
-if TYPE_CHECKING:  # it imports LibCST, which takes longer than most searches
-    from .programs import Modules
-
-
 __all__ = ["ImportWords", "Words", "imports_of", "stem_of"]
+
+Find = Callable[[str, str], Optional[str]]
+"""Finds the file of the module that an import path names in a file."""
 
 # None of these patterns may backtrack: each part ends where the next one begins.
 _NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*|\.(?=[ \t]*import\b)")
@@ -212,7 +211,7 @@ class Words:
         """Whether a file may make or wrap an optimizer by `compile` or `load_model`."""
         return self._loads or (self._compiles and self._sets_policy)
 
-    def around(self, file: str, modules: Modules, read: Callable[[str], bytes]) -> Surroundings:
+    def around(self, file: str, find: Find, read: Callable[[str], bytes]) -> Surroundings:
         """What the other files show about one; `read` returns the bytes of a file."""
         reads: set[bytes] = set()
         compared: set[bytes] = set()
@@ -221,7 +220,7 @@ class Words:
         for module in modules_read:
             for importer in self.imports.importers(module):
                 source = read(importer)
-                names = set(_names_read(module, importer, source, modules))
+                names = set(_names_read(module, importer, source, find))
                 if module == file:
                     reads |= names
                     if os.path.basename(importer) == _INIT:
@@ -249,14 +248,14 @@ def _texts(words: Iterable[bytes]) -> frozenset[str]:
     return frozenset(word.decode("utf-8", "replace") for word in words)
 
 
-def _names_read(module: str, importer: str, source: bytes, modules: Modules) -> Iterable[bytes]:
+def _names_read(module: str, importer: str, source: bytes, find: Find) -> Iterable[bytes]:
     """The names that a file may read from a module of the run: rather too many than too few."""
     imported = imports_of(module, source)
     if imported is None:
         return _WORD.findall(source)
     found: set[bytes] = set()
     for path, name in imported:
-        if modules.find(path, importer) not in (None, module):
+        if find(path, importer) not in (None, module):
             continue
         if name == "*":
             return _WORD.findall(source)

@@ -52,7 +52,7 @@ class FileSet:
         self._compiles = words.compiles
         if len(files) > 1:
             self._surroundings = {
-                real: words.around(real, self._modules, self._read) for real in reals
+                real: words.around(real, self._modules.find, self._read) for real in reals
             }
         if len(reals) > 1 and plan.options.target is Target.FINAL:
             programs = Programs(files, words.imports, self._modules, self._read, words.computed)

@@ -408,12 +408,12 @@ def test_an_interrupt_is_reported(command_line, monkeypatch):
     )
 
 
-def start(*argv, **options):
-    return subprocess.Popen([sys.executable, "-c", PROGRAM, *argv], **options)
+def start(*argv, code=PROGRAM, **options):
+    return subprocess.Popen([sys.executable, "-c", code, *argv], **options)
 
 
 def test_a_reader_that_has_seen_enough_is_no_traceback(command_line):
-    for number in range(30):
+    for number in range(16):
         command_line.write(**{f"a{number}": LEGACY * 20})
     process = start("migrate", "--jobs", "1", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.read(100)
@@ -437,12 +437,12 @@ def test_help_is_quick_and_imports_neither_tensorflow_nor_libcst():
     assert used - before.children_user - before.children_system < 1
 
 
-def shown_on_a_terminal(stream, *argv, **environment) -> bytes:
+def shown_on_a_terminal(stream, *argv, code=PROGRAM, **environment) -> bytes:
     """The output of a run with one of its streams connected to a terminal."""
     pty = pytest.importorskip("pty", reason="terminals are a matter of POSIX")
     ours, theirs = pty.openpty()
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: theirs}
-    process = start(*argv, env={**os.environ, "TERM": "xterm", **environment}, **streams)
+    process = start(*argv, code=code, env={**os.environ, "TERM": "xterm", **environment}, **streams)
     os.close(theirs)
     shown = b""
     try:
@@ -456,10 +456,14 @@ def shown_on_a_terminal(stream, *argv, **environment) -> bytes:
 
 
 def test_a_progress_bar_on_a_terminal(command_line):
-    for number in range(60):
-        command_line.write(**{f"a{number}": LEGACY * 20})
-    shown = shown_on_a_terminal("stderr", "migrate", "--check", "--jobs", "1")
-    assert b"of 60 files [#" in shown
+    for number in range(4):
+        command_line.write(**{f"a{number}": LEGACY})
+    at_once = "from tf_lossscale_codemods.cli.terminal import Progress\n" + "".join(
+        f"Progress.{name} = 0.0\n" for name in ("_QUIET_SECONDS", "_EVERY_SECONDS")
+    )
+    code = PROGRAM.replace("sys.exit(main())", at_once + "sys.exit(main())")
+    shown = shown_on_a_terminal("stderr", "migrate", "--check", "--jobs", "1", code=code)
+    assert b"of 4 files [##" in shown
     assert shown.endswith(b"\r\x1b[K")
 
 
