@@ -178,7 +178,7 @@ def _run(arguments: List[str], prog: str) -> int:
             parser.error("--no-norm needs --record FILE")
     except SystemExit as exit_:
         return _status(exit_)
-    from tf_lossscale._cli.run_script import run_python
+    from tf_lossscale._cli.child import run_python
 
     return run_python(
         python_arguments,

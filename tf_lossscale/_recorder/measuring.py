@@ -9,7 +9,6 @@ import numpy as np
 from tf_lossscale._core.finite import first_true
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import Step
-from tf_lossscale._recorder.optimizers import LossScale
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import called_from_minimize_of_fit
@@ -57,9 +56,9 @@ class Row(NamedTuple):
         return later.good_steps in (0, self.good_steps) and not later.scale > self.scale
 
 
-def row_of(loss: Optional[Any], loss_scale: LossScale, step: Optional[Step]) -> Row:
+def row_of(loss: Optional[Any], state: Sequence[Any], step: Optional[Step]) -> Row:
     """Returns the numbers of a step in eager mode, which takes much less time than `measured`."""
-    scale = _on_host(loss_scale.value)
+    scale, good_steps, bad_steps = map(_on_host, state)
     norm = bad = _UNKNOWN
     if step is not None:
         halves = tf.stack(_halves(step)).numpy().astype(np.float64)
@@ -68,7 +67,6 @@ def row_of(loss: Optional[Any], loss_scale: LossScale, step: Optional[Step]) -> 
         norms = {float(np.sqrt(2.0 * np.sum(halves[each]))) for each in _of_replicas(step)}
         norm = norms.pop() if len(norms) == 1 else _UNKNOWN
         norm = norm / scale if step.are_scaled else norm
-    good_steps, bad_steps = _on_host(loss_scale.good_steps), _on_host(loss_scale.bad_steps)
     return _row(None if loss is None else _on_host(loss), scale, good_steps, bad_steps, norm, bad)
 
 
@@ -78,15 +76,15 @@ def _on_host(value: Optional[Any]) -> float:
     return float(value.numpy() if hasattr(value, "numpy") else value)
 
 
-def measured(loss: Optional[Any], loss_scale: LossScale, step: Optional[Step]) -> Any:
+def measured(loss: Optional[Any], state: Sequence[Any], step: Optional[Step]) -> Any:
     """Returns the numbers of a step in a graph: a float64 tensor of shape `[COLUMNS]`.
 
     Args:
       loss: scalar tensor, or None.
-      loss_scale: the loss scale before the step.
+      state: the loss scale before the step, and its counts of finite and non-finite steps or None.
       step: the step; None if its gradients are not to be read.
     """
-    scale = _float64(loss_scale.value)
+    scale, *counts = [_float64(_UNKNOWN if each is None else each) for each in state]
     norm = bad = _float64(_UNKNOWN)
     if step is not None:
         halves = tf.cast(tf.stack(_halves(step)), tf.float64)
@@ -98,10 +96,6 @@ def measured(loss: Optional[Any], loss_scale: LossScale, step: Optional[Step]) -
             agree = tf.reduce_all(tf.equal(tf.stack(norms), norms[0]))
             norm = norms[0] if len(norms) == 1 else where(agree, norms[0], norm)
             norm = norm / scale if step.are_scaled else norm
-    counts = [
-        _float64(_UNKNOWN if each is None else each)
-        for each in (loss_scale.good_steps, loss_scale.bad_steps)
-    ]
     known = _float64(float(loss is not None))
     return tf.stack([_float64(0.0 if loss is None else loss), known, scale, *counts, norm, bad])
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from tf_lossscale._core.replicas import merge, replica_count
 from tf_lossscale._core.steps import Step, Watch, WatchedStep, report_loss, unnoticed
-from tf_lossscale._recorder.optimizers import inner_optimizer
+from tf_lossscale._recorder.optimizers import Steps, inner_optimizer
 from tf_lossscale._recorder.recorder import (
     SCOPE,
     EagerStep,
@@ -24,7 +24,6 @@ from tf_lossscale._recorder.recorder import (
     refuse_unsupported,
     sums_replicas,
 )
-from tf_lossscale._recorder.steps import Steps
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context
 from tf_lossscale._versions.keras_optimizers import build_as_apply_does

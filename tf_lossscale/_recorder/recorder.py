@@ -23,9 +23,14 @@ from tf_lossscale._core.steps import (
     watch_all,
 )
 from tf_lossscale._recorder.measuring import Losses, Row, measured, row_of
-from tf_lossscale._recorder.optimizers import inner_optimizer, loss_scale_of
+from tf_lossscale._recorder.optimizers import (
+    Steps,
+    inner_optimizer,
+    known_steps,
+    loss_scale_of,
+    steps_of,
+)
 from tf_lossscale._recorder.record_file import RecordFile, RecordingError
-from tf_lossscale._recorder.steps import Steps, known_steps, steps_of
 from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.graphs import in_xla_context, outermost_graph
@@ -183,7 +188,8 @@ class Recorder(Watcher):
         loss = losses.take(gradients, is_sum, step.summed_by_caller)
         steps = self._steps(optimizer, step.variables)
         function = row_of if tf.executing_eagerly() else measured
-        return steps, function(loss, loss_scale_of(optimizer), step if self._with_norm else None)
+        state = loss_scale_of(optimizer).state
+        return steps, function(loss, state, step if self._with_norm else None)
 
     def _steps(self, optimizer: Any, variables: Sequence[Any]) -> Steps:
         """Returns the steps of an optimizer, the first of which may be about to be made."""
@@ -288,8 +294,7 @@ def _state_of(optimizer: Any) -> Optional[_State]:
         if isinstance(optimizer, tf.Graph) or not tf.executing_eagerly():
             return None
         try:
-            loss_scale = loss_scale_of(optimizer)
-            values = [loss_scale.value, loss_scale.good_steps, loss_scale.bad_steps]
+            values: List[Any] = list(loss_scale_of(optimizer).state)
             inner = inner_optimizer(optimizer)
             values.append(getattr(inner, "__dict__", {}).get("_iterations"))
             numbers = [each.numpy() for each in values if hasattr(each, "numpy")]

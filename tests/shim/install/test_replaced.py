@@ -11,9 +11,14 @@ PROGRAM = os.path.join(PROGRAMS, "replaced.py")
 TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
 
 
+@pytest.fixture(scope="module")
+def installed_before():
+    return run_alone(PROGRAM, "before")
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_originals_under_replaced_paths_are_found(when):
-    found = (run_alone if when == "before" else run_program)(PROGRAM, when)
+def test_originals_under_replaced_paths_are_found(when, installed_before):
+    found = installed_before if when == "before" else run_program(PROGRAM, when)
     assert found["v1"] == ["tf_lossscale"]
     assert found["sums"] == 3
     for name in {"final", "experimental"} & set(found):
@@ -25,9 +30,9 @@ def test_originals_under_replaced_paths_are_found(when):
 
 
 @pytest.mark.skipif(TF < (2, 4), reason="the final class came with TensorFlow 2.4")
-def test_the_final_class_is_ours_where_it_is_first_named_after_training():
+def test_the_final_class_is_ours_where_it_is_first_named_after_training(installed_before):
     ours = "tf_lossscale._keras.final"
-    assert run_alone(os.path.join(PROGRAMS, "named_late.py")) == {
+    assert installed_before["named late"] == {
         "tf.keras": ours,
         "from tensorflow.keras": ours,
         "tf.compat.v2.keras": ours,

@@ -1,21 +1,111 @@
-"""Lets `tf-lossscale run` install the legacy paths in a script and in its child processes.
+"""Runs an unmodified script with the legacy paths installed, exactly like `python SCRIPT`.
 
-Python imports a module named `sitecustomize` from its path when it starts. This folder contains
-one, and `run` adds the folder to `PYTHONPATH`. For a fast start that module does not import this
-package, so `sitecustomize.py` repeats the few lines that it needs.
+This process is replaced by that command, so Python itself sets up everything for the script. Python
+imports a module named `sitecustomize` from its path when it starts, also in the processes that the
+script starts. This folder contains one, which installs the legacy paths, and is added to
+`PYTHONPATH`. For a fast start that module does not import this package, so `sitecustomize.py`
+repeats the few lines that it needs.
 """
 
 import os
+import subprocess
 import sys
-from typing import Any, MutableMapping
+from typing import Any, List, MutableMapping, Optional, Sequence
 
 from tf_lossscale import _import_hook
 
-__all__ = ["SEED", "announce", "seed_if_asked"]
+__all__ = ["SEED", "announce", "run_python", "seed_if_asked"]
 
 _MODE = "TF_LOSSSCALE_INSTALL"
 _PATH = "PYTHONPATH"
+SEED = "TF_LOSSSCALE_SEED"
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+# The names in `sys.flags`, and the options that set them. Python 3.7 has no `safe_path`.
+_FLAGS = (
+    ("bytes_warning", "b"),
+    ("debug", "d"),
+    ("dont_write_bytecode", "B"),
+    ("inspect", "i"),
+    ("no_user_site", "s"),
+    ("optimize", "O"),
+    ("quiet", "q"),
+    ("safe_path", "P"),
+    ("verbose", "v"),
+)
+
+
+def run_python(
+    arguments: Sequence[str],
+    replace: bool = False,
+    record: Optional[str] = None,
+    norm: bool = True,
+    seed: Optional[int] = None,
+) -> int:
+    """Replaces this process by `python ARGUMENTS`.
+
+    Returns:
+      The exit status. On POSIX systems the process is replaced, so this returns only the status 2,
+      if this Python ignores the environment and so would not install the legacy paths.
+    """
+    if sys.flags.ignore_environment or sys.flags.no_site:
+        print(
+            "tf-lossscale: `run` does not work with the Python options -E, -I and -S. Omit them, "
+            "or call tf_lossscale.install() in the script.",
+            file=sys.stderr,
+        )
+        return 2
+    if record is not None:
+        from tf_lossscale._recorder import record_file, session
+
+        try:
+            held = record_file.hold(record)
+        except OSError as error:
+            reason = error.strerror or error
+            print(f"tf-lossscale: {record} cannot be written: {reason}.", file=sys.stderr)
+            return 2
+        except record_file.RecordingError as error:
+            print(f"tf-lossscale: {error}", file=sys.stderr)
+            return 2
+        session.announce(os.environ, record, norm, record_file.hand_over(held))
+    announce(os.environ, replace)
+    if seed is not None:
+        os.environ[SEED] = str(seed)
+        os.environ.setdefault("PYTHONHASHSEED", str(seed))  # the order of sets of strings
+    command = [sys.executable, *_interpreter_options(), *arguments]
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # one that is closed remains so for the script
+            stream.flush()
+    if os.name == "nt":  # there, `exec` starts a second process and ends this one at once
+        return subprocess.call(command)
+    os.execv(sys.executable, command)
+
+
+def _interpreter_options() -> List[str]:
+    """Returns the interpreter options of this Python process."""
+    options = ["-" + letter * int(getattr(sys.flags, name, 0)) for name, letter in _FLAGS]
+    options = [option for option in options if option != "-"]
+    if getattr(sys.stdout, "write_through", False):
+        options.append("-u")
+    for name, value in sys._xoptions.items():
+        options += ["-X", name if value is True else f"{name}={value}"]
+    for warning in _warning_options():
+        options += ["-W", warning]
+    return options
+
+
+def _warning_options() -> List[str]:
+    """Returns the values of `-W`, without those from the environment or other options."""
+    given = list(sys.warnoptions)
+    implied = [each for each in os.environ.get("PYTHONWARNINGS", "").split(",") if each]
+    if sys.flags.dev_mode:
+        implied.append("default")
+    if sys.flags.bytes_warning:
+        implied.append(("default", "error")[sys.flags.bytes_warning > 1] + "::BytesWarning")
+    for each in implied:
+        if each in given:
+            given.remove(each)
+    return given
 
 
 def announce(environment: MutableMapping[str, str], replace: bool) -> None:
@@ -40,9 +130,6 @@ def identity() -> str:
     """Returns a string that identifies the Python environment, and thus the packages it has."""
     tag = sys.implementation.cache_tag
     return os.pathsep.join([str(tag), getattr(sys, "abiflags", ""), sys.prefix])
-
-
-SEED = "TF_LOSSSCALE_SEED"
 
 
 def seed_if_asked() -> None:

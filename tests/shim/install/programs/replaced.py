@@ -1,7 +1,9 @@
 """Uses what `install(replace=True)` put over the originals; prints what came of it as JSON.
 
 `replaced.py before|after`: installs before or after TensorFlow is imported. Ours are built on the
-originals, which stand under paths that ours have taken.
+originals, which stand under paths that ours have taken. Before anything else, `before` names the
+final class after `compile` and `fit`: until then nothing has loaded our class, so Keras has gone
+through all of its mixed precision with the paths replaced and not one looked at.
 """
 
 import importlib
@@ -12,6 +14,7 @@ import tf_lossscale
 
 if sys.argv[1] == "before":
     tf_lossscale.install(replace=True)
+import numpy as np
 import tensorflow as tf
 
 if sys.argv[1] == "after":
@@ -25,6 +28,29 @@ found = {}
 
 def sgd():
     return tf.keras.optimizers.SGD(0.1)
+
+
+def named_late():
+    """Fits a model under `mixed_float16`, then returns whose the final class is by each path."""
+    mixed_precision.set_global_policy("mixed_float16")
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float32")])
+    model.compile(sgd(), "mse")
+    model.fit(np.zeros((4, 3), "float32"), np.zeros((4, 1), "float32"), verbose=0)
+    mixed_precision.set_global_policy("float32")
+    modules = {
+        "tf.keras": tf.keras.mixed_precision,
+        "from tensorflow.keras": importlib.import_module("tensorflow.keras.mixed_precision"),
+        "tf.compat.v2.keras": tf.compat.v2.keras.mixed_precision,
+    }
+    whose = {path: module.LossScaleOptimizer.__module__ for path, module in modules.items()}
+    optimizer = tf.keras.mixed_precision.LossScaleOptimizer(sgd())
+    modules_of_bases = {vars(each).get("__module__") for each in type(optimizer).__mro__}
+    return {**whose, "instance": "tf_lossscale._keras.final" in modules_of_bases}
+
+
+TF_VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
+if sys.argv[1] == "before" and TF_VERSION >= (2, 4):
+    found["named late"] = named_late()
 
 
 def lineage(optimizer):
