@@ -29,7 +29,7 @@ STAGES = {
     }.get(MAJOR_MINOR, ["shim", "final3", "unsafe3"] if KERAS_3 else ["shim", "final2"]),
 }
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
-EVERY = 1 if LONG else 12
+EVERY = 1 if LONG else 24
 EVERY_WITH_ORIGINAL = 1 if LONG else 3  # where the original runs beside it
 
 
@@ -96,7 +96,7 @@ def test_recorded_results_are_what_the_originals_give():
 
 OLD_KERAS = [program for program in PROGRAMS if program["original"] == "2.3"]
 if MAJOR_MINOR != "2.3":
-    OLD_KERAS = OLD_KERAS[:: 1 if LONG else 4]
+    OLD_KERAS = OLD_KERAS[:: 1 if LONG else 8]
 IMPORT = re.compile(
     r"^(\s*(?:from|import) )tensorflow(?:\.compat\.v2)?(?=.*(?:mixed_precision|train))"
 )

@@ -1,9 +1,10 @@
 """A batch split over four logical CPU devices, beside the whole batch on one.
 
-`batches.py graph|function`, prints JSON: the weights after each step, `whole` and `split`.
+`batches.py graph|function NAME...`, prints JSON: the weights after each step, `whole` and `split`.
 """
 
 import json
+import sys
 
 import numpy as np
 import tensorflow as tf
@@ -113,4 +114,4 @@ def in_function(name):
 
 
 run = in_graph if MODE == "graph" else in_function
-print(json.dumps({name: run(name.replace(" ", "_")) for name in CASES}))
+print(json.dumps({name: run(name.replace(" ", "_")) for name in sys.argv[2:]}))
