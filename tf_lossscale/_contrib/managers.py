@@ -53,7 +53,7 @@ class LossScaleManager(HoldsState, metaclass=SameClass):
 
     @abc.abstractmethod
     def update_loss_scale(self, finite_grads: Any) -> Any:
-        """Takes note of a step.
+        """Updates the loss scale after a step.
 
         Args:
           finite_grads: bool tensor of shape `[]`, whether all gradients of the step were finite.
