@@ -152,7 +152,7 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
 
     Raises:
       TypeError: `init_loss_scale` is not a number.
-      ValueError: `init_loss_scale` is None, or a tensor of another dtype than float32.
+      ValueError: `init_loss_scale` is None, or a tensor that is not float32.
     """
 
     def __init__(
