@@ -46,7 +46,7 @@ class LossScaleManager(HoldsState, metaclass=SameClass):
 
     @abc.abstractmethod
     def update_loss_scale(self, finite_grads: Any) -> Any:
-        """Takes note of a step.
+        """Updates the loss scale after a step.
 
         Args:
           finite_grads: bool tensor of shape `[]`, whether all gradients of the step were finite.
@@ -145,7 +145,7 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
 
     Raises:
       TypeError: `init_loss_scale` is not a number.
-      ValueError: `init_loss_scale` is None, or a tensor of another dtype than float32.
+      ValueError: `init_loss_scale` is None, or a tensor that is not float32.
     """
 
     def __init__(

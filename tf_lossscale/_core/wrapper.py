@@ -162,7 +162,7 @@ class ScaledLossOptimizer(OptimizerWrapper):
 
         Raises:
           TypeError: a tensor was given in eager mode to the optimizer of `contrib`.
-          RuntimeError: a tensor was given in eager mode to another.
+          RuntimeError: a tensor was given in eager mode to any other optimizer.
         """
         loss = report_loss(self, self._loss_to_scale(loss))
         # Read once, so that loss and gradients use the same value even if it changes with each

@@ -27,16 +27,17 @@ class LossScaleOptimizer(_Base):
 
     Stands for `tf.keras.mixed_precision.experimental.LossScaleOptimizer`, TensorFlow 2.8.
 
-    It is the final class with another constructor: the loss is multiplied by the scale, the
-    gradients are divided by it, and a dynamic scale skips steps with non-finite gradients.
+    It is the final class with the constructor of TensorFlow 2.8. The loss is multiplied by the
+    scale, and the gradients are divided by it. A dynamic scale skips steps with non-finite
+    gradients.
     The `loss_scale` property is a tensor. Up to TensorFlow 2.3 it is the `LossScale` that was
     passed, which is called for its value, and also converts to a tensor of it.
 
     State: that of the final class. If a `DynamicLossScale` is passed, the scale begins at its
     `initial_loss_scale`, and the object itself does not change. Up to TensorFlow 2.3 its variables
     are the scale and the counter of every optimizer that is made with it. A `LossScale` of your own
-    class is used itself, on every version: its `update()` gets the gradients, on each replica those
-    of that replica, and decides whether they are applied.
+    class is used itself, on every version. On each replica, its `update()` gets the gradients of
+    that replica, and decides whether they are applied.
 
     Examples:
       >>> import tensorflow as tf
