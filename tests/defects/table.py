@@ -313,7 +313,7 @@ CODEMODS: List[Defect] = [
         "codemods",
         'self.family is Family.V1 and self.name.endswith("LossScale")',
         "False",
-        _CODEMODS + "rules/test_rules.py",
+        _CODEMODS + "resolve/test_legacy_symbols.py",
     ),
     Defect(
         "codemods",
