@@ -29,7 +29,7 @@ MISSES = {
     ("fit_stride", "schedule"),
 }
 LARGER_MISSES = {("fit_noise", "clip")}
-"""It clips each variable, which no norm shows; the losses differ 4.6 times as much as by rounding."""
+"""It clips each variable, which no norm shows: 4.6 times the noise."""
 NOISE = 2.0
 """What changes the numbers by less than so many times what rounding does is not a miss."""
 
