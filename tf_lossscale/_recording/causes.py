@@ -64,8 +64,8 @@ def cause_of_norm(aligned: Aligned, index: int) -> str:
     look = "clipping, and gradients that are missing (a replica, a part of the batch, a variable)"
     if index > aligned.updated:
         look = f"the data, the learning rate, {look}"
-    elif None in losses:
-        look = f"the data of this batch, {look}"
+    elif None in losses or not (aligned.old.initial_weights and aligned.new.initial_weights):
+        look = f"the initial weights, the data of this batch, {look}"
     return f"cause unknown; look at {look}"
 
 

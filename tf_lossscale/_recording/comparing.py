@@ -41,12 +41,18 @@ FIRST_LOSS = 1e-3
 """Losses that come from equal weights differ by less than this; the largest seen was 1.2e-4."""
 FIRST_NORM = 2e-2
 """The same for gradient norms; the largest seen was 7.9e-3."""
-JUMP, JUMP_AT_LEAST, QUIET = 10.0, 1e-3, 1e-5
+JUMP, JUMP_AT_LEAST, QUIET = 10.0, 5e-3, 1e-5
 """After the first update, the error is at most so many times that before it, or so small."""
+STEADY, STEADY_STEPS, STEADY_AT_LEAST = 0.8, 10, 5e-4
+"""A smaller jump counts if so many errors go to one side, by this part of their sum."""
+FEW_AT_LEAST = 1e-3
+"""The same where the runs part or end before so many."""
 DOUBT_AT_LEAST = 1e-4
-"""A smaller jump than that is a reason to doubt if the losses differ to one side later."""
+"""A smaller jump than that is no reason to doubt."""
 LATER, LATER_AT_LEAST, BEFORE, WINDOW = 5.0, 1e-3, 20, 5
 """The typical error of `WINDOW` steps is so many times the largest of the `BEFORE` before them."""
+FEW_BEFORE = 10
+"""With Adam, the errors of correct runs grow in fewer steps, too."""
 SPIKE, SPIKE_AT_LEAST = 8.0, 2e-3
 """The same for the error of one step, up to where the runs part."""
 NORM_JUMP, NORM_TIMES = 5e-2, 10.0
@@ -362,9 +368,18 @@ def _judge_update(runs: _Runs) -> Finding:
     runs.evidence.append(f"largest difference of the loss before an update: {noise:.1g} or less")
     # The loss of the step in which the runs part comes from weights that still agree.
     for index in range(first, min(first + 3, aligned.part + 1, len(aligned.pairs))):
-        error = runs.loss[index] or 0.0
-        if abs(error) > max(JUMP * noise, JUMP_AT_LEAST):
-            return _different_losses(runs, index, f"by {abs(error):.1g}")
+        error = abs(runs.loss[index] or 0.0)
+        following = [
+            each or 0.0 for each in runs.loss[index : min(index + STEADY_STEPS, aligned.part)]
+        ]
+        size = sum(map(abs, following))
+        limit = JUMP_AT_LEAST
+        if len(following) < STEADY_STEPS:
+            limit = FEW_AT_LEAST
+        elif abs(sum(following)) >= STEADY * size:
+            limit = STEADY_AT_LEAST
+        if error > max(JUMP * noise, limit):
+            return _different_losses(runs, index, f"by {error:.1g}")
         if abs(runs.norm[index] or 0.0) > FIRST_NORM and index < aligned.part:
             return _different_norms(runs, index)
     return None
@@ -386,7 +401,7 @@ def _judge_later(runs: _Runs) -> Finding:
     aligned = runs.aligned
     series = [abs(each or 0.0) for each in (runs.loss if runs.has_loss else runs.norm)]
     parts = [i for i, (one, other) in enumerate(aligned.column("finite")) if one is not other]
-    for index in range(aligned.updated + 4, len(series)):
+    for index in range(aligned.updated + FEW_BEFORE, len(series)):
         now = series[index : index + WINDOW]
         if max(now[:3]) < LATER_AT_LEAST:
             continue
@@ -459,8 +474,9 @@ def _judge_rest(runs: _Runs) -> Tuple[Verdict, str, Optional[int]]:
         else:
             runs.evidence.append(f"the {name} is not in both records")
     after = runs.loss[aligned.updated + 1 : min(aligned.updated + 4, aligned.part + 1)]
-    jumps = largest(after)[0] > max(JUMP * runs.noise, DOUBT_AT_LEAST)
-    return judge_on_average(aligned, runs.loss, runs.norm, runs.mean_allowed, jumps, runs.evidence)
+    jump = largest(after)[0]
+    jump = jump if jump > max(JUMP * runs.noise, DOUBT_AT_LEAST) else 0.0
+    return judge_on_average(aligned, runs.loss, runs.norm, runs.mean_allowed, jump, runs.evidence)
 
 
 _JUDGES = (

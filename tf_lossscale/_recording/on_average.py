@@ -36,8 +36,8 @@ _NORM_MEAN = 1e-1
 """The mean of these differences over `_WINDOW` steps; 0.062 was the most in correct runs."""
 _ONE_WAY, _ONE_WAY_STEPS, _ONE_SIDE = 5e-3, 40, 0.99
 """The mean of so many differences to one side; 0.0075 was the most in correct runs."""
-_AFTER_JUMP = 2e-3
-"""The mean over `_WINDOW` steps if the first updates differ by more than what precedes them."""
+_JUMP, _AFTER_JUMP = 1e-3, 2e-3
+"""A jump after the first updates; a smaller one counts if losses of `_WINDOW` steps differ so."""
 _SMALL_NORM = 1e-4
 _UNKNOWN = "cause unknown; look at clipping, and gradients that are missing or added up"
 _ADVICE = (
@@ -51,7 +51,7 @@ def judge_on_average(
     losses: Differences,
     norms: Differences,
     allowed: float,
-    jumps: bool,
+    jump: float,
     evidence: List[str],
 ) -> Tuple[Verdict, str, Optional[int]]:
     """Decides.
@@ -61,7 +61,7 @@ def judge_on_average(
       losses: by how much their losses differ; those differences that are allowed are zero.
       norms: the same for their gradient norms.
       allowed: by how much the smoothed losses of the old program differ from its own second run.
-      jumps: whether the first updates differ by more than the noise before them.
+      jump: by how much losses after the first updates differ, if by more than the noise before.
       evidence: the reasons, to which this adds its own.
     """
     count = len(aligned.pairs)
@@ -108,7 +108,7 @@ def judge_on_average(
     typical = apart[len(apart) // 2] if apart else 0.0
     if typical > _NORM_UP_TO:
         doubts.append(f"the gradient norms typically differ by {typical:.1%}")
-    doubts += _one_sided(losses, norms, aligned.part, jumps)
+    doubts += _one_sided(losses, norms, aligned.part, jump)
     if problems:
         start = f"{until}, and after it " if parts else ""
         sentence = f"Different: {start}{' and '.join(problems)}. {_ADVICE}"
@@ -122,7 +122,7 @@ def judge_on_average(
     return Verdict.SAME, f"Same: {count} steps, the same steps skipped.", None
 
 
-def _one_sided(losses: Differences, norms: Differences, part: int, jumps: bool) -> List[str]:
+def _one_sided(losses: Differences, norms: Differences, part: int, jump: float) -> List[str]:
     """Returns what differs to one side by more than in correct runs, as a phrase each."""
     found = []
     drift = max(
@@ -138,10 +138,9 @@ def _one_sided(losses: Differences, norms: Differences, part: int, jumps: bool) 
             f"losses of {_ONE_WAY_STEPS} steps differ by {drift:.1%} on average, all to one side"
         )
     mean = _largest_signed_mean(losses)
-    if jumps and mean > _AFTER_JUMP:
+    if jump > _JUMP or (jump and mean > _AFTER_JUMP):
         found.append(
-            "the first updates differ by more than what precedes them, and losses of "
-            f"{_WINDOW} steps by {mean:.1%} on average"
+            f"losses after the first updates differ by {jump:.1g}, more than what precedes them"
         )
     mean = _largest_signed_mean(norms[part:])
     if mean > _NORM_MEAN:

@@ -3,7 +3,7 @@
 python collect.py NAME STEPS FOLDER[:PREFIX,...] ...
 
 Of each folder, the runs whose names begin so are taken, and of each run the first steps. Losses
-get seven digits and norms five, and each column is one list, which makes the file small.
+get six digits and norms five, and each column is one list, which makes the file small.
 """
 
 import gzip
@@ -29,7 +29,7 @@ def columns(run: OptimizerRecord, steps: int) -> Dict[str, Any]:
                 {True: "1", False: "0", None: "?"}[each] for each in values
             )
         else:
-            digits = 5 if column.name == "norm" else 7
+            digits = {"norm": 5, "loss": 6}.get(column.name, 17)
             found[column.name] = [
                 float(f"{each:.{digits}g}") if isinstance(each, float) else each for each in values
             ]

@@ -10,6 +10,7 @@ import json
 import os
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from tf_lossscale._recording.aligned import align
 from tf_lossscale._recording.comparing import Comparison, Conditions, compare, equal_conditions
 from tf_lossscale._recording.record import (
     OptimizerRecord,
@@ -20,8 +21,8 @@ from tf_lossscale._recording.record import (
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RECORDS = os.path.join(HERE, "..", "..", "data", "records")
-HELD_OUT = ("contrib_residual", "v1_attention", "keras_lstm", "fit_conv", "keras_auto")
-VERSIONS = ("1.15", "2.4", "2.15", "2.21")
+HELD_OUT = ("v1_noise", "keras_noise", "keras_steps", "fit_wide", "fit_stride")
+VERSIONS = ("1.15", "2.4", "2.8", "2.15", "2.21")
 MISTAKES = {
     "rate": "learning rate 1.1 times as large",
     "momentum": "momentum lost",
@@ -42,8 +43,8 @@ MISTAKES = {
     "restart": "slots lost at step 110",
     "decay": "weight decay lost",
 }
-REAL_DIFFERENCES = [("fit_words", "2.4", "2.21"), ("fit_words", "2.15", "2.21")]
-"""Keras 3 updates the rows of an embedding in another way: in float32, too, by 0.001 in a step."""
+OTHER_RUNS = ("weights", "order")
+"""Mistakes that make another correct run where both runs have them."""
 
 
 class Program(NamedTuple):
@@ -105,14 +106,22 @@ def compared(old: Program, new: Program, baseline: Optional[Program] = None) -> 
     return max(found, key=lambda each: (each.verdict.value[0] == "different", -(each.step or 0)))
 
 
+def correct(key: str, version: str) -> Optional[Program]:
+    """Returns a correct run on a version; None if it is not recorded."""
+    found = collection(f"right-{version}").get(key)
+    if found is None and version == "2.21" and key.split("-")[1] in OTHER_RUNS:
+        found = collection("mistakes-2.21").get(key)
+    return found
+
+
 def correct_pairs() -> List[Tuple[str, str, str]]:
-    """Returns each program with two versions that it was recorded on."""
+    """Returns each run that was recorded on two versions, with the versions."""
     return [
-        (key.split("-")[0], old, new)
+        (key, old, new)
         for number, old in enumerate(VERSIONS)
         for new in VERSIONS[number + 1 :]
         for key in collection(f"right-{old}")
-        if key in collection(f"right-{new}")
+        if correct(key, new)
     ]
 
 
@@ -139,3 +148,22 @@ def reference(key: str) -> Program:
     name = key.split("-")[0] + "-none"
     files = [collection(f"right-{each}") for each in VERSIONS]
     return next(file[name] for file in files if name in file)
+
+
+def times_the_noise(name: str, program: Program) -> float:
+    """Returns how much larger a mistake makes the mean difference than rounding does."""
+    old, right = reference(name), collection("right-2.21")[name + "-none"]
+    found = []
+    for column in ("loss", "norm"):
+        sizes = []
+        for new in (right, program):
+            count = min(len(run.steps) for run in program.runs)
+            pairs = (
+                align(*(first_steps(each, count) for each in both))
+                for both in zip(old.runs, new.runs)
+            )
+            errors = [abs(e) for pair in pairs for e in pair.differences(column) if e is not None]
+            sizes.append(sum(errors) / len(errors) if errors else 0.0)
+        if sizes[0]:
+            found.append(sizes[1] / sizes[0])
+    return max(found)

@@ -53,9 +53,9 @@ def test_an_update_that_differs_by_more_than_the_noise_before_it_is_a_mistake():
     noise = [1e-5 * (-1) ** step for step in range(600)]
     new = with_losses(lambda step: 1 + noise[step])
     assert compare(record(CALM), new).verdict is Verdict.SAME
-    new = with_losses(lambda step: 1 + noise[step] * (200 if step > 1 else 1))
+    new = with_losses(lambda step: 1 + noise[step] * (600 if step > 1 else 1))
     found = compare(record(CALM), new)
-    assert found.sentence.startswith("Different: the losses differ from step 2 on, by 0.002;")
+    assert found.sentence.startswith("Different: the losses differ from step 2 on, by 0.006;")
     assert "look at momentum" in found.sentence
 
 
@@ -67,7 +67,16 @@ def test_a_small_jump_is_rounding_unless_the_losses_differ_to_one_side_later():
     new.loss[0] = record(CALM).loss[0]
     found = compare(record(CALM), new)
     assert found.verdict is Verdict.UNDECIDED
-    assert "the first updates differ by more than what precedes them" in found.sentence
+    assert "losses after the first updates differ by 0.0002, more than what" in found.sentence
+
+
+def test_a_jump_to_both_sides_is_a_doubt_and_to_one_side_a_mistake():
+    new = with_losses(lambda step: 1 + 2e-3 * (-1) ** step * (step > 0))
+    found = compare(record(CALM), new)
+    assert found.verdict is Verdict.UNDECIDED
+    assert "losses after the first updates differ by 0.002, more than what" in found.sentence
+    new = with_losses(lambda step: 1 + 2e-3 * (step > 0))
+    assert compare(record(CALM), new).verdict is Verdict.DIFFERENT
 
 
 def test_a_limit_of_norms_that_only_one_run_has_is_named():
