@@ -67,9 +67,11 @@ def _asks_module(program: Program, call: cst.Call) -> bool:
 
 
 def _is_flag(program: Program, node: cst.BaseExpression, seen: set[cst.CSTNode]) -> bool:
-    roots = map(root_of, program.paths_of(node))
+    roots = [root_of(path) for path in program.paths_of(node)]
     if any(root is not None and root.rest in _VERSIONS for root in roots):
         return True
+    if roots and None not in roots:
+        return False  # another part of TensorFlow, such as a module imported as `tf2`
     if isinstance(node, cst.Attribute):
         if class_around(program, node) is None:
             return bool(_FLAG.search(node.attr.value))

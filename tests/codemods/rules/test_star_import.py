@@ -1,4 +1,4 @@
-"""Star imports: moved only where every name certainly comes from `tf.contrib.mixed_precision`."""
+"""Star imports: never rewritten; the names that they may bind are reported."""
 
 import pytest
 from tf_lossscale_codemods.model import Options, Safety, Target
@@ -12,6 +12,8 @@ USE = "manager = FixedLossScaleManager(8)\n"
 @pytest.mark.parametrize(
     "source",
     [
+        STAR,
+        STAR + USE,
         f"{STAR}from utilities import *\n{USE}",
         f"from npu_bridge.npu_init import *\n{STAR}{USE}",
         f"if FP16:\n    {STAR}{USE}",
@@ -21,29 +23,10 @@ USE = "manager = FixedLossScaleManager(8)\n"
         f"from tensorflow.contrib.mixed_precision.python.loss_scale_manager import *\n{USE}",
     ],
 )
-def test_left_where_a_name_may_come_from_elsewhere(source):
+def test_left_and_reported(source):
     result = transformed(source, SHIM)
     assert result.source.decode() == source
-    assert {finding.outcome for finding in result.findings} <= {Safety.MANUAL}
-
-
-@pytest.mark.parametrize("path", ["tensorflow", "tensorflow.compat.v1", "tensorflow_core"])
-@pytest.mark.parametrize("use", ["", USE, "opt = LossScaleOptimizer(opt, manager)\n"])
-def test_moved_where_it_is_the_only_one(path, use):
-    source = f"from {path}.contrib.mixed_precision import *  # all\n{use}"
-    result = transformed(source, SHIM)
-    moved = f"from tf_lossscale.contrib.mixed_precision import *  # all\n{use}"
-    assert result.source.decode() == moved
-    assert [finding.outcome for finding in result.findings] == [Safety.SAFE]
-    again = transformed(moved, SHIM)
-    assert again.source.decode() == moved
-    assert not again.findings
-
-
-def test_moved_on_the_final_target():
-    result = transformed(STAR + USE, Options())
-    assert result.source.decode() == STAR.replace("tensorflow", "tf_lossscale") + USE
-    assert {finding.outcome for finding in result.findings} == {Safety.SAFE}
+    assert {finding.outcome for finding in result.findings} == {Safety.MANUAL}
 
 
 BELOW = {
