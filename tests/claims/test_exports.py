@@ -21,8 +21,6 @@ MODULES = [
     if name_of(each).startswith(("tf_lossscale/", "codemods/"))
 ]
 ENTRY_POINTS = ("__main__.py",)
-# Folders whose modules are private: the underscore of a name says that other modules do not use it.
-PRIVATE = "tf_lossscale/_"
 
 
 def wrong_exports(source: str) -> List[str]:
@@ -66,10 +64,7 @@ def _bindings(node: ast.AST) -> List[str]:
 def test_a_module_exports_public_names_that_it_has(module):
     if module.endswith(ENTRY_POINTS):
         return
-    wrong = wrong_exports((ROOT / module).read_text(encoding="utf-8"))
-    if module.startswith(PRIVATE) and module.count("/") > 1:
-        wrong = [each for each in wrong if each != "has no __all__"]
-    assert wrong == []
+    assert wrong_exports((ROOT / module).read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(

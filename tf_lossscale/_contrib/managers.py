@@ -10,6 +10,13 @@ from tf_lossscale._import_hook import Subscriber, subscribe
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import CONTRIB_MODULES, loaded_contrib_classes
 
+__all__ = [
+    "ExponentialUpdateLossScaleManager",
+    "FixedLossScaleManager",
+    "LossScaleManager",
+    "when_contrib_is_loaded",
+]
+
 
 class LossScaleManager(HoldsState, metaclass=SameClass):
     """Holds the loss scale of a `LossScaleOptimizer`, and updates it after each step.

@@ -38,6 +38,8 @@ from tf_lossscale._versions.replicas import (
     replicas_of_workers_before,
 )
 
+__all__ = ["collective_sums", "sum_over_workers"]
+
 # Dtypes for which some version from 1.15 to 2.21 has no kernel, and the dtypes used instead.
 _CARRIERS = {tf.float16: tf.float32, tf.bfloat16: tf.float32, tf.uint32: tf.int64}
 

@@ -15,6 +15,8 @@ from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, Los
 from tf_lossscale._core.same_class import behaves_as, change_class
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
+__all__ = ["fixed_loss_scale", "given_away", "own_loss_scale", "read_as_tensor"]
+
 _MESSAGE = (
     "A DynamicLossScale was read, or given to another optimizer, after it was given to a Keras "
     "optimizer. Each of these optimizers has a loss scale of its own, as since TensorFlow 2.4; up "

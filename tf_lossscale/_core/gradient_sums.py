@@ -22,6 +22,17 @@ from tf_lossscale._versions.replicas import (
     sum_is_off,
 )
 
+__all__ = [
+    "Pairs",
+    "StepGradients",
+    "chain_of",
+    "gradients_of_step",
+    "leaves_sum_to_tensorflow",
+    "sums_for_replica",
+    "unsummed",
+    "watch_fixed",
+]
+
 Pairs = List[Tuple[Any, Any]]
 
 

@@ -11,6 +11,17 @@ from tf_lossscale._core.state import HoldsState, dynamic_update
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
 
+__all__ = [
+    "DEFAULT_INITIAL_SCALE",
+    "DynamicLossScale",
+    "FixedLossScale",
+    "LossScale",
+    "as_loss_scale",
+    "is_fixed",
+    "is_standard",
+    "updates_itself",
+]
+
 DEFAULT_INITIAL_SCALE = 2**15
 
 

@@ -13,6 +13,17 @@ from tf_lossscale._core.workers import workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import STRATEGY_SURVIVES_RETRACING, map_replicas
 
+__all__ = [
+    "all_replicas_agree",
+    "all_workers_agree",
+    "call_in_replicas",
+    "copy_of",
+    "merge",
+    "replica_count",
+    "require_cross_replica_context",
+    "summed_to_test",
+]
+
 
 def replica_count() -> int:
     """Returns the number of replicas in sync: 1 without a strategy."""

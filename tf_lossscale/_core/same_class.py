@@ -18,6 +18,8 @@ from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 
 from tf_lossscale._versions.base import tf1
 
+__all__ = ["SameClass", "behaves_as", "change_class", "is_our", "loss_scale_class", "stands_for"]
+
 _FINDERS: Dict[type, Callable[[], Iterable[Optional[type]]]] = {}
 
 

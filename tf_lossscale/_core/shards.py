@@ -27,6 +27,22 @@ from tf_lossscale._versions.replicas import (
     tpu_shards,
 )
 
+__all__ = [
+    "ALONE",
+    "BASE",
+    "CHECK_KEY",
+    "Groups",
+    "Shards",
+    "all_shards",
+    "check_loop",
+    "current_shards",
+    "group_key",
+    "group_of",
+    "groups_of",
+    "instance_keys",
+    "sum_key",
+]
+
 
 class Shards(NamedTuple):
     """The shards that share the current step.

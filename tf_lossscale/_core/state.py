@@ -14,6 +14,8 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.files import Trackable, TrackableReference
 from tf_lossscale._versions.graphs import outermost_graph
 
+__all__ = ["HoldsState", "contrib_update", "dynamic_update"]
+
 
 class HoldsState(Trackable):
     """Base of the objects whose variables are checkpoint children.

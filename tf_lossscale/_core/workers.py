@@ -37,6 +37,18 @@ from tf_lossscale._versions.replicas import (
     host_of,
 )
 
+__all__ = [
+    "Call",
+    "CallSite",
+    "Step",
+    "call_site",
+    "check_between_workers",
+    "has_several_workers",
+    "step_of",
+    "sum_together",
+    "workers_are_checked",
+]
+
 # Packages whose frames lie between the user's line and ours, and modules that call functions that
 # are passed to them, because the threads of replicas begin there.
 _LIBRARIES = frozenset({"keras", "tensorflow", "tensorflow_core", "tensorflow_estimator"})

@@ -26,6 +26,8 @@ from tf_lossscale._versions.replicas import (
     replicas_of_workers_before,
 )
 
+__all__ = ["CrossShardOptimizer", "Groups", "Pairs"]
+
 Pairs = List[Tuple[Any, Any]]
 Groups = List[List[int]]
 

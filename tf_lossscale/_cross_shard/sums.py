@@ -7,6 +7,8 @@ from tf_lossscale._core.shards import Shards, all_shards, current_shards, groups
 from tf_lossscale._core.workers import Call, call_site, step_of, workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
+__all__ = ["LARGE", "cross_replica_sum", "replica_sums", "sum_packed", "tpu_sum", "with_shapes"]
+
 
 @do_not_convert
 def cross_replica_sum(

@@ -18,6 +18,21 @@ from tf_lossscale._versions.keras_optimizers import (
     uncalled_hooks,
 )
 
+__all__ = [
+    "DEFAULT_GROWTH_STEPS",
+    "DEFAULT_INITIAL_SCALE",
+    "are_summed",
+    "as_final_arguments",
+    "check_inner",
+    "experimental_loss_scale",
+    "final_loss_scale",
+    "forget_earlier_wrapper",
+    "loss_scale_from_config",
+    "mark_wrapped",
+    "refuse_unsupported",
+    "takes",
+]
+
 DEFAULT_INITIAL_SCALE = 2.0**15
 DEFAULT_GROWTH_STEPS = 2000
 

@@ -17,6 +17,8 @@ from typing import Any, List, MutableMapping, Optional, Set, Tuple
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import graphs_around
 
+__all__ = ["LIKE_KERAS_2", "LIKE_KERAS_3", "UNSCALED", "ScalingCalls"]
+
 LIKE_KERAS_2, LIKE_KERAS_3, UNSCALED = "get_scaled_loss", "scale_loss", "get_unscaled_gradients"
 
 _ADVICE = (

@@ -28,6 +28,14 @@ from tf_lossscale._versions.files import (
 from tf_lossscale._versions.keras import KerasFamily, loaded_families
 from tf_lossscale._versions.keras_optimizers import explain_missing_methods
 
+__all__ = [
+    "WRAPPERS",
+    "OneKind",
+    "implementation",
+    "serialized_like_the_installed",
+    "with_installed_experimental",
+]
+
 WRAPPERS: Dict[str, Type[LossScaleWrapper]] = {
     "legacy": OptimizerV2Wrapper,
     "new": Keras2Wrapper,

@@ -18,6 +18,8 @@ from tf_lossscale._versions.files import deserialize_optimizer, registered_class
 from tf_lossscale._versions.keras import calling_keras, is_keras_3, loaded_keras
 from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE
 
+__all__ = ["from_config", "to_config"]
+
 # Arguments that Keras 3 does not have. `decay` is converted; the others do not change the results.
 _DROPPED = ("decay", "is_legacy_optimizer", "jit_compile")
 

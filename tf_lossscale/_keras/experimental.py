@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 else:
     _Base = with_installed_experimental(_Final)
 
+__all__ = ["LossScaleOptimizer", "from_loss_scale", "of_graph_rewrite"]
+
 
 @serialized_like_the_installed
 class LossScaleOptimizer(_Base):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 else:
     _Implementation = implementation(default_family())
 
+__all__ = ["LossScaleOptimizer"]
+
 
 @serialized_like_the_installed
 class LossScaleOptimizer(_Implementation):

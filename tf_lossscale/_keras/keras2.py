@@ -16,6 +16,8 @@ from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.files import Trackable, TrackableReference
 from tf_lossscale._versions.keras_optimizers import called_from_compile, overrides
 
+__all__ = ["DelegatingWrapper", "Keras2Wrapper", "forwards"]
+
 
 def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
     """Returns a `Forward` for every name of the Keras class `base` that our classes do not define.

@@ -24,6 +24,8 @@ from tf_lossscale._versions.keras_optimizers import (
     overrides,
 )
 
+__all__ = ["Keras3Wrapper"]
+
 
 class Keras3Wrapper(Keras3Attributes):
     """The API of the final class, for a Keras 3 optimizer.

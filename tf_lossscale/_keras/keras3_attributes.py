@@ -10,6 +10,8 @@ from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
 
+__all__ = ["LARGEST_FLOAT32", "Keras3Attributes"]
+
 LARGEST_FLOAT32 = 3.4028234663852886e38
 
 

@@ -20,6 +20,8 @@ from tf_lossscale._versions.base import overridden, tf, tf1
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.keras_optimizers import UpdateMethods, update_methods
 
+__all__ = ["LateCheck", "late_check"]
+
 
 def late_check(family: KerasFamily, optimizer: Any) -> "Optional[LateCheck]":
     """Returns the check for an inner optimizer; None if it does not transform gradients."""

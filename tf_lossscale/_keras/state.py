@@ -8,6 +8,8 @@ from tf_lossscale._core.state import dynamic_update
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.files import Trackable
 
+__all__ = ["DynamicState", "FixedState", "Keras3State", "OwnState", "make_state"]
+
 
 class FixedState(Trackable):
     """A fixed scale, which has no variables and saves nothing."""

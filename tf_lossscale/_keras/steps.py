@@ -17,6 +17,8 @@ from tf_lossscale._keras.late_check import LateCheck
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import replica_id, supports_merge_call
 
+__all__ = ["StepArguments", "reduce_sum", "step"]
+
 
 class StepArguments:
     """Arguments of a step, in an object that a strategy passes on without unpacking it.

@@ -13,6 +13,8 @@ from tf_lossscale._keras.config import from_config, to_config
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras import KerasFamily, default_family
 
+__all__ = ["Forward", "LossScaleWrapper"]
+
 
 class Forward:
     """Descriptor of an attribute that is read from and set on the inner optimizer."""

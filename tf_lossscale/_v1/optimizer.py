@@ -18,6 +18,13 @@ from tf_lossscale._versions.graphs import (
 from tf_lossscale._versions.keras import is_keras_object
 from tf_lossscale._versions.originals import original
 
+__all__ = [
+    "OPTION",
+    "MixedPrecisionLossScaleOptimizer",
+    "disable_mixed_precision_graph_rewrite",
+    "enable_mixed_precision_graph_rewrite",
+]
+
 _NAME = "MixedPrecisionLossScaleOptimizer"
 _installed: Any = original(tf1.train.experimental, _NAME)
 _Base: Any = tf1.train.Optimizer if _installed is None else _installed

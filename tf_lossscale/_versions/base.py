@@ -6,6 +6,19 @@ from typing import Any, Callable, Iterator, Sequence, Tuple, TypeVar
 
 from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, SUPPORTED
 
+__all__ = [
+    "INSTALL_HINT",
+    "TF_VERSION",
+    "do_not_convert",
+    "first_module",
+    "has",
+    "is_overridden",
+    "overridden",
+    "tf",
+    "tf1",
+    "where",
+]
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 INSTALL_HINT = (

@@ -10,6 +10,21 @@ from tf_lossscale._versions.keras import KerasFamily, is_keras_3, loaded_keras_p
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
+__all__ = [
+    "LEGACY_KEEPS_INNER_APART",
+    "Trackable",
+    "TrackableObjectGraph",
+    "TrackableReference",
+    "called_from_checkpoint",
+    "deserialize_optimizer",
+    "register_loss_scale_optimizer",
+    "registered_class",
+    "registered_class_name",
+    "serialize_as",
+    "share_registration",
+    "unregister_loss_scale_optimizer",
+]
+
 _trackable: Any = first_module(
     "tensorflow.python.trackable.base", "tensorflow.python.training.tracking.base"
 )

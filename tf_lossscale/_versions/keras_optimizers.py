@@ -9,6 +9,34 @@ from tf_lossscale._versions.base import has, overridden, tf
 from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.releases import Since
 
+__all__ = [
+    "EXPERIMENTAL_SHARES_LOSS_SCALE",
+    "KERAS_REFUSES_STRATEGIES",
+    "LEGACY_AGGREGATES_ALWAYS",
+    "LEGACY_AGGREGATES_FIRST",
+    "LEGACY_CLIPS_WHEN_APPLIED",
+    "LEGACY_COMPUTES_WITH_TAPE",
+    "UpdateMethods",
+    "aggregate_gradients",
+    "build_as_apply_does",
+    "calculates_with_tensorflow",
+    "called_from_compile",
+    "called_from_minimize_of_fit",
+    "explain_missing_methods",
+    "has_own_aggregation",
+    "has_own_transformation",
+    "is_overwritten_with_gradient",
+    "keras_3_backend",
+    "keras_3_can_be_given_sums",
+    "keras_3_does_not_track",
+    "keras_3_is_given_sums",
+    "keras_3_takes_sums",
+    "overrides",
+    "show_to_keras_session",
+    "uncalled_hooks",
+    "update_methods",
+]
+
 KERAS_REFUSES_STRATEGIES: bool = has(Since.KERAS_REFUSES_STRATEGIES)
 EXPERIMENTAL_SHARES_LOSS_SCALE: bool = not has(Since.EXPERIMENTAL_HAS_OWN_LOSS_SCALE)
 LEGACY_CLIPS_WHEN_APPLIED: bool = has(Since.LEGACY_CLIPS_WHEN_APPLIED)

@@ -7,6 +7,24 @@ import os
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+__all__ = [
+    "API_ROOTS",
+    "COMPILERS",
+    "CONTRIB_MODULES",
+    "RECORDED_CLASSES",
+    "Compiler",
+    "Recorded",
+    "StandIn",
+    "attribute_dicts",
+    "compile_uses_policies",
+    "forget_replaced",
+    "is_lazy_loader",
+    "loaded_contrib_classes",
+    "note_replaced",
+    "original",
+    "tf_keras_is_in_use",
+]
+
 API_ROOTS: Tuple[Tuple[str, str], ...] = (
     ("tensorflow._api.v1", ""),
     ("tensorflow._api.v2", ""),

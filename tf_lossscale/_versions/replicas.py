@@ -9,6 +9,28 @@ from tf_lossscale._versions.base import first_module, has, is_overridden, overri
 from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.releases import Since
 
+__all__ = [
+    "KEYS_AT_RUN_TIME",
+    "STRATEGY_SURVIVES_RETRACING",
+    "SUMS_OVERWRITE_SUMMANDS",
+    "advance",
+    "already_summed",
+    "collective_reduce",
+    "estimator_scales_loss",
+    "graph_of_all_replicas",
+    "has_own_sum",
+    "host_of",
+    "in_tpu_replication",
+    "local_replica_started_eagerly",
+    "map_replicas",
+    "per_replica",
+    "replica_id",
+    "replicas_of_workers_before",
+    "sum_is_off",
+    "supports_merge_call",
+    "tpu_shards",
+]
+
 KEYS_AT_RUN_TIME = has(Since.COLLECTIVES_HAVE_KEYS_AT_RUN_TIME)
 STRATEGY_SURVIVES_RETRACING = has(Since.STRATEGY_SURVIVES_RETRACING)
 SUMS_OVERWRITE_SUMMANDS = not has(Since.SUMMANDS_ARE_KEPT)

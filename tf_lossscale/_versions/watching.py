@@ -15,6 +15,17 @@ from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, t
 from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
 from tf_lossscale._versions.releases import Since
 
+__all__ = [
+    "RawVariable",
+    "add_control_input",
+    "after_each_call",
+    "before_sessions",
+    "remote_target",
+    "runs_stateful_operations",
+    "seed_tensorflow",
+    "without_changing_seeds",
+]
+
 _lock = threading.Lock()
 _made = 0
 
