@@ -1,10 +1,10 @@
 """Reports branches with legacy names that only some versions of TensorFlow take.
 
-If the other branch already uses the current API, the program is right on both sides, and nothing is
-left to do. Both branches stay. The old one can be removed when the program no longer supports
-TensorFlow below 2.4, as OpenNMT-tf did. Otherwise the legacy name is renamed to the shim's. On each
-version the branch then does what it did. But after the upgrade the branch is not taken, so nothing
-there scales the loss. There is one finding for each branch. No branch is ever removed.
+If the other branch already uses the current API, both branches stay. The old one can be removed
+when the program no longer supports TensorFlow below 2.4, as OpenNMT-tf did. Otherwise the legacy
+name is renamed to the shim's. On each version the branch then does what it did. But after the
+upgrade the branch is not taken, so nothing there scales the loss. There is one finding for each
+branch. No branch is ever removed.
 """
 
 from __future__ import annotations
@@ -42,10 +42,7 @@ def check(program: Program) -> Iterator[Proposal]:
         first = branch.places[0]
         message = _IMPORTING if branch.imports else _DEAD
         message = _REMOVABLE if branch.has_final else message
-        made = report(first.node, "LS908", _symbol(program, first), message)
-        outside = any(_is_through_alias(program, place) for place in branch.places)
-        is_right = branch.has_final and not outside
-        yield made._replace(outcome=Safety.SAFE, stays=True) if is_right else made
+        yield report(first.node, "LS908", _symbol(program, first), message)
         for place in branch.places:
             if branch.has_final and not _is_through_alias(program, place):
                 continue  # it stays as it is
@@ -147,7 +144,7 @@ RULE = Rule(
             else:
                 opt = LossScaleOptimizer(opt, "dynamic")
             """,
-            Safety.SAFE,
+            Safety.MANUAL,
             message_contains="removable",
         ),
     ),

@@ -2053,7 +2053,7 @@ EXAMPLES = {
             opt = mixed_precision.LossScaleOptimizer(opt, "dynamic")
             """,
             None,
-            Safety.SAFE,
+            Safety.MANUAL,
         ),
         Example(
             "the old branch of a version test",
@@ -2067,7 +2067,7 @@ EXAMPLES = {
                 opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
             """,
             None,
-            Safety.SAFE,
+            Safety.MANUAL,
             message_contains="removable",
         ),
         Example(
@@ -2081,7 +2081,7 @@ EXAMPLES = {
                 mixed_precision.set_global_policy("mixed_float16")
             """,
             None,
-            Safety.SAFE,
+            Safety.MANUAL,
             message_contains="removable",
         ),
         Example(
@@ -2095,7 +2095,7 @@ EXAMPLES = {
                 tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
             """,
             None,
-            Safety.SAFE,
+            Safety.MANUAL,
             message_contains="removable",
         ),
         Example(
@@ -2109,7 +2109,7 @@ EXAMPLES = {
             opt = LossScaleOptimizer(opt)
             """,
             None,
-            Safety.SAFE,
+            Safety.MANUAL,
         ),
         Example(
             "the old branch of a missing attribute",
@@ -2124,7 +2124,7 @@ EXAMPLES = {
             set_policy("mixed_float16")
             """,
             None,
-            Safety.SAFE,
+            Safety.MANUAL,
             message_contains="removable",
         ),
         Example(
@@ -2140,7 +2140,7 @@ EXAMPLES = {
                 mixed_precision.set_global_policy("mixed_float16")
             """,
             None,
-            Safety.SAFE,
+            Safety.MANUAL,
             unsafe=True,
         ),
     ),

@@ -103,7 +103,7 @@ def test_old_branch_stays_where_other_files_read_the_name(command_line):
     }
     result = migrate(command_line, files, "--keras", "3")
     assert f"from tensorflow{MP[2:]} import LossScaleOptimizer" in result.sources["a.py"]
-    assert "a.py:4 LS908 safe" in result.findings
+    assert "a.py:4 LS908 manual" in result.findings
 
 
 def test_attributes_of_tensorflow_are_not_read_from_another_file(command_line):
