@@ -67,11 +67,12 @@ def _asks_module(program: Program, call: cst.Call) -> bool:
 
 
 def _is_flag(program: Program, node: cst.BaseExpression, seen: set[cst.CSTNode]) -> bool:
-    roots = [root_of(path) for path in program.paths_of(node)]
+    paths = program.paths_of(node)
+    roots = [root_of(path) for path in paths]
     if any(root is not None and root.rest in _VERSIONS for root in roots):
         return True
-    if roots and None not in roots:
-        return False  # another part of TensorFlow, such as a module imported as `tf2`
+    if paths and all(root or is_of_shim(path) for root, path in zip(roots, paths)):
+        return False  # another part of TensorFlow, such as a module imported as `tf2`, or of ours
     if isinstance(node, cst.Attribute):
         if class_around(program, node) is None:
             return bool(_FLAG.search(node.attr.value))

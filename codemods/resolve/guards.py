@@ -80,8 +80,12 @@ def depends_on_version(program: Program, node: cst.CSTNode) -> bool:
     """Whether the version of TensorFlow decides if a place runs."""
     below = node
     for above in program.ancestors(node):
-        tests = [above.test] if isinstance(above, (cst.If, cst.IfExp)) else []
+        tests = [above.test] if isinstance(above, (cst.If, cst.IfExp, cst.While)) else []
+        if isinstance(above, cst.BooleanOperation):
+            tests = [above.left]
         tests = [] if below in tests else tests
+        if isinstance(above, cst.Match) and _match_asks(program, above):
+            return True
         for earlier in body_of(below, program.parents) or ():
             if earlier is below:
                 break
@@ -124,7 +128,7 @@ def _guards_around(program: Program, place: Place) -> Iterator[_Guard]:
     """The guards around a place, the innermost first."""
     below: cst.CSTNode = place.node
     for above in program.ancestors(place.node):
-        if isinstance(above, (cst.If, cst.IfExp)) and below is not above.test:
+        if isinstance(above, (cst.If, cst.IfExp, cst.While)) and below is not above.test:
             others: list[cst.CSTNode] = [
                 part
                 for part in (above.body, above.orelse)
@@ -132,10 +136,27 @@ def _guards_around(program: Program, place: Place) -> Iterator[_Guard]:
             ]
             if asks_version(program, above.test):
                 yield _Guard(above, below, tuple(others or _following(program, above)))
+        elif isinstance(above, cst.Match) and _match_asks(program, above):
+            yield _Guard(above, below, tuple(case for case in above.cases if case is not below))
+        elif isinstance(above, cst.BooleanOperation) and below is above.right:
+            if asks_version(program, above.left):
+                yield _Guard(above, below, _alternatives(program, above))
         elif isinstance(above, cst.Try):
             yield from _tried(program, place, above, below)
         yield from _after_exit(program, below)
         below = above
+
+
+def _match_asks(program: Program, statement: cst.Match) -> bool:
+    tests = [statement.subject, *(case.guard for case in statement.cases if case.guard is not None)]
+    return any(asks_version(program, test) for test in tests)
+
+
+def _alternatives(program: Program, operation: cst.BooleanOperation) -> tuple[cst.CSTNode, ...]:
+    """The other branch of `is_old and legacy or current`."""
+    above = program.parents.get(operation)
+    is_left = isinstance(above, cst.BooleanOperation) and above.left is operation
+    return (above.right,) if is_left and isinstance(above, cst.BooleanOperation) else ()
 
 
 def _tried(

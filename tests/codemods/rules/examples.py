@@ -2040,6 +2040,38 @@ EXAMPLES = {
     ),
     "version-guard": (
         Example(
+            "and, or with the version",
+            """\
+            import tensorflow as tf
+
+            old = tf.__version__ < "2.4"
+            mp = old and tf.keras.mixed_precision.experimental or tf.keras.mixed_precision
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="removable",
+        ),
+        Example(
+            "a loop that only old versions enter",
+            """\
+            import tensorflow as tf
+
+            while tf.__version__ < "2.4":
+                opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+                break
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            while tf.__version__ < "2.4":
+                opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+                break
+            """,
+            Safety.MANUAL,
+            message_contains="nothing here scales the loss",
+        ),
+        Example(
             "a module that the guard chooses",
             """\
             import tensorflow as tf
