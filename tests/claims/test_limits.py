@@ -1,0 +1,27 @@
+"""The limits that the documentation gives are those of the code."""
+
+import importlib
+
+import pytest
+from documents import ROOT
+from tf_lossscale_codemods.workers.limits import Limits
+
+LIMITS = [
+    ("migrate.md", "the default limits are {:.0f} seconds", Limits().seconds),
+    ("migrate.md", "seconds and {:.0f} MB", Limits().size / 2**20),
+    ("security.md", "at most {:.0f} MiB", ("_checkpoint.keras_files", "_FREE_BYTES", 2**20)),
+    ("security.md", "or {} times its packed", ("_checkpoint.keras_files", "_LARGEST_RATIO", 1)),
+    ("monitoring.md", "grown past 2^{}", ("_monitoring.reader", "_WITHOUT_EFFECT", None)),
+    ("cross-shard.md", "raised after {} seconds", ("_core.workers", "_GRACE", 1)),
+]
+WORDS = {10: "ten"}
+
+
+@pytest.mark.parametrize(("page", "sentence", "limit"), LIMITS)
+def test_limit_of_a_page_is_that_of_the_code(page, sentence, limit):
+    if isinstance(limit, tuple):
+        module, name, unit = limit
+        limit = getattr(importlib.import_module(f"tf_lossscale.{module}"), name)
+        limit = int(limit / unit) if unit else int(limit).bit_length() - 1
+    text = " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
+    assert any(sentence.format(each) in text for each in (limit, WORDS.get(limit)) if each)
