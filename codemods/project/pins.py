@@ -22,7 +22,7 @@ TENSORFLOW = (
 )
 """The distributions of TensorFlow."""
 
-_LOCKS = re.compile(r"(?:poetry|uv|pdm)\.lock|pylock\.toml|conda-lock\.yml")
+_LOCKS = re.compile(r"(?:poetry|uv|pdm|Pipfile)\.lock|pylock\.toml|conda-lock\.yml")
 _FILES = re.compile(
     r"(?:.*/)?(?:setup\.(?:cfg|py)|pyproject\.toml|Pipfile"
     r"|[^/]*requirements[^/]*\.(?:txt|in)|[^/]*constraints[^/]*\.txt|requirements/[^/]*\.(?:txt|in)"
@@ -35,6 +35,9 @@ _LINE = re.compile(
     rf"(?:^\s*(?:-\s+|[\w.-]+\s*=\s*)?[\"']?(?:[\w./-]+::)?|[\"']){_NAME}(?![-\w.])[\"']?\s*(?:\[[\w\s,-]*\]\s*)?"
     # A table of Poetry or Pipenv: `tensorflow = "^2.10"` or `tensorflow = {version = "^2.10"}`.
     r"(?:=\s*(?:\{[^}]{0,200}?\bversion\s*=\s*)?[\"'])?([^\"'#;@\\{}]*)"
+)
+_PIPFILE_LOCKED = re.compile(
+    rf'"{_NAME}"\s*:\s*\{{[^{{}}]{{0,20000}}?"version"\s*:\s*"=*([\w.+-]+)"'
 )
 _LOCKED = re.compile(
     rf"^[ \t]*(?:-[ \t]+)?name[ \t]*[:=][ \t]*[\"']?{_NAME}[\"']?[ \t]*\r?\n"
@@ -73,7 +76,7 @@ def pins_in(path: str, text: str) -> Iterator[Found]:
     """Yields the requirements in a file that allow only one Keras version."""
     is_conda = path.endswith((".yml", ".yaml"))
     is_lock = _LOCKS.fullmatch(os.path.basename(path))
-    found = _locked(text) if is_lock else _required(text)
+    found = _locked(path, text) if is_lock else _required(text)
     for line, name, specifier in itertools.islice(found, _MOST):
         keras = keras_of(name, specifier)
         is_setting = re.match("=[^=]", specifier) and not is_conda  # such as `keras = 3`
@@ -82,9 +85,10 @@ def pins_in(path: str, text: str) -> Iterator[Found]:
             yield Found(line, keras, f"{name}{space}{specifier}")
 
 
-def _locked(text: str) -> Iterator[tuple[int, str, str]]:
+def _locked(path: str, text: str) -> Iterator[tuple[int, str, str]]:
     line = at = 0
-    for match in _LOCKED.finditer(text):
+    pattern = _PIPFILE_LOCKED if path.endswith("Pipfile.lock") else _LOCKED
+    for match in pattern.finditer(text):
         line += text.count("\n", at, match.start())
         at = match.start()
         yield line + 1, match[1], f"=={match[2]}"

@@ -69,6 +69,13 @@ FILES = [
         [(2, 2, "tensorflow==2.10"), (5, 2, "tf-keras*")],
     ),
     (
+        "Pipfile.lock",
+        '{\n  "default": {\n    "tensorflow": {\n      "hashes": ["sha256:0"],\n'
+        '      "index": "pypi",\n      "version": "==2.10.1"\n    },\n'
+        '    "keras": {"git": "x"}, "numpy": {"version": "==1.2"}}}\n',
+        [(3, 2, "tensorflow==2.10.1")],
+    ),
+    (
         "poetry.lock",
         '[[package]]\nname = "numpy"\nversion = "1.2"\n[[package]]\nname = "tensorflow"\n'
         'version = "2.16.1"\n[package.dependencies]\nkeras = "<3"\n'
