@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _CLASS = "LossScaleOptimizer"
+_SHIMS_FINAL = f"tf_lossscale.keras.mixed_precision.{_CLASS}"
 _REWRITE = "enable_mixed_precision_graph_rewrite"
 _MAKERS = frozenset([_CLASS, _REWRITE, "from_loss_scale"])
 _CONFIGURATIONS = re.compile(r"conf|cfg|param|flag|arg|option|setting", re.IGNORECASE)
@@ -260,14 +261,16 @@ def sets_policy(program: Program) -> bool:
 
 def names_final_class(program: Program) -> bool:
     """Whether the program names the final class, of TensorFlow or of the shim."""
-    optimizers = [one.legacy for one in program.references if one.legacy.is_keras_optimizer]
+    places = [*program.references, *program.guarded]
+    optimizers = [one.legacy for one in places if one.legacy.is_keras_optimizer]
     is_named = any(not one.is_experimental_optimizer for one in optimizers)
     return is_named or names_final_class_of_shim(program)
 
 
 def names_final_class_of_shim(program: Program) -> bool:
     """Whether the program names the shim's final class."""
-    return any(name == _CLASS for _, name in program.migrated)
+    imported = any(one.path == _SHIMS_FINAL for one in program.imports())
+    return imported or any(name == _CLASS for _, name in program.migrated)
 
 
 def is_made_here(program: Program, node: cst.CSTNode) -> bool:

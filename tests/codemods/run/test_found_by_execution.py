@@ -168,3 +168,17 @@ def test_class_that_another_file_only_calls_is_not_reported(command_line):
     files = {"losses.py": ALIAS, "main.py": "from losses import LSO\n\nopt = LSO(opt, 1)\n"}
     result = migrate(command_line, files)
     assert not [one for one in result.findings if one.endswith("manual")]
+
+
+@pytest.mark.parametrize("keras", ["2", "3"])
+def test_class_test_keeps_the_experimental_class_if_a_guard_chooses_the_other(command_line, keras):
+    """On TensorFlow 2.4 to 2.8, its test of an object of the final class is False."""
+    files = {
+        "compat.py": "import tensorflow as tf\n\nif tf.__version__ < '2.4':\n"
+        f"    from {MP.replace('tf', 'tensorflow', 1)} import LossScaleOptimizer\n"
+        "else:\n    from tensorflow.keras.mixed_precision import LossScaleOptimizer\n",
+        "main.py": "import tensorflow as tf\n\nimport compat\n\n"
+        f"opt = compat.LossScaleOptimizer(opt)\nprint(isinstance(opt, {MP}.LossScaleOptimizer))\n",
+    }
+    main = migrate(command_line, files, "--keras", keras).sources["main.py"]
+    assert "isinstance(opt, tfls.keras.mixed_precision.experimental." in main
