@@ -209,6 +209,7 @@ def _statement(program: Program, node: cst.CSTNode) -> cst.CSTNode:
 
 
 def _comments_above(program: Program, statement: cst.CSTNode) -> str:
+    # Every statement has leading lines, but LibCST's types give them to no common base.
     found = [line.comment.value for line in statement.leading_lines if line.comment]  # type: ignore[attr-defined]
     parent = program.parents.get(statement)
     if isinstance(parent, cst.Module) and parent.body[0] is statement:

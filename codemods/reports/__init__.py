@@ -63,7 +63,7 @@ def replacing(path: str) -> Iterator[TextIO]:
     with _directory(folder) as directory:
         opened: contextlib.AbstractContextManager[BinaryIO]
         if _is_device(folder, name):
-            opened = open(directory.open(name, os.O_WRONLY), "wb")  # noqa: SIM115
+            opened = open(directory.open(name, os.O_WRONLY), "wb")  # noqa: SIM115 - closed below
         else:
             opened = atomic_write.replacing(directory, name, 0o666)
         with opened as file:

@@ -1,4 +1,4 @@
-"""A self-contained HTML page: counts, filters, and each finding the diff of each file."""
+"""A self-contained HTML page: counts, filters, each finding, and the diff of each file."""
 
 from __future__ import annotations
 
