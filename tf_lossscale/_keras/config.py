@@ -38,14 +38,13 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
     only_old = state.decides or (optimizer.dynamic and state.multiplier != 2)
     if family.installed_final is None or only_old:
         return {"optimizer": inner, "loss_scale": _serialized_loss_scale(optimizer)}
-    config = {
-        "inner_optimizer": inner,
+    settings = {
         "initial_scale": optimizer.initial_scale,
         "dynamic_growth_steps": optimizer.dynamic_growth_steps,
     }
     if family.kind != "keras3":
-        return dict(config, dynamic=optimizer.dynamic)
-    config["name"] = optimizer.name
+        return {"inner_optimizer": inner, "dynamic": optimizer.dynamic, **settings}
+    config = {"name": optimizer.name, "inner_optimizer": inner, **settings}
     # Keras 3's own class has no fixed scale: it must fail on a file that holds `dynamic=False`.
     return config if optimizer.dynamic else dict(config, dynamic=False)
 

@@ -17,6 +17,7 @@ from tf_lossscale._keras.late_check import late_check
 from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras_optimizers import (
+    build_as_apply_does,
     is_overwritten_with_gradient,
     keras_3_can_be_given_sums,
     keras_3_is_given_sums,
@@ -159,9 +160,7 @@ class Keras3Wrapper(Keras3Attributes):
     ) -> None:
         require_replica_context("apply")
         refuse_unsupported()
-        if variables and not self.built:
-            with tf.init_scope():
-                self.build(variables)
+        build_as_apply_does(self, variables)
         if gradients:
             as_pairs(zip(gradients, variables), type(self).__name__)
         tested = [gradient for gradient in gradients if gradient is not None]

@@ -216,17 +216,15 @@ def keras_3_is_given_sums(optimizer: Any) -> Iterator[None]:
 
 
 def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
-    """Builds an optimizer like its own `apply` does at the beginning, if it is not built yet."""
-    if optimizer.built or not variables:
-        return
-    if type(optimizer).__module__.startswith("tf_lossscale.") or hasattr(optimizer, "_state"):
-        with tf.init_scope():
+    """Builds a Keras 3 optimizer, if it is not built yet, like Keras's `apply` does.
+
+    The name scope is a part of the paths of the slots.
+    """
+    if not optimizer.built and variables:
+        backend = sys.modules["keras.src.backend"]
+        with tf.init_scope(), backend.name_scope(optimizer.name, caller=optimizer):
             optimizer.build(variables)
-        return
-    backend = sys.modules["keras.src.backend"]
-    with backend.name_scope(optimizer.name, caller=optimizer):
-        optimizer.build(variables)
-    optimizer.built = True
+        optimizer.built = True
 
 
 def calculates_with_tensorflow() -> bool:

@@ -107,6 +107,28 @@ def test_files_of_each_class_are_read_by_the_other(tmp_path, writer, reader, nam
         assert_same(state(restored(reader, name, restore)), state(model))
 
 
+def test_configs_have_the_order_of_kerass_class():
+    ours, theirs = (cls(keras.optimizers.SGD()).get_config() for cls in (OURS, THEIRS))
+    # Up to Keras 3.6 the original also writes options that it does not use.
+    assert list(ours) == [key for key in theirs if key in ours]
+
+
+@pytest.mark.parametrize("in_function", [False, True])
+@pytest.mark.parametrize("built", [False, True])
+def test_the_paths_are_those_of_kerass_class(built, in_function):
+    found = []
+    for cls in (OURS, THEIRS):
+        keras.backend.clear_session()  # which numbers names again
+        variable = keras.Variable(np.float32(1.0), name="w")
+        optimizer = cls(keras.optimizers.Adam())
+        if built:
+            optimizer.build([variable])
+        step = functools.partial(optimizer.apply, [tf.constant(8.0)], [variable])
+        (tf.function(step) if in_function else step)()
+        found.append([each.path for each in optimizer.variables])
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("cls", [OURS, THEIRS])
 def test_the_growth_steps_can_be_set_later(cls):
     optimizer = cls(keras.optimizers.SGD(0.5), initial_scale=8.0, dynamic_growth_steps=100)
