@@ -408,15 +408,20 @@ def test_mutated_records_are_read_or_refused(tmp_path, capsys, seed):
 
 def test_one_spike_does_not_flatten_the_page(tmp_path, capsys):
     run = record(RIGHT)
-    run.loss[500] = 1e9
+    run.loss[500], run.loss[501] = 1e9, -1e8
     old, new = write(tmp_path / "old", record(RIGHT)), write(tmp_path / "new", run)
     page = tmp_path / "page.html"
     assert main([old, new, "--html", str(page)]) == 1
     text = page.read_text()
     assert "&#9650; 1 above, up to 1e+09" in text
+    assert "&#9660; 1 below, to -1e+08" in text
     assert "2<sup>12</sup>" in text  # the scale
     assert "Loss, steps 475 to 525" in text
     assert "1e+09</span>" not in text.replace("up to 1e+09</span>", "")
+    # Text within the drawings would shrink with them on a narrow page; only tables may be wider.
+    assert "<text" not in text
+    assert "width=device-width" in text
+    assert text.count("<table>") == text.count("<div class='scroll'><table>") > 0
     capsys.readouterr()
 
 
