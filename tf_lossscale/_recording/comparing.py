@@ -9,6 +9,7 @@ import dataclasses
 from typing import List, Optional, Tuple
 
 from tf_lossscale._recording.aligned import Aligned, Verdict, align
+from tf_lossscale._recording.causes import differing_settings
 from tf_lossscale._recording.judges import JUDGES, judge_rest
 from tf_lossscale._recording.record import OptimizerRecord, RunHeader
 from tf_lossscale._recording.runs import Conditions, Runs
@@ -70,12 +71,14 @@ def compare(
         found = judge_rest(runs)
     evidence = runs.evidence
     verdict, sentence, step = found
-    missing = _missing(aligned, conditions.ended)
-    if missing:
-        evidence[:0] = missing
-        if verdict.status == 0:
-            sentence = f"Not shown to be the same: {missing[0]}. Up to there: {sentence}"
-            verdict = Verdict.UNDECIDED
+    doubts = _missing(aligned, conditions.ended)
+    evidence[:0] = doubts
+    settings = differing_settings(aligned)
+    if settings and verdict is not Verdict.IDENTICAL:
+        doubts.append(f"the inner optimizers have {', '.join(settings)}")
+    if doubts and verdict.status == 0:
+        sentence = f"Not shown to be the same: {doubts[0]}. Apart from that: {sentence}"
+        verdict = Verdict.UNDECIDED
     return Comparison(verdict, sentence, evidence, step, aligned)
 
 

@@ -111,6 +111,6 @@ def judge_drift(runs: Runs) -> Finding:
             if size / window >= limit and abs(total) >= ONE_SIDE * size:
                 first = last - window + 1
                 how = f"by {size / window:.1g} on average over {window} steps, to one side"
-                return different_losses(runs, first, how, cause_of_drift())
+                return different_losses(runs, first, how, cause_of_drift(aligned))
             total, size = total - series[last - window + 1], size - abs(series[last - window + 1])
     return None

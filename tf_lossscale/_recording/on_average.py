@@ -7,7 +7,7 @@ import math
 from typing import Iterator, List, Optional, Tuple
 
 from tf_lossscale._recording.aligned import Aligned, Verdict, difference, smoothed
-from tf_lossscale._recording.causes import cause_of_ratio
+from tf_lossscale._recording.causes import cause_of_ratio, cause_of_settings
 
 __all__ = ["judge_on_average", "mean_loss_error"]
 
@@ -89,6 +89,8 @@ def judge_on_average(
             "alone do not show every mistake of the update."
         )
         return Verdict.UNDECIDED, sentence, step
+    declared = cause_of_settings(aligned)
+    advice = f"C{declared[1:]}." if declared else _ADVICE
     error = mean_loss_error(aligned, aligned.part if parts else 0)
     problems, doubts = _rates_and_scales(aligned, evidence) if parts else [], []
     if error is not None and error > allowed:
@@ -111,11 +113,11 @@ def judge_on_average(
     doubts += _one_sided(losses, norms, aligned.part, jump)
     if problems:
         start = f"{until}, and after it " if parts else ""
-        sentence = f"Different: {start}{' and '.join(problems)}. {_ADVICE}"
+        sentence = f"Different: {start}{' and '.join(problems)}. {advice}"
         return Verdict.DIFFERENT, sentence, step
     if doubts:
         start = f"{until}, and after it " if parts else ""
-        return Verdict.UNDECIDED, f"Not shown to be the same: {start}{doubts[0]}. {_ADVICE}", step
+        return Verdict.UNDECIDED, f"Not shown to be the same: {start}{doubts[0]}. {advice}", step
     if parts:
         sentence = f"Alike: {until}; after it, losses, skips and scales agree on average."
         return Verdict.ALIKE, sentence, step

@@ -19,6 +19,7 @@ from tf_lossscale._recording.record import (
     count_of,
     fields_from,
     printable,
+    settings_from,
 )
 
 __all__ = ["Record", "RecordError", "read_record"]
@@ -212,6 +213,7 @@ def _add_optimizer(record: Record, places: Dict[Any, Any], values: Any, describe
         names=[printable(name) for name, _ in values["variables"]],
         shapes=[[count_of(size, "size") for size in shape] for _, shape in values["variables"]],
         initial_weights=values.get("initial_weights"),
+        settings=settings_from(values.get("settings", {})),
     )
     record.optimizers.append(places[number])
 

@@ -4,7 +4,7 @@ import dataclasses
 from typing import List, Optional, Tuple
 
 from tf_lossscale._recording.aligned import Aligned, Finding, Verdict, align, difference, largest
-from tf_lossscale._recording.causes import cause_of_norm, cause_of_update
+from tf_lossscale._recording.causes import cause_of_norm, cause_of_update, differing_settings
 from tf_lossscale._recording.on_average import mean_loss_error
 from tf_lossscale._recording.record import COLUMNS, OptimizerRecord
 from tf_lossscale._recording.scale_rules import parameters_that_differ
@@ -80,6 +80,9 @@ def _notes(aligned: Aligned) -> List[str]:
     differing = parameters_that_differ(old.scale, new.scale)
     if differing:
         notes.append(f"parameters of the loss scale differ: {', '.join(differing)}")
+    settings = differing_settings(aligned)
+    if settings:
+        notes.append(f"settings of the inner optimizers differ: {', '.join(settings)}")
     return notes
 
 
