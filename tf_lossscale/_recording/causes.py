@@ -17,6 +17,8 @@ __all__ = [
     "differing_settings",
 ]
 
+_SETTINGS = 4
+"""Of longer lists, the first so many settings are named."""
 _EQUAL_SETTING = 1e-6
 """Keras stores the learning rate in float32."""
 _EQUAL = 2e-2
@@ -35,7 +37,7 @@ def differing_settings(aligned: Aligned) -> List[str]:
         f"{name} {_shown(old[name])} and {_shown(new[name])}"
         for name in old
         if name in new and not _are_equal(old[name], new[name])
-    ]
+    ][:_SETTINGS]
 
 
 def _are_equal(one: Setting, other: Setting) -> bool:

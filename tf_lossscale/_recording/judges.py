@@ -4,7 +4,7 @@ import math
 from typing import Optional, Tuple
 
 from tf_lossscale._recording.aligned import Finding, Verdict, largest
-from tf_lossscale._recording.causes import cause_of_first_loss, clipping_limit
+from tf_lossscale._recording.causes import cause_of_first_loss, cause_of_settings, clipping_limit
 from tf_lossscale._recording.jumps import (
     FIRST_NORM,
     JUMP,
@@ -119,6 +119,7 @@ def _judge_bits(runs: Runs) -> Finding:
         runs.evidence.append("the old program is not equal to its own second run (--baseline)")
         return None
     finding = _judge_start(runs) or judge_update(runs) or judge_norms(runs)
+    settings = cause_of_settings(aligned)
     step = aligned.step(index)
     error = max(largest(runs.loss[: index + WINDOW])[0], largest(runs.norm[: index + WINDOW])[0])
     sentence = (
@@ -127,6 +128,8 @@ def _judge_bits(runs: Runs) -> Finding:
     )
     if finding:
         sentence += finding[1][len("Different") :].rstrip(".")
+    elif settings:
+        sentence += f"; {settings}"
     elif runs.conditions.baseline is None:
         sentence += (
             "; to see whether the old program itself gives other numbers when it is run again, "

@@ -5,7 +5,7 @@ import tensorflow as tf
 from simulated import Run, record
 from test_record_keras import in_eager_mode
 
-from tf_lossscale._recording.comparing import Verdict, compare
+from tf_lossscale._recording.comparing import Conditions, Verdict, compare
 from tf_lossscale._recording.reading import RecordError, read_record
 from tf_lossscale._versions.optimizer_settings import settings_of
 
@@ -93,6 +93,11 @@ def test_settings_that_differ_are_the_cause_of_what_follows_them():
     found = pair(*rates, rate=0.024)
     assert found.verdict is Verdict.DIFFERENT
     assert "cause: the inner optimizers have learning_rate 0.02 and 0.024." in found.sentence
+    one, other = record(ROUNDS), record(ROUNDS)
+    other.loss[7] *= 1 + 1e-6
+    one.settings, other.settings = rates
+    found = compare(one, other, Conditions(are_equal=True))
+    assert "(by 1e-06); cause: the inner optimizers have learning_rate 0.02" in found.sentence
     # Not of what precedes the first update.
     assert "learning_rate" not in pair(*rates, data=2).sentence
 
