@@ -33,29 +33,33 @@ def settings_of(optimizer: Any) -> Dict[str, Optional[Union[bool, float]]]:
     found: Dict[str, Optional[Union[bool, float]]] = {}
     with tf.init_scope():
         for name, attributes in _ATTRIBUTES.items():
-            for attribute in attributes:
-                value = _number(optimizer, attribute)
+            # A user's property or a variable without a value raises any error.
+            with contextlib.suppress(Exception):
+                values = (_attribute(optimizer, each) for each in attributes)
+                value = _number(next(each for each in values if each is not None))
                 if value is not None:
                     found[name] = value
-                    break
         if keras_family(optimizer) is not None:
             for name in _OPTIONS:
                 with contextlib.suppress(Exception):
-                    is_set = bool(getattr(optimizer, name, None))
-                    value = _number(optimizer, name) if is_set else None
-                    if value is not None or not is_set:
+                    option = _attribute(optimizer, name)
+                    value = _number(option) if option else None
+                    if value is not None or not option:
                         found[name] = value
     return found
 
 
-def _number(optimizer: Any, name: str) -> Optional[Union[bool, float]]:
-    # An attribute can be a property of a user's class, or a variable that has no value.
-    with contextlib.suppress(Exception):
-        value = getattr(optimizer, name)
-        if hasattr(value, "numpy"):
-            value = value.numpy()
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, numbers.Real) or getattr(value, "shape", None) == ():
-            return float(value)
-    return None
+def _attribute(optimizer: Any, name: str) -> Any:
+    # `OptimizerV2` creates the variables of its settings where one is read as an attribute; their
+    # place in a checkpoint would not be that of an unrecorded run.
+    hyper = vars(optimizer).get("_hyper", {})
+    return hyper[name] if name in hyper else getattr(optimizer, name, None)
+
+
+def _number(value: Any) -> Optional[Union[bool, float]]:
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    if isinstance(value, bool):
+        return value
+    is_number = isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
+    return float(value) if is_number else None
