@@ -94,13 +94,13 @@ def _why_not_comparable(old: OptimizerRecord, new: OptimizerRecord) -> str:
     return ""
 
 
-def _missing(aligned: Aligned, ended: Tuple[Optional[bool], Optional[bool]]) -> List[str]:
+def _missing(aligned: Aligned, ended: Tuple[bool, bool]) -> List[str]:
     """Returns what one record lacks of the other, or of its own run."""
     old, new = aligned.old, aligned.new
     found = []
     for (name, run), has_ended in zip((("new", new), ("old", old)), ended[::-1]):
         last = max(old.steps[-1], new.steps[-1])
-        cut = " (no end mark: it was cut off)" if has_ended is False else ""
+        cut = "" if has_ended else " (no end mark: it was cut off)"
         if run.steps[-1] < last:
             found.append(f"the {name} run ends after step {run.steps[-1]} of {last}{cut}")
         elif cut:

@@ -17,7 +17,6 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 __all__ = [
     "COLUMNS",
     "FORMAT",
-    "FORMATS",
     "Gap",
     "OptimizerRecord",
     "RunHeader",
@@ -32,8 +31,7 @@ __all__ = [
 ]
 
 FORMAT = 2
-FORMATS = (1, 2)
-"""The formats that can be read. The first one has no end line."""
+"""The number of the format."""
 
 _RULES = ("dynamic", "exponential", "keras3", "fixed", "unknown")
 _LAST_COUNT = 2**53

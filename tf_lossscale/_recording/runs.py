@@ -23,13 +23,13 @@ class Conditions:
       are_equal: whether equal programs give equal bits.
       baseline: a second run of the old program.
       loss_tolerance: the relative error up to which losses are equal.
-      ended: for each run, whether it ended by itself; None if that is unknown.
+      ended: for each run, whether it ended by itself.
     """
 
     are_equal: bool = False
     baseline: Optional[OptimizerRecord] = None
     loss_tolerance: float = 0.0
-    ended: Tuple[Optional[bool], Optional[bool]] = (None, None)
+    ended: Tuple[bool, bool] = (True, True)
 
 
 class Runs:
