@@ -6,10 +6,9 @@ import sys
 
 import pytest
 import tensorflow as tf
+from recordings import Recording
 
-import tf_lossscale as tfls
 from tf_lossscale._recording.comparing import Conditions, compare
-from tf_lossscale._recording.reading import read_record
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "data", "recorders"))
@@ -29,15 +28,10 @@ def run(tmp_path_factory):
 
     @functools.lru_cache(maxsize=None)  # two tests compare each run
     def recorded(implementation, mistake):
-        path = str(folder / (implementation + "-" + mistake))
-        tfls.recording.start(path)
-        try:
+        with Recording(folder / (implementation + "-" + mistake)) as recording:
             train = various_programs.STYLES[various_programs.PROGRAMS[NAME].style]
             train(NAME, mistake, implementation)
-        finally:
-            tfls.recording.stop()
-        (found,) = read_record(path).optimizers
-        return found
+        return recording.record
 
     return recorded
 
