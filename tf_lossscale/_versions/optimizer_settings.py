@@ -10,8 +10,9 @@ from tf_lossscale._versions.keras import keras_family
 __all__ = ["settings_of"]
 
 _ATTRIBUTES = {
-    # The attribute in Keras, and the one in `tf.compat.v1.train`.
-    "learning_rate": ("learning_rate", "_learning_rate", "_lr"),
+    # The attribute in Keras, and the one in `tf.compat.v1.train`. The public one of the learning
+    # rate calls a schedule.
+    "learning_rate": ("_learning_rate", "learning_rate", "_lr"),
     "momentum": ("momentum", "_momentum"),
     "nesterov": ("nesterov", "_use_nesterov"),
     "beta_1": ("beta_1", "_beta1"),

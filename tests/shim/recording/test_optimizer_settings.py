@@ -40,6 +40,24 @@ def test_settings_of_keras_optimizers(has_stepped):
     assert found == {"nesterov": False, **UNUSED, "clipnorm": 2.0}
 
 
+def test_a_schedule_is_not_called():
+    class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
+        calls = 0
+
+        def __call__(self, step):
+            self.calls += 1
+            return tf.constant(0.1)
+
+        def get_config(self):
+            return {}
+
+    schedule = Schedule()
+    optimizer = tf.keras.optimizers.SGD(schedule)
+    calls = schedule.calls
+    assert "learning_rate" not in settings_of(optimizer)
+    assert schedule.calls == calls
+
+
 def test_what_cannot_be_read_is_left_out():
     class Broken:
         @property
