@@ -212,12 +212,6 @@ SHIM: List[Defect] = [
     ),
     Defect(
         "tf_lossscale",
-        "return hyper[name] if name in hyper else getattr(optimizer, name, None)",
-        "return getattr(optimizer, name, None)",
-        _RECORDS + "test_files_of_recorded_runs.py",
-    ),
-    Defect(
-        "tf_lossscale",
         'raise RecordingError("A step on a TPU cannot be recorded." + ',
         'print("A step on a TPU cannot be recorded." + ',
         _RECORDS + "test_record_refusals.py",
