@@ -200,6 +200,18 @@ SHIM: List[Defect] = [
     ),
     Defect(
         "tf_lossscale",
+        "if settings and verdict is not Verdict.IDENTICAL:",
+        "if False:",
+        _RECORDS + "test_optimizer_settings.py",
+    ),
+    Defect(
+        "tf_lossscale",
+        "        if before:\n            return Verdict.UNDECIDED",
+        "        if False:\n            return Verdict.UNDECIDED",
+        _RECORDS + "test_parting.py",
+    ),
+    Defect(
+        "tf_lossscale",
         'raise RecordingError("A step on a TPU cannot be recorded." + ',
         'print("A step on a TPU cannot be recorded." + ',
         _RECORDS + "test_record_refusals.py",

@@ -21,6 +21,7 @@ from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._recording.record import RunHeader, ScaleParameters
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import outermost_graph
+from tf_lossscale._versions.optimizer_settings import settings_of
 
 __all__ = ["LossScale", "Steps", "inner_optimizer", "known_steps", "loss_scale_of", "steps_of"]
 
@@ -187,16 +188,16 @@ class Steps:
         self._xla: Optional[bool] = None
         self._rings: Dict[Any, Ring] = {}
         """By the graph of a Session; None stands for eager mode."""
-        self._initial_weights: Optional[str] = None
         self._begin_record(file, reader)
-        self.note_weights(variables)
+        self.note_beginning(optimizer, variables)
         _known.add(self)
         _of_optimizer[optimizer] = self
 
     def _begin_record(self, file: RecordFile, reader: Reader) -> None:
         self._file = file
         self._reader = reader
-        self._initial_weights = None
+        self._initial_weights: Optional[str] = None
+        self._settings: Dict[str, Any] = {}
         self._number: Optional[int] = None
         self.count = 0
         self._last: Tuple[int, Optional[Row], bool] = (-1, None, False)
@@ -211,10 +212,11 @@ class Steps:
                 ring.restart()
                 reader.add(ring)
 
-    def note_weights(self, variables: Sequence[Any]) -> None:
-        """Remembers the weights before the first step; they are unknown if this is not called."""
+    def note_beginning(self, optimizer: Any, variables: Sequence[Any]) -> None:
+        """Remembers what is so before the first step: the weights, the optimizer's settings."""
         if self._number is None and self.count == 0:
             self._initial_weights = _hash_of(variables)
+            self._settings = settings_of(inner_optimizer(optimizer))
 
     def ring(self, is_compiled: bool) -> Ring:
         """Returns the ring for the steps of the current graph."""
@@ -279,6 +281,7 @@ class Steps:
             names=self._names,
             shapes=self._shapes,
             initial_weights=self._initial_weights,
+            settings=self._settings,
         )
 
     def _look_for_break(self, step: int, row: Row, applied: bool) -> None:

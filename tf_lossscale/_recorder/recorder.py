@@ -196,7 +196,7 @@ class Recorder(Watcher):
         with self._file.guard:
             steps = steps_of(optimizer)
             if steps is not None:
-                steps.note_weights(variables)
+                steps.note_beginning(optimizer, variables)
                 return steps
             return Steps(self._file, self._reader, optimizer, loss_scale_of(optimizer), variables)
 

@@ -1,20 +1,26 @@
 """Names the cause of a difference where the numbers show it, and else what to look at."""
 
 import math
-from typing import Optional
+from typing import List, Optional
 
 from tf_lossscale._recording.aligned import Aligned, difference
-from tf_lossscale._recording.record import OptimizerRecord
+from tf_lossscale._recording.record import OptimizerRecord, Setting
 
 __all__ = [
     "cause_of_drift",
     "cause_of_first_loss",
     "cause_of_norm",
     "cause_of_ratio",
+    "cause_of_settings",
     "cause_of_update",
     "clipping_limit",
+    "differing_settings",
 ]
 
+_SETTINGS = 4
+"""Of longer lists, the first so many settings are named."""
+_EQUAL_SETTING = 1e-6
+"""Keras stores the learning rate in float32."""
 _EQUAL = 2e-2
 """The relative error up to which a ratio of norms counts as a power of the loss scale."""
 _WHOLE, _PARTS = 1e-2, 64
@@ -22,6 +28,32 @@ _CLIPPED, _CLIPPED_STEPS = 2e-5, 4
 """The largest norm is a limit if so many are equal to it, up to this."""
 _AGREES = 3.0
 """Losses agree that differ by so many times the noise before an update."""
+
+
+def differing_settings(aligned: Aligned) -> List[str]:
+    """Returns a phrase for each setting in which the inner optimizers differ, if both are known."""
+    old, new = aligned.old.settings, aligned.new.settings
+    return [
+        f"{name} {_shown(old[name])} and {_shown(new[name])}"
+        for name in old
+        if name in new and not _are_equal(old[name], new[name])
+    ][:_SETTINGS]
+
+
+def _are_equal(one: Setting, other: Setting) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(difference(one, other) or 0.0) < _EQUAL_SETTING
+
+
+def _shown(value: Setting) -> str:
+    return "none" if value is None else str(value) if isinstance(value, bool) else f"{value:.4g}"
+
+
+def cause_of_settings(aligned: Aligned) -> str:
+    """Returns how the settings of the inner optimizers differ; nothing if they do not."""
+    found = differing_settings(aligned)
+    return f"cause: the inner optimizers have {', '.join(found)}" if found else ""
 
 
 def cause_of_first_loss(aligned: Aligned, index: int) -> str:
@@ -49,6 +81,8 @@ def cause_of_norm(aligned: Aligned, index: int) -> str:
     old, new = aligned.column("norm", index, index + 1)[0]
     scale = aligned.column("scales", index, index + 1)[0][1]
     found = cause_of_ratio(old, new, scale, exact=index <= aligned.updated)
+    if not found and index > aligned.updated:
+        found = cause_of_settings(aligned)
     if found:
         return found
     if not (old and new and math.isfinite(old) and math.isfinite(new)):
@@ -115,13 +149,16 @@ def cause_of_ratio(
 
 
 def cause_of_update(aligned: Aligned, index: int, noise: float) -> str:
-    """Returns what to look at where losses differ all at once after updates.
+    """Returns the cause of losses that differ all at once after updates, or what to look at.
 
     Args:
       aligned: the runs.
       index: the first step whose losses differ by so much.
       noise: how much they differ before an update.
     """
+    declared = cause_of_settings(aligned)
+    if declared:
+        return declared
     errors = aligned.differences("loss")
     first = index
     while first > aligned.updated + 1 and abs(errors[first - 1] or 0.0) > _AGREES * noise:
@@ -149,9 +186,9 @@ def cause_of_update(aligned: Aligned, index: int, noise: float) -> str:
     )
 
 
-def cause_of_drift() -> str:
-    """Returns what to look at where losses differ more and more, to one side."""
-    return (
+def cause_of_drift(aligned: Aligned) -> str:
+    """Returns the cause of losses that differ more and more to one side, or what to look at."""
+    return cause_of_settings(aligned) or (
         "cause unknown; they differ a little in each update: look at the learning rate, momentum, "
         "the betas and the decay of the optimizer"
     )

@@ -53,7 +53,10 @@ def main(argv: List[str], prog: str = "tf-lossscale") -> int:
     parser.add_argument("--html", metavar="FILE", help="write a page with charts of both runs")
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON")
     options = parser.parse_args(argv)
-    if options.html and options.html == options.json:
+    if "" in (options.baseline, options.html, options.json):
+        parser.error("the name of a file is empty")
+    results = [os.path.abspath(each) for each in (options.html, options.json) if each]
+    if len(results) > len(set(results)):
         parser.error("--html and --json name the same file")
     try:
         return _run(options)

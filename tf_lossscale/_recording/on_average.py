@@ -7,7 +7,7 @@ import math
 from typing import Iterator, List, Optional, Tuple
 
 from tf_lossscale._recording.aligned import Aligned, Verdict, difference, smoothed
-from tf_lossscale._recording.causes import cause_of_ratio
+from tf_lossscale._recording.causes import cause_of_ratio, cause_of_settings
 
 __all__ = ["judge_on_average", "mean_loss_error"]
 
@@ -34,8 +34,8 @@ _NORM_UP_TO = 7e-2
 """The typical difference of norms after a differing skip; 0.035 was the most in correct runs."""
 _NORM_MEAN = 1e-1
 """The mean of these differences over `_WINDOW` steps; 0.062 was the most in correct runs."""
-_ONE_WAY, _ONE_WAY_STEPS, _ONE_SIDE = 5e-3, 40, 0.99
-"""The mean of so many differences to one side; 0.0075 was the most in correct runs."""
+_ONE_WAY, _ONE_WAY_STEPS, _ONE_SIDE = 5e-3, 40, 0.6
+"""The mean of so many differences, of which so much goes to one side."""
 _JUMP, _AFTER_JUMP = 1e-3, 2e-3
 """A jump after the first updates; a smaller one counts if losses of `_WINDOW` steps differ so."""
 _SMALL_NORM = 1e-4
@@ -73,8 +73,13 @@ def judge_on_average(
         wrong = _applied_wrongly(aligned) or _soon(aligned, until, evidence)
         if wrong:
             return Verdict.DIFFERENT, f"Different: {wrong}.", step
+    declared = cause_of_settings(aligned)
+    advice = f"C{declared[1:]}." if declared else _ADVICE
+    before = _before_parting(losses, aligned.part, jump)
     left = count - aligned.part if parts else count - aligned.updated
     if parts and left < ENOUGH <= aligned.part - aligned.updated:
+        if before:
+            return Verdict.UNDECIDED, f"Not shown to be the same: {before}. {advice}", step
         sentence = f"Alike: {until}, and {left} steps after it are too few to compare means."
         return Verdict.ALIKE, sentence, step
     if left < (ENOUGH if parts else FEW):
@@ -108,23 +113,26 @@ def judge_on_average(
     typical = apart[len(apart) // 2] if apart else 0.0
     if typical > _NORM_UP_TO:
         doubts.append(f"the gradient norms typically differ by {typical:.1%}")
-    doubts += _one_sided(losses, norms, aligned.part, jump)
+    mean = _largest_signed_mean(norms[aligned.part :])
+    if mean > _NORM_MEAN:
+        doubts.append(f"gradient norms of {_WINDOW} steps differ by {mean:.1%} on average")
     if problems:
         start = f"{until}, and after it " if parts else ""
-        sentence = f"Different: {start}{' and '.join(problems)}. {_ADVICE}"
+        sentence = f"Different: {start}{' and '.join(problems)}. {advice}"
         return Verdict.DIFFERENT, sentence, step
+    if before:
+        return Verdict.UNDECIDED, f"Not shown to be the same: {before}. {advice}", step
     if doubts:
         start = f"{until}, and after it " if parts else ""
-        return Verdict.UNDECIDED, f"Not shown to be the same: {start}{doubts[0]}. {_ADVICE}", step
+        return Verdict.UNDECIDED, f"Not shown to be the same: {start}{doubts[0]}. {advice}", step
     if parts:
         sentence = f"Alike: {until}; after it, losses, skips and scales agree on average."
         return Verdict.ALIKE, sentence, step
     return Verdict.SAME, f"Same: {count} steps, the same steps skipped.", None
 
 
-def _one_sided(losses: Differences, norms: Differences, part: int, jump: float) -> List[str]:
-    """Returns what differs to one side by more than in correct runs, as a phrase each."""
-    found = []
+def _before_parting(losses: Differences, part: int, jump: float) -> str:
+    """Returns what differs by more than in correct runs before a step that only one skips."""
     drift = max(
         (
             abs(sum(each)) / _ONE_WAY_STEPS
@@ -134,18 +142,12 @@ def _one_sided(losses: Differences, norms: Differences, part: int, jump: float) 
         default=0.0,
     )
     if drift > _ONE_WAY:
-        found.append(
-            f"losses of {_ONE_WAY_STEPS} steps differ by {drift:.1%} on average, all to one side"
+        return (
+            f"losses of {_ONE_WAY_STEPS} steps differ by {drift:.1%} on average, mostly to one side"
         )
-    mean = _largest_signed_mean(losses)
-    if jump > _JUMP or (jump and mean > _AFTER_JUMP):
-        found.append(
-            f"losses after the first updates differ by {jump:.1g}, more than what precedes them"
-        )
-    mean = _largest_signed_mean(norms[part:])
-    if mean > _NORM_MEAN:
-        found.append(f"gradient norms of {_WINDOW} steps differ by {mean:.1%} on average")
-    return found
+    if jump > _JUMP or (jump and _largest_signed_mean(losses) > _AFTER_JUMP):
+        return f"losses after the first updates differ by {jump:.1g}, more than what precedes them"
+    return ""
 
 
 def _largest_signed_mean(values: Differences) -> float:

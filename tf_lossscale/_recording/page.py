@@ -16,8 +16,8 @@ __all__ = ["page"]
 
 _BUCKETS = 480
 """For longer runs, only the smallest and the largest value of each bucket of steps are drawn."""
-_PERCENTILE, _SPIKE = 0.99, 1.5
-"""A linear axis ends at this percentile if the rest is so many times as high as what is below."""
+_PERCENTILE, _SPIKE = 0.99, 0.5
+"""A linear axis ends at this percentile if the rest would add so much of its length, or more."""
 _ZOOM = 25
 """How many steps on each side of the one where the runs part are drawn by themselves."""
 _BINARY, _DECIMAL = 2, 10
@@ -45,6 +45,7 @@ h3 { font-size: 14px; margin: 20px 0 4px; } ul { padding-left: 20px; }
        white-space: nowrap; }
 .chart .y { right: 100%; margin: -8px 8px 0 0; } .chart .x { top: 100%; margin-top: 4px; }
 .chart .cut { right: 4px; top: -4px; color: var(--part); background: var(--back); }
+.chart .cut.below { top: auto; bottom: -4px; }
 path, line { fill: none; vector-effect: non-scaling-stroke; stroke-width: 1.5; }
 .grid { stroke: var(--line); stroke-width: 1; } .old { stroke: var(--old); }
 .new { stroke: var(--new); stroke-dasharray: 5 3; }
@@ -185,10 +186,7 @@ def _chart(runs: _Runs, kind: _Kind, first: int, last: int, step: Optional[int])
     values = sorted(value for line in lines for _, value in line)
     if not values:
         return "<p>not recorded</p>"
-    low, high = values[0], values[-1]
-    cut = values[int(_PERCENTILE * (len(values) - 1))]
-    is_cut = not kind.base and high - low > _SPIKE * (cut - low) > 0
-    high = cut + 0.05 * (cut - low) if is_cut else high
+    low, high = (values[0], values[-1]) if kind.base else _without_spikes(values)
     if kind.base == _BINARY:
         low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
     elif high - low < 1e-9 * max(abs(low), abs(high), 1e-30):
@@ -198,7 +196,7 @@ def _chart(runs: _Runs, kind: _Kind, first: int, last: int, step: Optional[int])
         ticks = [float(each) for each in range(int(low), int(high) + 1, 1 + int(high - low) // 6)]
 
     def y(value: float) -> float:
-        return 100 * (high - min(value, high)) / (high - low)
+        return 100 * (high - min(max(value, low), high)) / (high - low)
 
     parts, labels = [], []
     for value in ticks:
@@ -210,14 +208,30 @@ def _chart(runs: _Runs, kind: _Kind, first: int, last: int, step: Optional[int])
         path = " ".join(f"{x(at):.1f},{y(value):.2f}" for at, value in _thinned(line))
         if path:
             parts.append(f"<path class='{which}' d='M{path}'/>")
-    if is_cut:
-        above = [at for line in lines for at, value in line if value > high]
-        marks = "".join(f"M{x(at):.1f},0v-5" for at in sorted(set(above))[:_BUCKETS])
-        parts.append(f"<path style='stroke:var(--part)' d='{marks}'/>")
-        labels.append(
-            f"<span class='cut'>&#9650; {len(above)} above, up to {values[-1]:.3g}</span>"
-        )
+    above = [at for line in lines for at, value in line if value > high]
+    below = [at for line in lines for at, value in line if value < low]
+    for steps, mark, text in (
+        (above, "0v-5", f"<span class='cut'>&#9650; {len(above)} above, up to {values[-1]:.3g}"),
+        (below, "100v5", f"<span class='cut below'>&#9660; {len(below)} below, to {values[0]:.3g}"),
+    ):
+        if steps:
+            marks = "".join(f"M{x(at):.1f},{mark}" for at in sorted(set(steps))[:_BUCKETS])
+            parts.append(f"<path style='stroke:var(--part)' d='{marks}'/>")
+            labels.append(f"{text}</span>")
     return _framed(parts, labels, kind.title, first, last, step, "chart")
+
+
+def _without_spikes(values: List[float]) -> Tuple[float, float]:
+    """Returns the ends of a linear axis for sorted values, which a few of them do not flatten."""
+    last = len(values) - 1
+    place = int(_PERCENTILE * last)
+    low, high = values[last - place], values[place]
+    length = high - low
+    ends = low - 0.05 * length, high + 0.05 * length
+    return (
+        ends[0] if low - values[0] > _SPIKE * length > 0 else values[0],
+        ends[1] if values[-1] - high > _SPIKE * length > 0 else values[-1],
+    )
 
 
 def _scale_of_steps(first: int, last: int) -> Callable[[float], float]:

@@ -7,11 +7,11 @@ import json
 import os
 import stat
 import zlib
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional
+from typing import Any, BinaryIO, Dict, Iterator, List
 
 from tf_lossscale._recording.record import (
     COLUMNS,
-    FORMATS,
+    FORMAT,
     Gap,
     OptimizerRecord,
     RunHeader,
@@ -19,6 +19,7 @@ from tf_lossscale._recording.record import (
     count_of,
     fields_from,
     printable,
+    settings_from,
 )
 
 __all__ = ["Record", "RecordError", "read_record"]
@@ -37,14 +38,14 @@ class Record:
       header: the description of the run.
       optimizers: the steps of each optimizer, in the order of their first steps.
       notes: notes for the user about the file, such as an incomplete last line.
-      ended: whether the run ended by itself; None in the first format, which does not say it.
+      ended: whether the run ended by itself.
     """
 
     path: str
     header: RunHeader
     optimizers: List[OptimizerRecord]
     notes: List[str]
-    ended: Optional[bool] = None
+    ended: bool = False
 
 
 _GZIP = b"\x1f\x8b"
@@ -187,17 +188,17 @@ def _beginning(path: str, line: str) -> Record:
             f"{path} is not a record of tf-lossscale: its first line does not describe a run. "
             "Records are written by `tf-lossscale run --record FILE`."
         ) from None
-    if version not in FORMATS:
+    if version != FORMAT:
         raise RecordError(
             f"{path} has format {printable(repr(version), 40)}, and this version of tf-lossscale "
-            f"reads format {FORMATS[-1]}: compare it with the version that wrote it, or a later "
+            f"reads format {FORMAT}: compare it with the version that wrote it, or a later "
             "one."
         )
     try:
         header = RunHeader(**fields_from(RunHeader, values))
     except _UNREADABLE as error:
         raise RecordError(f"{path}, line 1: {_reason(error)}.") from None
-    return Record(path, header, [], [], None if version == 1 else False)
+    return Record(path, header, [], [])
 
 
 def _add_optimizer(record: Record, places: Dict[Any, Any], values: Any, described: int) -> None:
@@ -212,6 +213,7 @@ def _add_optimizer(record: Record, places: Dict[Any, Any], values: Any, describe
         names=[printable(name) for name, _ in values["variables"]],
         shapes=[[count_of(size, "size") for size in shape] for _, shape in values["variables"]],
         initial_weights=values.get("initial_weights"),
+        settings=settings_from(values.get("settings", {})),
     )
     record.optimizers.append(places[number])
 

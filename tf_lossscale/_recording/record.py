@@ -12,30 +12,33 @@ import dataclasses
 import json
 import math
 from dataclasses import field
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 __all__ = [
     "COLUMNS",
     "FORMAT",
-    "FORMATS",
     "Gap",
     "OptimizerRecord",
     "RunHeader",
     "ScaleParameters",
+    "Setting",
     "count_of",
     "dump",
     "fields_from",
     "number",
     "printable",
+    "settings_from",
 ]
 
 FORMAT = 2
-FORMATS = (1, 2)
-"""The formats that can be read. The first one has no end line."""
+"""The number of the format."""
 
 _RULES = ("dynamic", "exponential", "keras3", "fixed", "unknown")
 _LAST_COUNT = 2**53
 """Larger numbers count nothing, and floats do not hold them."""
+_SETTINGS = 100
+"""More settings than an optimizer has."""
+Setting = Optional[Union[bool, float]]
 _TEXT = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -106,6 +109,16 @@ def printable(value: Any, length: int = 100) -> str:
         each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
         for each in text
     )
+
+
+def settings_from(value: Any) -> Dict[str, Setting]:
+    """Converts a JSON object to settings of an optimizer by their names."""
+    if not isinstance(value, dict) or len(value) > _SETTINGS:
+        raise ValueError("settings are not an object of a few numbers")
+    return {
+        printable(name, 40): each if isinstance(each, bool) else number(each)
+        for name, each in value.items()
+    }
 
 
 @dataclasses.dataclass
@@ -194,6 +207,7 @@ class OptimizerRecord:
       names: names of its variables.
       shapes: their shapes.
       initial_weights: hash of their values before the first step.
+      settings: of the inner optimizer before the first step; None for an option that is not used.
       steps: numbers of the recorded steps, increasing.
       loss: losses, unscaled.
       scales: loss scales that the steps used, before their update.
@@ -209,6 +223,7 @@ class OptimizerRecord:
     names: List[str] = field(default_factory=list)
     shapes: List[List[int]] = field(default_factory=list)
     initial_weights: Optional[str] = None
+    settings: Dict[str, Setting] = field(default_factory=dict)
     steps: List[int] = field(default_factory=list)
     loss: List[Optional[float]] = field(default_factory=list, metadata=_step("loss", number))
     scales: List[Optional[float]] = field(default_factory=list, metadata=_step("scale", number))

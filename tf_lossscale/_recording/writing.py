@@ -1,7 +1,7 @@
 """Writes a record, line by line."""
 
 import dataclasses
-from typing import Any, List, Sequence, TextIO
+from typing import Any, Dict, List, Optional, Sequence, TextIO
 
 from tf_lossscale._recording.record import FORMAT, RunHeader, ScaleParameters, dump
 
@@ -29,6 +29,7 @@ class RecordWriter:
         names: Sequence[str],
         shapes: Sequence[Sequence[int]],
         initial_weights: Any = None,
+        settings: Optional[Dict[str, Any]] = None,
     ) -> int:
         """Writes the description of an optimizer; returns its number, which its steps refer to."""
         number = self._optimizers
@@ -42,6 +43,7 @@ class RecordWriter:
                     "scale": dataclasses.asdict(scale),
                     "variables": variables,
                     "initial_weights": initial_weights,
+                    "settings": settings or {},
                 }
             )
         )

@@ -22,6 +22,7 @@ def columns(run: OptimizerRecord, steps: int) -> Dict[str, Any]:
     """Returns the first steps of a run, and its description."""
     found: Dict[str, Any] = {"class": run.cls, "scale": vars(run.scale), "shapes": run.shapes}
     found["initial_weights"] = (run.initial_weights or "")[:12]
+    found["settings"] = run.settings
     for column in COLUMNS:
         values: List[Any] = getattr(run, column.name)[:steps]
         if column.name in ("finite", "applied"):

@@ -4,6 +4,7 @@ They are small programs of many kinds (`tests/data/recorders/various_programs.py
 were not looked at while the limits of `compare` were chosen.
 """
 
+import dataclasses
 import functools
 import gzip
 import json
@@ -13,6 +14,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from tf_lossscale._recording.aligned import align
 from tf_lossscale._recording.comparing import Comparison, Conditions, compare, equal_conditions
 from tf_lossscale._recording.record import (
+    COLUMNS,
     OptimizerRecord,
     RunHeader,
     ScaleParameters,
@@ -80,6 +82,7 @@ def run_of(packed: Dict) -> OptimizerRecord:
         names=[f"variable {number}" for number in range(len(shapes))],
         shapes=shapes,
         initial_weights=packed["initial_weights"] or None,
+        settings=packed["settings"],
         steps=list(range(len(packed["loss"]))),
         finite=[flags[each] for each in packed["finite"]],
         applied=[flags[each] for each in packed["applied"]],
@@ -89,9 +92,9 @@ def run_of(packed: Dict) -> OptimizerRecord:
 
 def first_steps(run: OptimizerRecord, count: int) -> OptimizerRecord:
     """Returns the first steps of a run."""
-    columns = ("steps", "loss", "scales", "finite", "applied", "norm", "bad")
+    columns = ("steps", *(each.name for each in COLUMNS))
     found = {name: getattr(run, name)[:count] for name in columns}
-    return OptimizerRecord(run.cls, run.scale, run.names, run.shapes, run.initial_weights, **found)
+    return dataclasses.replace(run, gaps=[], **found)
 
 
 def compared(old: Program, new: Program, baseline: Optional[Program] = None) -> Comparison:

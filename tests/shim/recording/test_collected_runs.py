@@ -4,6 +4,7 @@ The tables of `README.md` are counted here, so that a change of the limits shows
 """
 
 import collections
+import dataclasses
 import functools
 import os
 
@@ -22,14 +23,11 @@ FALSE_ALARMS = {
     ("fit_big-none", "2.8", "2.15"),
 }
 MISSES = {
-    ("v1_attention", "settings"),
     ("v1_attention", "restart"),
     ("v1_words", "restart"),
     ("keras_dense", "restart"),
     ("fit_stride", "schedule"),
 }
-LARGER_MISSES = {("fit_noise", "clip")}
-"""It clips each variable, which no norm shows: 4.6 times the noise."""
 NOISE = 2.0
 """What changes the numbers by less than so many times what rounding does is not a miss."""
 
@@ -68,10 +66,26 @@ def test_mistakes_are_not_called_the_same():
         for name, each in verdicts_of(mistake).items()
         if each.verdict.status == 0
     }
-    assert found == MISSES | LARGER_MISSES
+    assert found == MISSES
     for name, mistake in MISSES:
         program = collected_runs.with_effect(mistake)[name]
         assert collected_runs.times_the_noise(name, program) < NOISE
+
+
+def test_the_numbers_alone_show_most_mistakes_of_settings():
+    # As where the settings are tensors of a graph, which no record has.
+    passed, different = set(), 0
+    for mistake in ("rate", "momentum", "settings", "clip"):
+        for name, program in collected_runs.with_effect(mistake).items():
+            runs = [dataclasses.replace(each, settings={}) for each in program.runs]
+            found = collected_runs.compared(
+                collected_runs.reference(name), program._replace(runs=runs)
+            )
+            different += found.verdict.value[0] == DIFFERENT
+            if found.verdict.status == 0:
+                passed.add((name, mistake))
+    assert passed == {("v1_attention", "settings"), ("fit_noise", "clip")}
+    assert different == 91
 
 
 def row(found):
@@ -98,13 +112,16 @@ def test_the_table_shows_what_is_said_here():
 
 
 CAUSES = {
+    "rate": ("learning_rate",),
+    "momentum": ("momentum", "beta_1"),
+    "settings": ("beta_2", "rho", "nesterov", "initial_accumulator_value"),
     "weights": ("other initial weights",),
     "order": ("other data in this batch",),
     "part": ("other data in this batch", "other data or"),
     "twice": ("unscaled twice",),
     "scaled": ("not unscaled",),
     "sum": ("a sum over", "added up"),
-    "clip": ("clips gradients to",),
+    "clip": ("clips gradients to", "clipnorm"),
     "period": ("growth_steps",),
     "fixed": ("rule ", "growth_steps"),
 }
@@ -114,7 +131,13 @@ CAUSES = {
 def is_named(comparison):
     """Whether a sentence names a cause."""
     sentence = comparison.sentence
-    known = ("cause: ", "start from other initial weights", "are declared with", "clips gradients")
+    known = (
+        "cause: ",
+        "Cause: ",
+        "start from other initial weights",
+        "are declared with",
+        "clips gradients",
+    )
     return comparison.verdict.value[0] == DIFFERENT and any(each in sentence for each in known)
 
 
@@ -129,7 +152,7 @@ def test_causes_that_are_named_are_right():
             elif each.verdict.value[0] == DIFFERENT and not in_short(each):
                 wrong.append((name, mistake, each.sentence))
     assert not wrong, (named, wrong)
-    assert named[True] >= 150
+    assert named[True] >= 280
 
 
 def in_short(comparison):

@@ -103,7 +103,7 @@ def test_few_steps_are_too_short():
 
 
 SHORTER = [
-    (lambda run: shortened(run, 440), (None, None), "new run ends after step 439 of 999"),
+    (lambda run: shortened(run, 440), (True, True), "new run ends after step 439 of 999"),
     (lambda run: shortened(run, 440), (True, False), "(no end mark: it was cut off)"),
     (lambda run: shortened(run, 1), (True, True), "new run ends after step 0 of 999"),
     (lambda run: run, (True, False), "new run ends at step 999 (no end mark: it was cut off)"),
@@ -117,7 +117,7 @@ def test_a_run_that_ends_early_is_never_the_same(cut, ended, message):
     assert found.verdict is Verdict.UNDECIDED
     assert message in found.sentence
     assert "bit-identical" in found.sentence
-    assert compare(record(RIGHT), record(RIGHT), Conditions(ended=(True, None))).verdict.status == 0
+    assert compare(record(RIGHT), record(RIGHT), Conditions(ended=(True, True))).verdict.status == 0
 
 
 def test_equal_versions_are_equal_to_the_bit():
@@ -272,10 +272,10 @@ BAD_FILES = [
     ("\x7fELF", "is not a record of tf-lossscale"),
     ('{"step": 1}\n', "is not a record of tf-lossscale"),
     ('{"tf_lossscale_record": 3}\n', "has format 3, and this version of tf-lossscale reads"),
-    ('{"tf_lossscale_record": 1}\n', "has no step"),
-    ('{"tf_lossscale_record": 1}\nhello\n', "line 2: not a JSON object"),
-    ('{"tf_lossscale_record": 1}\n{"optimizer": 0, "step": 1}\n', "line 2: 0 is missing"),
-    ('{"tf_lossscale_record": 1}\n[]\n', "line 2: "),
+    ('{"tf_lossscale_record": 2}\n', "has no step"),
+    ('{"tf_lossscale_record": 2}\nhello\n', "line 2: not a JSON object"),
+    ('{"tf_lossscale_record": 2}\n{"optimizer": 0, "step": 1}\n', "line 2: 0 is missing"),
+    ('{"tf_lossscale_record": 2}\n[]\n', "line 2: "),
 ]
 OPTIMIZER = (
     '{"optimizer": 0, "class": "A", "scale": {"rule": "fixed"}, "variables": [["w", [2]]]}\n'
@@ -304,7 +304,7 @@ def test_what_is_no_record_is_refused_with_a_sentence(tmp_path, capsys, content,
 
 @pytest.mark.parametrize(("step", "message"), BAD_STEPS)
 def test_a_line_that_cannot_be_read_is_named(tmp_path, capsys, step, message):
-    start = '{"tf_lossscale_record": 1}\n' + OPTIMIZER + '{"optimizer": 0, "step": 0}\n'
+    start = '{"tf_lossscale_record": 2}\n' + OPTIMIZER + '{"optimizer": 0, "step": 0}\n'
     path = tmp_path / "bad"
     path.write_text(start + '{"optimizer": 0, ' + step + "}\n")
     assert main([str(path), str(path)]) == 2
@@ -354,7 +354,7 @@ BAD_SCALES = [
 def test_parameters_that_cannot_be_read_are_named(tmp_path, capsys, scale, message):
     path = tmp_path / "bad"
     optimizer = OPTIMIZER.replace('{"rule": "fixed"}', scale)
-    path.write_text('{"tf_lossscale_record": 1}\n' + optimizer + '{"optimizer": 0, "step": 0}\n')
+    path.write_text('{"tf_lossscale_record": 2}\n' + optimizer + '{"optimizer": 0, "step": 0}\n')
     assert main([str(path), str(path)]) == 2
     error = capsys.readouterr().err
     assert "line 2" in error
@@ -408,15 +408,20 @@ def test_mutated_records_are_read_or_refused(tmp_path, capsys, seed):
 
 def test_one_spike_does_not_flatten_the_page(tmp_path, capsys):
     run = record(RIGHT)
-    run.loss[500] = 1e9
+    run.loss[500], run.loss[501] = 1e9, -1e8
     old, new = write(tmp_path / "old", record(RIGHT)), write(tmp_path / "new", run)
     page = tmp_path / "page.html"
     assert main([old, new, "--html", str(page)]) == 1
     text = page.read_text()
     assert "&#9650; 1 above, up to 1e+09" in text
+    assert "&#9660; 1 below, to -1e+08" in text
     assert "2<sup>12</sup>" in text  # the scale
     assert "Loss, steps 475 to 525" in text
     assert "1e+09</span>" not in text.replace("up to 1e+09</span>", "")
+    # Text within the drawings would shrink with them on a narrow page; only tables may be wider.
+    assert "<text" not in text
+    assert "width=device-width" in text
+    assert text.count("<table>") == text.count("<div class='scroll'><table>") > 0
     capsys.readouterr()
 
 

@@ -183,11 +183,19 @@ def test_the_end_of_memory_is_one_line(capsys, right, monkeypatch):
     assert error == "tf-lossscale compare: there is not enough memory for these records.\n"
 
 
-def test_two_results_in_one_file_are_wrong_usage(capsys, right):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--html", "x", "--json", "./x"], "name the same file"),
+        (["--baseline", ""], "is empty"),  # a variable of the shell that is not set
+        (["--html", ""], "is empty"),
+    ],
+)
+def test_names_of_files_that_make_no_sense_are_wrong_usage(capsys, right, options, message):
     with pytest.raises(SystemExit) as raised:
-        main([right, right, "--html", "x", "--json", "x"])
+        main([right, right, *options])
     assert raised.value.code == 2
-    assert "name the same file" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no such device")

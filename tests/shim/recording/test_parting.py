@@ -35,6 +35,26 @@ def test_errors_that_jump_are_a_mistake():
     assert found.sentence.startswith("Different: the losses differ from step 300 on")
 
 
+def test_losses_that_mostly_differ_to_one_side_are_a_doubt():
+    # As with a learning rate 1.1 times as large, among batches that differ much.
+    def drifting(mean):
+        sides = [min(3e-5 * step, 4e-3) * (-1) ** step for step in range(CALM.steps)]
+        return with_losses(lambda step: 1 + min(1e-7 * step**2, mean) + sides[step])
+
+    assert compare(record(CALM), drifting(3e-3)).verdict is Verdict.SAME
+    found = compare(record(CALM), drifting(6e-3))
+    assert found.verdict is Verdict.UNDECIDED
+    assert "losses of 40 steps differ by 0.6% on average, mostly to one side" in found.sentence
+    # A skip that differs late does not excuse what precedes it.
+    for mean, verdict in ((3e-3, Verdict.ALIKE), (6e-3, Verdict.UNDECIDED)):
+        new = drifting(mean)
+        new.finite[570] = new.applied[570] = False
+        new.scale = ScaleParameters("unknown", new.scale.initial_scale)
+        found = compare(record(CALM), new)
+        assert found.verdict is verdict
+    assert "mostly to one side" in found.sentence
+
+
 def test_a_drift_that_goes_one_way_is_different():
     new = with_losses(lambda step: 1 + min(1e-6 * math.exp(step / 20), 0.1))
     found = compare(record(CALM), new)

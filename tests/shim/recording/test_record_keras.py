@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from recordings import Recording
 
 import tf_lossscale as tfls
 from tf_lossscale._cli.main import main
-from tf_lossscale._recording.reading import read_record
 
 tf1 = tf.compat.v1
 keras = tf.keras
@@ -149,17 +149,8 @@ def train(name, mode, which="default", jit_compile=False):
     return kept, rows
 
 
-def recorded(path, *args):
-    tfls.recording.start(path)
-    try:
-        return train(*args)
-    finally:
-        tfls.recording.stop()
-
-
-def check(rows, path):
+def check(rows, record):
     """Asserts that a record says what the program saw."""
-    (record,) = read_record(str(path)).optimizers
     assert record.shapes == [[4, 3], [3], [3, 1], [1]]
     assert record.steps == list(range(STEPS))
     assert record.scales == [scale for _, scale in rows]
@@ -185,21 +176,20 @@ def _cases():
 
 @pytest.mark.parametrize(("name", "mode"), list(_cases()))
 def test_recording_changes_nothing_and_says_what_happened(name, mode, tmp_path):
-    path = tmp_path / "record.jsonl"
-    kept, rows = recorded(path, name, mode)
+    with Recording(tmp_path) as recording:
+        kept, rows = train(name, mode)
     np.testing.assert_equal(kept, train(name, mode)[0])
-    check(rows, path)
+    check(rows, recording.record)
 
 
 if TF_VERSION >= (2, 11) and not KERAS_3:
 
     @pytest.mark.parametrize("name", ["final", "final original"])
     def test_legacy_optimizers_are_recorded_too(name, tmp_path):
-        mode = "function"
-        path = tmp_path / "record.jsonl"
-        kept, rows = recorded(path, name, mode, "legacy")
-        np.testing.assert_equal(kept, train(name, mode, "legacy")[0])
-        check(rows, path)
+        with Recording(tmp_path) as recording:
+            kept, rows = train(name, "function", "legacy")
+        np.testing.assert_equal(kept, train(name, "function", "legacy")[0])
+        check(rows, recording.record)
 
 
 @pytest.mark.parametrize(
@@ -207,27 +197,27 @@ if TF_VERSION >= (2, 11) and not KERAS_3:
     [(each, each.replace(" original", "")) for each in wrappers() if each.endswith("original")],
 )
 def test_compare_finds_the_original_and_ours_the_same(original, ours, tmp_path, capsys):
-    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
-    recorded(old, original, "function", "momentum")
-    recorded(new, ours, "function", "momentum")
-    assert main(["compare", str(old), str(new)]) == 0
-    said = capsys.readouterr().out
-    assert "ame" in said or "bit-identical" in said
-    assert "equal initial weights" in said
+    paths = []
+    for name in (original, ours):
+        with Recording(tmp_path / name) as recording:
+            train(name, "function", "momentum")
+        paths.append(recording.path)
+    assert main(["compare", *paths]) == 0
+    assert "equal initial weights" in capsys.readouterr().out
 
 
 if KERAS_3:
 
     @pytest.mark.parametrize("name", ["final", "final original"])
     def test_fit_with_steps_that_xla_compiles_is_recorded(name, tmp_path):
-        path = tmp_path / "record.jsonl"
-        # Keras's own class does not count skipped steps, which Adam needs.
-        kept, rows = recorded(path, name, "fit", "momentum", True)
+        with Recording(tmp_path) as recording:
+            # Keras's own class does not count skipped steps, which Adam needs.
+            kept, rows = train(name, "fit", "momentum", True)
         bare = train(name, "fit", "momentum", True)[0]
         for one, other in zip(kept["weights"], bare["weights"]):
             np.testing.assert_allclose(one, other, rtol=1e-6)
-        check(rows, path)
-        assert read_record(str(path)).header.xla is True
+        check(rows, recording.record)
+        assert recording.header.xla is True
 
 
 class _Transforming(keras.optimizers.SGD):
@@ -241,33 +231,23 @@ class _Transforming(keras.optimizers.SGD):
 
 
 def test_a_step_that_is_tested_again_when_it_is_applied_is_known(tmp_path):
-    path = tmp_path / "record.jsonl"
-    tfls.recording.start(path)
-    try:
+    with Recording(tmp_path) as recording:
         weight = tf.Variable([3.0])
         inner = _Transforming(0.1)
         optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=8.0)
         for gradient in (1.0, np.inf):
             optimizer.get_unscaled_gradients([tf.constant([gradient])])
             optimizer.apply_gradients([(tf.constant([gradient]), weight)])
-    finally:
-        tfls.recording.stop()
-    (record,) = read_record(str(path)).optimizers
-    assert record.applied == [True, False]
-    assert record.finite == [True, False]
+    assert recording.record.applied == [True, False]
+    assert recording.record.finite == [True, False]
 
 
 def test_the_norm_of_a_sparse_gradient_adds_what_belongs_to_one_row(tmp_path):
-    path = tmp_path / "record.jsonl"
-    tfls.recording.start(path)
-    try:
+    with Recording(tmp_path) as recording:
         weight = tf.Variable([[3.0], [2.0]])
         optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
         rows = tf.constant([1, 0, 1])
         gradient = tf.IndexedSlices(tf.constant([[1.0], [3.0], [3.0]]), rows, tf.constant([2, 1]))
         optimizer.get_unscaled_gradients([gradient])
         optimizer.apply_gradients([(gradient, weight)])
-    finally:
-        tfls.recording.stop()
-    (record,) = read_record(str(path)).optimizers
-    assert record.norm == [5.0]
+    assert recording.record.norm == [5.0]

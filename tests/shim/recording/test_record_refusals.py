@@ -5,6 +5,7 @@ import importlib
 
 import pytest
 import tensorflow as tf
+from recordings import Recording, v1_optimizer, v1_variable
 
 import tf_lossscale as tfls
 
@@ -14,24 +15,12 @@ TF_VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
 
 @contextlib.contextmanager
 def refused(folder, match):
-    tfls.recording.start(folder / "record.jsonl")
-    try:
-        with pytest.raises(tfls.recording.RecordingError, match=match):
-            yield
-    finally:
-        tfls.recording.stop()
-
-
-def optimizer():
-    namespace = tfls.compat.v1.mixed_precision
-    return namespace.MixedPrecisionLossScaleOptimizer(
-        tf1.train.GradientDescentOptimizer(0.1), namespace.DynamicLossScale()
-    )
+    with pytest.raises(tfls.recording.RecordingError, match=match), Recording(folder):
+        yield
 
 
 def step():
-    weight = tf1.get_variable("weight", initializer=1.0, use_resource=True)
-    return optimizer().apply_gradients([(tf.constant(1.0), weight)])
+    return v1_optimizer().apply_gradients([(tf.constant(1.0), v1_variable())])
 
 
 def test_a_session_on_a_server(tmp_path):
@@ -79,9 +68,7 @@ def test_a_tpu(tmp_path):
         else "tensorflow.python.tpu.tpu"
     )
     with refused(tmp_path, "on a TPU"), tf.Graph().as_default():
-        context = replication.TPUReplicateContext(
-            "cluster", 2, tf.no_op().op if False else tf.no_op()
-        )
+        context = replication.TPUReplicateContext("cluster", 2, tf.no_op())
         context.Enter()
         try:
             step()

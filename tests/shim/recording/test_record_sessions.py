@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from recorded_sessions import NOT_FINITE, STEPS, classes, train
+from recordings import Recording, v1_optimizer, v1_variable
 
 import tf_lossscale as tfls
 from tf_lossscale._cli.main import main
@@ -12,17 +13,8 @@ from tf_lossscale._recording.reading import read_record
 tf1 = tf.compat.v1
 
 
-def recorded(path, *args):
-    tfls.recording.start(path)
-    try:
-        return train(*args)
-    finally:
-        tfls.recording.stop()
-
-
-def check(outcome, path, name):
+def check(outcome, record, name):
     """Asserts that a record says what the program printed."""
-    (record,) = read_record(str(path)).optimizers
     assert record.names == ["kernel", "bias"]
     assert record.shapes == [[4, 3], [3]]
     assert record.steps == list(range(STEPS))
@@ -51,10 +43,18 @@ def test_recording_changes_nothing_and_says_what_happened(
     name, use_resource, monitored, control_flow_v2, tmp_path
 ):
     args = (name, use_resource, monitored, control_flow_v2)
-    path = tmp_path / "record.jsonl"
-    outcome = recorded(path, *args)
+    with Recording(tmp_path) as recording:
+        outcome = train(*args)
     np.testing.assert_equal(outcome.kept, train(*args).kept)
-    check(outcome, path, name)
+    check(outcome, recording.record, name)
+
+
+def records(folder, *names):
+    """Yields the records of trainings with some classes."""
+    for name in names:
+        with Recording(folder / name) as recording:
+            train(name, True, False, False)
+        yield recording.path
 
 
 @pytest.mark.parametrize(
@@ -62,50 +62,33 @@ def test_recording_changes_nothing_and_says_what_happened(
     [(each, each.replace(" original", "")) for each in classes() if each.endswith("original")],
 )
 def test_compare_finds_the_original_and_ours_identical(original, ours, tmp_path, capsys):
-    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
-    recorded(old, original, True, False, False)
-    recorded(new, ours, True, False, False)
-    assert main(["compare", str(old), str(new)]) == 0
+    assert main(["compare", *records(tmp_path, original, ours)]) == 0
     assert "bit-identical" in capsys.readouterr().out
 
 
 def test_compare_finds_another_loss_scale(tmp_path, capsys):
-    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
-    recorded(old, "contrib", True, False, False)
-    recorded(new, "v1", True, False, False)
-    assert main(["compare", str(old), str(new)]) == 1
+    assert main(["compare", *records(tmp_path, "contrib", "v1")]) == 1
     assert "declared with shrink_steps 2 and 1" in capsys.readouterr().out
 
 
 def test_a_loss_that_may_be_of_another_step_is_unknown(tmp_path):
-    path = tmp_path / "record.jsonl"
-    tfls.recording.start(path)
-    try:
-        with tf.Graph().as_default():
-            weight = tf1.get_variable("weight", initializer=1.0, use_resource=True)
-            optimizer, _ = classes()["v1"](tf1.train.GradientDescentOptimizer(0.1))
-            pairs = optimizer.compute_gradients(weight * 1.0, [weight])
-            pairs_of_other = optimizer.compute_gradients(weight * 2.0, [weight])
-            steps = [optimizer.apply_gradients(each) for each in (pairs, pairs_of_other)]
-            with tf1.Session() as session:
-                session.run(tf1.global_variables_initializer())
-                for step in steps:
-                    session.run(step)
-    finally:
-        tfls.recording.stop()
-    (record,) = read_record(str(path)).optimizers
-    assert record.loss == [None, None]
-    np.testing.assert_allclose(record.norm, [1.0, 2.0])
+    with Recording(tmp_path) as recording, tf.Graph().as_default():
+        weight, optimizer = v1_variable(), v1_optimizer()
+        pairs = optimizer.compute_gradients(weight * 1.0, [weight])
+        pairs_of_other = optimizer.compute_gradients(weight * 2.0, [weight])
+        steps = [optimizer.apply_gradients(each) for each in (pairs, pairs_of_other)]
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            for step in steps:
+                session.run(step)
+    assert recording.record.loss == [None, None]
+    np.testing.assert_allclose(recording.record.norm, [1.0, 2.0])
 
 
 def test_without_norm_the_gradients_are_not_read(tmp_path):
-    path = tmp_path / "record.jsonl"
-    tfls.recording.start(path, norm=False)
-    try:
+    with Recording(tmp_path, norm=False) as recording:
         outcome = train("contrib", True, False, False)
-    finally:
-        tfls.recording.stop()
-    (record,) = read_record(str(path)).optimizers
+    record = recording.record
     assert record.norm == [None] * STEPS
     assert record.bad == [None] * STEPS
     assert record.finite == [step not in NOT_FINITE for step in range(STEPS)]
@@ -116,9 +99,7 @@ def test_steps_after_stop_are_not_recorded(tmp_path):
     path = tmp_path / "record.jsonl"
     tfls.recording.start(path)
     with tf.Graph().as_default():
-        weight = tf1.get_variable("weight", initializer=1.0, use_resource=True)
-        optimizer, _ = classes()["v1"](tf1.train.GradientDescentOptimizer(0.1))
-        step = optimizer.minimize(weight * 1.0)
+        step = v1_optimizer().minimize(v1_variable() * 1.0)
         with tf1.Session() as session:
             session.run(tf1.global_variables_initializer())
             session.run(step)
@@ -193,12 +174,9 @@ if hasattr(tf1, "estimator"):
 
     def test_an_estimator_trains_the_same(tmp_path):
         unrecorded = Estimators.train("v1", str(tmp_path / "unrecorded"))
-        tfls.recording.start(tmp_path / "record.jsonl")
-        try:
+        with Recording(tmp_path) as recording:
             assert Estimators.train("v1", str(tmp_path / "recorded")) == unrecorded
-        finally:
-            tfls.recording.stop()
-        (record,) = read_record(str(tmp_path / "record.jsonl")).optimizers
+        record = recording.record
         assert record.applied == [True] * 4
         assert record.loss[0] == pytest.approx(0.625)
         assert record.scale.growth_steps == 3

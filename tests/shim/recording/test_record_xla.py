@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from processes import run_program
+from recordings import Recording, v1_optimizer, v1_variable
 
 import tf_lossscale as tfls
 from tf_lossscale._recording.reading import read_record
@@ -118,23 +119,6 @@ def weights(steps):
     return [each.numpy().tolist() for each in steps.variables]
 
 
-class Recording:
-    """Records to a file of its own within a `with` block; the record is then in `record`."""
-
-    def __init__(self, folder):
-        self._path = str(folder / "record.jsonl")
-
-    def __enter__(self):
-        tfls.recording.start(self._path)
-        return self
-
-    def __exit__(self, *error):
-        tfls.recording.stop()
-        if error[0] is None:
-            self.header = read_record(self._path).header
-            (self.record,) = read_record(self._path).optimizers
-
-
 @pytest.mark.parametrize("name", MAKERS)
 def test_compiled_steps_are_recorded(name, tmp_path):
     with Recording(tmp_path) as recording:
@@ -243,19 +227,7 @@ def test_the_last_steps_are_recorded_when_the_process_ends(tmp_path):
 
 
 def test_steps_that_xla_compiles_in_a_session_are_refused(tmp_path):
-    tfls.recording.start(tmp_path / "record.jsonl")
-    try:
-        with tf.Graph().as_default():
-            namespace = tfls.compat.v1.mixed_precision
-            weight = tf1.get_variable("weight", initializer=1.0, use_resource=True)
-            optimizer = namespace.MixedPrecisionLossScaleOptimizer(
-                tf1.train.GradientDescentOptimizer(0.1), namespace.DynamicLossScale()
-            )
-
-            def step():
-                return optimizer.apply_gradients([(tf.constant(1.0), weight)])
-
-            with pytest.raises(tfls.recording.RecordingError, match="jit_compile=False"):
-                tf.xla.experimental.compile(step)
-    finally:
-        tfls.recording.stop()
+    refusal = pytest.raises(tfls.recording.RecordingError, match="jit_compile=False")
+    with refusal, Recording(tmp_path), tf.Graph().as_default():
+        pairs = [(tf.constant(1.0), v1_variable())]
+        tf.xla.experimental.compile(lambda: v1_optimizer().apply_gradients(pairs))
