@@ -13,7 +13,6 @@ from tf_lossscale._core.wrapper import (
 )
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
-from tf_lossscale._keras.late_check import late_check
 from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras_optimizers import (
@@ -164,35 +163,23 @@ class Keras3Wrapper(Keras3Attributes):
                 self.build(variables)
         if gradients:
             as_pairs(zip(gradients, variables), type(self).__name__)
-        tested = [gradient for gradient in gradients if gradient is not None]
-        changed = [
-            variable for variable, gradient in zip(variables, gradients) if gradient is not None
-        ]
         rest = StepArguments(variables, None, not summed_by_caller)
-        own = tested  # not summed, for a loss scale that decides
-        if replica_count() > 1 and tested and not summed_by_caller:
-            tested = reduce_sum(tested)
+        own = [gradient for gradient in gradients if gradient is not None]
+        summed = own
+        if replica_count() > 1 and own and not summed_by_caller:
+            summed = reduce_sum(own)
             if keras_3_takes_sums(self._family, self.inner_optimizer, variables):
-                sums = iter(tested)
+                sums = iter(summed)
                 gradients = [None if gradient is None else next(sums) for gradient in gradients]
                 rest.aggregate = False
-        check = late_check(self._family, self.inner_optimizer)
-        step(
-            self,
-            own if self._state.decides else tested,
-            changed,
-            self._apply_inner,
-            (gradients, rest),
-            same_on_replicas=not summed_by_caller,
-            late_check=check,
-        )
+        step(self, own, summed, gradients, rest, same_on_replicas=not summed_by_caller)
 
     def _counter_of_skipped(self) -> Optional[Any]:
         if self.inner_optimizer.gradient_accumulation_steps:
             return None  # accumulation depends on the count, so a skipped step must not change it
         return self.inner_optimizer.iterations.value
 
-    def _apply_inner(self, gradients: Sequence[Any], rest: StepArguments) -> None:
+    def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> None:
         if not rest.aggregate:
             with keras_3_is_given_sums(self.inner_optimizer):
                 self.inner_optimizer.apply(gradients, rest.variables)
