@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
-    from tf_lossscale._core.finite import (
-        find_nonfinite as find_nonfinite,
-    )
+    from tf_lossscale._core.finite import find_nonfinite as find_nonfinite
     from tf_lossscale._monitoring.monitor import (
         Monitor as Monitor,
         StepCounts as StepCounts,
