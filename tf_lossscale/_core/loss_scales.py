@@ -1,7 +1,6 @@
 """The loss scales of `tf.train.experimental`, `tf.mixed_precision.experimental` and `compat.v1`."""
 
 import abc
-import functools
 from typing import Any, Dict, Optional, Tuple
 
 from tf_lossscale._core.finite import all_finite
@@ -323,7 +322,7 @@ def _count_as_tensorflows() -> None:
         installed = _installed(ours.__name__)
         if installed is not None:
             installed.register(ours)
-            stands_for(functools.partial(tuple, [installed]))(ours)
+            stands_for(ours, installed)
 
 
 _count_as_tensorflows()

@@ -38,7 +38,6 @@ _installed: Any = original(tf1.tpu, "CrossShardOptimizer")
 _Base: Any = tf1.train.Optimizer if _installed is None else _installed
 
 
-@stands_for(lambda: [_installed])
 class CrossShardOptimizer(_Base, metaclass=SameClass):
     """An optimizer that sums the gradients of all shards before an inner one applies them.
 
@@ -236,6 +235,9 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
 
     def _create_or_restore_slot_variable(self, *args: Any, **kwargs: Any) -> Any:
         return self._opt._create_or_restore_slot_variable(*args, **kwargs)
+
+
+stands_for(CrossShardOptimizer, _installed)
 
 
 def _scaled(loss: Any, scale: float) -> Any:

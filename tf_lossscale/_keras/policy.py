@@ -246,7 +246,6 @@ def _with_loss_scale(policy: Any) -> Any:
 def _accepting_our_loss_scales(installed: Any) -> Any:
     """Returns a subclass of the installed experimental policy that also accepts our loss scales."""
 
-    @stands_for(lambda: [installed])
     class AcceptsOurs(installed, metaclass=_SamePolicy):
         def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
             if isinstance(loss_scale, str) and loss_scale == "auto":
@@ -255,6 +254,7 @@ def _accepting_our_loss_scales(installed: Any) -> Any:
             # Our loss scales are registered as TensorFlow's: see `tf_lossscale._core.loss_scales`.
             super().__init__(name, loss_scale=loss_scale)
 
+    stands_for(AcceptsOurs, installed)
     AcceptsOurs.__name__ = AcceptsOurs.__qualname__ = installed.__name__
     AcceptsOurs.__module__, AcceptsOurs.__doc__ = installed.__module__, installed.__doc__
     return AcceptsOurs

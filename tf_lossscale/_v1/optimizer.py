@@ -30,7 +30,6 @@ _installed: Any = original(tf1.train.experimental, _NAME)
 _Base: Any = tf1.train.Optimizer if _installed is None else _installed
 
 
-@stands_for(lambda: [_installed])
 class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=SameClass):
     """An optimizer that scales the loss, and skips steps as its loss scale decides.
 
@@ -157,23 +156,8 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
         done = (update, applied, *watched.finished(applied, should_apply))
         return tf1.group(*[each for each in done if each is not None], name=name)
 
-    # Abstract methods of the base class, which the inner optimizer implements.
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
-        raise RuntimeError(_NEVER_CALLED)
-
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
-        raise RuntimeError(_NEVER_CALLED)
-
-    def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:
-        raise RuntimeError(_NEVER_CALLED)
-
-    def _resource_apply_dense(self, grad: Any, handle: Any) -> Any:
-        raise RuntimeError(_NEVER_CALLED)
-
-
-_NEVER_CALLED = "This function should never be called. The inner optimizer applies the gradients."
-
+stands_for(MixedPrecisionLossScaleOptimizer, _installed)
 
 OPTION = "auto_mixed_precision"
 

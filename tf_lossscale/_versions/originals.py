@@ -19,7 +19,7 @@ __all__ = [
     "compile_uses_policies",
     "forget_replaced",
     "is_lazy_loader",
-    "loaded_contrib_classes",
+    "loaded_contrib_class",
     "note_replaced",
     "original",
     "tf_keras_is_in_use",
@@ -118,14 +118,15 @@ CONTRIB_MODULES = tuple(
 """The modules that define the classes, under both names of the package."""
 
 
-def loaded_contrib_classes(name: str) -> List[Any]:
-    """Returns the class of this name in a list, which is empty if `tf.contrib` is not loaded.
+def loaded_contrib_class(name: str) -> Optional[Any]:
+    """Returns the class of this name; None if `tf.contrib` is not loaded.
 
     After `install()` the modules can be ours. Reading their attributes would load our classes.
     """
     loaded = [sys.modules[module] for module in CONTRIB_MODULES if module in sys.modules]
     found = [vars(module)[name] for module in loaded if name in vars(module)]
-    return [cls for cls in found if not cls.__module__.startswith("tf_lossscale.")]
+    theirs = (cls for cls in found if not cls.__module__.startswith("tf_lossscale."))
+    return next(theirs, None)
 
 
 # `Model.compile` wraps optimizers in the class that its module has in a global variable, as itself
