@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         StepCounts as StepCounts,
     )
 else:  # unseen, or each name would be known to a type checker
-    __all__, __getattr__, __dir__ = _namespace.attach_own(
+    __all__, __getattr__, __dir__ = _namespace.attach(
         __name__,
         Monitor="_monitoring.monitor:Monitor",
         StepCounts="_monitoring.monitor:StepCounts",

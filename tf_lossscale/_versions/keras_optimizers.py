@@ -1,9 +1,8 @@
 """How the optimizers of Keras 2 and Keras 3, and graph-mode Keras 2, differ between versions."""
 
-import contextlib
 import importlib
 import sys
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._versions.base import has, overridden, tf
 from tf_lossscale._versions.keras import KerasFamily
@@ -205,14 +204,12 @@ def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
     )
 
 
-@contextlib.contextmanager
-def keras_3_is_given_sums(optimizer: Any) -> Iterator[None]:
+def keras_3_is_given_sums(optimizer: Any) -> ContextManager[None]:
     """Keeps a Keras 3 optimizer from summing the gradients of the replicas, within the block.
 
     `apply` has no argument for it, and there is no public method to override.
     """
-    with overridden([optimizer], "_all_reduce_sum_gradients", lambda _: list):
-        yield
+    return overridden([optimizer], "_all_reduce_sum_gradients", lambda _: list)
 
 
 def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
