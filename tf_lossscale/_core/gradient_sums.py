@@ -89,7 +89,6 @@ class StepGradients(NamedTuple):
         return None if tf.executing_eagerly() else applied
 
     def watched_by(self, wrapper: Any) -> Watch:
-        """Returns the watch over this step of a loss-scale optimizer."""
         variables = [variable for gradient, variable in self.pairs if gradient is not None]
         return watch_step(Step(wrapper, variables, self.tested, self.are_applied))
 

@@ -123,7 +123,6 @@ def all_replicas_agree(flag: Any) -> Any:
 
 
 def require_cross_replica_context(what: str) -> None:
-    """Raises a RuntimeError if `what` is called inside one replica of a strategy."""
     if tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context():
         raise RuntimeError(
             f"{what} was called in a replica context, where the gradients of the other replicas "

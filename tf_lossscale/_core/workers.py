@@ -152,7 +152,6 @@ def workers_are_checked(strategy: Any) -> bool:
 
 @do_not_convert
 def step_of(call: Call, groups: Sequence[Any], values: Sequence[Any]) -> Step:
-    """Describes a step of this replica."""
     dtypes = [value.dtype.base_dtype.name for value in values]
     what, site = call
     number = zlib.crc32(f"{what} {site.place} {groups} {dtypes}".encode()) % _EXACT

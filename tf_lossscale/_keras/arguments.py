@@ -165,7 +165,6 @@ def forget_earlier_wrapper(optimizer: Any) -> None:
 
 
 def mark_wrapped(inner: Any) -> None:
-    """Marks `inner` as wrapped by a loss-scale optimizer."""
     object.__setattr__(inner, _MARK, True)
 
 

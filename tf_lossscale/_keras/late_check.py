@@ -114,7 +114,6 @@ class _FiniteFlag:
         self._graph = None if tf.executing_eagerly() else tf1.get_default_graph()
 
     def record(self, finite: Any) -> None:
-        """Records the result of a test."""
         self._tensor = finite
         if not _is_seen_from(self._graph, finite):
             variable = self._variable()

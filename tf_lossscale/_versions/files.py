@@ -122,7 +122,6 @@ def register_loss_scale_optimizer(package: str, cls: Any) -> None:
 
 
 def unregister_loss_scale_optimizer(package: str, cls: Any) -> None:
-    """Undoes `register_loss_scale_optimizer`."""
     for table, name in _names_in_files(package):
         if table.get(name) is cls:
             del table[name]

@@ -137,7 +137,6 @@ _rewrite: Any = first_module("tensorflow.python.training.experimental.mixed_prec
 
 
 def set_graph_rewrite(on: bool) -> None:
-    """Sets whether new Sessions rewrite their graphs."""
     if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
         _rewrite.set_mixed_precision_graph_rewrite_enabled(on)
     else:

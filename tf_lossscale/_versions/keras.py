@@ -96,7 +96,6 @@ class KerasFamily(NamedTuple):
 
     @property
     def keras(self) -> Any:
-        """The public Keras module."""
         if self.package == "tf_keras" or has(Since.KERAS_PACKAGE_IS_COMPLETE):
             return sys.modules[self.package]
         return tf.keras
@@ -189,7 +188,6 @@ def calling_keras() -> Optional[Any]:
 
 
 def is_keras_3(keras: Any) -> bool:
-    """Returns whether a public Keras module is that of Keras 3."""
     return hasattr(keras, "Operation")
 
 

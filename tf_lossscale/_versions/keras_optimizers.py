@@ -227,7 +227,6 @@ def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
 
 
 def calculates_with_tensorflow() -> bool:
-    """Returns whether the backend of the loaded Keras 3 is TensorFlow."""
     return bool(sys.modules["keras"].config.backend() == "tensorflow")
 
 

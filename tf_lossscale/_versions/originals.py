@@ -81,7 +81,6 @@ def note_replaced(owner: Any, name: str, value: Any) -> None:
 
 
 def forget_replaced() -> None:
-    """Forgets all values that were noted; called by `uninstall()`."""
     _replaced.clear()
 
 

@@ -267,7 +267,6 @@ _tpu_function: Any = first_module("tensorflow.python.tpu.tpu_function")
 
 
 def tpu_shards() -> Optional[int]:
-    """Returns the number of TPU shards that the graph is built for, or None if it is not set."""
     return _tpu_function.get_tpu_context().number_of_shards
 
 
