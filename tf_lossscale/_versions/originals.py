@@ -92,19 +92,12 @@ def original(namespace: Any, name: str) -> Optional[Any]:
     if namespace is None:
         return None
     # Look here first: reading the attribute may import our class, whose module may be the caller.
-    replaced = _replaced_value(namespace, name)
-    return getattr(namespace, name, None) if replaced is None else replaced
-
-
-def _replaced_value(namespace: Any, name: str) -> Optional[Any]:
     # A module and its wrapper count as one owner: they share dictionaries.
     own = {id(attributes) for attributes in attribute_dicts(namespace)}
     for owner, attribute, value in _replaced:
-        if attribute == name and own.intersection(
-            id(attributes) for attributes in attribute_dicts(owner)
-        ):
+        if attribute == name and own & {id(each) for each in attribute_dicts(owner)}:
             return value
-    return None
+    return getattr(namespace, name, None)
 
 
 # TensorFlow 1.15 has `tf.contrib`. It is looked up here and never imported: an import takes seconds
