@@ -1,6 +1,5 @@
 """One step of a wrapped Keras optimizer: all replicas apply it, or none does."""
 
-import functools
 from typing import Any, Callable, List, Optional, Sequence
 
 from tf_lossscale._core.conditional import branch
@@ -13,8 +12,9 @@ from tf_lossscale._core.replicas import (
     replica_count,
 )
 from tf_lossscale._core.steps import Step, Watch, is_watched, watch_step, watch_unconditional
-from tf_lossscale._keras.late_check import LateCheck, late_check
+from tf_lossscale._keras.late_check import run_with_late_check
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.keras_optimizers import update_methods
 from tf_lossscale._versions.replicas import replica_id, supports_merge_call
 
 __all__ = ["StepArguments", "reduce_sum", "step"]
@@ -94,7 +94,8 @@ def step(
         return done
     if state.decides:
         return _step_decided_by(optimizer, tested, args, describe)
-    check = late_check(optimizer._family, optimizer.inner_optimizer) if checks_late else None
+    inner = optimizer.inner_optimizer
+    methods = update_methods(optimizer._family, inner) if checks_late else None
     finite = all_finite(tested)
     if not same_on_replicas:
         finite = all_replicas_agree(finite)
@@ -102,16 +103,17 @@ def step(
     def apply_and_update(run: Callable[..., Any], watched: Watch) -> Any:
         _reserve_first_conditional_name()
         with watched.around():
-            if check is None:
+            if methods is None:
                 applied, was_applied = branch(finite, run, watched.skipped), finite
             else:
-                applied = branch(finite, functools.partial(_run_with_late_check, check, run))
+                applied = branch(finite, lambda: run_with_late_check(inner, methods, run))
                 was_applied = tf.logical_and(finite, applied)
                 if watched.skipped is not None:
                     applied = branch(was_applied, lambda: None, watched.skipped)
-            always_counts = check is not None and check.always_counts
+            always_counts = methods is not None and methods.always_counts
             counted = _count_skipped(optimizer, finite if always_counts else was_applied)
-            with tf1.control_dependencies([each for each in [applied] if _is_in_graph(each)]):
+            in_graph = applied is not None and not tf.executing_eagerly()
+            with tf1.control_dependencies([applied] if in_graph else []):
                 updated = state.advance(was_applied)
         return _group(applied, counted, updated, *watched.finished(applied, was_applied))
 
@@ -174,13 +176,6 @@ def _reserve_first_conditional_name() -> None:
         tf1.get_default_graph().unique_name("cond")
 
 
-def _run_with_late_check(check: LateCheck, run: Callable[..., Any]) -> Any:
-    with check.checking() as was_finite:
-        done = run()
-    with tf1.control_dependencies([done] if _is_in_graph(done) else []):
-        return tf.identity(was_finite())
-
-
 def _count_skipped(optimizer: Any, finite: Any) -> Any:
     if tf.executing_eagerly() and finite:
         return None
@@ -188,10 +183,6 @@ def _count_skipped(optimizer: Any, finite: Any) -> Any:
     if counter is None:
         return None
     return counter.assign_add(tf.cast(tf.logical_not(finite), counter.dtype))
-
-
-def _is_in_graph(value: Any) -> bool:
-    return value is not None and not tf.executing_eagerly()
 
 
 def _group(*results: Any) -> Any:
