@@ -132,10 +132,7 @@ def groups_of(group_assignment: Optional[Any], count: int) -> Groups:
 
 
 def group_of(index: int, groups: Sequence[Sequence[int]]) -> int:
-    for number, group in enumerate(groups):
-        if index in group:
-            return number
-    raise ValueError(f"shard {index} is in none of the groups {groups}")
+    return next(number for number, group in enumerate(groups) if index in group)
 
 
 BASE = 1 << 30

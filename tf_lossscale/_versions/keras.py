@@ -193,11 +193,8 @@ def is_keras_3(keras: Any) -> bool:
 
 def loaded_keras(is_3: bool) -> Optional[Any]:
     """Returns the loaded Keras 3, or else the loaded Keras 2; None if it is not loaded."""
-    for package in loaded_keras_packages():
-        keras = KerasFamily("", package, None).keras
-        if is_keras_3(keras) == is_3:
-            return keras
-    return None
+    modules = (family.keras for family in loaded_families())
+    return next((keras for keras in modules if is_keras_3(keras) == is_3), None)
 
 
 def loaded_families() -> List[KerasFamily]:

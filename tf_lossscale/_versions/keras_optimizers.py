@@ -117,10 +117,9 @@ def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None
     Keras initializes only variables that it has created itself. It has no public function that adds
     others.
     """
-    backend = getattr(sys.modules[family.base.__module__], "backend", None)
-    for variable in variables:
-        if backend is not None and not tf.executing_eagerly():
-            backend.track_variable(variable)
+    if not tf.executing_eagerly():
+        for variable in variables:
+            sys.modules[family.base.__module__].backend.track_variable(variable)
 
 
 # The methods of a step up to the sum over the replicas. All are private but the first two.
