@@ -182,7 +182,13 @@ def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") 
       ValueError: `opt` is neither, or scales the loss already; `loss_scale` is None or cannot be
         interpreted; a mixed precision dtype policy is set.
     """
-    _refuse_mixed_policy()
+    if mixed_policy_is_set():
+        raise ValueError(
+            "The mixed precision graph rewrite cannot be enabled, because the global Keras dtype "
+            "Policy has been set to a mixed precision policy. At most one of the two can be used: "
+            "set the policy back with keras.mixed_precision.set_global_policy('float32'), or keep "
+            "it and leave the rewrite."
+        )
     wrapped = _wrap(opt, loss_scale)
     if plain_session_exists():
         tf1.logging.warn(
@@ -207,16 +213,6 @@ def disable_mixed_precision_graph_rewrite() -> None:
         )
     tf.config.optimizer.set_experimental_options({OPTION: False})
     set_graph_rewrite(False)
-
-
-def _refuse_mixed_policy() -> None:
-    if mixed_policy_is_set():
-        raise ValueError(
-            "The mixed precision graph rewrite cannot be enabled, because the global Keras dtype "
-            "Policy has been set to a mixed precision policy. At most one of the two can be used: "
-            "set the policy back with keras.mixed_precision.set_global_policy('float32'), or keep "
-            "it and leave the rewrite."
-        )
 
 
 def _wrap(opt: Any, loss_scale: Any) -> Any:
