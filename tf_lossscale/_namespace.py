@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterable, List, Set, Tuple
 
 from tf_lossscale import _paths
 
-__all__ = ["attach", "attach_own", "load"]
+__all__ = ["attach", "load"]
 
 ROOT = "tf_lossscale"
 WARN_VARIABLE = "TF_LOSSSCALE_WARN"
@@ -37,7 +37,7 @@ def load(symbol: _paths.Symbol) -> Any:
 
 
 def attach(
-    module_name: str, submodules: Iterable[str] = (), of_top: Iterable[str] = ()
+    module_name: str, submodules: Iterable[str] = (), of_top: Iterable[str] = (), **own: str
 ) -> Attached:
     """Returns `(__all__, __getattr__, __dir__)` for the namespace module `module_name`.
 
@@ -45,38 +45,17 @@ def attach(
       module_name: `__name__` of the namespace, `tf_lossscale.` and TensorFlow's own path.
       submodules: namespaces below this one, loaded as attributes.
       of_top: namespaces below `tf_lossscale` that are attributes of this one, too.
+      **own: names that TensorFlow never had, and their `module:attribute` relative to
+        `tf_lossscale`.
     """
     namespace = module_name[len(ROOT) + 1 :]
-    symbols = _paths.NAMESPACES.get(namespace, {})
+    symbols = dict(_paths.NAMESPACES.get(namespace, {}))
+    for name, implementation in own.items():
+        symbols[name] = _paths.Symbol(name, implementation, "", (), legacy=False)
     children = {name: module_name + "." + name for name in submodules}
     children.update({name: ROOT + "." + name for name in of_top})
 
-    def value_of(name: str) -> Any:
-        if name in children:
-            return importlib.import_module(children[name])
-        _warn_once(symbols[name], namespace)
-        return _kept(module_name, name, load(symbols[name]))
-
-    return _attached(module_name, [*symbols, *children], value_of)
-
-
-def attach_own(module_name: str, **implementations: str) -> Attached:
-    """The same for a namespace of this package's own names, which TensorFlow never had.
-
-    Args:
-      module_name: `__name__` of the namespace.
-      **implementations: attribute name to `module:attribute`, relative to `tf_lossscale`.
-    """
-
-    def value_of(name: str) -> Any:
-        symbol = _paths.Symbol(name, implementations[name], "", (), legacy=False)
-        return _kept(module_name, name, load(symbol))
-
-    return _attached(module_name, implementations, value_of)
-
-
-def _attached(module_name: str, known: Iterable[str], value_of: Callable[[str], Any]) -> Attached:
-    names = sorted(known)
+    names = sorted([*symbols, *children])
 
     def module_getattr(name: str) -> Any:
         if name not in names:
@@ -85,15 +64,14 @@ def _attached(module_name: str, known: Iterable[str], value_of: Callable[[str], 
                     module_name, name, ", ".join(names)
                 )
             )
-        return value_of(name)
+        if name in children:
+            return importlib.import_module(children[name])
+        _warn_once(symbols[name], namespace)
+        value = load(symbols[name])
+        setattr(sys.modules[module_name], name, value)  # later reads find it directly
+        return value
 
     return names, module_getattr, lambda: list(names)
-
-
-def _kept(module_name: str, name: str, value: Any) -> Any:
-    """Makes a value a plain attribute of its namespace, which later reads find directly."""
-    setattr(sys.modules[module_name], name, value)
-    return value
 
 
 def _warn_once(symbol: _paths.Symbol, namespace: str) -> None:
@@ -107,5 +85,5 @@ def _warn_once(symbol: _paths.Symbol, namespace: str) -> None:
         f"{path} stands in for a class that TensorFlow removed; `tf-lossscale migrate` moves code "
         f"off it (rule {symbol.rule}; see `tf-lossscale explain {symbol.rule}`).",
         DeprecationWarning,
-        stacklevel=4,  # the line that reads the attribute
+        stacklevel=3,  # the line that reads the attribute
     )

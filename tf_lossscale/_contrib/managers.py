@@ -8,7 +8,7 @@ from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.state import HoldsState, contrib_update
 from tf_lossscale._import_hook import Subscriber, subscribe
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
-from tf_lossscale._versions.originals import CONTRIB_MODULES, loaded_contrib_classes
+from tf_lossscale._versions.originals import CONTRIB_MODULES, loaded_contrib_class
 
 __all__ = [
     "ExponentialUpdateLossScaleManager",
@@ -234,10 +234,10 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
 
 def when_contrib_is_loaded(name: str, action: Callable[[Any], None]) -> None:
     """Calls `action` with TensorFlow's class of this name, now or when the program imports it."""
-    for cls in loaded_contrib_classes(name)[:1]:
-        action(cls)
-        return
-    subscribe(_Waiting(name, action))
+    waiting = _Waiting(name, action)
+    waiting.imported()
+    if not waiting.is_done:
+        subscribe(waiting)
 
 
 class _Waiting(Subscriber):
@@ -246,20 +246,21 @@ class _Waiting(Subscriber):
     def __init__(self, name: str, action: Callable[[Any], None]) -> None:
         self._name = name
         self._action = action
-        self._is_done = False
+        self.is_done = False
 
     def is_of_interest(self, name: str) -> bool:
-        return not self._is_done and name in CONTRIB_MODULES
+        return not self.is_done and name in CONTRIB_MODULES
 
-    def imported(self, name: str, module: Any) -> None:
-        for cls in loaded_contrib_classes(self._name)[:1]:
-            self._is_done = True
+    def imported(self, name: str = "", module: Any = None) -> None:
+        cls = loaded_contrib_class(self._name)
+        if cls is not None:
+            self.is_done = True
             self._action(cls)
 
 
 def _count_as(ours: Any, installed: Any) -> None:
     installed.register(ours)
-    stands_for(lambda: [installed])(ours)
+    stands_for(ours, installed)
 
 
 for _cls in (LossScaleManager, FixedLossScaleManager, ExponentialUpdateLossScaleManager):

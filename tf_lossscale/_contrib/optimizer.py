@@ -130,7 +130,7 @@ def _check_optimizer(opt: Any) -> None:
 def _derive_from(installed: Any) -> None:
     # Not an abstract class that ours could be registered with. All its methods are overridden.
     LossScaleOptimizer.__bases__ = (ScaledLossOptimizer, installed)
-    stands_for(lambda: [installed])(LossScaleOptimizer)
+    stands_for(LossScaleOptimizer, installed)
 
 
 when_contrib_is_loaded("LossScaleOptimizer", _derive_from)

@@ -99,7 +99,6 @@ def _reduce_all(
     step: Optional[Step],
     call: Call,
 ) -> List[Any]:
-    """Builds the operations of one replica."""
     if step is None:
         sums = [_reduce(value, strategy, index, groups, call) for value in values]
         return sums or [_check_in_session(strategy, index, groups, call)]
@@ -122,7 +121,6 @@ def _check_in_session(
 def _reduce(
     value: Any, strategy: Any, index: int, groups: Sequence[Sequence[int]], call: Call
 ) -> Any:
-    """Builds the operation of one replica."""
     number = group_of(index, groups)
     members = list(groups[number])
     devices = strategy.extended.worker_devices

@@ -80,16 +80,16 @@ def _split(values: Sequence[Any]) -> Tuple[List[Any], List[Any]]:
 
 
 def _by_elements(values: Sequence[Any]) -> Any:
-    axes = _Axes()
-    flags = [tf1.reduce_all(is_finite(value), axis=axes.of(value)) for value in values]
+    axes: Dict[int, Any] = {}
+    flags = [tf1.reduce_all(is_finite(value), axis=_axes(value, axes)) for value in values]
     return flags[0] if len(flags) == 1 else tf1.reduce_all(tf.stack(flags))
 
 
 def _by_sums(values: Sequence[Any]) -> Any:
-    axes = _Axes()
+    axes: Dict[int, Any] = {}
     sums: Dict[Any, List[Any]] = {}
     for value in _added_up(values):
-        total = tf1.reduce_sum(value, axis=axes.of(value))
+        total = tf1.reduce_sum(value, axis=_axes(value, axes))
         sums.setdefault(total.dtype, []).append(total)
     certain = is_finite(_total([tf.cast(_total(same), tf.float32) for same in sums.values()]))
     return branch(tf.logical_not(certain), lambda: _by_elements(values), only_tests=True)
@@ -129,20 +129,15 @@ def is_finite(tensor: Any) -> Any:
     return tf1.is_finite(tensor)
 
 
-class _Axes:
-    """The axes to reduce: one tensor for all gradients of the same rank."""
+def _axes(tensor: Any, by_rank: Dict[int, Any]) -> Any:
+    """Returns all axes of `tensor`, as one tensor for all gradients of the same rank.
 
-    def __init__(self) -> None:
-        self._by_rank: Dict[int, Any] = {}
-
-    def of(self, tensor: Any) -> Any:
-        """Returns all axes of `tensor`; None, which means the same, if its rank is unknown."""
-        rank = tensor.shape.rank
-        if rank is None:
-            return None
-        if rank not in self._by_rank:
-            self._by_rank[rank] = tf.constant(list(range(rank)), dtype=tf.int32)
-        return self._by_rank[rank]
+    None, which means the same, if its rank is unknown.
+    """
+    rank = tensor.shape.rank
+    if rank is not None and rank not in by_rank:
+        by_rank[rank] = tf.constant(list(range(rank)), dtype=tf.int32)
+    return by_rank.get(rank)
 
 
 class BadGradients(NamedTuple):

@@ -7,13 +7,14 @@ would add values that are sums already. There, copies are summed, because a prog
 may read its gradients again: for their norm, or for a second optimizer.
 """
 
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_workers_agree, call_in_replicas, copy_of, summed_to_test
 from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
 from tf_lossscale._core.workers import has_several_workers
+from tf_lossscale._core.wrapper import Pairs
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import (
     SUMS_OVERWRITE_SUMMANDS,
@@ -23,7 +24,6 @@ from tf_lossscale._versions.replicas import (
 )
 
 __all__ = [
-    "Pairs",
     "StepGradients",
     "chain_of",
     "gradients_of_step",
@@ -32,8 +32,6 @@ __all__ = [
     "unsummed",
     "watch_fixed",
 ]
-
-Pairs = List[Tuple[Any, Any]]
 
 
 class StepGradients(NamedTuple):
@@ -91,7 +89,6 @@ class StepGradients(NamedTuple):
         return None if tf.executing_eagerly() else applied
 
     def watched_by(self, wrapper: Any) -> Watch:
-        """Returns the watch over this step of a loss-scale optimizer."""
         variables = [variable for gradient, variable in self.pairs if gradient is not None]
         return watch_step(Step(wrapper, variables, self.tested, self.are_applied))
 
@@ -180,23 +177,18 @@ def _is_wrapper(optimizer: Any) -> bool:
 
 def _sum(strategy: Any, pairs: Pairs) -> Pairs:
     """Returns the pairs with summed gradients, summed as the optimizers would sum them."""
-    alike: List[List[int]] = []
-    dtypes: List[Any] = []
+    alike: Dict[Any, List[int]] = {}
     for index, (gradient, _) in enumerate(pairs):
-        if gradient is None:
-            continue
-        dtype = strategy.experimental_local_results(gradient)[0].dtype
-        if dtype not in dtypes:
-            dtypes.append(dtype)
-            alike.append([])
-        alike[dtypes.index(dtype)].append(index)
+        if gradient is not None:
+            dtype = strategy.experimental_local_results(gradient)[0].dtype
+            alike.setdefault(dtype, []).append(index)
     result = list(pairs)
     if SUMS_OVERWRITE_SUMMANDS and has_several_workers(strategy):
         pairs = [
             (gradient if gradient is None else copy_of(gradient), variable)
             for gradient, variable in pairs
         ]
-    for indices in alike:
+    for indices in alike.values():
         # In its own scope: TensorFlow may merge the collectives of one scope, and these must not be
         # merged with collectives that depend on them. One call for each dtype, because values
         # are sent packed and not all versions accept several dtypes in one call.

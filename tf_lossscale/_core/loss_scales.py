@@ -1,7 +1,6 @@
 """The loss scales of `tf.train.experimental`, `tf.mixed_precision.experimental` and `compat.v1`."""
 
 import abc
-import functools
 from typing import Any, Dict, Optional, Tuple
 
 from tf_lossscale._core.finite import all_finite
@@ -317,16 +316,12 @@ def _installed(name: str) -> Any:
     return original(tf1.train.experimental, name)
 
 
-def _count_as_tensorflows() -> None:
-    # Its own optimizers test for these classes, so they accept our loss scales as well.
-    for ours in (LossScale, FixedLossScale, DynamicLossScale):
-        installed = _installed(ours.__name__)
-        if installed is not None:
-            installed.register(ours)
-            stands_for(functools.partial(tuple, [installed]))(ours)
-
-
-_count_as_tensorflows()
+# TensorFlow's own optimizers test for its classes, so they accept our loss scales as well.
+for _cls in (LossScale, FixedLossScale, DynamicLossScale):
+    _theirs = _installed(_cls.__name__)
+    if _theirs is not None:
+        _theirs.register(_cls)
+        stands_for(_cls, _theirs)
 
 
 def is_fixed(loss_scale: Any) -> bool:

@@ -9,7 +9,7 @@ term does). In a replica context, `all_replicas_agree` combines the flags of all
 from typing import Any, Callable, List, Sequence
 
 from tf_lossscale._core.collectives import sum_over_workers
-from tf_lossscale._core.workers import workers_are_checked
+from tf_lossscale._core.workers import has_several_workers, workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import STRATEGY_SURVIVES_RETRACING, map_replicas
 
@@ -97,9 +97,8 @@ def copy_of(value: Any) -> Any:
 def all_workers_agree(flag: Any) -> Any:
     """Returns a bool scalar: whether `flag` is True on every worker, in a cross-replica context."""
     strategy = tf.distribute.get_strategy()
-    if strategy.num_replicas_in_sync == 1:
-        return flag  # also without a strategy, where no devices are known
-    if len(strategy.extended.worker_devices) == strategy.num_replicas_in_sync:
+    # Without a strategy, no devices are known.
+    if strategy.num_replicas_in_sync == 1 or not has_several_workers(strategy):
         return flag
     if not STRATEGY_SURVIVES_RETRACING and workers_are_checked(strategy):
         bad = tf.cast(tf.logical_not(flag), tf.float32)
@@ -123,7 +122,6 @@ def all_replicas_agree(flag: Any) -> Any:
 
 
 def require_cross_replica_context(what: str) -> None:
-    """Raises a RuntimeError if `what` is called inside one replica of a strategy."""
     if tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context():
         raise RuntimeError(
             f"{what} was called in a replica context, where the gradients of the other replicas "

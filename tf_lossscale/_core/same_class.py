@@ -14,13 +14,13 @@ gives one object methods that the other objects of its class do not have.
 """
 
 import abc
-from typing import Any, Callable, Dict, Iterable, Optional, Tuple
+from typing import Any, Dict, Iterable, Optional, Tuple
 
 from tf_lossscale._versions.base import tf1
 
 __all__ = ["SameClass", "behaves_as", "change_class", "is_our", "loss_scale_class", "stands_for"]
 
-_FINDERS: Dict[type, Callable[[], Iterable[Optional[type]]]] = {}
+_installed: Dict[type, Optional[type]] = {}
 
 
 class SameClass(abc.ABCMeta):
@@ -31,8 +31,7 @@ class SameClass(abc.ABCMeta):
 
     def originals(cls) -> Iterable[Optional[type]]:
         """Returns the installed classes that `cls` stands for; none for a user's subclass."""
-        find = _FINDERS.get(cls)
-        return () if find is None else find()
+        return (_installed.get(cls),)
 
     # Not by `register` or `__subclasshook__`: TensorFlow's abstract classes register ours, and the
     # two would call each other without end. The order of resolution answers at once.
@@ -59,18 +58,9 @@ def is_our(cls: Any, instance: Any) -> bool:
     return cls in type(instance).__mro__
 
 
-def stands_for(find: Callable[[], Iterable[Optional[type]]]) -> Callable[[Any], Any]:
-    """Returns a class decorator that names the TensorFlow classes that a public class stands for.
-
-    `find` returns the installed classes. It is called at each test, because TensorFlow may load a
-    class after ours is made, and must not import anything.
-    """
-
-    def decorator(cls: Any) -> Any:
-        _FINDERS[cls] = find
-        return cls
-
-    return decorator
+def stands_for(cls: Any, installed: Optional[Any]) -> None:
+    """Lets our class `cls` count as TensorFlow's class `installed`."""
+    _installed[cls] = installed
 
 
 _KERAS_AND_CONTRIB = ("LossScaleOptimizer", "BaseLossScaleOptimizer")

@@ -96,7 +96,6 @@ Groups = List[List[int]]
 
 
 def all_shards(count: int) -> Groups:
-    """Returns the assignment with all shards in one group."""
     return [list(range(count))]
 
 
@@ -133,11 +132,7 @@ def groups_of(group_assignment: Optional[Any], count: int) -> Groups:
 
 
 def group_of(index: int, groups: Sequence[Sequence[int]]) -> int:
-    """Returns the index of the group that contains shard `index`."""
-    for number, group in enumerate(groups):
-        if index in group:
-            return number
-    raise ValueError(f"shard {index} is in none of the groups {groups}")
+    return next(number for number, group in enumerate(groups) if index in group)
 
 
 BASE = 1 << 30

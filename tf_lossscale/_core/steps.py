@@ -114,8 +114,6 @@ class Watcher:
 
 
 class Watch:
-    """The watch over one step."""
-
     def __init__(self, steps: Sequence[WatchedStep] = ()) -> None:
         self._steps = steps
 
@@ -129,7 +127,6 @@ class Watch:
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
-        """The block in which the step is made."""
         before = [tensor for each in self._steps for tensor in each.before]
         try:
             if before:
@@ -160,7 +157,6 @@ def watch(optimizer: Any, watcher: Watcher) -> None:
 
 
 def watcher_of(optimizer: Any) -> Optional[Watcher]:
-    """Returns what `watch` has set, or None."""
     return _of_one.get(optimizer) if _of_one else None
 
 
@@ -170,7 +166,6 @@ def watch_all(watcher: Watcher) -> None:
 
 
 def unwatch_all(watcher: Watcher) -> None:
-    """Ends `watch_all`."""
     _of_all.remove(watcher)
 
 

@@ -152,7 +152,6 @@ def workers_are_checked(strategy: Any) -> bool:
 
 @do_not_convert
 def step_of(call: Call, groups: Sequence[Any], values: Sequence[Any]) -> Step:
-    """Describes a step of this replica."""
     dtypes = [value.dtype.base_dtype.name for value in values]
     what, site = call
     number = zlib.crc32(f"{what} {site.place} {groups} {dtypes}".encode()) % _EXACT
@@ -206,7 +205,8 @@ def check_between_workers(
 ) -> Any:
     """Returns a bool scalar, True, that is computed when all replicas are at the same step."""
     replicas = strategy.num_replicas_in_sync
-    traced = 0 if KEYS_AT_RUN_TIME else zlib.crc32(_traced_shapes(values).encode()) % _EXACT
+    shapes = str([str(value.shape) for value in values])
+    traced = 0 if KEYS_AT_RUN_TIME else zlib.crc32(shapes.encode()) % _EXACT
     with tf1.name_scope(None, "check_between_workers"):
         row = tf.concat([step.row, [float(traced)]], axis=0)
         own = tf.expand_dims(tf.one_hot(index, replicas), 1) * tf.expand_dims(row, 0)
@@ -233,10 +233,6 @@ def _wait_unless(same: Any) -> Any:
         return np.bool_(False)
 
     return tf.cond(same, lambda: tf.constant(True), lambda: tf.numpy_function(wait, [], tf.bool))
-
-
-def _traced_shapes(values: Sequence[Any]) -> str:
-    return str([str(value.shape) for value in values])
 
 
 def _number_of(values: Sequence[Any]) -> Any:

@@ -6,7 +6,14 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.gradient_sums import chain_of, leaves_sum_to_tensorflow
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.shards import Shards, all_shards, current_shards, group_of, groups_of
+from tf_lossscale._core.shards import (
+    Groups,
+    Shards,
+    all_shards,
+    current_shards,
+    group_of,
+    groups_of,
+)
 from tf_lossscale._core.workers import (
     Call,
     call_site,
@@ -14,7 +21,7 @@ from tf_lossscale._core.workers import (
     step_of,
     workers_are_checked,
 )
-from tf_lossscale._core.wrapper import OptimizerWrapper, as_pairs
+from tf_lossscale._core.wrapper import OptimizerWrapper, Pairs, as_pairs
 from tf_lossscale._cross_shard.sums import replica_sums, sum_packed, tpu_sum, with_shapes
 from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
 from tf_lossscale._versions.files import called_from_checkpoint
@@ -26,10 +33,7 @@ from tf_lossscale._versions.replicas import (
     replicas_of_workers_before,
 )
 
-__all__ = ["CrossShardOptimizer", "Groups", "Pairs"]
-
-Pairs = List[Tuple[Any, Any]]
-Groups = List[List[int]]
+__all__ = ["CrossShardOptimizer"]
 
 _SUM = tf1.losses.Reduction.SUM
 _MEAN = tf1.losses.Reduction.MEAN
@@ -38,7 +42,6 @@ _installed: Any = original(tf1.tpu, "CrossShardOptimizer")
 _Base: Any = tf1.train.Optimizer if _installed is None else _installed
 
 
-@stands_for(lambda: [_installed])
 class CrossShardOptimizer(_Base, metaclass=SameClass):
     """An optimizer that sums the gradients of all shards before an inner one applies them.
 
@@ -236,6 +239,9 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
 
     def _create_or_restore_slot_variable(self, *args: Any, **kwargs: Any) -> Any:
         return self._opt._create_or_restore_slot_variable(*args, **kwargs)
+
+
+stands_for(CrossShardOptimizer, _installed)
 
 
 def _scaled(loss: Any, scale: float) -> Any:

@@ -3,6 +3,7 @@
 from typing import Any, Dict, Optional, Tuple
 
 from tf_lossscale._core.loss_scales import (
+    DEFAULT_INITIAL_SCALE,
     DynamicLossScale,
     FixedLossScale,
     as_loss_scale,
@@ -19,8 +20,6 @@ from tf_lossscale._versions.keras_optimizers import (
 )
 
 __all__ = [
-    "DEFAULT_GROWTH_STEPS",
-    "DEFAULT_INITIAL_SCALE",
     "are_summed",
     "as_final_arguments",
     "check_inner",
@@ -33,11 +32,7 @@ __all__ = [
     "takes",
 ]
 
-DEFAULT_INITIAL_SCALE = 2.0**15
-DEFAULT_GROWTH_STEPS = 2000
-
 _SUPPORTED = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "OneDeviceStrategy")
-_TPU = ("TPUStrategy",)
 
 # Keras 2 sets the same attribute since TensorFlow 2.6, so each class detects the other's wrappers.
 _MARK = "_is_wrapped_by_loss_scale_optimizer"
@@ -116,13 +111,13 @@ def refuse_unsupported() -> None:
     if not KERAS_REFUSES_STRATEGIES or not tf.distribute.has_strategy():
         return
     strategy = tf.distribute.get_strategy()
-    if isinstance(strategy, _classes(_TPU)):
+    if isinstance(strategy, _classes("TPUStrategy")):
         raise ValueError(
             "Loss scaling is not supported with TPUStrategy. Loss scaling is unnecessary with "
             "TPUs, since they support bfloat16 instead of float16 and bfloat16 does not require "
             "loss scaling. You should remove the use of the LossScaleOptimizer when TPUs are used."
         )
-    if not isinstance(strategy, _classes(_SUPPORTED)):
+    if not isinstance(strategy, _classes(*_SUPPORTED)):
         raise ValueError(
             "Loss scaling is not supported with the tf.distribute.Strategy: "
             f"{type(strategy).__name__}. Try using a different Strategy, e.g. a MirroredStrategy"
@@ -140,7 +135,7 @@ def are_summed(
     return skip_gradients_aggregation or not experimental_aggregate_gradients
 
 
-def _classes(names: Tuple[str, ...]) -> Tuple[Any, ...]:
+def _classes(*names: str) -> Tuple[Any, ...]:
     namespaces = (
         tf.distribute,
         tf.distribute.experimental,
@@ -170,7 +165,6 @@ def forget_earlier_wrapper(optimizer: Any) -> None:
 
 
 def mark_wrapped(inner: Any) -> None:
-    """Marks `inner` as wrapped by a loss-scale optimizer."""
     object.__setattr__(inner, _MARK, True)
 
 
@@ -196,7 +190,7 @@ def final_loss_scale(dynamic: Any, initial_scale: Any, dynamic_growth_steps: Any
                 f"{dynamic_growth_steps}"
             )
         return float(initial_scale)
-    growth_steps = DEFAULT_GROWTH_STEPS if dynamic_growth_steps is None else dynamic_growth_steps
+    growth_steps = 2000 if dynamic_growth_steps is None else dynamic_growth_steps
     if int(growth_steps) < 1:
         raise ValueError(
             '"dynamic_growth_steps" must be at least 1: the number of finite steps in a row '

@@ -56,7 +56,6 @@ class ScalingCalls:
         self._traced: MutableMapping[Any, _Place] = weakref.WeakKeyDictionary()
 
     def note(self, method: str) -> None:
-        """Records that `method` was called or traced."""
         pending = self._here().pending
         if method == UNSCALED:
             pending.clear()

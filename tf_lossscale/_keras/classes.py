@@ -103,7 +103,6 @@ class OneKind(SameClass):
 
 
 def implementation(family: KerasFamily) -> Any:
-    """Returns the implementation for the optimizers of `family`."""
     if family not in _implementations:
         _implementations[family] = _implement(family)
     return _implementations[family]
@@ -153,7 +152,6 @@ copyreg.pickle(OneKind, _reduce_class)
 
 
 def _class_for(cls: Any, family: KerasFamily) -> Any:
-    """Returns the class of an instance of `cls` that wraps an optimizer of `family`."""
     public = vars(cls).get("_derived_from", cls)
     name = _name(public, family)
     if public._family == family and public.__name__ == name:

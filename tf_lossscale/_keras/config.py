@@ -4,13 +4,11 @@ import copy
 import sys
 from typing import Any, Dict, Optional
 
-from tf_lossscale._core.loss_scales import DynamicLossScale
 from tf_lossscale._core.same_class import behaves_as
 from tf_lossscale._keras.arguments import (
-    DEFAULT_GROWTH_STEPS,
-    DEFAULT_INITIAL_SCALE,
     as_final_arguments,
     experimental_loss_scale,
+    final_loss_scale,
     loss_scale_from_config,
 )
 from tf_lossscale._versions.base import tf
@@ -52,10 +50,7 @@ def to_config(optimizer: Any) -> Dict[str, Any]:
 def _serialized_loss_scale(optimizer: Any) -> Dict[str, Any]:
     if optimizer._state.decides:
         own = optimizer._state.loss_scale
-        return {
-            "class_name": registered_class_name(behaves_as(own)),
-            "config": own.get_config(),
-        }
+        return {"class_name": registered_class_name(behaves_as(own)), "config": own.get_config()}
     if not optimizer.dynamic:
         arguments = {"loss_scale_value": optimizer.initial_scale}
         return {"class_name": "FixedLossScale", "config": arguments}
@@ -101,7 +96,8 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
     if cls.role == "final":
         names = ("dynamic", "initial_scale", "dynamic_growth_steps")
         return cls(inner, **{name: config[name] for name in names if name in config})
-    return cls(inner, _experimental_argument(config))
+    scale, growth_steps = config.get("initial_scale"), config.get("dynamic_growth_steps")
+    return cls(inner, final_loss_scale(config.get("dynamic", True), scale, growth_steps))
 
 
 def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) -> Any:
@@ -125,16 +121,6 @@ def _keras_for(serialized: Dict[str, Any]) -> Any:
     from_keras_2 = "is_legacy_optimizer" in config or "decay" in config
     writer = loaded_keras(from_keras_3) if from_keras_3 or from_keras_2 else None
     return calling_keras() or writer or tf.keras
-
-
-def _experimental_argument(config: Dict[str, Any]) -> Any:
-    if not config.get("dynamic", True):
-        return config["initial_scale"]
-    scale, steps = config.get("initial_scale"), config.get("dynamic_growth_steps")
-    return DynamicLossScale(
-        DEFAULT_INITIAL_SCALE if scale is None else scale,
-        DEFAULT_GROWTH_STEPS if steps is None else steps,
-    )
 
 
 def _for_keras_3(serialized: Dict[str, Any]) -> Dict[str, Any]:

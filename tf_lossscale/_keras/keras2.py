@@ -8,13 +8,12 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.wrapper import as_pairs, require_replica_context, tape_for
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
-from tf_lossscale._keras.late_check import late_check
 from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import StepArguments, step
 from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.files import Trackable, TrackableReference
-from tf_lossscale._versions.keras_optimizers import called_from_compile, overrides
+from tf_lossscale._versions.keras_optimizers import overrides
 
 __all__ = ["DelegatingWrapper", "Keras2Wrapper", "forwards"]
 
@@ -67,15 +66,6 @@ class DelegatingWrapper(LossScaleWrapper):
     def _set_up(self, inner: Any, loss_scale: Any) -> None:
         self.__dict__.update(_optimizer=inner, _state=make_state(loss_scale))
         inner._maybe_initialize_trackable()  # a checkpoint may need it before the first step
-
-    @property
-    def loss_scale(self) -> Any:
-        """The current loss scale: a float32 tensor of shape `[]`."""
-        if called_from_compile():
-            return self._state.saved
-        return self._state()
-
-    _own_loss_scale: Tuple[Any] = (loss_scale,)
 
     @property
     def initial_scale(self) -> Any:
@@ -137,13 +127,6 @@ class DelegatingWrapper(LossScaleWrapper):
 
     def _counter_of_skipped(self) -> Optional[Any]:
         return self.iterations
-
-    def _step(self, tested: Any, gradients: Any, rest: StepArguments, **options: Any) -> Any:
-        """Tests gradients, and applies those that are passed on, with the options of `step`."""
-        return step(self, tested, rest.variables, self._apply, (gradients, rest), **options)
-
-    def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> Any:
-        raise NotImplementedError("each wrapper defines this")
 
     # `OptimizerV2` overrides this to look up hyperparameters.
     __getattribute__ = object.__getattribute__
@@ -257,17 +240,12 @@ class Keras2Wrapper(DelegatingWrapper):
                 # The variables of the inner optimizer cannot be created in a conditional.
                 inner.build(variables)
         own = [gradient for gradient, _ in pairs]  # not summed, for a loss scale that decides
-        if pairs and aggregate and (replica_count() > 1 or self._has_own_aggregation()):
+        sums_itself = overrides(self._family, inner, "aggregate_gradients")
+        if pairs and aggregate and (replica_count() > 1 or sums_itself):
             pairs = list(inner.aggregate_gradients(pairs))
         gradients = [gradient for gradient, _ in pairs]
         rest = StepArguments([variable for _, variable in pairs], None, False)
-        check = late_check(self._family, inner)
-        tested = own if self._state.decides else gradients
-        self._step(tested, gradients, rest, same_on_replicas=aggregate, late_check=check)
-
-    def _has_own_aggregation(self) -> bool:
-        """Whether the inner optimizer overrides how gradients are summed."""
-        return overrides(self._family, self._optimizer, "aggregate_gradients")
+        step(self, own, gradients, gradients, rest, same_on_replicas=aggregate)
 
     def _apply(self, gradients: Sequence[Any], rest: StepArguments) -> Any:
         if gradients:

@@ -11,91 +11,72 @@ one gradient at a time while the variables change, are not covered.
 import contextlib
 import functools
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, MutableMapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, MutableMapping, Optional, Sequence
 
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_replicas_agree, replica_count
 from tf_lossscale._versions.base import overridden, tf, tf1
-from tf_lossscale._versions.keras import KerasFamily
-from tf_lossscale._versions.keras_optimizers import UpdateMethods, update_methods
+from tf_lossscale._versions.keras_optimizers import UpdateMethods
 
-__all__ = ["LateCheck", "late_check"]
-
-
-def late_check(family: KerasFamily, optimizer: Any) -> "Optional[LateCheck]":
-    """Returns the check for an inner optimizer; None if it does not transform gradients."""
-    methods = update_methods(family, optimizer)
-    return None if methods is None else LateCheck(optimizer, methods)
+__all__ = ["run_with_late_check"]
 
 
-class LateCheck:
-    """Prevents an optimizer from applying gradients that are not finite.
+def run_with_late_check(optimizer: Any, methods: UpdateMethods, run: Callable[[], Any]) -> Any:
+    """Runs a step of an inner optimizer, but keeps it from applying non-finite gradients.
 
-    Attributes:
-      always_counts: whether `iterations` has already counted a step that this check skips.
+    `run` makes the step. Returns a bool tensor of shape `[]`: whether the gradients were finite.
     """
+    decays: List[Any] = []
+    flag = _FiniteFlag(optimizer)
 
-    def __init__(self, optimizer: Any, methods: UpdateMethods) -> None:
-        self._optimizer = optimizer
-        self._methods = methods
-        self.always_counts = methods.always_counts
+    def if_finite(distribution: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = list(grads_and_vars)
+        values = [
+            value
+            for gradient, _ in pairs
+            if gradient is not None
+            for value in distribution.experimental_local_results(gradient)
+        ]
+        flag.record(all_finite(values))
 
-    @contextlib.contextmanager
-    def checking(self) -> Iterator[Callable[[], Any]]:
-        """Tests the gradients of the step that runs within the `with` block.
+        def apply() -> Any:
+            for variables in decays[:1]:  # the calls of all replicas are the same
+                _in_replicas(distribution, _method(optimizer, methods.decay), variables)
+            update = _method(optimizer, methods.update)
+            done = update(distribution, pairs, *args, **kwargs)
+            if tf.executing_eagerly():
+                return None
+            return tf.group(
+                *[operation for operation in tf.nest.flatten([done]) if operation is not None]
+            )
 
-        Yields a function, to be called in the graph of the step, that returns a bool tensor of
-        shape `[]`: whether the gradients were finite.
-        """
-        decays: List[Any] = []
-        optimizer, methods = self._optimizer, self._methods
-        flag = _FiniteFlag(optimizer)
+        return branch(flag.so_far(), apply)
 
-        def if_finite(distribution: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
-            pairs = list(grads_and_vars)
-            values = [
-                value
-                for gradient, _ in pairs
-                if gradient is not None
-                for value in distribution.experimental_local_results(gradient)
-            ]
-            flag.record(all_finite(values))
+    def accumulate_if_finite(gradients: Sequence[Any], accumulators: Any) -> None:
+        flag.record(all_replicas_agree(all_finite(gradients)))
+        accumulate = _method(optimizer, methods.accumulate)
+        branch(flag.so_far(), lambda: accumulate(gradients, accumulators))
 
-            def run() -> Any:
-                for variables in decays[:1]:  # the calls of all replicas are the same
-                    _in_replicas(distribution, _method(optimizer, methods.decay), variables)
-                update = _method(optimizer, methods.update)
-                done = update(distribution, pairs, *args, **kwargs)
-                if tf.executing_eagerly():
-                    return None
-                return tf.group(
-                    *[operation for operation in tf.nest.flatten([done]) if operation is not None]
-                )
+    def average_if_finite(name: str, variables: Any) -> None:
+        branch(flag.so_far(), lambda: _method(optimizer, name)(variables))
 
-            return branch(flag.so_far(), run)
-
-        def accumulate_if_finite(gradients: Sequence[Any], accumulators: Any) -> None:
-            flag.record(all_replicas_agree(all_finite(gradients)))
-            accumulate = _method(optimizer, methods.accumulate)
-            branch(flag.so_far(), lambda: accumulate(gradients, accumulators))
-
-        def average_if_finite(name: str, variables: Any) -> None:
-            branch(flag.so_far(), lambda: _method(optimizer, name)(variables))
-
-        replacements: Dict[str, Callable[..., Any]] = {methods.update: if_finite}
-        if methods.decay and getattr(optimizer, "weight_decay", None) is not None:
-            # Weight decay runs before the update, so it is deferred until the step is tested.
-            replacements[methods.decay] = decays.append
-        if methods.accumulate and getattr(optimizer, "gradient_accumulation_steps", None):
-            replacements[methods.accumulate] = accumulate_if_finite
-        if getattr(optimizer, "use_ema", False):
-            for name in methods.average:
-                replacements[name] = functools.partial(average_if_finite, name)
-        with contextlib.ExitStack() as stack:
-            for name, function in replacements.items():
-                stack.enter_context(overridden([optimizer], name, _constant(function)))
-            yield flag.after_step
+    replacements: Dict[str, Callable[..., Any]] = {methods.update: if_finite}
+    if methods.decay and getattr(optimizer, "weight_decay", None) is not None:
+        # Weight decay runs before the update, so it is deferred until the step is tested.
+        replacements[methods.decay] = decays.append
+    if methods.accumulate and getattr(optimizer, "gradient_accumulation_steps", None):
+        replacements[methods.accumulate] = accumulate_if_finite
+    if getattr(optimizer, "use_ema", False):
+        for name in methods.average:
+            replacements[name] = functools.partial(average_if_finite, name)
+    with contextlib.ExitStack() as stack:
+        for name, function in replacements.items():
+            stack.enter_context(overridden([optimizer], name, _constant(function)))
+        done = run()
+    in_graph = done is not None and not tf.executing_eagerly()
+    with tf1.control_dependencies([done] if in_graph else []):
+        return tf.identity(flag.after_step())
 
 
 class _FiniteFlag:
@@ -114,7 +95,6 @@ class _FiniteFlag:
         self._graph = None if tf.executing_eagerly() else tf1.get_default_graph()
 
     def record(self, finite: Any) -> None:
-        """Records the result of a test."""
         self._tensor = finite
         if not _is_seen_from(self._graph, finite):
             variable = self._variable()

@@ -5,8 +5,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 from tf_lossscale._core.gradient_sums import sums_for_replica
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._keras.keras2 import DelegatingWrapper
-from tf_lossscale._keras.late_check import late_check
-from tf_lossscale._keras.steps import StepArguments
+from tf_lossscale._keras.steps import StepArguments, step
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import (
     LEGACY_KEEPS_INNER_APART,
@@ -146,7 +145,7 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         """
         pairs = self._pairs_with_gradient(grads_and_vars)
         inner, aggregate = self._optimizer, experimental_aggregate_gradients
-        same_on_replicas, check = replica_count() == 1, late_check(self._family, inner)
+        same_on_replicas, checks_late = replica_count() == 1, True
         own = [gradient for gradient, _ in pairs]  # not summed, for a loss scale that decides
         if not pairs:
             same_on_replicas = True
@@ -159,23 +158,16 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             sums = sums_for_replica(pairs)
             gradients = [gradient for gradient, _ in pairs] if own_sum else sums
             rest = StepArguments([variable for _, variable in pairs], name, own_sum)
-            tested = own if self._state.decides else sums
-            return self._step(tested, gradients, rest, late_check=check)
+            return step(self, own, sums, gradients, rest)
         elif self._has_own_steps():
             pass  # its `apply_gradients` sums the gradients itself
         elif not same_on_replicas and aggregate:
             pairs, same_on_replicas, aggregate = aggregate_gradients(inner, pairs), True, False
         elif LEGACY_AGGREGATES_ALWAYS and not same_on_replicas:
-            check = None  # both would replace the same method of the inner optimizer
+            checks_late = False  # both would replace the same method of the inner optimizer
         gradients = [gradient for gradient, _ in pairs]
         rest = StepArguments([variable for _, variable in pairs], name, aggregate)
-        return self._step(
-            own if self._state.decides else gradients,
-            gradients,
-            rest,
-            same_on_replicas=same_on_replicas,
-            late_check=check,
-        )
+        return step(self, own, gradients, gradients, rest, same_on_replicas, checks_late)
 
     def _has_own_steps(self) -> bool:
         """Whether the inner optimizer transforms or sums gradients itself when it applies them."""

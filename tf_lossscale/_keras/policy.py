@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 from tf_lossscale._core.loss_scales import DynamicLossScale, as_loss_scale, is_standard
 from tf_lossscale._core.same_class import SameClass, is_our, stands_for
+from tf_lossscale._keras.arguments import as_final_arguments
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.keras import policy_of_layer
 from tf_lossscale._versions.originals import compile_uses_policies, original
@@ -165,33 +166,24 @@ def _experimental_policy_of(policy: Any) -> Optional[Any]:
 def _refuse_what_compile_ignores(name: str, scale: Optional[Any]) -> None:
     if name == _SCALED and compile_uses_policies():
         return
+    arguments: Optional[Dict[str, Any]] = {"dynamic": False, "initial_scale": 1}
     if scale is None:
         honored = name != _SCALED
-        arguments = "dynamic=False, initial_scale=1"
     else:
-        config = dict(scale.get_config())
         standard = is_standard(scale, "DynamicLossScale")
-        honored = name == _SCALED and standard and config == _SCALE_OF_COMPILE
-        arguments = _as_arguments(config)
+        honored = name == _SCALED and standard and scale.get_config() == _SCALE_OF_COMPILE
+        arguments = as_final_arguments(scale)
     if honored:
         return
+    shown = [f"{name}={value}" for name, value in (arguments or {}).items()]
     raise ValueError(
         f"The loss scale {scale} of the policy {name!r} would be ignored: compile() of this Keras "
         f"scales the loss for {_SCALED!r} only, and then dynamically. Set the policy without a "
         "loss scale and wrap the optimizer:\n"
         f"  tf.keras.mixed_precision.set_global_policy({name!r})\n"
-        f"  optimizer = tf_lossscale.keras.mixed_precision.LossScaleOptimizer(optimizer"
-        f"{', ' + arguments if arguments else ''})"
+        "  optimizer = tf_lossscale.keras.mixed_precision.LossScaleOptimizer("
+        f"{', '.join(['optimizer', *(shown or ['...'])])})"
     )
-
-
-def _as_arguments(config: Dict[str, Any]) -> str:
-    if "loss_scale_value" in config:
-        return "dynamic=False, initial_scale={loss_scale_value}".format(**config)
-    if "increment_period" not in config:
-        return "..."  # a user-defined class
-    scale, steps = config["initial_loss_scale"], config["increment_period"]
-    return f"initial_scale={scale}, dynamic_growth_steps={steps}"
 
 
 def _global_policy() -> Any:
@@ -246,7 +238,6 @@ def _with_loss_scale(policy: Any) -> Any:
 def _accepting_our_loss_scales(installed: Any) -> Any:
     """Returns a subclass of the installed experimental policy that also accepts our loss scales."""
 
-    @stands_for(lambda: [installed])
     class AcceptsOurs(installed, metaclass=_SamePolicy):
         def __init__(self, name: Any, loss_scale: Any = "auto") -> None:
             if isinstance(loss_scale, str) and loss_scale == "auto":
@@ -255,6 +246,7 @@ def _accepting_our_loss_scales(installed: Any) -> Any:
             # Our loss scales are registered as TensorFlow's: see `tf_lossscale._core.loss_scales`.
             super().__init__(name, loss_scale=loss_scale)
 
+    stands_for(AcceptsOurs, installed)
     AcceptsOurs.__name__ = AcceptsOurs.__qualname__ = installed.__name__
     AcceptsOurs.__module__, AcceptsOurs.__doc__ = installed.__module__, installed.__doc__
     return AcceptsOurs

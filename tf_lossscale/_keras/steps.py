@@ -1,6 +1,5 @@
 """One step of a wrapped Keras optimizer: all replicas apply it, or none does."""
 
-import functools
 from typing import Any, Callable, List, Optional, Sequence
 
 from tf_lossscale._core.conditional import branch
@@ -13,8 +12,9 @@ from tf_lossscale._core.replicas import (
     replica_count,
 )
 from tf_lossscale._core.steps import Step, Watch, is_watched, watch_step, watch_unconditional
-from tf_lossscale._keras.late_check import LateCheck
+from tf_lossscale._keras.late_check import run_with_late_check
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.keras_optimizers import update_methods
 from tf_lossscale._versions.replicas import replica_id, supports_merge_call
 
 __all__ = ["StepArguments", "reduce_sum", "step"]
@@ -46,88 +46,97 @@ def reduce_sum(gradients: Sequence[Any]) -> List[Any]:
 @do_not_convert
 def step(
     optimizer: Any,
+    own: Sequence[Any],
+    summed: Sequence[Any],
     gradients: Sequence[Any],
-    variables: Sequence[Any],
-    apply: Callable[..., Any],
-    args: Sequence[Any],
+    rest: StepArguments,
     same_on_replicas: bool = True,
-    late_check: Optional[LateCheck] = None,
+    checks_late: bool = True,
 ) -> Any:
     """Applies unscaled gradients if they are finite, and updates the loss scale.
 
     With a fixed loss scale, every step is applied. One of a user's own class decides.
 
     Args:
-      optimizer: the loss-scale optimizer.
-      gradients: the gradients to test: tensors, `IndexedSlices` and None, as they will be applied.
-      variables: their variables.
-      apply: called as `apply(*args)` in a replica context, to apply the gradients.
-      args: its arguments, of which the last is the `StepArguments`.
+      optimizer: the loss-scale optimizer, whose `_apply(gradients, rest)` applies the gradients in
+        a replica context.
+      own: the gradients of this replica, without None: a user's own loss scale gets them.
+      summed: the gradients to test otherwise, as they will be applied, without None.
+      gradients: one for each variable of `rest`, or None.
+      rest: the other arguments of `_apply`.
       same_on_replicas: whether the gradients are the same on all replicas, so that each replica
         gets the same result without communication.
-      late_check: keeps the weights unchanged if the inner optimizer makes the gradients
-        non-finite; None if it does not transform them.
+      checks_late: whether the weights stay unchanged if the inner optimizer makes the gradients
+        non-finite.
 
     Returns:
       An operation in a graph; None in eager mode.
     """
     state = optimizer._state
+    apply, args = optimizer._apply, (gradients, rest)
+    variables = [
+        variable for variable, gradient in zip(rest.variables, gradients) if gradient is not None
+    ]
 
     def describe(strategy: Any, gradients: Any) -> Step:
         """Describes the step from the gradients of all replicas, in a cross-replica context."""
         tested = [strategy.experimental_local_results(each) for each in gradients]
-        several, aggregate = replica_count() > 1, args[-1].aggregate
+        several, aggregate = replica_count() > 1, rest.aggregate
         by_caller = several and not same_on_replicas and not aggregate
         return Step(optimizer, variables, tested, not (several and aggregate), by_caller)
 
+    tested = own if state.decides else summed
     if not state.dynamic:
-        watched = watch_unconditional(optimizer, gradients, describe)
+        watched = watch_unconditional(optimizer, tested, describe)
         with watched.around():
             done = _group(apply(*args))
         watched.finished(done, True)
         return done
     if state.decides:
-        return _step_decided_by(optimizer, gradients, apply, args, describe)
-    finite = all_finite(gradients)
+        return _step_decided_by(optimizer, tested, args, describe)
+    inner = optimizer.inner_optimizer
+    methods = update_methods(optimizer._family, inner) if checks_late else None
+    finite = all_finite(tested)
     if not same_on_replicas:
         finite = all_replicas_agree(finite)
 
     def apply_and_update(run: Callable[..., Any], watched: Watch) -> Any:
         _reserve_first_conditional_name()
         with watched.around():
-            if late_check is None:
+            if methods is None:
                 applied, was_applied = branch(finite, run, watched.skipped), finite
             else:
-                applied = branch(finite, functools.partial(_run_with_late_check, late_check, run))
+                applied = branch(finite, lambda: run_with_late_check(inner, methods, run))
                 was_applied = tf.logical_and(finite, applied)
                 if watched.skipped is not None:
-                    applied = branch(was_applied, _nothing, watched.skipped)
-            always_counts = late_check is not None and late_check.always_counts
+                    applied = branch(was_applied, lambda: None, watched.skipped)
+            always_counts = methods is not None and methods.always_counts
             counted = _count_skipped(optimizer, finite if always_counts else was_applied)
-            with tf1.control_dependencies([each for each in [applied] if _is_in_graph(each)]):
+            in_graph = applied is not None and not tf.executing_eagerly()
+            with tf1.control_dependencies([applied] if in_graph else []):
                 updated = state.advance(was_applied)
         return _group(applied, counted, updated, *watched.finished(applied, was_applied))
 
-    tested = list(gradients) if is_watched(optimizer) else []
+    seen = list(tested) if is_watched(optimizer) else []
     if not tf.distribute.has_strategy() or not supports_merge_call():
         is_first = replica_count() == 1 or replica_id() == 0  # it reports the step of all
-        step = describe(tf.distribute.get_strategy(), tested)
-        return apply_and_update(lambda: apply(*args), watch_step(step) if is_first else Watch())
+        described = describe(tf.distribute.get_strategy(), seen)
+        watched = watch_step(described) if is_first else Watch()
+        return apply_and_update(lambda: apply(*args), watched)
 
-    def in_cross_replica(strategy: Any, flags: Any, tested: Any, *args: Any) -> Any:
+    def in_cross_replica(strategy: Any, flags: Any, seen: Any, *args: Any) -> Any:
         nonlocal finite
         finite = strategy.experimental_local_results(flags)[0]
-        watched = watch_step(describe(strategy, tested))
+        watched = watch_step(describe(strategy, seen))
         return apply_and_update(lambda: _group(*call_in_replicas(strategy, apply, args)), watched)
 
     context = tf.distribute.get_replica_context()
-    return context.merge_call(in_cross_replica, args=(finite, tested, *args))
+    return context.merge_call(in_cross_replica, args=(finite, seen, *args))
 
 
 def _step_decided_by(
     optimizer: Any,
     gradients: Sequence[Any],
-    apply: Callable[..., Any],
     args: Sequence[Any],
     describe: Callable[[Any, Sequence[Any]], Step],
 ) -> Any:
@@ -143,7 +152,7 @@ def _step_decided_by(
             should_apply = all_workers_agree(should_apply)
 
         def run() -> Any:
-            return _group(*call_in_replicas(strategy, apply, args))
+            return _group(*call_in_replicas(strategy, optimizer._apply, args))
 
         _reserve_first_conditional_name()
         with watched.around():
@@ -157,10 +166,6 @@ def _step_decided_by(
     return merge(in_cross_replica, gradients, *args)
 
 
-def _nothing() -> None:
-    pass
-
-
 def _reserve_first_conditional_name() -> None:
     """Gives variables that are created in the branch the same names as in the original.
 
@@ -171,13 +176,6 @@ def _reserve_first_conditional_name() -> None:
         tf1.get_default_graph().unique_name("cond")
 
 
-def _run_with_late_check(late_check: LateCheck, run: Callable[..., Any]) -> Any:
-    with late_check.checking() as was_finite:
-        done = run()
-    with tf1.control_dependencies([done] if _is_in_graph(done) else []):
-        return tf.identity(was_finite())
-
-
 def _count_skipped(optimizer: Any, finite: Any) -> Any:
     if tf.executing_eagerly() and finite:
         return None
@@ -185,10 +183,6 @@ def _count_skipped(optimizer: Any, finite: Any) -> Any:
     if counter is None:
         return None
     return counter.assign_add(tf.cast(tf.logical_not(finite), counter.dtype))
-
-
-def _is_in_graph(value: Any) -> bool:
-    return value is not None and not tf.executing_eagerly()
 
 
 def _group(*results: Any) -> Any:

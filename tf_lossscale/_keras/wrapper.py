@@ -4,7 +4,7 @@ There is one wrapper for each kind of inner optimizer: `OptimizerV2Wrapper`, `Ke
 `Keras3Wrapper`. Each adds how that kind makes a step, and how it is saved.
 """
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._core.wrapper import scale_loss, unscale_gradients
@@ -12,6 +12,7 @@ from tf_lossscale._keras.arguments import check_inner, final_loss_scale, mark_wr
 from tf_lossscale._keras.config import from_config, to_config
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras import KerasFamily, default_family
+from tf_lossscale._versions.keras_optimizers import called_from_compile
 
 __all__ = ["Forward", "LossScaleWrapper"]
 
@@ -100,10 +101,7 @@ class LossScaleWrapper:
     @property
     def loss_scale(self) -> Any:
         """The current loss scale: a float32 tensor of shape `[]`."""
-        return self._state()
-
-    # In a tuple, as a property is called by the last name in its class, in errors of Python too.
-    _own_loss_scale: Tuple[Any] = (loss_scale,)
+        return self._state.saved if called_from_compile() else self._state()
 
     @property
     def _loss_scale(self) -> Any:
@@ -164,8 +162,8 @@ class LossScaleWrapper:
     def _effective_scale(self) -> Any:
         """Returns the scale for losses and gradients: a subclass may override the property."""
         # The original classes read the property since 2.4, where it became a tensor.
-        cls: Any = type(self)
-        if cls.loss_scale is cls._own_loss_scale[0] or self._family.installed_final is None:
+        is_ours = type(self).loss_scale is LossScaleWrapper.loss_scale
+        if is_ours or self._family.installed_final is None:
             return self._state()
         return self.loss_scale
 

@@ -30,7 +30,6 @@ _installed: Any = original(tf1.train.experimental, _NAME)
 _Base: Any = tf1.train.Optimizer if _installed is None else _installed
 
 
-@stands_for(lambda: [_installed])
 class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=SameClass):
     """An optimizer that scales the loss, and skips steps as its loss scale decides.
 
@@ -157,23 +156,8 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
         done = (update, applied, *watched.finished(applied, should_apply))
         return tf1.group(*[each for each in done if each is not None], name=name)
 
-    # Abstract methods of the base class, which the inner optimizer implements.
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
-        raise RuntimeError(_NEVER_CALLED)
-
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
-        raise RuntimeError(_NEVER_CALLED)
-
-    def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:
-        raise RuntimeError(_NEVER_CALLED)
-
-    def _resource_apply_dense(self, grad: Any, handle: Any) -> Any:
-        raise RuntimeError(_NEVER_CALLED)
-
-
-_NEVER_CALLED = "This function should never be called. The inner optimizer applies the gradients."
-
+stands_for(MixedPrecisionLossScaleOptimizer, _installed)
 
 OPTION = "auto_mixed_precision"
 
@@ -198,7 +182,13 @@ def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") 
       ValueError: `opt` is neither, or scales the loss already; `loss_scale` is None or cannot be
         interpreted; a mixed precision dtype policy is set.
     """
-    _refuse_mixed_policy()
+    if mixed_policy_is_set():
+        raise ValueError(
+            "The mixed precision graph rewrite cannot be enabled, because the global Keras dtype "
+            "Policy has been set to a mixed precision policy. At most one of the two can be used: "
+            "set the policy back with keras.mixed_precision.set_global_policy('float32'), or keep "
+            "it and leave the rewrite."
+        )
     wrapped = _wrap(opt, loss_scale)
     if plain_session_exists():
         tf1.logging.warn(
@@ -223,16 +213,6 @@ def disable_mixed_precision_graph_rewrite() -> None:
         )
     tf.config.optimizer.set_experimental_options({OPTION: False})
     set_graph_rewrite(False)
-
-
-def _refuse_mixed_policy() -> None:
-    if mixed_policy_is_set():
-        raise ValueError(
-            "The mixed precision graph rewrite cannot be enabled, because the global Keras dtype "
-            "Policy has been set to a mixed precision policy. At most one of the two can be used: "
-            "set the policy back with keras.mixed_precision.set_global_policy('float32'), or keep "
-            "it and leave the rewrite."
-        )
 
 
 def _wrap(opt: Any, loss_scale: Any) -> Any:

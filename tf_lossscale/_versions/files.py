@@ -6,7 +6,7 @@ import sys
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from tf_lossscale._versions.base import first_module, has
-from tf_lossscale._versions.keras import KerasFamily, is_keras_3, loaded_keras_packages
+from tf_lossscale._versions.keras import KerasFamily, is_keras_3, loaded_families
 from tf_lossscale._versions.originals import original
 from tf_lossscale._versions.releases import Since
 
@@ -107,7 +107,7 @@ def registered_class_name(cls: Any) -> str:
 
 
 def _loaded_utils() -> List[Any]:
-    return [KerasFamily("", package, None).keras.utils for package in loaded_keras_packages()]
+    return [family.keras.utils for family in loaded_families()]
 
 
 def _takes_any_keyword(function: Any) -> bool:
@@ -122,7 +122,6 @@ def register_loss_scale_optimizer(package: str, cls: Any) -> None:
 
 
 def unregister_loss_scale_optimizer(package: str, cls: Any) -> None:
-    """Undoes `register_loss_scale_optimizer`."""
     for table, name in _names_in_files(package):
         if table.get(name) is cls:
             del table[name]

@@ -137,24 +137,28 @@ _rewrite: Any = first_module("tensorflow.python.training.experimental.mixed_prec
 
 
 def set_graph_rewrite(on: bool) -> None:
-    """Sets whether new Sessions rewrite their graphs."""
     if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
         _rewrite.set_mixed_precision_graph_rewrite_enabled(on)
     else:
         _rewrite.mixed_precision_graph_rewrite_is_enabled = on
 
 
+def _is_set(function: str, older: str) -> bool:
+    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
+        return bool(getattr(_rewrite, function)())
+    return bool(getattr(_rewrite, older, False))
+
+
 def graph_rewrite_is_on() -> bool:
     """Returns whether new Sessions rewrite their graphs."""
-    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
-        return bool(_rewrite.is_mixed_precision_graph_rewrite_enabled())
-    return bool(_rewrite.mixed_precision_graph_rewrite_is_enabled)
+    older = "mixed_precision_graph_rewrite_is_enabled"
+    return _is_set("is_mixed_precision_graph_rewrite_enabled", older)
 
 
 def plain_session_exists() -> bool:
     """Returns whether a Session was created while the rewrite was off."""
-    created = _rewrite.non_mixed_precision_session_created
-    return bool(created() if callable(created) else created)
+    name = "non_mixed_precision_session_created"
+    return _is_set(name, name)
 
 
 def mixed_policy_is_set() -> bool:
@@ -163,10 +167,7 @@ def mixed_policy_is_set() -> bool:
     Keras 2 sets a flag in TensorFlow, except on TensorFlow 1.15, where the policy itself is read.
     Keras 3 sets none; its policy is read if it is loaded. No Keras is imported for this.
     """
-    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
-        is_set = bool(_rewrite.is_using_mixed_precision_policy())
-    else:
-        is_set = bool(getattr(_rewrite, "using_mixed_precision_policy", False))
+    is_set = _is_set("is_using_mixed_precision_policy", "using_mixed_precision_policy")
     policies = []
     if not has(Since.MIXED_POLICY_SETS_FLAG):
         policies.append(tf.keras.mixed_precision.experimental.global_policy())

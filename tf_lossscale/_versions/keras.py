@@ -96,7 +96,6 @@ class KerasFamily(NamedTuple):
 
     @property
     def keras(self) -> Any:
-        """The public Keras module."""
         if self.package == "tf_keras" or has(Since.KERAS_PACKAGE_IS_COMPLETE):
             return sys.modules[self.package]
         return tf.keras
@@ -189,17 +188,13 @@ def calling_keras() -> Optional[Any]:
 
 
 def is_keras_3(keras: Any) -> bool:
-    """Returns whether a public Keras module is that of Keras 3."""
     return hasattr(keras, "Operation")
 
 
 def loaded_keras(is_3: bool) -> Optional[Any]:
     """Returns the loaded Keras 3, or else the loaded Keras 2; None if it is not loaded."""
-    for package in loaded_keras_packages():
-        keras = KerasFamily("", package, None).keras
-        if is_keras_3(keras) == is_3:
-            return keras
-    return None
+    modules = (family.keras for family in loaded_families())
+    return next((keras for keras in modules if is_keras_3(keras) == is_3), None)
 
 
 def loaded_families() -> List[KerasFamily]:

@@ -1,9 +1,8 @@
 """How the optimizers of Keras 2 and Keras 3, and graph-mode Keras 2, differ between versions."""
 
-import contextlib
 import importlib
 import sys
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tf_lossscale._versions.base import has, overridden, tf
 from tf_lossscale._versions.keras import KerasFamily
@@ -118,10 +117,9 @@ def show_to_keras_session(family: KerasFamily, variables: Sequence[Any]) -> None
     Keras initializes only variables that it has created itself. It has no public function that adds
     others.
     """
-    backend = getattr(sys.modules[family.base.__module__], "backend", None)
-    for variable in variables:
-        if backend is not None and not tf.executing_eagerly():
-            backend.track_variable(variable)
+    if not tf.executing_eagerly():
+        for variable in variables:
+            sys.modules[family.base.__module__].backend.track_variable(variable)
 
 
 # The methods of a step up to the sum over the replicas. All are private but the first two.
@@ -205,14 +203,12 @@ def keras_3_can_be_given_sums(family: KerasFamily, optimizer: Any) -> bool:
     )
 
 
-@contextlib.contextmanager
-def keras_3_is_given_sums(optimizer: Any) -> Iterator[None]:
+def keras_3_is_given_sums(optimizer: Any) -> ContextManager[None]:
     """Keeps a Keras 3 optimizer from summing the gradients of the replicas, within the block.
 
     `apply` has no argument for it, and there is no public method to override.
     """
-    with overridden([optimizer], "_all_reduce_sum_gradients", lambda _: list):
-        yield
+    return overridden([optimizer], "_all_reduce_sum_gradients", lambda _: list)
 
 
 def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
@@ -228,7 +224,6 @@ def build_as_apply_does(optimizer: Any, variables: Sequence[Any]) -> None:
 
 
 def calculates_with_tensorflow() -> bool:
-    """Returns whether the backend of the loaded Keras 3 is TensorFlow."""
     return bool(sys.modules["keras"].config.backend() == "tensorflow")
 
 

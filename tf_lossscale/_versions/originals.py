@@ -19,7 +19,7 @@ __all__ = [
     "compile_uses_policies",
     "forget_replaced",
     "is_lazy_loader",
-    "loaded_contrib_classes",
+    "loaded_contrib_class",
     "note_replaced",
     "original",
     "tf_keras_is_in_use",
@@ -81,7 +81,6 @@ def note_replaced(owner: Any, name: str, value: Any) -> None:
 
 
 def forget_replaced() -> None:
-    """Forgets all values that were noted; called by `uninstall()`."""
     _replaced.clear()
 
 
@@ -93,19 +92,12 @@ def original(namespace: Any, name: str) -> Optional[Any]:
     if namespace is None:
         return None
     # Look here first: reading the attribute may import our class, whose module may be the caller.
-    replaced = _replaced_value(namespace, name)
-    return getattr(namespace, name, None) if replaced is None else replaced
-
-
-def _replaced_value(namespace: Any, name: str) -> Optional[Any]:
     # A module and its wrapper count as one owner: they share dictionaries.
     own = {id(attributes) for attributes in attribute_dicts(namespace)}
     for owner, attribute, value in _replaced:
-        if attribute == name and own.intersection(
-            id(attributes) for attributes in attribute_dicts(owner)
-        ):
+        if attribute == name and own & {id(each) for each in attribute_dicts(owner)}:
             return value
-    return None
+    return getattr(namespace, name, None)
 
 
 # TensorFlow 1.15 has `tf.contrib`. It is looked up here and never imported: an import takes seconds
@@ -118,14 +110,15 @@ CONTRIB_MODULES = tuple(
 """The modules that define the classes, under both names of the package."""
 
 
-def loaded_contrib_classes(name: str) -> List[Any]:
-    """Returns the class of this name in a list, which is empty if `tf.contrib` is not loaded.
+def loaded_contrib_class(name: str) -> Optional[Any]:
+    """Returns the class of this name; None if `tf.contrib` is not loaded.
 
     After `install()` the modules can be ours. Reading their attributes would load our classes.
     """
     loaded = [sys.modules[module] for module in CONTRIB_MODULES if module in sys.modules]
     found = [vars(module)[name] for module in loaded if name in vars(module)]
-    return [cls for cls in found if not cls.__module__.startswith("tf_lossscale.")]
+    theirs = (cls for cls in found if not cls.__module__.startswith("tf_lossscale."))
+    return next(theirs, None)
 
 
 # `Model.compile` wraps optimizers in the class that its module has in a global variable, as itself

@@ -1,9 +1,8 @@
 """Replicas of a strategy, their sums and collective operations, and the shards of a TPU program."""
 
-import contextlib
 import functools
 import threading
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any, ContextManager, Dict, List, Optional, Sequence
 
 from tf_lossscale._versions.base import first_module, has, is_overridden, overridden, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around
@@ -116,21 +115,19 @@ def estimator_scales_loss() -> bool:
     return bool(_loss_reduction() == tf.distribute.ReduceOp.MEAN)
 
 
-@contextlib.contextmanager
-def already_summed(optimizers: Sequence[Any]) -> Iterator[None]:
+def already_summed(optimizers: Sequence[Any]) -> ContextManager[None]:
     """Keeps v1 optimizers from summing the gradients of the replicas, within the block.
 
     Their `apply_gradients` calls their `_distributed_apply` in the cross-replica context, which
     sums first. Here the gradients are sums already, or sums over a subgroup of the replicas.
     """
-    with overridden(
+    return overridden(
         optimizers,
         "_distributed_apply",
         lambda optimizer: functools.partial(
             _apply_without_sum, type(optimizer)._distributed_apply, optimizer
         ),
-    ):
-        yield
+    )
 
 
 def sum_is_off(optimizer: Any) -> bool:
@@ -270,7 +267,6 @@ _tpu_function: Any = first_module("tensorflow.python.tpu.tpu_function")
 
 
 def tpu_shards() -> Optional[int]:
-    """Returns the number of TPU shards that the graph is built for, or None if it is not set."""
     return _tpu_function.get_tpu_context().number_of_shards
 
 

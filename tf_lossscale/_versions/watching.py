@@ -33,8 +33,8 @@ _made = 0
 class RawVariable:
     """A variable, initially 0, in the outermost graph or in eager mode.
 
-    It is not a `tf.Variable`, which would join collections, and be copied for each replica of a
-    strategy.
+    The methods that set it return the operation, None in eager mode. It is not a `tf.Variable`,
+    which would join collections, and be copied for each replica of a strategy.
 
     Attributes:
       handle: the resource; functions capture it.
@@ -59,15 +59,12 @@ class RawVariable:
                 self._is_initialized, self._read = self.is_initialized(), self.read()
 
     def is_initialized(self) -> Any:
-        """Returns whether `initialize` has run: a bool tensor."""
         return tf.raw_ops.VarIsInitializedOp(resource=self.handle)
 
     def initialize(self) -> Any:
-        """Sets it to 0; returns the operation, None in eager mode."""
         return self.assign(tf.zeros(self._shape, self._dtype))
 
     def read(self) -> Any:
-        """Returns its value."""
         value = tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._dtype)
         if not tf.executing_eagerly():
             value.set_shape(self._shape)
@@ -86,16 +83,13 @@ class RawVariable:
         return session.run(self._read) if is_initialized else np.zeros(self._shape, np.int64)
 
     def assign(self, value: Any) -> Any:
-        """Sets it; returns the operation, None in eager mode."""
         return tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
 
     def assign_add(self, numbers: Any) -> Any:
-        """Adds to it; returns the operation, None in eager mode."""
         value = tf.convert_to_tensor(numbers, self._dtype)
         return tf.raw_ops.AssignAddVariableOp(resource=self.handle, value=value)
 
     def update(self, index: Any, value: Any) -> Any:
-        """Sets `[index]` of it; returns the operation, None in eager mode."""
         return tf.raw_ops.ResourceScatterUpdate(resource=self.handle, indices=index, updates=value)
 
     def capture(self) -> None:

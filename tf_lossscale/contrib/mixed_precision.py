@@ -10,8 +10,6 @@ if TYPE_CHECKING:
         FixedLossScaleManager as FixedLossScaleManager,
         LossScaleManager as LossScaleManager,
     )
-    from tf_lossscale._contrib.optimizer import (
-        LossScaleOptimizer as LossScaleOptimizer,
-    )
+    from tf_lossscale._contrib.optimizer import LossScaleOptimizer as LossScaleOptimizer
 else:  # unseen, or each name would be known to a type checker
     __all__, __getattr__, __dir__ = _namespace.attach(__name__)

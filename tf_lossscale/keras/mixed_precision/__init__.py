@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING
 from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
-    from tf_lossscale._keras.experimental import (
-        from_loss_scale as from_loss_scale,
-    )
-    from tf_lossscale._keras.final import (
-        LossScaleOptimizer as LossScaleOptimizer,
-    )
+    from tf_lossscale._keras.experimental import from_loss_scale as from_loss_scale
+    from tf_lossscale._keras.final import LossScaleOptimizer as LossScaleOptimizer
     from tf_lossscale._keras.policy import (
         Policy as Policy,
         global_policy as global_policy,

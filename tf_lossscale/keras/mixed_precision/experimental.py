@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING
 from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
-    from tf_lossscale._keras.experimental import (
-        LossScaleOptimizer as LossScaleOptimizer,
-    )
+    from tf_lossscale._keras.experimental import LossScaleOptimizer as LossScaleOptimizer
     from tf_lossscale._keras.policy import (
         ExperimentalPolicy as Policy,
         experimental_global_policy as global_policy,

@@ -5,16 +5,7 @@ from typing import TYPE_CHECKING
 from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
-    from tf_lossscale._core.loss_scales import (
-        DynamicLossScale as DynamicLossScale,
-        FixedLossScale as FixedLossScale,
-        LossScale as LossScale,
-    )
-    from tf_lossscale._v1.optimizer import (
-        MixedPrecisionLossScaleOptimizer as MixedPrecisionLossScaleOptimizer,
-        disable_mixed_precision_graph_rewrite as disable_mixed_precision_graph_rewrite,
-        enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite,
-    )
     from tf_lossscale.compat.v1.mixed_precision import experimental as experimental
+    from tf_lossscale.train.experimental import *
 else:  # unseen, or each name would be known to a type checker
     __all__, __getattr__, __dir__ = _namespace.attach(__name__, ("experimental",))

@@ -5,10 +5,6 @@ from typing import TYPE_CHECKING
 from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
-    from tf_lossscale._core.loss_scales import (
-        DynamicLossScale as DynamicLossScale,
-        FixedLossScale as FixedLossScale,
-        LossScale as LossScale,
-    )
+    from tf_lossscale.mixed_precision.experimental import *
 else:  # unseen, or each name would be known to a type checker
     __all__, __getattr__, __dir__ = _namespace.attach(__name__)
