@@ -11,7 +11,6 @@ import re
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 __all__ = [
-    "BAD_STEPS",
     "CONTRIB",
     "COUNTERS",
     "GOOD_STEPS",

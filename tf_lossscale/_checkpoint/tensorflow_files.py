@@ -47,7 +47,15 @@ def convert(
     renames: Mapping[str, str],
     written: Optional[str],
 ) -> Optional[Plan]:
-    """Writes a copy of a checkpoint, with the arguments of `isolated.convert`.
+    """Writes a copy of a checkpoint from which another class restores the loss scale.
+
+    Args:
+      place: the checkpoint.
+      to: the family of the class that will read the copy.
+      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
+        that of the program that wrote the checkpoint.
+      renames: the new keys, by old key.
+      written: the prefix of the copy, in a directory that does not exist; None to write nothing.
 
     Returns:
       The plan of the copy; None if the checkpoint has no loss-scale state.

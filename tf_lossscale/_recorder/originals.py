@@ -15,12 +15,12 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 from tf_lossscale._core.replicas import merge, replica_count
 from tf_lossscale._core.steps import Step, Watch, WatchedStep, report_loss, unnoticed
 from tf_lossscale._recorder.optimizers import Steps, inner_optimizer
+from tf_lossscale._recorder.record_file import RecordingError
 from tf_lossscale._recorder.recorder import (
     SCOPE,
+    WITHOUT,
     EagerStep,
     Recorder,
-    is_outside_replicas,
-    refuse_outside_replicas,
     refuse_unsupported,
     sums_replicas,
 )
@@ -124,10 +124,15 @@ class Originals:
     def _recorded(self, kind: Recorded, optimizer: Any, given: "_Arguments") -> Iterator[None]:
         """Records the step that is built or made within the block."""
         refuse_unsupported(kind.family == "keras3")
-        if is_outside_replicas():
+        is_outside = tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()
+        if is_outside and replica_count() > 1:
             yield  # the optimizer raises an error
-            refuse_outside_replicas()
-            return
+            raise RecordingError(
+                "A step was made within `strategy.scope()`, but outside the function that "
+                "`strategy.run` runs, where it cannot be recorded."
+                + WITHOUT
+                + "with the step in that function."
+            )
         inner = inner_optimizer(optimizer)
         reports = self._reports(inner, kind.inner_method)
 
