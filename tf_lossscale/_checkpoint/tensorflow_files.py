@@ -6,20 +6,18 @@ TensorFlow trusts a checkpoint: a damaged one can crash the process. Only the ch
 
 import contextlib
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from tf_lossscale._checkpoint import finding, plans
 from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Contents, Entry, Node, State, Variable
 from tf_lossscale._checkpoint.locate import CheckpointError, Place, sizes_of_files
-from tf_lossscale._checkpoint.plans import Plan, Tensor
+from tf_lossscale._checkpoint.plans import Plan
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.files import TrackableObjectGraph
 
 __all__ = ["Checkpoint", "convert", "read"]
 
 _VALUE = "VARIABLE_VALUE"
-# Tensors are copied in groups of about this size, so that memory does not grow with the checkpoint.
-_GROUP_BYTES = 2**28
 
 # These do not show that the file is damaged.
 _OTHER_ERRORS = (
@@ -206,39 +204,19 @@ class Checkpoint:
                 )
         return graph
 
-    def groups(self, tensors: Sequence[Tensor]) -> Iterator[List[Tensor]]:
-        """Yields the tensors of a plan in groups that fit in memory."""
-        group: List[Tensor] = []
-        size = 0
-        for each in tensors:
-            needed = self._least_bytes(each.source) if each.source else 0
-            if group and size + needed > _GROUP_BYTES:
-                yield group
-                group, size = [], 0
-            group.append(each)
-            size += needed
-        yield group
-
 
 def _write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
-    """Writes a planned checkpoint, group by group, and joins the parts."""
-    groups = list(checkpoint.groups(plan.tensors))
-    if len(groups) == 1:
-        _save(checkpoint, groups[0], prefix)
-        return
-    parts = [os.path.join(f"{prefix}.part-{number}", "part") for number in range(len(groups))]
-    for group, part in zip(groups, parts):
-        _save(checkpoint, group, part)
-    with _session() as session:
-        session.run(
-            tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=prefix)
-        )
-
-
-def _save(checkpoint: Checkpoint, group: Sequence[Tensor], prefix: str) -> None:
-    sources = [each.source for each in group if each.source is not None]
-    with _session() as session:
-        restored: Sequence[Any] = sources and tf.raw_ops.RestoreV2(
+    """Writes a planned checkpoint. Its tensors are in memory at once, as when it is restored."""
+    # One thread, as threads need memory, which is limited.
+    config = tf1.ConfigProto(
+        intra_op_parallelism_threads=1,
+        inter_op_parallelism_threads=1,
+        use_per_session_threads=True,
+        device_count={"GPU": 0},
+    )
+    sources = [each.source for each in plan.tensors if each.source is not None]
+    with tf.Graph().as_default(), tf1.Session(config=config) as session:
+        restored = tf.raw_ops.RestoreV2(
             prefix=checkpoint.prefix,
             tensor_names=sources,
             shape_and_slices=[""] * len(sources),
@@ -249,26 +227,13 @@ def _save(checkpoint: Checkpoint, group: Sequence[Tensor], prefix: str) -> None:
             tf.constant(each.value, each.dtype)
             if each.source is None
             else tf.cast(old[each.source], each.dtype)  # does nothing to one of this type
-            for each in group
+            for each in plan.tensors
         ]
         session.run(
             tf.raw_ops.SaveV2(
                 prefix=prefix,
-                tensor_names=[each.key for each in group],
-                shape_and_slices=[""] * len(group),
+                tensor_names=[each.key for each in plan.tensors],
+                shape_and_slices=[""] * len(values),
                 tensors=values,
             )
         )
-
-
-@contextlib.contextmanager
-def _session() -> Iterator[Any]:
-    # One thread, as threads need memory, which is limited.
-    config = tf1.ConfigProto(
-        intra_op_parallelism_threads=1,
-        inter_op_parallelism_threads=1,
-        use_per_session_threads=True,
-        device_count={"GPU": 0},
-    )
-    with tf.Graph().as_default(), tf1.Session(config=config) as session:
-        yield session
