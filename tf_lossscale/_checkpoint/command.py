@@ -5,12 +5,12 @@ import os
 import sys
 from typing import List, Tuple
 
-from tf_lossscale._arguments import ArgumentParser
 from tf_lossscale._checkpoint import isolated
 from tf_lossscale._checkpoint.converting import convert
 from tf_lossscale._checkpoint.locate import CheckpointError, locate
+from tf_lossscale._process import ArgumentParser, printable
 
-__all__ = ["main", "printable"]
+__all__ = ["main"]
 
 INSPECT = """\
 Show the loss-scale state in a TensorFlow checkpoint, a SavedModel, or an .h5 or .keras file: each
@@ -123,17 +123,3 @@ def _renaming(text: str) -> Tuple[str, str]:
     if not old or not new:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form OLD=NEW")
     return old, new
-
-
-def printable(text: str) -> str:
-    """Returns a text as one line that every terminal can show.
-
-    Names in a file may contain line breaks, control characters, and characters that the encoding of
-    the output lacks. Such characters are escaped.
-    """
-    text = "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
-        for each in text
-    )
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -17,7 +17,6 @@ from tf_lossscale._checkpoint.locate import (
     KERAS,
     SAVED_MODEL,
     CheckpointError,
-    bookkeeping_entry,
     locate,
     without_suffix,
 )
@@ -66,7 +65,8 @@ def convert(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
             # Again, as writing took a while.
             _check_destination(place.path, destination, parsed.force)
             _move(written, destination)
-            _keep_books(folder, name)
+            if not os.path.exists(os.path.join(folder, BOOKKEEPING)):
+                os.rename(os.path.join(hidden, BOOKKEEPING), os.path.join(folder, BOOKKEEPING))
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
     verb = "would write" if parsed.dry_run else "wrote"
@@ -108,11 +108,3 @@ def _move(written: str, destination: str) -> None:
         os.remove(path)
     for path in sorted(_files(written), key=lambda path: path.endswith(".index")):
         os.rename(path, destination + path[len(written) :])
-
-
-def _keep_books(folder: str, name: str) -> None:
-    """Records the checkpoint as the latest of its directory, unless the directory records one."""
-    path = os.path.join(folder, BOOKKEEPING)
-    if not os.path.exists(path):
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(bookkeeping_entry(name))

@@ -206,7 +206,10 @@ class Checkpoint:
 
 
 def _write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
-    """Writes a planned checkpoint. Its tensors are in memory at once, as when it is restored."""
+    """Writes a planned checkpoint, and the file that names it as the latest of its directory.
+
+    Its tensors are in memory at once, as when a program restores it.
+    """
     # One thread, as threads need memory, which is limited.
     config = tf1.ConfigProto(
         intra_op_parallelism_threads=1,
@@ -237,3 +240,4 @@ def _write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
                 tensors=values,
             )
         )
+    tf1.train.update_checkpoint_state(os.path.dirname(prefix), os.path.basename(prefix))
