@@ -333,13 +333,10 @@ def _rename(graph: Any, inner: Any, keys: Dict[str, str]) -> None:
 
 
 def _merge(outer: Any, inner: Any) -> None:
-    children = [child for child in outer.children if child.local_name != _INNER]
-    own = {child.local_name for child in children}
-    children += [child for child in inner.children if child.local_name not in own]
-    pairs = [(child.local_name, child.node_id) for child in children]
-    del outer.children[:]
-    for name, number in pairs:
-        outer.children.add(local_name=name, node_id=number)
+    own = [child.local_name for child in outer.children]
+    del outer.children[own.index(_INNER)]
+    own.remove(_INNER)
+    outer.children.extend(child for child in inner.children if child.local_name not in own)
     outer.slot_variables.extend(inner.slot_variables)
 
 

@@ -55,25 +55,18 @@ def as_json(contents: Contents) -> List[str]:
             "version": 1,
             "path": contents.path,
             "format": contents.format,
-            "states": [
-                {
-                    "family": state.layout.family or None,
-                    "written_by": state.layout.written_by,
-                    "tensorflow": state.layout.tensorflow,
-                    "restored_by": list(state.layout.restored_by),
-                    "notes": list(state.layout.notes),
-                    "variables": [_variable(each) for each in state.variables],
-                }
-                for state in contents.states
-            ],
-            "configured": [
-                {"class_name": each.class_name, "settings": each.settings, "note": each.note}
-                for each in contents.configured
-            ],
+            "states": [_state(each) for each in contents.states],
+            "configured": [each._asdict() for each in contents.configured],
         },
         indent=2,
     )
     return text.splitlines()
+
+
+def _state(state: State) -> Dict[str, Any]:
+    layout = {**state.layout._asdict(), "family": state.layout.family or None}
+    del layout["roles"]
+    return {**layout, "variables": [_variable(each) for each in state.variables]}
 
 
 def _variable(variable: Variable) -> Dict[str, Any]:
