@@ -30,7 +30,7 @@ RECORDS = tuple(
     for name in ("collected_runs", "compare", "parting", "reading", "scale_rules")
 )
 TESTS: Dict[str, Tuple[str, ...]] = {
-    "tf_lossscale/_arguments.py": ("tests/codemods/cli", "tests/shim/cli/test_failing_output.py"),
+    "tf_lossscale/_process.py": ("tests/codemods/cli", "tests/shim/cli/test_failing_output.py"),
     "tf_lossscale/_cli/": ("tests/shim/cli/test_failing_output.py",),
     "tf_lossscale/_recording/": RECORDS,
     "codemods/model.py": ("tests/codemods/engine", "tests/codemods/reports"),

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, Optional
 
-from tf_lossscale._arguments import ArgumentParser
-from tf_lossscale._cli.process import guarded
+from tf_lossscale._process import ArgumentParser, guarded
 
 from ..files.printable import visible
 from .settings import Settings, SettingsError, load

@@ -1,21 +1,16 @@
 """The arguments of `tf-lossscale checkpoint`, and what it prints."""
 
 import argparse
-import contextlib
-import io
-import json
-import math
 import os
 import sys
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import List, Tuple
 
-from tf_lossscale._arguments import ArgumentParser
-from tf_lossscale._checkpoint import converting, isolated
-from tf_lossscale._checkpoint.finding import Contents, State, Variable
-from tf_lossscale._checkpoint.isolated import Conversion
+from tf_lossscale._checkpoint import isolated
+from tf_lossscale._checkpoint.converting import convert
 from tf_lossscale._checkpoint.locate import CheckpointError, locate
+from tf_lossscale._process import ArgumentParser, printable
 
-__all__ = ["main", "printable"]
+__all__ = ["main"]
 
 INSPECT = """\
 Show the loss-scale state in a TensorFlow checkpoint, a SavedModel, or an .h5 or .keras file: each
@@ -49,25 +44,24 @@ def main(arguments: List[str], prog: str) -> int:
         return exit_.code if isinstance(exit_.code, int) else 0
     # TensorFlow is used for remote paths only; its errors are raised.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    output = io.StringIO()
     try:
-        with contextlib.redirect_stdout(output):
-            return _inspect(parsed) if parsed.action == "inspect" else _convert(parsed)
+        status, lines = _inspect(parsed) if parsed.action == "inspect" else convert(parsed)
     except (CheckpointError, ImportError, OSError) as error:
         message = str(error)
-    except MemoryError:
-        message = f"{_path(parsed)}: damaged, or too large for the memory"
     except Exception as error:  # not status 1, which means that there is no loss scale
-        message = f"{_path(parsed)}: cannot be read: {type(error).__name__}: {error}"
-    finally:
+        message = f"{parsed.path}: cannot be read: {type(error).__name__}: {error}"
+    else:
         # Out of the `try`, whose errors are those of the files: a full disk behind stdout is none.
-        print(output.getvalue(), end="")
+        is_refused = parsed.action == "convert" and status
+        print("\n".join(map(printable, lines)), file=sys.stderr if is_refused else sys.stdout)
+        return status
     print(f"{prog} {parsed.action}: {printable(message)}", file=sys.stderr)
     return 2
 
 
-def _path(parsed: argparse.Namespace) -> str:
-    return str(parsed.path if parsed.action == "inspect" else parsed.source)
+def _inspect(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
+    answer = isolated.answer(locate(parsed.path), as_json=parsed.json)
+    return (0 if answer["states"] else 1), answer["lines"]
 
 
 def _parser(prog: str) -> ArgumentParser:
@@ -95,7 +89,7 @@ def _parser(prog: str) -> ArgumentParser:
         description=CONVERT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    convert.add_argument("source", metavar="SRC", help="the checkpoint to copy, as for `inspect`")
+    convert.add_argument("path", metavar="SRC", help="the checkpoint to copy, as for `inspect`")
     convert.add_argument("destination", metavar="DST", help="the prefix of the new checkpoint")
     convert.add_argument(
         "--to",
@@ -129,128 +123,3 @@ def _renaming(text: str) -> Tuple[str, str]:
     if not old or not new:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form OLD=NEW")
     return old, new
-
-
-def _inspect(parsed: argparse.Namespace) -> int:
-    contents = isolated.read(locate(parsed.path))
-    print(_as_json(contents) if parsed.json else _as_text(contents))
-    return 0 if contents.states else 1
-
-
-def _convert(parsed: argparse.Namespace) -> int:
-    source, destination, conversion = converting.convert(
-        parsed.source,
-        parsed.destination,
-        to=parsed.to,
-        control_flow=parsed.control_flow,
-        renames=dict(parsed.rename),
-        force=parsed.force,
-        dry_run=parsed.dry_run,
-    )
-    if conversion is None:
-        print(
-            f"{source}: nothing to convert: there is no loss-scale state. A fixed loss "
-            "scale has none.",
-            file=sys.stderr,
-        )
-        return 1
-    verb = "would write" if parsed.dry_run else "wrote"
-    title = f"{verb} {destination}: {conversion.tensors} tensors of {source}"
-    print("\n".join(map(printable, [title, *_conversion_lines(conversion)])))
-    return 0
-
-
-def _as_text(contents: Contents) -> str:
-    """Returns the report as text."""
-    lines = [contents.path, f"  {contents.format}"]
-    for state in contents.states:
-        lines += ["", *_state_lines(state)]
-    for each in contents.configured:
-        settings = ", ".join(f"{name}={value}" for name, value in each.settings.items())
-        lines += ["", f"Configured: {each.class_name}({settings})", f"  {each.note}"]
-    if not contents.states:
-        lines += [
-            "",
-            "No loss-scale state. A fixed loss scale has none; that of a dynamic one is missing "
-            "where only weights were saved.",
-        ]
-    return "\n".join(map(printable, lines))
-
-
-def _state_lines(state: State) -> Iterator[str]:
-    yield f"Loss scale of {state.layout.written_by}"
-    yield f"  TensorFlow: {state.layout.tensorflow}"
-    for row in _rows([(v.key, v.role, v.dtype, str(v.value)) for v in state.variables]):
-        yield f"    {row}"
-    if state.layout.restored_by:
-        yield "  restored by:"
-        for each in state.layout.restored_by:
-            yield f"    {each}"
-    for note in state.layout.notes:
-        yield f"  note: {note}"
-
-
-def _rows(cells: Sequence[Sequence[str]]) -> List[str]:
-    """Returns the lines of a table."""
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells
-    ]
-
-
-def _as_json(contents: Contents) -> str:
-    """Returns the report as JSON. NaN and infinity are strings, because JSON lacks them."""
-    return json.dumps(
-        {
-            "version": 1,
-            "path": contents.path,
-            "format": contents.format,
-            "states": [
-                {
-                    "family": state.layout.family or None,
-                    "written_by": state.layout.written_by,
-                    "tensorflow": state.layout.tensorflow,
-                    "restored_by": list(state.layout.restored_by),
-                    "notes": list(state.layout.notes),
-                    "variables": [_variable(each) for each in state.variables],
-                }
-                for state in contents.states
-            ],
-            "configured": [
-                {"class_name": each.class_name, "settings": each.settings, "note": each.note}
-                for each in contents.configured
-            ],
-        },
-        indent=2,
-    )
-
-
-def _variable(variable: Variable) -> Dict[str, Any]:
-    value: Any = variable.value
-    if isinstance(value, float) and not math.isfinite(value):
-        value = str(value)
-    return {**variable._asdict(), "value": value}
-
-
-def _conversion_lines(conversion: Conversion) -> Iterator[str]:
-    if conversion.changes:
-        for row in _rows([(old, "->", new) for old, new in conversion.changes]):
-            yield f"  {row}"
-    else:
-        yield "  unchanged: the target can restore the loss scale from it"
-    for notice in conversion.notices:
-        yield f"note: {notice}"
-
-
-def printable(text: str) -> str:
-    """Returns a text as one line that every terminal can show.
-
-    Names in a file may contain line breaks, control characters, and characters that the encoding of
-    the output lacks. Such characters are escaped.
-    """
-    text = "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
-        for each in text
-    )
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)

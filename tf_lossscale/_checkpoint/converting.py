@@ -3,21 +3,20 @@
 The child process of `isolated` writes the copy; this module owns the destination.
 """
 
+import argparse
 import glob
 import os
 import secrets
 import shutil
-from typing import List, Mapping, Optional, Tuple
+from typing import List, Tuple
 
 from tf_lossscale._checkpoint import isolated
-from tf_lossscale._checkpoint.isolated import Conversion
 from tf_lossscale._checkpoint.locate import (
     BOOKKEEPING,
     HDF5,
     KERAS,
     SAVED_MODEL,
     CheckpointError,
-    bookkeeping_entry,
     locate,
     without_suffix,
 )
@@ -25,48 +24,54 @@ from tf_lossscale._checkpoint.locate import (
 __all__ = ["convert"]
 
 
-def convert(
-    source: str,
-    destination: str,
-    to: str,
-    control_flow: Optional[str],
-    renames: Mapping[str, str],
-    force: bool,
-    dry_run: bool,
-) -> Tuple[str, str, Optional[Conversion]]:
-    """Writes the copy, with the arguments of `isolated.convert`.
+def convert(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
+    """Writes the copy.
 
     If the process is killed, no half-written checkpoint remains: without its index, TensorFlow does
     not find a checkpoint. The new index is moved last, and an old index is removed first.
 
     Returns:
-      The prefix that was read, the one that was written, and what was written there; None if the
-      source has no loss-scale state.
+      The exit status, and what to print.
 
     Raises:
       CheckpointError: the conversion is refused, or failed; the destination is unchanged.
     """
-    place = locate(source)
+    place = locate(parsed.path)
     if place.format in (HDF5, KERAS, SAVED_MODEL):
         raise CheckpointError(
-            f"{source}: only TensorFlow checkpoints can be converted. A {place.format} also "
+            f"{parsed.path}: only TensorFlow checkpoints can be converted. A {place.format} also "
             "describes its optimizer, so a copy with other state would not load. `inspect` shows "
             "the values to start with."
         )
-    destination = without_suffix(destination)
-    _check_destination(place.path, destination, force)
+    destination = without_suffix(parsed.destination)
+    _check_destination(place.path, destination, parsed.force)
     folder, name = os.path.split(os.path.abspath(destination))
     hidden = os.path.join(folder, f".{name}.tf-lossscale-{secrets.token_hex(4)}")
-    written = None if dry_run else os.path.join(hidden, name)
+    written = None if parsed.dry_run else os.path.join(hidden, name)
+    options = {
+        "to": parsed.to,
+        "control_flow": parsed.control_flow,
+        "renames": dict(parsed.rename),
+        "written": written,
+    }
     try:
-        conversion = isolated.convert(place, to, control_flow, renames, written)
-        if conversion is not None and written is not None:
-            _check_destination(place.path, destination, force)  # again, as writing took a while
+        answer = isolated.answer(place, convert=options)
+        if not answer["tensors"]:
+            return 1, [
+                f"{place.path}: nothing to convert: there is no loss-scale state. A fixed loss "
+                "scale has none."
+            ]
+        if written is not None:
+            # Again, as writing took a while.
+            _check_destination(place.path, destination, parsed.force)
             _move(written, destination)
-            _keep_books(folder, name)
+            if not os.path.exists(os.path.join(folder, BOOKKEEPING)):
+                os.rename(os.path.join(hidden, BOOKKEEPING), os.path.join(folder, BOOKKEEPING))
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
-    return place.path, destination, conversion
+    verb = "would write" if parsed.dry_run else "wrote"
+    title = f"{verb} {destination}: {answer['tensors']} tensors of {place.path}"
+    return 0, [title, *answer["lines"]]
 
 
 def _check_destination(source: str, destination: str, force: bool) -> None:
@@ -103,11 +108,3 @@ def _move(written: str, destination: str) -> None:
         os.remove(path)
     for path in sorted(_files(written), key=lambda path: path.endswith(".index")):
         os.rename(path, destination + path[len(written) :])
-
-
-def _keep_books(folder: str, name: str) -> None:
-    """Records the checkpoint as the latest of its directory, unless the directory records one."""
-    path = os.path.join(folder, BOOKKEEPING)
-    if not os.path.exists(path):
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(bookkeeping_entry(name))

@@ -8,10 +8,9 @@ data, stand first; `keras_files` recognizes them in the files of Keras.
 """
 
 import re
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 __all__ = [
-    "BAD_STEPS",
     "CONTRIB",
     "COUNTERS",
     "GOOD_STEPS",
@@ -20,7 +19,6 @@ __all__ = [
     "KERAS_2_11",
     "KERAS_3",
     "KERAS_NAMES",
-    "LAYOUTS",
     "LOSS_SCALE",
     "OBJECT_GRAPH",
     "UNKNOWN",
@@ -28,7 +26,6 @@ __all__ = [
     "Configured",
     "Contents",
     "Entry",
-    "Found",
     "Layout",
     "Node",
     "State",
@@ -203,8 +200,6 @@ UNKNOWN = Layout(
     },
 )
 
-LAYOUTS = (CONTRIB, V1, KERAS_NAMES, KERAS_1_14, KERAS_2_3, KERAS_2_11, KERAS_3, UNKNOWN)
-
 # The integer type of each class's counters; it distinguishes `good_steps` of different classes.
 COUNTERS = {"contrib": "int32", "v1": "int64", "keras": "int64"}
 
@@ -217,18 +212,15 @@ _NAMES = set(CONTRIB.roles) | set(V1.roles)
 _KEY = re.compile(r"(?P<scope>(?:.*/)?)(?P<name>[a-z_]+?)(?P<number>(?:_\d+)?)$")
 
 
+# A loss scale: its layout, and the keys of its variables by the last part of their names.
+Found = Tuple["Layout", Dict[str, str]]
+
+
 class Entry(NamedTuple):
     """The index entry of a tensor."""
 
     dtype: str
     shape: Tuple[int, ...]
-
-
-class Found(NamedTuple):
-    """A loss scale: its layout, and the keys of its variables by the last part of their names."""
-
-    layout: Layout
-    keys: Dict[str, str]
 
 
 class Node(NamedTuple):
@@ -257,7 +249,7 @@ def by_name(tensors: Mapping[str, Entry]) -> List[Found]:
 
 
 def _in_group(keys: Dict[str, str], tensors: Mapping[str, Entry]) -> List[Found]:
-    found = []
+    found: List[Found] = []
     dtypes = {name: tensors[key].dtype for name, key in keys.items()}
     for layout in (CONTRIB, V1):
         scale, *counters = layout.roles
@@ -265,11 +257,8 @@ def _in_group(keys: Dict[str, str], tensors: Mapping[str, Entry]) -> List[Found]
         if dtypes.get(scale) in _FLOATS and all(dtypes.get(each) == counter for each in counters):
             by_keras = layout is V1 and _has_keras_iterations(tensors)
             named = {name: keys[name] for name in layout.roles}
-            found.append(Found(KERAS_NAMES if by_keras else layout, named))
-    taken = {key for each in found for key in each.keys.values()}
-    for name, key in keys.items():
-        if name in UNKNOWN.roles and key not in taken and dtypes[name] in _FLOATS:
-            found.append(Found(UNKNOWN, {name: key}))
+            found.append((KERAS_NAMES if by_keras else layout, named))
+    _add_unknown(found, keys, tensors)
     return found
 
 
@@ -283,31 +272,31 @@ def _has_keras_iterations(tensors: Mapping[str, Entry]) -> bool:
 
 def by_object(nodes: Sequence[Node], tensors: Mapping[str, Entry]) -> List[Found]:
     """Returns the loss scales in an object checkpoint."""
-    found = []
-    for number, node in enumerate(nodes):
+    found: List[Found] = []
+    values = [
+        {name: nodes[child].key or "" for name, child in sorted(node.children.items())}
+        for node in nodes
+    ]
+    for number, keys in enumerate(values):
         for layout in (KERAS_3, CONTRIB, V1):
-            keys = {name: key for name, key in _values(nodes, node) if name in layout.roles}
-            if len(keys) == len(layout.roles):
-                written = _layout_of(nodes, number) if layout is V1 else layout
-                found.append(Found(written, {name: keys[name] for name in layout.roles}))
+            named = {name: keys[name] for name in layout.roles if keys.get(name)}
+            if len(named) == len(layout.roles):
+                found.append((_layout_of(nodes, number) if layout is V1 else layout, named))
                 break
-    taken = {key for each in found for key in each.keys.values()}
-    for node in nodes:
-        for name, key in _values(nodes, node):
-            entry = tensors.get(key)
-            is_new = name in UNKNOWN.roles and key not in taken
-            if is_new and entry and not entry.shape and "float" in entry.dtype:
-                taken.add(key)
-                found.append(Found(UNKNOWN, {name: key}))
+    for keys in values:
+        _add_unknown(found, keys, tensors)
     return found
 
 
-def _values(nodes: Sequence[Node], node: Node) -> Iterator[Tuple[str, str]]:
-    """Yields the names and keys of the children of an object that have a value."""
-    for name, number in sorted(node.children.items()):
-        key = nodes[number].key
-        if key is not None:
-            yield name, key
+def _add_unknown(found: List[Found], keys: Mapping[str, str], tensors: Mapping[str, Entry]) -> None:
+    """Adds what is named like a loss scale, and is not among the known ones."""
+    taken = {key for _, known in found for key in known.values()}
+    for name, key in keys.items():
+        entry = tensors.get(key)
+        is_new = name in UNKNOWN.roles and key not in taken
+        if is_new and entry and not entry.shape and entry.dtype in _FLOATS:
+            taken.add(key)
+            found.append((UNKNOWN, {name: key}))
 
 
 def _layout_of(nodes: Sequence[Node], number: int) -> Layout:

@@ -11,12 +11,12 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
-from tf_lossscale._checkpoint.finding import LAYOUTS, Configured, Contents, State, Variable
+from tf_lossscale._checkpoint import report
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
 
-__all__ = ["Conversion", "child", "convert", "read"]
+__all__ = ["answer", "child"]
 
 # Limits for the file, in addition to what the libraries need and to what its size allows.
 MEMORY_BYTES = 2**30
@@ -40,64 +40,20 @@ _STOPS = ("SIGALRM", "SIGKILL", "SIGXCPU")
 _READY = b"ready\n"
 
 
-class Conversion(NamedTuple):
-    """What `convert` writes.
-
-    Attributes:
-      tensors: the number of tensors.
-      changes: a description of each difference, before and after.
-      notices: notes for the user.
-    """
-
-    tensors: int
-    changes: Tuple[Tuple[str, str], ...]
-    notices: Tuple[str, ...]
-
-
-def read(place: Place) -> Contents:
-    """Returns the loss-scale state in a file or checkpoint."""
-    values = _answer(place, {})
-    return Contents(
-        place.path,
-        values["format"],
-        tuple(
-            State(LAYOUTS[layout], tuple(Variable(*each) for each in variables))
-            for layout, variables in values["states"]
-        ),
-        tuple(Configured(**each) for each in values["configured"]),
-    )
-
-
-def convert(
-    place: Place,
-    to: str,
-    control_flow: Optional[str],
-    renames: Mapping[str, str],
-    written: Optional[str],
-) -> Optional[Conversion]:
-    """Writes a copy of a checkpoint from which another class restores the loss scale.
+def answer(place: Place, **request: Any) -> Dict[str, Any]:
+    """Returns what the child process answers.
 
     Args:
-      place: the checkpoint.
-      to: the family of the class that will read the copy.
-      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
-        that of the program that wrote the checkpoint.
-      renames: the new keys, by old key.
-      written: the prefix of the copy, in a directory that does not exist; None to write nothing.
+      place: the file or checkpoint.
+      **request: `as_json`, whether to show its contents as JSON; or `convert`, the arguments of
+        `tensorflow_files.convert`.
 
     Returns:
-      What was written; None if the checkpoint has no loss-scale state.
+      The `lines` to print, and the number of `states` in the file, or of `tensors` in the copy.
+
+    Raises:
+      CheckpointError: the file cannot be read or converted.
     """
-    options = {"to": to, "control_flow": control_flow, "renames": renames, "written": written}
-    values = _answer(place, {"convert": options})
-    if not values["tensors"]:
-        return None
-    changes = tuple((old, new) for old, new in values["changes"])
-    return Conversion(values["tensors"], changes, tuple(values["notices"]))
-
-
-def _answer(place: Place, request: Dict[str, Any]) -> Dict[str, Any]:
-    """Runs the child process and returns its answer."""
     size = sum(sizes_of_files(place.path).values())
     seconds = SECONDS + size // _BYTES_PER_SECOND
     limits = {"seconds": seconds, "memory": MEMORY_BYTES + _COPIES * size}
@@ -142,18 +98,18 @@ def _answer(place: Place, request: Dict[str, Any]) -> Dict[str, Any]:
 
 def child(text: str) -> None:
     """Reads or converts a file, prints the answer or the error as JSON, and exits."""
-    answer = os.dup(1)
+    output = os.dup(1)
     os.dup2(2, 1)  # keeps the output of libraries out of the result
     request = json.loads(text)
     place = Place(*request["place"])
     try:
         library = _library(place)
-        os.write(answer, _READY)
+        os.write(output, _READY)
         _set_limits(request["seconds"], request["memory"])
         values = _describe(place, request, library)
     except (CheckpointError, ImportError) as error:
         values = {"error": str(error)}
-    with os.fdopen(answer, "w", encoding="ascii") as file:
+    with os.fdopen(output, "w", encoding="ascii") as file:
         file.write(_dumped(place, values))
     os._exit(0)  # without unloading the libraries, which can take long or crash
 
@@ -208,13 +164,10 @@ def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, 
             plan = library.convert(place, **request["convert"])
             if plan is None:
                 return {"tensors": 0}
-            return {**plan._asdict(), "tensors": len(plan.tensors)}
+            return {"tensors": len(plan.tensors), "lines": list(report.of_plan(plan))}
         contents = library.read(place)
-        return {
-            "format": contents.format,
-            "states": [(LAYOUTS.index(each.layout), each.variables) for each in contents.states],
-            "configured": [each._asdict() for each in contents.configured],
-        }
+        shown = report.as_json if request["as_json"] else report.as_text
+        return {"states": len(contents.states), "lines": shown(contents)}
     except CheckpointError as error:
         return {"error": str(error)}
     except MemoryError:

@@ -17,7 +17,6 @@ __all__ = [
     "TENSORFLOW",
     "CheckpointError",
     "Place",
-    "bookkeeping_entry",
     "locate",
     "sizes_of_files",
     "without_suffix",
@@ -97,12 +96,6 @@ def sizes_of_files(path: str) -> Dict[str, int]:
         if not _is_file(file):
             raise CheckpointError(f"{file}: not a regular file")
     return {file: _size(file) for file in files}
-
-
-def bookkeeping_entry(name: str) -> str:
-    """Returns the contents of a bookkeeping file that names one checkpoint, the latest."""
-    escaped = codecs.escape_encode(os.fsencode(name))[0].decode("ascii").replace('"', '\\"')
-    return f'model_checkpoint_path: "{escaped}"\nall_model_checkpoint_paths: "{escaped}"\n'
 
 
 def _check_contents(path: str, start: bytes) -> None:

@@ -21,7 +21,6 @@ from typing import (
 )
 
 from tf_lossscale._checkpoint.finding import (
-    BAD_STEPS,
     CONTRIB,
     COUNTERS,
     GOOD_STEPS,
@@ -32,14 +31,13 @@ from tf_lossscale._checkpoint.finding import (
     Entry,
     Layout,
     State,
-    Variable,
     parts_of,
 )
 from tf_lossscale._checkpoint.locate import CheckpointError
 
 __all__ = ["Plan", "Tensor", "merge_inner_optimizers", "plan"]
 
-_BY_NAME = ("contrib", "v1")
+# The families between which names are converted.
 _LAYOUTS: Dict[str, Layout] = {"contrib": CONTRIB, "v1": V1}
 _LARGEST = {"int32": 2**31 - 1, "int64": 2**63 - 1}
 
@@ -90,7 +88,7 @@ def plan(
     control_flow: Optional[str],
     renames: Mapping[str, str],
 ) -> Plan:
-    """Plans the conversion of a checkpoint, with the arguments of `isolated.convert`.
+    """Plans the conversion of a checkpoint, with the arguments of `tensorflow_files.convert`.
 
     The object graph, which is None for a checkpoint of variable names, may be changed.
 
@@ -104,7 +102,7 @@ def plan(
             f"{', '.join(unknown)}: may be a loss scale, but of a class that tf-lossscale does not "
             "know, so it cannot be converted"
         )
-    if graph is None and to in _BY_NAME and families <= set(_BY_NAME):
+    if graph is None and to in _LAYOUTS and families <= set(_LAYOUTS):
         return _plan_by_name(states, tensors, to, control_flow, renames)
     if control_flow or renames:
         raise CheckpointError(
@@ -186,7 +184,11 @@ def _plan_by_name(
         moved[key] = planned._replace(key=new)
     kept = [moved.get(key, Tensor(key, tensors[key].dtype, key)) for key in sorted(tensors)]
     result = [each for each in kept if each is not None] + made
-    _check_keys(result)
+    ((key, count),) = collections.Counter(each.key for each in result).most_common(1)
+    if count > 1:
+        raise CheckpointError(
+            f"two tensors would have the key {key}; change one with --rename OLD=NEW"
+        )
     return Plan(tuple(result), tuple(_changes(moved, made, tensors)), tuple(notices))
 
 
@@ -201,7 +203,10 @@ def _move(
     for variable in state.variables:
         if variable.role not in names:
             moved[variable.key] = None
-            notices.append(_dropped(variable))
+            notices.append(
+                f"{variable.key} ({variable.value}) is dropped: DynamicLossScale has no such "
+                "counter and lowers the loss scale at every bad step"
+            )
             continue
         name = names.pop(variable.role)
         dtype = COUNTERS[to] if variable.role == GOOD_STEPS else variable.dtype
@@ -216,13 +221,6 @@ def _move(
         scope, _, number = parts_of(state.variables[0].key)
         made.append(Tensor(scope + name + number, COUNTERS[to], None, 0))
         notices.append(f"{made[-1].key} ({role}), which is not in SRC, is set to 0")
-
-
-def _dropped(variable: Variable) -> str:
-    message = f"{variable.key} ({variable.value}) is dropped: DynamicLossScale has no such counter"
-    if variable.role == BAD_STEPS:
-        message += " and lowers the loss scale at every bad step"
-    return message
 
 
 def _powers(
@@ -259,14 +257,6 @@ def _powers(
             "pass --control-flow v2"
         )
     return new
-
-
-def _check_keys(tensors: Sequence[Tensor]) -> None:
-    ((key, count),) = collections.Counter(each.key for each in tensors).most_common(1)
-    if count > 1:
-        raise CheckpointError(
-            f"two tensors would have the key {key}; change one with --rename OLD=NEW"
-        )
 
 
 def _changes(
@@ -343,13 +333,10 @@ def _rename(graph: Any, inner: Any, keys: Dict[str, str]) -> None:
 
 
 def _merge(outer: Any, inner: Any) -> None:
-    children = [child for child in outer.children if child.local_name != _INNER]
-    own = {child.local_name for child in children}
-    children += [child for child in inner.children if child.local_name not in own]
-    pairs = [(child.local_name, child.node_id) for child in children]
-    del outer.children[:]
-    for name, number in pairs:
-        outer.children.add(local_name=name, node_id=number)
+    own = [child.local_name for child in outer.children]
+    del outer.children[own.index(_INNER)]
+    own.remove(_INNER)
+    outer.children.extend(child for child in inner.children if child.local_name not in own)
     outer.slot_variables.extend(inner.slot_variables)
 
 

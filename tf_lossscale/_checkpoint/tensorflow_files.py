@@ -6,20 +6,18 @@ TensorFlow trusts a checkpoint: a damaged one can crash the process. Only the ch
 
 import contextlib
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from tf_lossscale._checkpoint import finding, plans
 from tf_lossscale._checkpoint.finding import OBJECT_GRAPH, Contents, Entry, Node, State, Variable
 from tf_lossscale._checkpoint.locate import CheckpointError, Place, sizes_of_files
-from tf_lossscale._checkpoint.plans import Plan, Tensor
+from tf_lossscale._checkpoint.plans import Plan
 from tf_lossscale._versions.base import tf, tf1
 from tf_lossscale._versions.files import TrackableObjectGraph
 
 __all__ = ["Checkpoint", "convert", "read"]
 
 _VALUE = "VARIABLE_VALUE"
-# Tensors are copied in groups of about this size, so that memory does not grow with the checkpoint.
-_GROUP_BYTES = 2**28
 
 # These do not show that the file is damaged.
 _OTHER_ERRORS = (
@@ -47,7 +45,15 @@ def convert(
     renames: Mapping[str, str],
     written: Optional[str],
 ) -> Optional[Plan]:
-    """Writes a copy of a checkpoint, with the arguments of `isolated.convert`.
+    """Writes a copy of a checkpoint from which another class restores the loss scale.
+
+    Args:
+      place: the checkpoint.
+      to: the family of the class that will read the copy.
+      control_flow: the control flow (v1 or v2) of the program that will read the copy; None means
+        that of the program that wrote the checkpoint.
+      renames: the new keys, by old key.
+      written: the prefix of the copy, in a directory that does not exist; None to write nothing.
 
     Returns:
       The plan of the copy; None if the checkpoint has no loss-scale state.
@@ -65,7 +71,6 @@ def convert(
             except OSError as error:
                 raise CheckpointError(str(error)) from error
             _write(checkpoint, plan, written)
-            _check(checkpoint, plan, written)
     return plan
 
 
@@ -142,19 +147,19 @@ class Checkpoint:
     def states(self) -> Tuple[State, ...]:
         """Returns the loss scales in it."""
         if self.has_objects:
-            found = finding.by_object(list(self._nodes()), self.tensors)
+            found = finding.by_object(self._nodes(), self.tensors)
         else:
             found = finding.by_name(self.tensors)
         return tuple(
             State(
-                each.layout,
+                layout,
                 tuple(
-                    self._variable(each.keys[name], role)
-                    for name, role in each.layout.roles.items()
-                    if name in each.keys
+                    self._variable(keys[name], role)
+                    for name, role in layout.roles.items()
+                    if name in keys
                 ),
             )
-            for each in found
+            for layout, keys in found
         )
 
     def _variable(self, key: str, role: str) -> Variable:
@@ -171,11 +176,16 @@ class Checkpoint:
             value = float(number) if is_float else int(number)
         return Variable(key, role, dtype, value)
 
-    def _nodes(self) -> Iterator[Node]:
-        for node in self.object_graph().nodes:
-            keys = [each.checkpoint_key for each in node.attributes if each.name == _VALUE]
-            children = {child.local_name: child.node_id for child in node.children}
-            yield Node(children, keys[0] if keys else None)
+    def _nodes(self) -> List[Node]:
+        return [
+            Node(
+                {child.local_name: child.node_id for child in node.children},
+                next(
+                    (each.checkpoint_key for each in node.attributes if each.name == _VALUE), None
+                ),
+            )
+            for node in self.object_graph().nodes
+        ]
 
     def object_graph(self) -> Any:
         """Returns the graph of its objects, a protocol buffer."""
@@ -194,39 +204,22 @@ class Checkpoint:
                 )
         return graph
 
-    def groups(self, tensors: Sequence[Tensor]) -> Iterator[List[Tensor]]:
-        """Yields the tensors of a plan in groups that fit in memory."""
-        group: List[Tensor] = []
-        size = 0
-        for each in tensors:
-            needed = self._least_bytes(each.source) if each.source else 0
-            if group and size + needed > _GROUP_BYTES:
-                yield group
-                group, size = [], 0
-            group.append(each)
-            size += needed
-        yield group
-
 
 def _write(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
-    """Writes a planned checkpoint, group by group, and joins the parts."""
-    groups = list(checkpoint.groups(plan.tensors))
-    if len(groups) == 1:
-        _save(checkpoint, groups[0], prefix)
-        return
-    parts = [os.path.join(f"{prefix}.part-{number}", "part") for number in range(len(groups))]
-    for group, part in zip(groups, parts):
-        _save(checkpoint, group, part)
-    with _session() as session:
-        session.run(
-            tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=prefix)
-        )
+    """Writes a planned checkpoint, and the file that names it as the latest of its directory.
 
-
-def _save(checkpoint: Checkpoint, group: Sequence[Tensor], prefix: str) -> None:
-    sources = [each.source for each in group if each.source is not None]
-    with _session() as session:
-        restored: Sequence[Any] = sources and tf.raw_ops.RestoreV2(
+    Its tensors are in memory at once, as when a program restores it.
+    """
+    # One thread, as threads need memory, which is limited.
+    config = tf1.ConfigProto(
+        intra_op_parallelism_threads=1,
+        inter_op_parallelism_threads=1,
+        use_per_session_threads=True,
+        device_count={"GPU": 0},
+    )
+    sources = [each.source for each in plan.tensors if each.source is not None]
+    with tf.Graph().as_default(), tf1.Session(config=config) as session:
+        restored = tf.raw_ops.RestoreV2(
             prefix=checkpoint.prefix,
             tensor_names=sources,
             shape_and_slices=[""] * len(sources),
@@ -237,38 +230,14 @@ def _save(checkpoint: Checkpoint, group: Sequence[Tensor], prefix: str) -> None:
             tf.constant(each.value, each.dtype)
             if each.source is None
             else tf.cast(old[each.source], each.dtype)  # does nothing to one of this type
-            for each in group
+            for each in plan.tensors
         ]
         session.run(
             tf.raw_ops.SaveV2(
                 prefix=prefix,
-                tensor_names=[each.key for each in group],
-                shape_and_slices=[""] * len(group),
+                tensor_names=[each.key for each in plan.tensors],
+                shape_and_slices=[""] * len(values),
                 tensors=values,
             )
         )
-
-
-@contextlib.contextmanager
-def _session() -> Iterator[Any]:
-    # One thread, as threads need memory, which is limited.
-    config = tf1.ConfigProto(
-        intra_op_parallelism_threads=1,
-        inter_op_parallelism_threads=1,
-        use_per_session_threads=True,
-        device_count={"GPU": 0},
-    )
-    with tf.Graph().as_default(), tf1.Session(config=config) as session:
-        yield session
-
-
-def _check(checkpoint: Checkpoint, plan: Plan, prefix: str) -> None:
-    """Reads the index of the new checkpoint, to verify it."""
-    written = Checkpoint(prefix).tensors
-    wanted = {
-        each.key: Entry(each.dtype, checkpoint.tensors[each.source].shape if each.source else ())
-        for each in plan.tensors
-    }
-    if written != wanted:
-        keys = sorted(key for key in {*written, *wanted} if written.get(key) != wanted.get(key))
-        raise CheckpointError(f"what was written differs from the plan: {keys[:5]}")
+    tf1.train.update_checkpoint_state(os.path.dirname(prefix), os.path.basename(prefix))

@@ -6,12 +6,12 @@ import difflib
 import platform
 import signal
 import sys
+import threading
 from typing import Any, Iterator, List, Optional, Tuple
 
 from tf_lossscale import _paths
 from tf_lossscale._about import VERSION
-from tf_lossscale._arguments import ArgumentParser
-from tf_lossscale._cli.process import guarded, handing_over
+from tf_lossscale._process import ArgumentParser, guarded, handing_over
 
 __all__ = ["main", "migration_target"]
 
@@ -121,18 +121,15 @@ def _codemods(arguments: List[str], prog: str) -> int:
 @contextlib.contextmanager
 def _quiet_interrupts() -> Iterator[None]:
     """Makes Ctrl-C end the process without a traceback, until the command handles it."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-    try:
+    is_main = threading.current_thread() is threading.main_thread()  # only that may set a handler
+    is_default = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    except ValueError:  # only the main thread may set a signal handler
-        yield
-        return
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if is_default:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _run(arguments: List[str], prog: str) -> int:

@@ -2,27 +2,42 @@
 
 Missing symbols are added to each module of the API once it has been imported: to modules that are
 loaded already at once, to others by an import hook. So no lazy part of TensorFlow is loaded.
+
+Under `mixed_float16`, `Model.compile` wraps an optimizer that does not scale the loss. If the class
+at the public path is ours, the wrapper must be ours, too: a `train_step` that tests
+`isinstance(optimizer, LossScaleOptimizer)` would otherwise not scale the loss.
 """
 
+import importlib
 import sys
 import threading
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
-from tf_lossscale import _import_hook
-from tf_lossscale._install.fill import Record, fill
+from tf_lossscale import _import_hook, _namespace, _paths
 from tf_lossscale._install.namespaces import (
     SyntheticNamespace,
     awaiting_spec,
     is_of_interest,
     is_private,
+    join,
+    namespace_of,
+    namespaces_below,
 )
-from tf_lossscale._versions.originals import is_lazy_loader
+from tf_lossscale._versions.originals import (
+    COMPILERS,
+    Compiler,
+    StandIn,
+    attribute_dicts,
+    forget_replaced,
+    is_lazy_loader,
+    note_replaced,
+)
 
 __all__ = ["install", "uninstall"]
 
-_record: Optional[Record] = None
+_record: "Optional[_Record]" = None
 _paused: List[_import_hook.Subscriber] = []
 """Subscribers that the last `uninstall()` unsubscribed; the next `install()` resumes them."""
 _lock = threading.RLock()  # not taken in the import hook, which runs under import locks
@@ -50,7 +65,7 @@ def install(replace: bool = False) -> None:
         if _record is not None and (_record.replace or not replace):
             return
         if _record is None:
-            _record = Record()
+            _record = _Record()
             _import_hook.subscribe(_installer)
             for subscriber in _paused:
                 _import_hook.subscribe(subscriber)
@@ -106,7 +121,7 @@ class _Installer(_import_hook.Subscriber):
         record.early[name] = module
         if record.tensorflow_is_there:
             record.early.pop(name, None)
-            fill(record, name, module)
+            _fill(record, name, module)
 
     def spec(self, name: str) -> Optional[ModuleSpec]:
         """Returns the spec of a namespace that we supply, if it is looked up again."""
@@ -138,11 +153,11 @@ class _Installer(_import_hook.Subscriber):
 _installer = _Installer()
 
 
-def _fill_all(record: Record) -> None:
+def _fill_all(record: "_Record") -> None:
     record.tensorflow_is_there = True
     # Their code has run, although in another thread their import may not be complete yet.
     for name, module in list(record.early.items()):
-        fill(record, name, module)
+        _fill(record, name, module)
     record.early.clear()
     for name, module in list(sys.modules.items()):
         # The hook will see modules that are still being imported.
@@ -150,10 +165,10 @@ def _fill_all(record: Record) -> None:
         if not complete or not isinstance(module, ModuleType) or not is_of_interest(name):
             continue
         if not is_lazy_loader(module):
-            fill(record, name, module)
+            _fill(record, name, module)
 
 
-def _supply_private(record: Record, module_name: str) -> Optional[ModuleSpec]:
+def _supply_private(record: "_Record", module_name: str) -> Optional[ModuleSpec]:
     """Creates a module that has no public name, and returns its spec."""
     parent_name, _, name = module_name.rpartition(".")
     module = SyntheticNamespace(module_name, module_name.partition(".")[2])
@@ -161,3 +176,220 @@ def _supply_private(record: Record, module_name: str) -> Optional[ModuleSpec]:
     # Python will set it as an attribute of its parent when its import completes.
     record.remember(sys.modules[parent_name], name)
     return module.__spec__
+
+
+_MISSING = object()
+
+
+class _Record:
+    """The changes of one installation, from `install()` to `uninstall()`.
+
+    Attributes:
+      replace: whether our symbols replace those that this TensorFlow still has.
+      bound: name and value of each attribute that was set.
+      modules: maps the full name to each module that we put into `sys.modules`.
+      tensorflow_is_there: whether `import tensorflow` has completed.
+      early: maps the full name to each module of interest that was imported before that.
+      subscribers: the subscribers that the import hook had before.
+    """
+
+    def __init__(self) -> None:
+        self.replace = False
+        self.bound: List[Tuple[str, Any]] = []
+        self.modules: Dict[str, Any] = {}
+        self.tensorflow_is_there = False
+        self.early: Dict[str, Any] = {}
+        self.subscribers = _import_hook.subscribers()
+        self._attributes: List[Tuple[Any, str, Any]] = []
+        self._seen: Set[int] = set()
+        self._theirs: Set[Tuple[int, str]] = set()
+
+    def note(self, module: Any, names: Iterable[str]) -> None:
+        """Remembers which of `names` a module had when it was first seen.
+
+        Some of our symbols are TensorFlow's objects under another path, so the value of an
+        attribute does not show whether we set it.
+        """
+        for attributes in attribute_dicts(module):
+            if id(attributes) not in self._seen:
+                self._seen.add(id(attributes))
+                self._theirs.update((id(attributes), name) for name in names if name in attributes)
+
+    def bind(self, owner: Any, name: str, value: Any) -> None:
+        """Sets an attribute and remembers what it was."""
+        self.remember(owner, name)
+        self.bound.append((name, value))
+        setattr(owner, name, value)
+
+    def remember(self, owner: Any, name: str) -> None:
+        """Remembers the value of an attribute before it is changed."""
+        found = [attributes[name] for attributes in attribute_dicts(owner) if name in attributes]
+        self._attributes.append((owner, name, found[-1] if found else _MISSING))
+        if found:
+            note_replaced(owner, name, found[-1])
+
+    def register(self, name: str, module: ModuleType) -> None:
+        """Makes `import name` find the module."""
+        self.modules[name] = module
+        sys.modules[name] = module
+
+    def undo(self) -> None:
+        """Undoes all changes, in reverse order."""
+        for owner, name, old in reversed(self._attributes):
+            if old is _MISSING:
+                _forget(owner, name)
+            else:
+                setattr(owner, name, old)
+        self._sweep()
+        for name, module in self.modules.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+        forget_replaced()
+
+    def _sweep(self) -> None:
+        """Removes the copies of our symbols that wrappers of API modules have cached."""
+        for name, module in list(sys.modules.items()):
+            if not isinstance(module, ModuleType) or not is_of_interest(name):
+                continue
+            if is_lazy_loader(module) or is_private(name):
+                continue  # ours are removed as a whole; TensorFlow's have none of our symbols
+            for attributes in attribute_dicts(module):
+                for bound, value in self.bound:
+                    is_theirs = (id(attributes), bound) in self._theirs
+                    if not is_theirs and attributes.get(bound, _MISSING) is value:
+                        del attributes[bound]
+
+
+def _forget(owner: Any, name: str) -> None:
+    """Removes an attribute of an API module, also from the cache of its wrapper."""
+    for attributes in attribute_dicts(owner):
+        attributes.pop(name, None)
+
+
+def _fill(record: _Record, module_name: str, module: Any) -> None:
+    """Adds missing symbols to a module, or lets its `compile` wrap optimizers in our class.
+
+    A namespace that is missing entirely, such as `tf.contrib`, becomes a `SyntheticNamespace`.
+    """
+    if module_name in COMPILERS:
+        _wrap_in_ours(record, module, COMPILERS[module_name])
+        return
+    namespace = namespace_of(module_name)
+    if namespace is None or isinstance(module, SyntheticNamespace):
+        return
+    present = set(dir(module))
+    for child in namespaces_below(namespace):
+        if child not in present:
+            _supply(record, module, module_name + "." + child, join(namespace, child))
+    symbols = _paths.NAMESPACES.get(_paths.VIEWS.get(namespace, namespace), {})
+    record.note(module, symbols)
+    for name, symbol in symbols.items():
+        if name in present:
+            if record.replace or _is_of_keras_3(module, symbol):
+                _bind_symbol(record, module, module_name, symbol)
+        elif symbol.legacy:
+            _bind_symbol(record, module, module_name, symbol)
+
+
+def _wrap_in_ours(record: _Record, module: Any, compiler: Compiler) -> None:
+    """Lets `compile` wrap optimizers in our class, if that is at the public path."""
+    name = compiler.attribute_of(module)
+    value = getattr(module, name, None)
+    # Otherwise only those of models with an experimental policy of ours, which says how to scale.
+    always = record.replace or compiler.keras_3
+    if isinstance(value, StandIn):
+        if value.always >= always:
+            return
+        value = value.installed
+    if isinstance(value, ModuleType):
+        # From TensorFlow 2.9 on; before, Keras has experimental policies itself.
+        if always or hasattr(value, "BaseLossScaleOptimizer"):
+            record.bind(module, name, _Module(value, always))
+    elif value is not None:
+        record.bind(module, name, _Class(value, always))
+
+
+def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:
+    """Whether a symbol is present, but is Keras 3's class, which lacks the methods of Keras 2's."""
+    is_optimizer = symbol.implementation == "_keras.final:LossScaleOptimizer"
+    return is_optimizer and not hasattr(getattr(module, symbol.name), "get_scaled_loss")
+
+
+def _supply(record: _Record, parent: Any, module_name: str, namespace: str) -> None:
+    """Adds a synthetic namespace, and those below it, to `parent`."""
+    module = SyntheticNamespace(module_name, namespace)
+    record.register(module_name, module)
+    record.bind(parent, module_name.rpartition(".")[2], module)
+    for child in namespaces_below(namespace):
+        _supply(record, module, module_name + "." + child, join(namespace, child))
+
+
+def _bind_symbol(record: _Record, module: Any, module_name: str, symbol: _paths.Symbol) -> None:
+    if module_name.split(".")[0] in ("keras", "tf_keras"):
+        # Our classes import Keras, which may be partly imported now: load them on first use.
+        _bind_lazily(record, module, symbol)
+    else:
+        record.bind(module, symbol.name, _namespace.load(symbol))
+
+
+def _bind_lazily(record: _Record, module: Any, symbol: _paths.Symbol) -> None:
+    record.remember(module, symbol.name)
+    _forget(module, symbol.name)
+    earlier = vars(module).get("__getattr__")
+
+    def module_getattr(name: str) -> Any:
+        if name == symbol.name:
+            value = _namespace.load(symbol)
+            record.bound.append((name, value))  # a wrapper of the module caches it
+            return value
+        if earlier is not None:
+            return earlier(name)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    record.bind(module, "__getattr__", module_getattr)
+
+
+_FINAL = _paths.NAMESPACES["keras.mixed_precision"]["LossScaleOptimizer"]
+
+_EXPERIMENTAL = _paths.NAMESPACES["keras.mixed_precision.experimental"]["LossScaleOptimizer"]
+
+# What `compile` names; up to TensorFlow 2.3 the class of the first name was the experimental one.
+_NAMES = ("LossScaleOptimizer", "BaseLossScaleOptimizer", "LossScaleOptimizerV1")
+
+
+class _Module(StandIn):
+    """Stands in for the module of Keras's loss-scale classes; only these classes are replaced."""
+
+    def __init__(self, installed: ModuleType, always: bool) -> None:
+        super().__init__(installed, always)
+        for name in _NAMES:
+            if hasattr(installed, name):
+                setattr(self, name, _Class(getattr(installed, name), always))
+
+
+class _Class(StandIn):
+    """Stands in for a loss-scale class: creates our class, recognizes instances of both."""
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, self.installed)  # our classes are subclasses of it
+
+    def __call__(self, optimizer: Any, *loss_scale: Any, **options: Any) -> Any:
+        """Wraps an optimizer in our class, or in Keras's own class if ours does not accept it.
+
+        Args:
+          optimizer: the optimizer that was passed to `compile`.
+          *loss_scale: the loss scale of an experimental policy, for the experimental class.
+          **options: `name`, in Keras 3.
+        """
+        # Imported late, because it imports TensorFlow.
+        arguments: Any = importlib.import_module("tf_lossscale._keras.arguments")
+        policies: Any = importlib.import_module("tf_lossscale._keras.policy")
+        policy = policies.experimental_policy_of_model(sys._getframe(1).f_locals.get("self"))
+        if not arguments.takes(optimizer) or not (self.always or policy):
+            return self.installed(optimizer, *loss_scale, **options)
+        if policy is not None:
+            if not policy.scales:
+                return optimizer
+            loss_scale = (policy.loss_scale_of_compile,)
+        arguments.forget_earlier_wrapper(optimizer)
+        return _namespace.load(_EXPERIMENTAL if loss_scale else _FINAL)(optimizer, *loss_scale)

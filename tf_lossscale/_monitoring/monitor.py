@@ -1,11 +1,13 @@
-"""The class `Monitor`."""
+"""The class `Monitor`, which reads the counters on the host."""
 
 import operator
 from typing import Any, NamedTuple, Optional
 
 from tf_lossscale._core.steps import watch, watcher_of
-from tf_lossscale._monitoring.reader import MonitorHook, Reader, Warner, make_callback
-from tf_lossscale._monitoring.watcher import StepCounter, check, has_minimum
+from tf_lossscale._monitoring.reporting import MonitorHook, ScalarWriter, Warner, make_callback
+from tf_lossscale._monitoring.watcher import Reading, StepCounter, check, has_minimum
+from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.keras import keras_session
 
 __all__ = ["Monitor", "StepCounts"]
 
@@ -87,14 +89,17 @@ class Monitor:
         if not isinstance(counter, StepCounter):
             counter = StepCounter(optimizer)
             watch(optimizer, counter)
-        warner = Warner(warn_after_skips, warn_at_minimum and has_minimum(optimizer))
-        self._reader = Reader(optimizer, counter, warner, every)
+        self._optimizer = optimizer
+        self._counter = counter
+        self._warner = Warner(warn_after_skips, warn_at_minimum and has_minimum(optimizer))
+        self._every = every
         self._calls = 0
+        self._last: Optional[Reading] = None
 
     @property
     def optimizer(self) -> Any:
         """The optimizer."""
-        return self._reader.optimizer
+        return self._optimizer
 
     def counts(self, session: Optional[Any] = None) -> StepCounts:
         """Reads the counts, and warns if there is a reason to.
@@ -110,7 +115,7 @@ class Monitor:
           RuntimeError: the steps run in a graph, and there is no Session to read from; or no step
             was built since the monitor was created.
         """
-        return StepCounts(*self._reader.read(session)[:3])
+        return StepCounts(*self._read(session)[:3])
 
     @property
     def first_bad(self) -> Optional[str]:
@@ -119,17 +124,17 @@ class Monitor:
         "First" in the order in which the variables were passed to the optimizer. None if no step
         was skipped, or if all gradients were finite before the inner optimizer transformed them.
         """
-        return self._reader.read().bad
+        return self._read().bad
 
     @property
     def loss_scale(self) -> float:
         """The loss scale of the next step."""
-        return self._reader.read().scale
+        return self._read().scale
 
     @property
     def last_step_skipped(self) -> bool:
         """Whether the last step was skipped."""
-        return self._reader.read().in_a_row > 0
+        return self._read().in_a_row > 0
 
     def after_step(self, session: Optional[Any] = None) -> Optional[StepCounts]:
         """Reads the counts in every `every`-th call, for training loops of your own.
@@ -141,7 +146,7 @@ class Monitor:
           The counts, or None if it did not read them.
         """
         self._calls += 1
-        return self.counts(session) if self._calls % self._reader.every == 0 else None
+        return self.counts(session) if self._calls % self._every == 0 else None
 
     def keras_callback(self, log_dir: Optional[str] = None) -> Any:
         """Returns a callback for `fit` of the Keras that the optimizer belongs to.
@@ -157,7 +162,7 @@ class Monitor:
           TypeError: the optimizer is not a Keras optimizer.
           ValueError: the folder cannot be written to.
         """
-        return make_callback(self._reader, log_dir)
+        return make_callback(self._optimizer, self._read_or_none, self._every, log_dir)
 
     def session_hook(self, log_dir: Optional[str] = None) -> Any:
         """Returns a `SessionRunHook` for `MonitoredTrainingSession` and Estimators.
@@ -171,4 +176,36 @@ class Monitor:
         Raises:
           ValueError: the folder cannot be written to.
         """
-        return MonitorHook(self._reader, log_dir)
+        writer = ScalarWriter(self._optimizer, log_dir)
+        return MonitorHook(self._read_or_none, self._every, writer)
+
+    def _read(self, session: Optional[Any] = None) -> Reading:
+        reading = self._read_or_none(session)
+        if reading is None:
+            raise RuntimeError(
+                "The Monitor has counted no step: no step was built since it was created. Create "
+                "it before minimize() or apply_gradients() builds the step."
+            )
+        return reading
+
+    def _read_or_none(self, session: Optional[Any] = None) -> Optional[Reading]:
+        if not tf.executing_eagerly() and tf1.get_default_graph().building_function:
+            raise RuntimeError(
+                "The counts of a Monitor cannot be read within a tf.function: that would happen "
+                "only once, when it is traced. Read them after the call."
+            )
+        session = session or tf1.get_default_session()
+        graphs = self._counter.graphs()
+        if session is None and not tf.executing_eagerly() and None not in graphs:
+            session = keras_session(self._optimizer)
+        if session is not None and session.graph not in graphs:
+            session = None
+        if session is not None or None in graphs:
+            self._last = self._counter.read(session)
+            self._warner.see(self._last)
+        elif graphs and self._last is None:
+            raise RuntimeError(
+                "The steps of this optimizer run in a graph. Read the counts within "
+                "`with session.as_default():`, or pass the Session: monitor.counts(session)."
+            )
+        return self._last

@@ -15,12 +15,12 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 from tf_lossscale._core.replicas import merge, replica_count
 from tf_lossscale._core.steps import Step, Watch, WatchedStep, report_loss, unnoticed
 from tf_lossscale._recorder.optimizers import Steps, inner_optimizer
+from tf_lossscale._recorder.record_file import RecordingError
 from tf_lossscale._recorder.recorder import (
     SCOPE,
+    WITHOUT,
     EagerStep,
     Recorder,
-    is_outside_replicas,
-    refuse_outside_replicas,
     refuse_unsupported,
     sums_replicas,
 )
@@ -124,10 +124,15 @@ class Originals:
     def _recorded(self, kind: Recorded, optimizer: Any, given: "_Arguments") -> Iterator[None]:
         """Records the step that is built or made within the block."""
         refuse_unsupported(kind.family == "keras3")
-        if is_outside_replicas():
+        is_outside = tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()
+        if is_outside and replica_count() > 1:
             yield  # the optimizer raises an error
-            refuse_outside_replicas()
-            return
+            raise RecordingError(
+                "A step was made within `strategy.scope()`, but outside the function that "
+                "`strategy.run` runs, where it cannot be recorded."
+                + WITHOUT
+                + "with the step in that function."
+            )
         inner = inner_optimizer(optimizer)
         reports = self._reports(inner, kind.inner_method)
 
@@ -253,40 +258,32 @@ class _Arguments:
         args: Sequence[Any],
         kwargs: Dict[str, Any],
     ) -> None:
-        self.args, self.kwargs = list(args), dict(kwargs)
-        self.gradients: List[Any] = []
-        self.variables: List[Any] = []
+        self.args: Sequence[Any] = args
+        self.kwargs = kwargs
+        self.gradients: Sequence[Any] = []
+        self.variables: Sequence[Any] = []
         self.are_sums = False
         try:
-            given = inspect.signature(method).bind(optimizer, *args, **kwargs).arguments
+            bound = inspect.signature(method).bind(optimizer, *args, **kwargs)
+            given = bound.arguments
             options = {**given, **given.get("kwargs", {})}
             self.are_sums = bool(
                 not options.get("experimental_aggregate_gradients", True)
                 or options.get("skip_gradients_aggregation", False)
             )
             if kind.takes_pairs:
-                self._read_pairs()
+                pairs = given["grads_and_vars"] = list(given["grads_and_vars"])
+                self.args, self.kwargs = bound.args[1:], bound.kwargs
+                gradients, variables = [each for each, _ in pairs], [each for _, each in pairs]
             else:
-                self._read_lists(optimizer, options)
+                passed = given.get("trainable_variables")
+                variables = list(optimizer._trainable_variables if passed is None else passed)
+                gradients = list(given["grads"])
+                build_as_apply_does(optimizer, variables)
+            if len(gradients) == len(variables):
+                self.gradients, self.variables = gradients, variables
         except (TypeError, ValueError):
-            self.gradients = []  # the optimizer raises an error
-
-    def _read_pairs(self) -> None:
-        pairs = list(self.args[0] if self.args else self.kwargs["grads_and_vars"])
-        if self.args:
-            self.args[0] = pairs
-        else:
-            self.kwargs["grads_and_vars"] = pairs
-        self.gradients = [gradient for gradient, _ in pairs]
-        self.variables = [variable for _, variable in pairs]
-
-    def _read_lists(self, optimizer: Any, given: Dict[str, Any]) -> None:
-        variables = given.get("trainable_variables")
-        variables = list(optimizer._trainable_variables if variables is None else variables)
-        gradients = list(given["grads"])
-        build_as_apply_does(optimizer, variables)
-        if len(gradients) == len(variables):
-            self.gradients, self.variables = gradients, variables
+            pass  # the optimizer raises an error
 
 
 def _step_of(kind: Recorded, optimizer: Any, replicas: Sequence[_Arguments]) -> Step:

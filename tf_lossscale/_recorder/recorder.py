@@ -45,15 +45,14 @@ from tf_lossscale._versions.watching import remote_target
 
 __all__ = [
     "SCOPE",
+    "WITHOUT",
     "EagerStep",
     "Recorder",
-    "is_outside_replicas",
-    "refuse_outside_replicas",
     "refuse_unsupported",
     "sums_replicas",
 ]
 
-_WITHOUT = " Run the program without recording, or record it "
+WITHOUT = " Run the program without recording, or record it "
 
 
 def refuse_unsupported(is_keras_3: bool = False) -> None:
@@ -61,18 +60,18 @@ def refuse_unsupported(is_keras_3: bool = False) -> None:
     if is_keras_3 and not calculates_with_tensorflow():
         raise RecordingError("Keras 3 can be recorded with the TensorFlow backend only.")
     if in_tpu_replication():
-        raise RecordingError("A step on a TPU cannot be recorded." + _WITHOUT + "on a CPU or GPU.")
+        raise RecordingError("A step on a TPU cannot be recorded." + WITHOUT + "on a CPU or GPU.")
     if in_xla_context():
         if outermost_graph() is not None:
             raise RecordingError(
                 "A step that XLA compiles in the graph of a Session cannot be recorded."
-                + _WITHOUT
+                + WITHOUT
                 + "with jit_compile=False, or without tf.xla.experimental.compile."
             )
         if replica_count() > 1:
             raise RecordingError(
                 "A step on several replicas that XLA compiles cannot be recorded."
-                + _WITHOUT
+                + WITHOUT
                 + "with jit_compile=False."
             )
     _refuse_strategies()
@@ -98,37 +97,14 @@ def _refuse_strategies() -> None:
     classes = [each.__name__ for each in type(strategy.extended).__mro__]
     if not any(each in _RECORDED_STRATEGIES for each in classes):
         raise RecordingError(
-            f"A step under {type(strategy).__name__} cannot be recorded." + _WITHOUT + "on one "
+            f"A step under {type(strategy).__name__} cannot be recorded." + WITHOUT + "on one "
             "machine, without a strategy or under a MirroredStrategy."
         )
     if len(strategy.extended.worker_devices) < replica_count():
         raise RecordingError(
             "A step on several workers cannot be recorded, because a process only has the losses "
-            "of its own replicas." + _WITHOUT + "on one machine, without a strategy or under a "
+            "of its own replicas." + WITHOUT + "on one machine, without a strategy or under a "
             "MirroredStrategy."
-        )
-
-
-def is_outside_replicas() -> bool:
-    """Returns whether a step is made where no replica runs; loss-scale optimizers refuse that."""
-    is_outside = tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()
-    return bool(is_outside and replica_count() > 1)
-
-
-def refuse_outside_replicas() -> None:
-    """Raises the RecordingError for a step that is made where no replica runs."""
-    raise RecordingError(
-        "A step was made within `strategy.scope()`, but outside the function that `strategy.run` "
-        "runs, where it cannot be recorded." + _WITHOUT + "with the step in that function."
-    )
-
-
-def _refuse_remote_session(session: Any) -> None:
-    target = remote_target(session)
-    if target:
-        raise RecordingError(
-            f"The steps of a Session on {target} cannot be recorded, because the record is written "
-            "by this process." + _WITHOUT + "in a Session without a target."
         )
 
 
@@ -175,9 +151,7 @@ class Recorder(Watcher):
             if tf.executing_eagerly():
                 return EagerStep(steps, values)
             ring = steps.ring(in_xla_context())
-            if step.is_unconditional:
-                return _WrittenStep(ring.add(values, True))
-            return _StepInGraph(ring, values)
+            return _StepInGraph(ring, values, step.is_unconditional)
 
     def numbers(self, step: Step) -> Tuple[Steps, Any]:
         """Returns the steps that one belongs to, and its numbers: a `Row`, in a graph a tensor."""
@@ -201,9 +175,13 @@ class Recorder(Watcher):
             return Steps(self._file, self._reader, optimizer, loss_scale_of(optimizer), variables)
 
     def _before_run(self, session: Any, has_steps: bool) -> None:
-        if has_steps:
+        target = remote_target(session) if has_steps else ""
+        if target:
             with self.noting_refusals():
-                _refuse_remote_session(session)
+                raise RecordingError(
+                    f"The steps of a Session on {target} cannot be recorded, because the record is "
+                    "written by this process." + WITHOUT + "in a Session without a target."
+                )
         if session.graph in self._earlier:
             self._graphs.add(session.graph)
 
@@ -257,23 +235,18 @@ class EagerStep(WatchedStep):
 
 
 class _StepInGraph(WatchedStep):
-    def __init__(self, ring: Ring, values: Any) -> None:
-        self.before = [values]
+    def __init__(self, ring: Ring, values: Any, is_unconditional: bool) -> None:
         self._ring = ring
         self._values = values
+        self._is_written = is_unconditional  # what `finished` returns would not run
+        self.before = [ring.add(values, True) if is_unconditional else values]
 
     def finished(self, operation: Any, applied: Any) -> Any:
+        if self._is_written:
+            return None
         after = [] if operation is None else [operation]
         with unnoticed(SCOPE), tf1.control_dependencies(after):
             return self._ring.add(self._values, applied)
-
-
-class _WrittenStep(WatchedStep):
-    def __init__(self, written: Any) -> None:
-        self.before = [written]
-
-    def finished(self, operation: Any, applied: Any) -> None:
-        pass
 
 
 def sums_replicas(optimizer: Any, inner: Any) -> bool:

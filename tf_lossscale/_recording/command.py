@@ -11,7 +11,7 @@ import tempfile
 import zlib
 from typing import Any, Dict, List, Optional, Tuple
 
-from tf_lossscale._arguments import ArgumentParser
+from tf_lossscale._process import ArgumentParser
 from tf_lossscale._recording.aligned import Verdict
 from tf_lossscale._recording.comparing import Comparison, Conditions, compare, equal_conditions
 from tf_lossscale._recording.page import page

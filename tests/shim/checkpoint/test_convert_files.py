@@ -8,9 +8,6 @@ import pytest
 import recorded_files
 import tensorflow as tf
 
-from tf_lossscale._checkpoint import tensorflow_files
-from tf_lossscale._checkpoint.locate import locate
-
 tf1 = tf.compat.v1
 CONTRIB = "1.15.5/contrib.LossScaleOptimizer/exponential_adam_refvars"
 STATE = {"loss_scale": np.float32(8), "good_steps": np.int32(2), "bad_steps": np.int32(0)}
@@ -109,29 +106,6 @@ def test_notes_of_a_directory_are_left(source, tmp_path, checkpoint):
     (tmp_path / "checkpoint").write_text('model_checkpoint_path: "other"\n')
     assert checkpoint("convert", source, tmp_path / "model", "--to", "v1")[0] == 0
     assert (tmp_path / "checkpoint").read_text() == 'model_checkpoint_path: "other"\n'
-
-
-def test_a_large_checkpoint_is_copied_in_groups(tmp_path, monkeypatch):
-    monkeypatch.setattr(tensorflow_files, "_GROUP_BYTES", 5000)
-    random = np.random.RandomState(1)
-    values = {f"w{number}": random.randn(700).astype(np.float32) for number in range(4)}
-    values["a_larger_one"] = random.randn(2000).astype(np.float32)
-    with tf.Graph().as_default(), tf1.Session() as session:
-        for name, value in {**values, **STATE}.items():
-            tf1.get_variable(name, initializer=value)
-        session.run(tf1.global_variables_initializer())
-        source = tf1.train.Saver().save(session, str(tmp_path / "old"))
-    new = str(tmp_path / "new" / "model")
-    tensorflow_files.convert(locate(source), "v1", None, {}, new)
-    # One data file for each group: what is small goes with the first of the others.
-    assert listing(tmp_path / "new") == [
-        *(f"model.data-0000{number}-of-00005" for number in range(5)),
-        "model.index",
-    ]
-    reader = tf.train.load_checkpoint(new)
-    assert reader.get_tensor("current_loss_scale") == 8
-    for name, value in values.items():
-        np.testing.assert_array_equal(reader.get_tensor(name), value)
 
 
 @pytest.mark.parametrize("suffix", [".index", ".data-00000-of-00001"])

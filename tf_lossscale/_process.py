@@ -1,23 +1,47 @@
-"""Runs a command as a process: every failure is one line and an exit status, not a traceback.
+"""What all commands share: every failure is one line and an exit status, not a traceback.
 
 Streams can be closed, full, or unable to encode a file name, and Ctrl-C can come at any moment.
 """
 
+import argparse
 import contextlib
 import io
 import os
 import re
 import sys
 import traceback
-from typing import Callable, Iterator
+from typing import Any, Callable, Iterator
 
 from tf_lossscale._about import HOME
-from tf_lossscale._checkpoint.command import printable
 
-__all__ = ["INTERRUPTED", "guarded", "handing_over"]
+__all__ = ["INTERRUPTED", "ArgumentParser", "guarded", "handing_over", "printable"]
 
 INTERRUPTED = 130
 """The exit status that shells report for a program that was ended by SIGINT."""
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """Raises an error if help cannot be written to stdout; the base class ignores the failure."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is not None and file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
+
+
+def printable(text: str) -> str:
+    """Returns a text as one line that every terminal can show.
+
+    Names in a file may contain line breaks, control characters, and characters that the encoding of
+    the output lacks. Such characters are escaped.
+    """
+    text = "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
+        for each in text
+    )
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def guarded(

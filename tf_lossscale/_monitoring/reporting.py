@@ -1,19 +1,21 @@
-"""Reads the counters on the host, and decides when what they show deserves a warning.
+"""Warns of what the counters show, and writes TensorBoard scalars.
 
-`Reader` does so when it is called; a Keras callback and a hook for monitored Sessions and
-Estimators call it while they train, and write TensorBoard scalars.
+A Keras callback and a hook for monitored Sessions and Estimators read the counters in training.
 """
 
 import math
 import warnings
 import weakref
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
-from tf_lossscale._monitoring.watcher import Reading, StepCounter, name_of
+from tf_lossscale._monitoring.watcher import Reading, name_of
 from tf_lossscale._versions.base import tf, tf1
-from tf_lossscale._versions.keras import keras_family, keras_session
+from tf_lossscale._versions.keras import keras_family
 
-__all__ = ["MonitorHook", "Reader", "Warner", "make_callback"]
+__all__ = ["MonitorHook", "ScalarWriter", "Warner", "make_callback"]
+
+_Read = Callable[..., Optional[Reading]]
+"""Reads the counters, of a Session if one is passed; returns None if no step was built."""
 
 _MINIMUM = 1.0
 _WITHOUT_EFFECT = 2.0**100
@@ -104,55 +106,6 @@ def _cause(reading: Reading) -> str:
     return f"First variable with a non-finite gradient in the last skipped step: {reading.bad}."
 
 
-class Reader:
-    """Reads the counters of one optimizer.
-
-    Attributes:
-      optimizer: the optimizer.
-      every: number of steps after which to read.
-    """
-
-    def __init__(self, optimizer: Any, counter: StepCounter, warner: Warner, every: int) -> None:
-        self.optimizer = optimizer
-        self.every = every
-        self._counter = counter
-        self._warner = warner
-        self._last: Optional[Reading] = None
-
-    def read(self, session: Optional[Any] = None) -> Reading:
-        """Reads the counters, and warns if there is a reason to."""
-        reading = self.read_or_none(session)
-        if reading is None:
-            raise RuntimeError(
-                "The Monitor has counted no step: no step was built since it was created. Create "
-                "it before minimize() or apply_gradients() builds the step."
-            )
-        return reading
-
-    def read_or_none(self, session: Optional[Any] = None) -> Optional[Reading]:
-        """The same, but returns None if no step was built."""
-        if not tf.executing_eagerly() and tf1.get_default_graph().building_function:
-            raise RuntimeError(
-                "The counts of a Monitor cannot be read within a tf.function: that would happen "
-                "only once, when it is traced. Read them after the call."
-            )
-        session = session or tf1.get_default_session()
-        graphs = self._counter.graphs()
-        if session is None and not tf.executing_eagerly() and None not in graphs:
-            session = keras_session(self.optimizer)
-        if session is not None and session.graph not in graphs:
-            session = None
-        if session is not None or None in graphs:
-            self._last = self._counter.read(session)
-            self._warner.see(self._last)
-        elif graphs and self._last is None:
-            raise RuntimeError(
-                "The steps of this optimizer run in a graph. Read the counts within "
-                "`with session.as_default():`, or pass the Session: monitor.counts(session)."
-            )
-        return self._last
-
-
 class ScalarWriter:
     """Writes an event file, in eager mode and in graphs alike; needs no TensorBoard.
 
@@ -210,17 +163,18 @@ class ScalarWriter:
 _writers: "weakref.WeakSet[ScalarWriter]" = weakref.WeakSet()
 
 
-def make_callback(reader: Reader, log_dir: Optional[str]) -> Any:
+def make_callback(optimizer: Any, read: _Read, every: int, log_dir: Optional[str]) -> Any:
     """Returns a callback for the Keras of the optimizer."""
-    family = keras_family(reader.optimizer)
+    family = keras_family(optimizer)
     if family is None:
         raise TypeError(
-            f"{type(reader.optimizer).__name__} is not a Keras optimizer, so fit() cannot use it. "
+            f"{type(optimizer).__name__} is not a Keras optimizer, so fit() cannot use it. "
             "Use monitor.session_hook() in a monitored Session or an Estimator, or call "
             "monitor.after_step() in your loop."
         )
     base = family.keras.callbacks.Callback
-    return type("MonitorCallback", (_Reads, base), {"__module__": __name__})(reader, log_dir)
+    cls: Any = type("MonitorCallback", (_Reads, base), {"__module__": __name__})
+    return cls(optimizer, read, every, ScalarWriter(optimizer, log_dir))
 
 
 class _Reads:
@@ -229,16 +183,18 @@ class _Reads:
     # Keras 2 converts the logs of each batch for callbacks without this, and waits for the device.
     _supports_tf_logs = True
 
-    def __init__(self, reader: Reader, log_dir: Optional[str]) -> None:
+    def __init__(self, optimizer: Any, read: _Read, every: int, writer: ScalarWriter) -> None:
         super().__init__()
-        self._reader = reader
-        self._writer = ScalarWriter(reader.optimizer, log_dir)
+        self._optimizer = optimizer
+        self._read_counts = read
+        self._every = every
+        self._writer = writer
         self._batches = 0
 
     def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         """Reads the counts, if it is time."""
         self._batches += 1
-        if self._batches % self._reader.every == 0:
+        if self._batches % self._every == 0:
             self._read()
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
@@ -259,11 +215,11 @@ class _Reads:
             )
 
     def _read(self) -> Optional[Reading]:
-        reading = self._reader.read_or_none()
+        reading = self._read_counts()
         if reading is not None:
             step = reading.steps
             if tf.executing_eagerly():
-                step = int(self._reader.optimizer.iterations)
+                step = int(self._optimizer.iterations)
             self._writer.write(step, reading)
         return reading
 
@@ -271,9 +227,10 @@ class _Reads:
 class MonitorHook(tf1.train.SessionRunHook):
     """Reads the counts every few calls of `run`, in a call of its own."""
 
-    def __init__(self, reader: Reader, log_dir: Optional[str]) -> None:
-        self._reader = reader
-        self._writer = ScalarWriter(reader.optimizer, log_dir)
+    def __init__(self, read: _Read, every: int, writer: ScalarWriter) -> None:
+        self._read_counts = read
+        self._every = every
+        self._writer = writer
         self._runs = 0
         self._global_step: Any = None
 
@@ -284,7 +241,7 @@ class MonitorHook(tf1.train.SessionRunHook):
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Reads the counts, if it is time."""
         self._runs += 1
-        if self._runs % self._reader.every == 0:
+        if self._runs % self._every == 0:
             self._read(run_context.session)
 
     def end(self, session: Any) -> None:
@@ -294,7 +251,7 @@ class MonitorHook(tf1.train.SessionRunHook):
 
     def _read(self, session: Any) -> None:
         # None in the replicas of an Estimator whose optimizers do not make the step.
-        reading = self._reader.read_or_none(session)
+        reading = self._read_counts(session)
         if reading is None:
             return
         step = reading.steps
