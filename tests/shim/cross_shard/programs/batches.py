@@ -16,7 +16,6 @@ tf1 = tf.compat.v1
 BATCH, STEPS = 16, 6
 
 CrossShardOptimizer = tfls.compat.v1.tpu.CrossShardOptimizer
-SUM = tf1.losses.Reduction.SUM
 
 random = np.random.RandomState(3)
 WORDS = random.randint(0, 10, size=[STEPS, BATCH, 3]).astype(np.int32)
@@ -35,8 +34,6 @@ CASES = {
     "momentum": lambda: CrossShardOptimizer(tf1.train.MomentumOptimizer(0.1, 0.9)),
     "adam": lambda: CrossShardOptimizer(tf1.train.AdamOptimizer(0.01)),
     "scaled adam": lambda: CrossShardOptimizer(scaled(tf1.train.AdamOptimizer(0.01))),
-    # The sum of the parts' gradients is four times that of the mean.
-    "sum": lambda: CrossShardOptimizer(tf1.train.GradientDescentOptimizer(0.1), SUM),
 }
 
 
