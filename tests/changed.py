@@ -80,7 +80,7 @@ def selected(paths: Iterable[str]) -> Tuple[Set[str], Set[str]]:
         if test.startswith(("tests/codemods/", "tests/claims", "tests/package")) or test in RECORDS
     }
     run |= {test for each in TESTS.values() for test in each if test in found}
-    return run.union(ALWAYS), {test for test in found - run if test.startswith("tests/shim/")}
+    return run.union(ALWAYS), {test for test in found - run if test.startswith("tests/shim")}
 
 
 def main(base: str = "main") -> int:
