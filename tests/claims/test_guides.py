@@ -134,7 +134,7 @@ def test_each_step_works(name, tmp_path):
     if environment:
         for step in steps(name):
             following.follow(step)
-        assert len(following.ran) > 8
+        assert len(following.ran) >= 8
         return
     for step in steps(name)[: GUIDES[name].bridge]:
         following.follow(step)
