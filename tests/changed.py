@@ -17,10 +17,15 @@ WITH_TENSORFLOW = (
     "tests/claims/test_guides.py",
     "tests/claims/test_python_blocks.py",
     "tests/claims/test_troubleshooting.py",
+    "tests/codemods/rules/test_upgrade_v2.py",
     "tests/package/test_reference.py",
 )
-SLOW = ("tests/claims/test_exports.py::test_mypy_sees_every_public_name_and_only_those",)
-"""`make types` has just run mypy."""
+SLOW = (
+    "tests/claims/test_exports.py::test_mypy_sees_every_public_name_and_only_those",
+    "tests/claims/test_commands.py::test_the_inspection_that_is_shown_is_what_is_printed",
+    "tests/claims/test_commands.py::test_the_json_of_an_inspection_has_the_keys_that_are_shown",
+)
+"""`make types` has just run mypy; an inspection starts TensorFlow."""
 
 ALWAYS = ("tests/claims", "tests/package")
 """What docs, comments and the layout claim can be wrong after any change."""
@@ -75,7 +80,7 @@ def selected(paths: Iterable[str]) -> Tuple[Set[str], Set[str]]:
         if test.startswith(("tests/codemods/", "tests/claims", "tests/package")) or test in RECORDS
     }
     run |= {test for each in TESTS.values() for test in each if test in found}
-    return run.union(ALWAYS), {test for test in found - run if test.startswith("tests/shim/")}
+    return run.union(ALWAYS), {test for test in found - run if test.startswith("tests/shim")}
 
 
 def main(base: str = "main") -> int:

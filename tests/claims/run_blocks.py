@@ -1,17 +1,15 @@
 """Runs pieces of Python one after another, each in names of its own, and prints what they raise.
 
-python run_blocks.py < [{"place": ..., "setup": ..., "code": ...}, ...]    (as JSON)
+python run_blocks.py FILE    # with [{"place": ..., "setup": ..., "code": ...}, ...] as JSON
 """
 
 import json
-import os
+import pathlib
 import sys
 import traceback
 
-os.environ.update(CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3")
-
 errors = {}
-for block in json.load(sys.stdin):
+for block in json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")):
     names = {"__name__": "block"}
     try:
         exec(compile(block["setup"], "setup of " + block["place"], "exec"), names)

@@ -1,13 +1,13 @@
 """Every block of Python in the documentation runs, with the names that its page has explained."""
 
 import json
+import pathlib
 import re
-import subprocess
-import sys
 from typing import Dict, List
 
 import pytest
 from documents import ROOT, Block, Text, blocks, markdown, prose
+from processes import run_program
 
 IN_A_FOLDER = "import os, tempfile\nos.chdir(tempfile.mkdtemp())"
 SETUPS: Dict[str, List[str]] = {
@@ -71,21 +71,14 @@ def python_blocks() -> Dict[str, List[Block]]:
     return found
 
 
-def run(pieces: List[Dict[str, str]]) -> Dict[str, str]:
+def run(pieces: List[Dict[str, str]], file: pathlib.Path) -> Dict[str, str]:
     """Place to traceback, of the pieces that fail."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(ROOT / "tests" / "claims" / "run_blocks.py")],
-        input=json.dumps(pieces),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    file.write_text(json.dumps(pieces), encoding="utf-8")
+    return dict(run_program(str(ROOT / "tests" / "claims" / "run_blocks.py"), str(file)))
 
 
 @pytest.fixture(scope="module")
-def errors() -> Dict[str, str]:
+def errors(tmp_path_factory) -> Dict[str, str]:
     """Of all blocks, and of one that fails."""
     pieces = [
         {
@@ -98,7 +91,7 @@ def errors() -> Dict[str, str]:
         for number, block in enumerate(those)
     ]
     wrong = {"place": "made-up", "setup": "", "code": "import tf_lossscale\ntf_lossscale.instal()"}
-    return run([*pieces, wrong])
+    return run([*pieces, wrong], tmp_path_factory.mktemp("blocks") / "pieces.json")
 
 
 def test_a_block_that_fails_is_found(errors):

@@ -6,12 +6,11 @@ The current TensorFlow raises its messages here; those of older versions were re
 import importlib.util
 import json
 import re
-import subprocess
-import sys
 from typing import Dict, List, Tuple
 
 import pytest
 from documents import ROOT, Text, blocks, prose
+from processes import run_program
 from tf_lossscale_codemods.engine.transform import transform_sources
 from tf_lossscale_codemods.model import Options, Target
 
@@ -79,13 +78,14 @@ import importlib.util, json, os, sys
 spec = importlib.util.spec_from_file_location("messages", sys.argv[1])
 messages = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(messages)
-found = {name: messages.message_of(each) for name, each in json.load(sys.stdin).items()}
+with open(sys.argv[2], encoding="utf-8") as file:
+    found = {name: messages.message_of(each) for name, each in json.load(file).items()}
 print("\\n" + json.dumps(found))
 """
 
 
 @pytest.fixture(scope="module")
-def now() -> Dict[str, str]:
+def now(tmp_path_factory) -> Dict[str, str]:
     """Message of each program on the current TensorFlow, and of each cured one, as `cured ...`."""
     all_programs = dict(programs())
     for name, options in CURED_BY_MIGRATE.items():
@@ -93,15 +93,10 @@ def now() -> Dict[str, str]:
             [("import tensorflow as tf\n" + all_programs[name]).encode()], options
         )
         all_programs["cured " + name] = result.source.decode()
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", RUN, str(RECORDER)],
-        input=json.dumps(all_programs),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    folder = tmp_path_factory.mktemp("messages")
+    (folder / "run.py").write_text(RUN, encoding="utf-8")
+    (folder / "programs.json").write_text(json.dumps(all_programs), encoding="utf-8")
+    return dict(run_program(str(folder / "run.py"), str(RECORDER), str(folder / "programs.json")))
 
 
 def page() -> str:

@@ -265,7 +265,7 @@ CODEMODS: List[Defect] = [
         "codemods",
         "return not (self.ignore and code.startswith(self.ignore))",
         "return True",
-        _CODEMODS + "engine/test_suppressions.py",
+        _CODEMODS + "engine/test_comments.py",
     ),
     Defect(
         "codemods",
@@ -343,19 +343,19 @@ CODEMODS: List[Defect] = [
         "codemods",
         "if code.startswith(prefix):",
         "if code == prefix:",
-        _CODEMODS + "engine/test_suppressions.py",
+        _CODEMODS + "engine/test_comments.py",
     ),
     Defect(
         "codemods",
         'b"lossscale:",',
         'b"lossscale;",',
-        _CODEMODS + "engine/test_suppressions.py",
+        _CODEMODS + "engine/test_comments.py",
     ),
     Defect(
         "codemods",
         'more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""',
         'more = ""',
-        _CODEMODS + "engine/test_names_seen.py",
+        _CODEMODS + "engine/test_prefilter.py",
     ),
     Defect(
         "codemods",

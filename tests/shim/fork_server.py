@@ -3,15 +3,18 @@
 Importing TensorFlow takes 2 to 5 seconds, a fork 50 ms. The server only imports: it has no eager
 context, session or device list, whose threads would not survive a fork, so a program finds
 TensorFlow as after an import of its own. A program to which the order of imports matters needs a
-process of its own.
+process of its own. For programs that use Keras 2 anyway there is a second server, a fork of the
+first one, that has imported the package of Keras 2 as well, where it is one of its own.
 
-The server (`fork_server.py DESCRIPTOR`) reads requests from a socket: the length of a JSON value
+A server (`fork_server.py [MODULE]`) reads requests from a socket: the length of a JSON value
 and, with it, the descriptors for the output, the errors, the exit status and whatever the program
 inherits besides; then the value, which is the arguments and the environment. It ends when the
 socket is closed, so at the latest when the tests do.
 """
 
 import faulthandler
+import importlib
+import importlib.util
 import json
 import os
 import runpy
@@ -29,7 +32,10 @@ LENGTH = struct.Struct("!Q")
 RESULT = struct.Struct("!i")
 DESCRIPTORS = 16  # the most that one request has
 
-_server: "Optional[Tuple[socket.socket, subprocess.Popen[bytes]]]" = None
+KERAS_2 = "tf_keras"
+
+_servers: "Dict[str, Tuple[socket.socket, Any]]" = {}
+"""The servers of this process, and their sockets, by the module that they import besides."""
 
 
 class Fork:
@@ -39,16 +45,22 @@ class Fork:
       args: the path of the program and its arguments.
       env: the environment; variables that Python reads only when it starts have no effect.
       inherited: descriptors that the program gets, under the numbers in `TFLS_TEST_BARRIER`.
+      keras: whether the package of Keras 2 may have been imported before the program starts.
     """
 
     def __init__(
-        self, args: Sequence[str], env: Dict[str, str], inherited: Sequence[int] = ()
+        self,
+        args: Sequence[str],
+        env: Dict[str, str],
+        inherited: Sequence[int] = (),
+        keras: bool = False,
     ) -> None:
         self.args = list(args)
         self.returncode: Optional[int] = None
         out, err, status = os.pipe(), os.pipe(), os.pipe()
         request = json.dumps({"args": self.args, "env": env, "cwd": os.getcwd()}).encode()
-        server = _started_server(env)
+        module = KERAS_2 if keras and importlib.util.find_spec(KERAS_2) else ""
+        server = _started_server(env, module)
         passed = [out[1], err[1], status[1], *inherited]
         packed = struct.pack(f"{len(passed)}i", *passed)
         server.sendmsg(
@@ -119,21 +131,25 @@ def _exactly(stream: Any, count: int) -> bytes:
     return data
 
 
-def _started_server(env: Dict[str, str]) -> socket.socket:
+def _started_server(env: Dict[str, str], module: str) -> socket.socket:
     """The socket of this process's server, which the first program starts."""
-    global _server
-    if _server is None:
+    if module not in _servers:
         ours, other = socket.socketpair()
+        # NumPy's BLAS would start a thread when it is imported.
+        env = dict(env, OPENBLAS_NUM_THREADS="1")
+        process: Any
         with other:
-            process = subprocess.Popen(
-                [sys.executable, os.path.abspath(__file__), str(other.fileno())],
-                # NumPy's BLAS would start a thread when it is imported.
-                env=dict(env, OPENBLAS_NUM_THREADS="1"),
-                stdin=subprocess.DEVNULL,
-                pass_fds=[other.fileno()],
-            )
-        _server = ours, process
-    return _server[0]
+            if module:
+                process = Fork([os.path.abspath(__file__), module], env, [other.fileno()])
+            else:
+                process = subprocess.Popen(
+                    [sys.executable, os.path.abspath(__file__)],
+                    env=dict(env, TFLS_TEST_BARRIER=str(other.fileno())),
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[other.fileno()],
+                )
+        _servers[module] = ours, process
+    return _servers[module][0]
 
 
 def _next_program(connection: socket.socket) -> Dict[str, Any]:
@@ -196,8 +212,11 @@ def _set_up(request: Dict[str, Any], descriptors: List[int]) -> None:
 
 
 if __name__ == "__main__":
-    import tensorflow  # noqa: F401 - what the forks need not import again
+    import pytest  # noqa: F401 - what the forks need not import again
+    import tensorflow  # noqa: F401
 
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
     faulthandler.enable()  # SIGABRT prints the stacks of all threads
-    program = _next_program(socket.socket(fileno=int(sys.argv[1])))
+    program = _next_program(socket.socket(fileno=int(os.environ["TFLS_TEST_BARRIER"])))
     runpy.run_path(program["args"][0], run_name="__main__")

@@ -73,8 +73,9 @@ def _start(
     args: Sequence[str],
     env: Optional[Dict[str, str]] = None,
     inherited: Sequence[int] = (),
+    keras: bool = False,
 ) -> Fork:
-    return Fork([path, *args], dict(_environment([REPOSITORY]), **(env or {})), inherited)
+    return Fork([path, *args], dict(_environment([REPOSITORY]), **(env or {})), inherited, keras)
 
 
 def _last_line(args: Sequence[str], code: int, out: str, err: str) -> Any:
@@ -117,9 +118,12 @@ def run_forked(path: str, *args: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def run_program(path: str, *args: str, timeout: float = 300) -> Any:
-    """Runs the Python program at `path` under this interpreter and returns what it printed."""
-    process = _start(path, args)
+def run_program(path: str, *args: str, timeout: float = 300, keras: bool = False) -> Any:
+    """Runs the Python program at `path` under this interpreter and returns what it printed.
+
+    With `keras`, Keras 2 may have been imported before (see `fork_server.Fork`).
+    """
+    process = _start(path, args, keras=keras)
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -138,7 +142,7 @@ def run_alone(path: str, *args: str, env: Optional[Dict[str, str]] = None) -> An
     return _last_line(done.args, done.returncode, done.stdout, done.stderr)
 
 
-def start_workers(path: str, count: int, *args: str) -> List[Fork]:
+def start_workers(path: str, count: int, *args: str, keras: bool = False) -> List[Fork]:
     """Starts `count` workers of one cluster (gRPC on loopback), each with its `TF_CONFIG`.
 
     None of them ends before all have run to their end, or one has failed (`worker_process`).
@@ -159,6 +163,7 @@ def start_workers(path: str, count: int, *args: str) -> List[Fork]:
                     )
                 },
                 barrier,
+                keras,
             )
             for index in range(count)
         ]

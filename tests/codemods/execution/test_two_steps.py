@@ -11,7 +11,7 @@ from two_steps import both_ways, left, meaning, names_to_migrate_on_shim
 
 from .bundle import COUNT, programs
 
-EACH = {"small": 9, "long": 1}[os.environ.get("TFLS_TEST_SIZE", "small")]
+EACH = {"small": 17, "long": 1}[os.environ.get("TFLS_TEST_SIZE", "small")]
 CASES = [one for one in list(programs(COUNT))[::EACH] if one.family != "cross_shard"]
 """The shim's cross-shard optimizer stays: TensorFlow's needs a TPU."""
 

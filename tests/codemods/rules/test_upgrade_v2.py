@@ -3,12 +3,9 @@
 import ast
 import importlib.util
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
+from processes import run_forked, run_program
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
 from tf_lossscale_codemods.resolve.legacy_symbols import legacy_of
@@ -22,7 +19,6 @@ pytestmark = pytest.mark.skipif(
 
 MODES = ("DEFAULT", "SAFETY")
 ORDERS = ("upgrade, migrate", "migrate, upgrade")
-ROOT = str(pathlib.Path(__file__).resolve().parents[3])
 TARGETS = {
     "shim": Options(target=Target.SHIM),
     "final2": Options(keras=2),
@@ -146,29 +142,23 @@ def _is_in_shim(path):
 
 @pytest.fixture(scope="module")
 def upgraded(tmp_path_factory):
-    """`upgraded[mode][name]` and `[mode][f"{target}-{name}"]`: one start of the tool for all."""
+    """`upgraded[mode][name]` and `[mode][f"{target}-{name}"]`: one run of the tool for all."""
     folder = tmp_path_factory.mktemp("upgrade")
     (folder / "in").mkdir()
     for name, source in PROGRAMS.items():
         (folder / "in" / f"{name}.py").write_text(source)
         for target in TARGETS:
             (folder / "in" / f"{target}-{name}.py").write_text(migrated(source, target)[0])
-    code = (
-        "import sys\n"
+    (folder / "upgrade.py").write_text(
+        "import os, sys\n"
+        "os.chdir(os.path.dirname(sys.argv[0]))\n"
         "from tensorflow.tools.compatibility import tf_upgrade_v2_main as tool\n"
         "for mode in sys.argv[1:]:\n"
         "    sys.argv = ['tf_upgrade_v2', '--intree', 'in', '--outtree', mode,\n"
         "                '--reportfile', mode + '.txt', '--mode', mode]\n"
         "    tool.main()\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code, *MODES],
-        cwd=folder,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run_forked(str(folder / "upgrade.py"), *MODES)
     assert ran.returncode == 0, ran.stderr
     return {
         mode: {path.stem: path.read_text() for path in (folder / mode).glob("*.py")}
@@ -182,7 +172,7 @@ def test_the_tool_does_what_these_tests_are_about(upgraded):
     assert "tf.contrib.tpu.CrossShardOptimizer(" in upgraded["SAFETY"]["contrib_tpu"]
 
 
-def test_the_results_run_and_only_the_final_sum_needs_a_tpu(upgraded):
+def test_the_results_run_and_only_the_final_sum_needs_a_tpu(upgraded, tmp_path):
     """All but the Keras program: the tool writes `optimizers.legacy`, which Keras 3 refuses."""
     sources = {
         f"{target}, {order}, {mode}, {name}": in_order(upgraded, target, order, mode, name)[0]
@@ -192,27 +182,18 @@ def test_the_results_run_and_only_the_final_sum_needs_a_tpu(upgraded):
         for name in PROGRAMS
         if name != "keras_experimental"
     }
-    code = (
-        "import json, sys\n"
+    (tmp_path / "sources.json").write_text(json.dumps(sources))
+    (tmp_path / "run.py").write_text(
+        "import json, pathlib, sys\n"
         "errors = {}\n"
-        "for name, source in json.load(sys.stdin).items():\n"
+        "for name, source in json.loads(pathlib.Path(sys.argv[1]).read_text()).items():\n"
         "    try:\n"
         "        exec(compile(source, name, 'exec'), {})\n"
         "    except Exception as error:\n"
         "        errors[name] = f'{type(error).__name__}: {error}'\n"
         "print(json.dumps(errors))\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
-        input=json.dumps(sources),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    errors = json.loads(ran.stdout.splitlines()[-1])
+    errors = run_program(str(tmp_path / "run.py"), str(tmp_path / "sources.json"))
     tpu_only = {each for each in sources if each.startswith("final") and each.endswith(", tpu")}
     assert set(errors) == tpu_only, errors
     assert all("CrossReplicaSum" in error for error in errors.values()), errors

@@ -89,10 +89,6 @@ def test_supplied_namespaces_are_found_star_imported_and_reloaded():
     }
 
 
-def test_first_imports_from_several_threads_all_work():
-    assert run_alone(os.path.join(PROGRAMS, "threads.py"), "installed", "1") == {}
-
-
 @pytest.mark.parametrize("mode", ["keep", "replace"])
 def test_uninstall_leaves_imports_as_they_were(mode):
     found = run_program(os.path.join(PROGRAMS, "traces.py"), mode)

@@ -34,6 +34,7 @@ __all__ = [
     "originals",
     "ours",
     "with_loss_scales",
+    "with_own_step",
 ]
 
 DATA = os.path.join(processes.REPOSITORY, "tests", "data")
@@ -140,6 +141,11 @@ def kinds() -> List[Kind]:
 def ours() -> List[Subject]:
     """Our two classes over every kind."""
     return [Subject(kind, api, "ours") for kind in kinds() for api in ("experimental", "final")]
+
+
+def with_own_step() -> List[Subject]:
+    """Ours, without the experimental class where it shares the step of the final one."""
+    return [each for each in ours() if each.api == "final" or TF < (2, 4)]
 
 
 def originals() -> List[Subject]:

@@ -74,7 +74,7 @@ def fit(model: Any, **arguments: Any) -> Any:
 
 
 @final
-@pytest.mark.parametrize("way", ["fit", "eager fit", "train_on_batch"])
+@pytest.mark.parametrize("way", ["fit", "eager fit"])
 def test_a_loss_is_scaled_and_unscaled_once(subject: Any, way: str) -> None:
     trajectories = {}
     for scale in (1.0, 1024.0):
@@ -84,10 +84,7 @@ def test_a_loss_is_scaled_and_unscaled_once(subject: Any, way: str) -> None:
         assert model.optimizer is optimizer
         weights = []
         for _ in range(4):
-            if way == "train_on_batch":
-                model.train_on_batch(X, Y)
-            else:
-                fit(model, epochs=1)
+            fit(model, epochs=1)
             weights.append(weight(model))
         trajectories[scale] = weights
         assert subject.read(optimizer) == (scale * 4, 0, 4)

@@ -1,8 +1,6 @@
 """The table of `isinstance` in docs/keras.md is exact, for every kind of inner optimizer."""
 
 import inspect
-import subprocess
-import sys
 from typing import Any, Optional
 
 import processes
@@ -183,10 +181,11 @@ assert {"keras", "tf_keras"} & set(sys.modules) <= {own} | before, own
 
 
 @pytest.mark.skipif(recorded.TF < (2, 16), reason="there is one Keras only")
-def test_no_keras_is_imported_that_the_program_does_not_use() -> None:
-    subprocess.run(
-        [sys.executable, "-c", IMPORTS], check=True, cwd=processes.REPOSITORY, timeout=120
-    )
+def test_no_keras_is_imported_that_the_program_does_not_use(tmp_path: Any) -> None:
+    program = tmp_path / "imports.py"
+    program.write_text(IMPORTS)
+    done = processes.run_forked(str(program))
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(len({kind.keras for kind in KINDS}) < 2, reason="there is one Keras only")

@@ -46,7 +46,7 @@ STEPS = st.builds(
 )
 
 
-@pytest.mark.parametrize("subject", recorded.ours(), ids=str)
+@pytest.mark.parametrize("subject", recorded.with_own_step(), ids=str)
 def test_steps(subject: Any, size: str) -> None:
     @settings(
         max_examples=EXAMPLES[size],

@@ -39,7 +39,7 @@ def subjects() -> List[recorded.Subject]:
     known = [
         each for each in recorded.originals() if each.api != "keras3" and recorded.TF >= (2, 3)
     ]
-    return known + recorded.ours()
+    return known + recorded.with_own_step()
 
 
 @pytest.fixture(autouse=True)

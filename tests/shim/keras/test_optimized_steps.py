@@ -18,6 +18,7 @@ OPTIMIZERS: Dict[str, Dict[str, Any]] = {
 SIZE, STEPS = 50, 30
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("clip", [{}, {"clipnorm": 1.0}], ids=["", "clipped"])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("original", recorded.originals(), ids=str)

@@ -197,6 +197,7 @@ def forms(subject: Any) -> List[str]:
     return ["h5"] if recorded.TF < (2, 13) else ["h5", "keras"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("subject", "scales"), WITH_CONFIG)
 def test_files(subject: Any, scales: Any, tmp_path: Any) -> None:
     """Those of Keras 2 have no place for the value of the scale (K12)."""
@@ -223,7 +224,7 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "
 
 def test_under_a_strategy_and_in_a_graph() -> None:
     """`update` gets the gradients of each replica, which decide for all."""
-    found = processes.run_program(PROGRAM, timeout=600)
+    found = processes.run_program(PROGRAM, timeout=600, keras=True)
     who = ["ours", "original"] if LEGACY else ["ours"]
     # Two replicas subtract 0.5 * (1 + 1). The step in which one of them exceeds 100 is skipped.
     mirrored = {"seen": [[2], [2], [2]], "weights": [0.0, 0.0, -1.0], "scales": [5.0, 6.0, 7.0]}

@@ -102,6 +102,7 @@ def test_it_is_called_up_to_2_3(subject: Any, scales: Any, loss_scale: str) -> N
         assert float(pickle.loads(pickle.dumps(scale))()) == 8.0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("read", sorted(READS))
 @pytest.mark.parametrize(("subject", "scales"), TENSORS)
 def test_it_is_read_as_a_tensor(subject: Any, scales: Any, read: str) -> None:
@@ -111,6 +112,7 @@ def test_it_is_read_as_a_tensor(subject: Any, scales: Any, read: str) -> None:
         assert recorded.number(found) == expected, name
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 @pytest.mark.parametrize(("subject", "scales"), TENSORS)
 def test_operators(subject: Any, scales: Any, name: str) -> None:

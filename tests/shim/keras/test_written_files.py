@@ -119,7 +119,8 @@ def write(tmp_path_factory: Any) -> Dict[str, Any]:
         result["saved"][str(subject)] = small_model.weights(model)
         small_model.feed(model, STEPS)
         result["after"][str(subject)] = small_model.weights(model)
-    result["read"] = processes.run_program(PROGRAM, os.path.join(folder, "for_originals"))
+    for_originals = os.path.join(folder, "for_originals")
+    result["read"] = processes.run_program(PROGRAM, for_originals, keras=True)
     return result
 
 

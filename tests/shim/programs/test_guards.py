@@ -48,7 +48,7 @@ def flags(monkeypatch):
     monkeypatch.setitem(sys.modules, "guard_flags", module)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program["name"])
 def test_same_after_migration(program):
     before = program["before"]

@@ -29,7 +29,7 @@ STAGES = {
     }.get(MAJOR_MINOR, ["shim", "final3", "unsafe3"] if KERAS_3 else ["shim", "final2"]),
 }
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
-EVERY = 1 if LONG else 24
+EVERY = 1 if LONG else 35
 EVERY_WITH_ORIGINAL = 1 if LONG else 3  # where the original runs beside it
 
 

@@ -67,7 +67,7 @@ def migrated_cases():
 ORIGINALS = [one for one in PROGRAMS if runs_here(one) and HERE in one["originals"]][::EVERY]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("program", "stage"), migrated_cases())
 def test_same_after_migration(program, stage, tmp_path):
     actual = execute_files(program["after"][stage], str(tmp_path))

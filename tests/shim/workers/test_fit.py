@@ -29,6 +29,8 @@ def subjects(kind=None):
     ours = [each for each in recorded.ours() if each.api == "final"]
     # Keras 3's own class leaves the other workers waiting forever at an overflow.
     originals = [each for each in recorded.originals() if each.kind.name != "keras3"]
+    if not LONG:
+        originals = originals[:1]  # which shows that a program trains with it as with ours
     return [str(each) for each in ours + originals if kind in (None, each.kind.name)]
 
 
@@ -46,10 +48,10 @@ def cases(kind):
         else:
             mode = "loop" if subject.endswith("keras3") else "fit"
             found.append((subject, "momentum", "sparse", mode))
-            if subject.startswith("ours"):
-                found.append((subject, "sgd", "half", mode))
     if not LONG:
-        found.append((subjects(kind)[0], "momentum", "dense", "eager"))
+        first, last = subjects(kind)[0], subjects(kind)[len(recorded.kinds()) - 1]
+        found.append((first, "momentum", "dense", "eager"))
+        found.append((last, "sgd", "half", "loop" if last.endswith("keras3") else "fit"))
     return [":".join(case) for case in found if is_possible(*case)]
 
 
@@ -72,7 +74,7 @@ def kind(request):
 @pytest.fixture(scope="module")
 def trained(kind):
     """What each worker gave: all cases in one set of processes, as TensorFlow starts slowly."""
-    workers = processes.start_workers(PROGRAM, 3 if LONG else 2, *cases(kind))
+    workers = processes.start_workers(PROGRAM, 3 if LONG else 2, *cases(kind), keras=True)
     return processes.wait_for_workers(workers, timeout=LONG_TIMEOUT if LONG else TIMEOUT)
 
 

@@ -12,7 +12,7 @@ from four_cpus import MODE, SESSION, STRATEGY, local, on_replicas
 import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
-DTYPES = ("float16", "bfloat16", "float32", "float64")
+DTYPES = ("float16", "bfloat16", "float32")
 LARGE = 1 << 16
 
 CrossShardOptimizer = tfls.compat.v1.tpu.CrossShardOptimizer

@@ -232,7 +232,7 @@ FITS = ("graph", "eager", "two, graph", "two, eager")
 # Steps that differ from others in an argument only, which the mode does not change.
 ARGUMENTS = ("apply_gradients, name", "apply_gradients, skip_gradients_aggregation")
 # Those that the quick tests take in every mode: the decision about a step depends on it.
-EVERY_MODE = ("apply_gradients", "apply_gradients, bad")
+EVERY_MODE = ("apply_gradients, bad",)
 # Those that they take in one: replicas make no difference to how gradients are computed.
 ONE_MODE = ("apply_gradients, None", "minimize, callable", "minimize, tensor")
 QUICK = ("eager", "two, function"), ("two, graph",)

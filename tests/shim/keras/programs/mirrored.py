@@ -1,6 +1,6 @@
 """Makes steps under one strategy with gradients that differ by replica; prints them as JSON.
 
-Usage: mirrored.py REPLICAS SUBJECT:MODE..., such as `4 ours-final-legacy:eager`. A mode is `eager`
+Usage: mirrored.py REPLICAS SUBJECT:MODE..., such as `3 ours-final-legacy:eager`. A mode is `eager`
 or `function`, and may have more to it: `function-scaled` gives scaled gradients to Keras 3's
 `apply`, `function-aggregated` adds gradients up itself. Steps are made with Momentum (in the long
 tests with SGD, too), each on variables of several shapes; `weights` has what each replica has in

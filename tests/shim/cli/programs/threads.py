@@ -1,7 +1,7 @@
 """Imports TensorFlow for the first time from several threads at once, each by another name.
 
-`threads.py installed|run SEED`: `install()` is called first, or this is run by `tf-lossscale run`.
-Prints what failed as JSON; ends with the stack of every thread where they wait for each other.
+`threads.py SEED`, below a script of `tf-lossscale run`. Prints what failed as JSON; ends with the
+stack of every thread where they wait for each other.
 """
 
 import faulthandler
@@ -41,11 +41,7 @@ def first_import(code, delay):
 
 
 faulthandler.dump_traceback_later(400, exit=True)
-chance = random.Random(int(sys.argv[2]))
-if sys.argv[1] == "installed":
-    import tf_lossscale
-
-    tf_lossscale.install()
+chance = random.Random(int(sys.argv[1]))
 chance.shuffle(FIRST_IMPORTS)
 threads = [
     threading.Thread(target=first_import, args=(code, chance.choice([0, 0, 0.0001, 0.001, 0.01])))
