@@ -67,7 +67,7 @@ def is_loss_scale_class(program: Program, node: cst.CSTNode) -> bool:
 
 
 def _names_class(path: str) -> bool:
-    legacy = legacy_of(path, True)
+    legacy = legacy_of(path)
     if legacy is not None:
         return legacy.is_keras_optimizer
     return is_of_shim(path) and path.rpartition(".")[2] in (_CLASS, "from_loss_scale")
@@ -104,7 +104,7 @@ def _is_made(program: Program, source: cst.CSTNode) -> bool:
 def _is_rewrite(program: Program, source: cst.CSTNode) -> bool:
     paths = program.paths_of(source.func) if isinstance(source, cst.Call) else frozenset()
     return bool(paths) and all(
-        path.rpartition(".")[2] == _REWRITE and legacy_of(path, True) is not None for path in paths
+        path.rpartition(".")[2] == _REWRITE and legacy_of(path) is not None for path in paths
     )
 
 
@@ -316,7 +316,7 @@ def _kind_of_class(program: Program, node: cst.BaseExpression, depth: int) -> Ki
 
 
 def _kind_of_path(path: str) -> Kind:
-    legacy = legacy_of(path, True)
+    legacy = legacy_of(path)
     if legacy is not None:
         is_v1 = legacy.family in (Family.CONTRIB, Family.V1, Family.CROSS_SHARD)
         if legacy.is_keras_optimizer:

@@ -81,11 +81,7 @@ def depends_on_version(program: Program, node: cst.CSTNode) -> bool:
     below = node
     for above in program.ancestors(node):
         tests = [above.test] if isinstance(above, (cst.If, cst.IfExp, cst.While)) else []
-        if isinstance(above, cst.BooleanOperation):
-            tests = [above.left]
         tests = [] if below in tests else tests
-        if isinstance(above, cst.Match) and _match_asks(program, above):
-            return True
         for earlier in body_of(below, program.parents) or ():
             if earlier is below:
                 break
@@ -136,27 +132,10 @@ def _guards_around(program: Program, place: Place) -> Iterator[_Guard]:
             ]
             if asks_version(program, above.test):
                 yield _Guard(above, below, tuple(others or _following(program, above)))
-        elif isinstance(above, cst.Match) and _match_asks(program, above):
-            yield _Guard(above, below, tuple(case for case in above.cases if case is not below))
-        elif isinstance(above, cst.BooleanOperation) and below is above.right:
-            if asks_version(program, above.left):
-                yield _Guard(above, below, _alternatives(program, above))
         elif isinstance(above, cst.Try):
             yield from _tried(program, place, above, below)
         yield from _after_exit(program, below)
         below = above
-
-
-def _match_asks(program: Program, statement: cst.Match) -> bool:
-    tests = [statement.subject, *(case.guard for case in statement.cases if case.guard is not None)]
-    return any(asks_version(program, test) for test in tests)
-
-
-def _alternatives(program: Program, operation: cst.BooleanOperation) -> tuple[cst.CSTNode, ...]:
-    """The other branch of `is_old and legacy or current`."""
-    above = program.parents.get(operation)
-    is_left = isinstance(above, cst.BooleanOperation) and above.left is operation
-    return (above.right,) if is_left and isinstance(above, cst.BooleanOperation) else ()
 
 
 def _tried(
@@ -234,8 +213,8 @@ def _has_final(program: Program, node: cst.CSTNode, place: Place) -> bool:
 def _is_final_import(path: str) -> bool:
     if not is_of_shim(path) or path.count(".") == 1:
         return False
-    module = namespace_of(path, True)
-    return legacy_of(path, True) is None and (module is None or module.is_final)
+    module = namespace_of(path)
+    return legacy_of(path) is None and (module is None or module.is_final)
 
 
 def _is_of_shim(place: Place) -> bool:

@@ -76,15 +76,10 @@ def mention_of(program: Program, reference: Reference) -> Mention:
 
 
 def tested_object(program: Program, node: cst.CSTNode) -> Optional[cst.BaseExpression]:
-    """The `x` of `isinstance(x, node)` and `case node():`; None if the place is no such test."""
+    """The `x` of `isinstance(x, node)`; None if the place is no such test."""
     parent = program.parents.get(node)
     while isinstance(parent, _DISPLAYS):
         node, parent = parent, program.parents.get(parent)
-    if isinstance(parent, cst.MatchClass):
-        return next(
-            (above.subject for above in program.ancestors(parent) if isinstance(above, cst.Match)),
-            None,
-        )
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
     if not isinstance(call, cst.Call) or len(call.args) < 2 or call.args[1] is not parent:
         return None

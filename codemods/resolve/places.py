@@ -149,7 +149,7 @@ class Places:
         self._reached_through_objects()
         for scope in scopes.all:
             for statement, path in scope.stars:
-                space = namespace_of(path, True)
+                space = namespace_of(path)
                 if space is not None and not (is_of_shim(path) and space.is_final):
                     self.unclear.append(Unclear(statement, scope, "*", "star", path))
 
@@ -173,17 +173,13 @@ class Places:
         last = name.value
         space: Optional[NamespaceUse] = None
         while True:
-            symbols = {
-                meaning: legacy_of(meaning, True) for meaning in meanings if is_path(meaning)
-            }
+            symbols = {meaning: legacy_of(meaning) for meaning in meanings if is_path(meaning)}
             if any(symbols.values()):
                 self._symbol(name, node, scope, symbols, meanings)
                 return
             if last in DISTINCTIVE and self._maybe_legacy(node, meanings, scope, name, last):
                 return
-            paths = [
-                one for one in meanings if is_path(one) and namespace_of(one, True) is not None
-            ]
+            paths = [one for one in meanings if is_path(one) and namespace_of(one) is not None]
             if paths:
                 space = NamespaceUse(node, scope, min(paths), name)
             parent = self._parents.get(node)
@@ -258,7 +254,7 @@ class Places:
         rest = name.value
         while True:
             for top in tops:
-                legacy = legacy_of(f"{top}.{rest}", True)
+                legacy = legacy_of(f"{top}.{rest}")
                 if legacy is None or not legacy.rule or legacy.is_in_compat_v1:
                     continue
                 if final_moves or not legacy.is_final_path:
@@ -329,11 +325,11 @@ class Places:
         return False
 
     def _resolve_import(self, binding: Binding) -> None:
-        legacy = legacy_of(binding.path, True)
+        legacy = legacy_of(binding.path)
         if legacy is not None:
             self.references.append(Reference(binding.node, binding.scope, legacy))
             return
-        if namespace_of(binding.path, True) is not None:
+        if namespace_of(binding.path) is not None:
             self.namespaces.append(NamespaceUse(binding.node, binding.scope, binding.path))
             return
         module, _, name = binding.path.rpartition(".")

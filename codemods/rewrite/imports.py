@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional
 import libcst as cst
 
 from ..resolve.attribute_path import attribute_path
-from ..resolve.legacy_symbols import is_namespace, legacy_of, root_of
+from ..resolve.legacy_symbols import legacy_of, namespace_of, root_of
 from ..resolve.mentions import named_in_text
 from ..resolve.places import Place
 from ..resolve.program import Program
@@ -119,7 +119,7 @@ class ImportEdits:
             for alias in aliases
             if isinstance(alias.name, cst.Attribute)
             and isinstance(self.program.parents[alias], cst.Import)
-            and (is_namespace(dotted(alias.name)) or _contrib(dotted(alias.name)))
+            and _is_legacy(dotted(alias.name))
         ]
         going = [
             alias
@@ -308,5 +308,6 @@ def _is_root(path: str) -> bool:
     return root is not None and not root.rest
 
 
-def _contrib(path: str) -> bool:
-    return legacy_of(path) is not None or path.startswith("tensorflow.contrib.")
+def _is_legacy(path: str) -> bool:
+    known = legacy_of(path) is not None or namespace_of(path) is not None
+    return known or path.startswith("tensorflow.contrib.")

@@ -2040,18 +2040,6 @@ EXAMPLES = {
     ),
     "version-guard": (
         Example(
-            "and, or with the version",
-            """\
-            import tensorflow as tf
-
-            old = tf.__version__ < "2.4"
-            mp = old and tf.keras.mixed_precision.experimental or tf.keras.mixed_precision
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="removable",
-        ),
-        Example(
             "a loop that only old versions enter",
             """\
             import tensorflow as tf
