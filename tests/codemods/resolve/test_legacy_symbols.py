@@ -4,8 +4,8 @@ import pytest
 from tf_lossscale_codemods.resolve.legacy_symbols import (
     DISTINCTIVE,
     Family,
-    namespace_of,
     legacy_of,
+    namespace_of,
     root_of,
 )
 
