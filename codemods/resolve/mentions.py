@@ -22,7 +22,6 @@ __all__ = [
     "tested_object",
 ]
 
-_TYPE_COMMENT = re.compile(r"#\s*type:.*")
 _TESTS = frozenset(["isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"])
 _DISPLAYS = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
 _IN_ANNOTATION = (
@@ -118,7 +117,7 @@ def classes_named(program: Program) -> frozenset[str]:
 
 
 def named_in_text(program: Program, name: str) -> bool:
-    """Whether a string that is an annotation, or a `# type:` comment, may name a variable."""
+    """Whether a string that is an annotation may name a variable."""
     word = re.compile(rf"\b{re.escape(name)}\b")
     for string in program.scopes.strings:
         if string.raw_value == name:
@@ -127,12 +126,7 @@ def named_in_text(program: Program, name: str) -> bool:
             isinstance(above, cst.Annotation) for above in program.ancestors(string)
         ):
             return True
-    return any(map(word.search, program.cached(_type_comments)))
-
-
-def _type_comments(program: Program) -> list[str]:
-    sources = [module.code for module in program.modules if module is not None]
-    return [comment for source in sources for comment in _TYPE_COMMENT.findall(source)]
+    return False
 
 
 def _is_alias(program: Program, reference: Reference) -> bool:

@@ -53,7 +53,6 @@ class _Speller:
         self.removed = removed
         self.imports = ImportEdits(program)
         self.found: dict[cst.CSTNode, list[Edit]] = {}
-        self.uses: dict[Variable, list[cst.Name]] = {}
         self.place_at: dict[cst.Name, Place] = {}
         for reference in program.references:
             if reference.root is not None:
@@ -61,10 +60,6 @@ class _Speller:
         for space in program.namespaces:
             if space.root is not None:
                 self.place_at[space.root] = space
-        for name, scope in program.scopes.loads.items():
-            owner = scope.owner(name.value)
-            if owner is not None:
-                self.uses.setdefault((owner, name.value), []).append(name)
         self.lost: dict[Variable, set[cst.Name]] = {}
         self.imported: dict[cst.CSTNode, Place] = {
             place.node: place for place in program.places() if place.root is None
@@ -82,7 +77,7 @@ class _Speller:
                 self._imported(variable)
         for variable in variables:
             lost = self.lost.get(variable, set())
-            if lost and len(lost) == len(self.uses.get(variable, [])):
+            if lost and len(lost) == len(self.program.loads_of(*variable)):
                 if not self.imports.drop(variable):
                     self._retarget(variable)
             elif lost or self._is_removed(variable):
@@ -127,7 +122,7 @@ class _Speller:
 
     def _uses(self, variable: Variable) -> list[_Use]:
         found = []
-        for name in self.uses.get(variable, []):
+        for name in self.program.loads_of(*variable):
             place = self.place_at.get(name)
             target = self.targets.get(place) if place is not None else None
             removed = isinstance(place, Reference) and place in self.removed
@@ -315,7 +310,7 @@ class _Speller:
     def _left(self, variable: Variable, lost: set[cst.Name]) -> set[str]:
         """The dotted paths in the remaining uses of a variable."""
         left = set()
-        for name in self.uses.get(variable, []):
+        for name in self.program.loads_of(*variable):
             if name in lost:
                 continue
             parts = [name.value]

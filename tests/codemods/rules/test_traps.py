@@ -457,12 +457,12 @@ REWRITES = [
         SAFE,
     ),
     Example(
-        "implicit string concatenation and redundant parentheses",
+        "redundant parentheses",
         """\
         import tensorflow as tf
         LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
 
-        a = LSO(a, ("dyna" "mic"))
+        a = LSO(a, ("dynamic"))
         b = (LSO)(b, (2 ** 7))
         """,
         """\
