@@ -7,10 +7,10 @@ import random
 import libcst as cst
 import pytest
 from command_line import FINAL, LEGACY
+from tf_lossscale_codemods.engine import notebook
 from tf_lossscale_codemods.model import Options
-from tf_lossscale_codemods.notebooks import transform as notebook
 from tf_lossscale_codemods.rewrite.arguments import constant
-from tf_lossscale_codemods.workers.process_file import rewritten
+from tf_lossscale_codemods.run.process_file import rewritten
 
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 HEAD = "import tensorflow as tf\n\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"

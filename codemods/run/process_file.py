@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 
+from ..engine.notebook import transform as transform_notebook
 from ..engine.prefilter import may_concern, may_refer, uses_other_contrib
 from ..engine.transform import transform
 from ..files import atomic_write
@@ -12,7 +13,6 @@ from ..files.diffs import replacements, unified
 from ..files.discover import words
 from ..files.excludes import NOTEBOOK
 from ..model import ALONE, FileError, FileResult, Options, Surroundings
-from ..notebooks.transform import transform as transform_notebook
 from .limits import Limits, memory_bound
 from .results import FileOutcome, FileWork, Plan
 

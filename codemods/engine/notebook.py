@@ -7,12 +7,12 @@ import json
 import re
 from typing import NamedTuple, Optional
 
-from ..engine.prefilter import may_concern
-from ..engine.render import LONGEST_LINE
-from ..engine.transform import Transformation
 from ..model import ALONE, FileError, FileResult, Finding, Options, Safety, Surroundings
 from .json_spans import NestingError, Span, spans
 from .magics import MaskedCell, mask
+from .prefilter import may_concern
+from .render import LONGEST_LINE
+from .transform import Transformation
 
 __all__ = ["transform"]
 
