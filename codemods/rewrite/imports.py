@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import NamedTuple, Optional
 
 import libcst as cst
 
 from ..resolve.attribute_path import attribute_path
-from ..resolve.legacy_symbols import legacy_of, namespace_of, root_of
+from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
 from ..resolve.mentions import named_in_text
 from ..resolve.places import Place
 from ..resolve.program import Program
 from ..resolve.scopes import Binding, Scope, dotted
-from ..resolve.tree import Edit, walk
+from ..resolve.tree import Edit
 from .import_lines import Change, Line, Lines
 
 __all__ = ["ImportEdits"]
@@ -48,8 +49,9 @@ class _Added(NamedTuple):
 class ImportEdits:
     """Collects the changes to the imports of one program, and then converts them to edits."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, kept: Container[cst.CSTNode] = ()) -> None:
         self.program = program
+        self._kept = kept
         self._changes: dict[cst.ImportAlias, Change] = {}
         self._added: list[_Added] = []
         self._needed: set[Variable] = set()
@@ -99,6 +101,8 @@ class ImportEdits:
             return False
         bindings = owner.bindings[name]
         for binding in bindings:
+            if binding.node in self._kept:
+                return False
             if binding.kind != "import" or (len(bindings) > 1 and self._only_in_block(binding)):
                 return False
         for binding in bindings:
@@ -258,27 +262,14 @@ class ImportEdits:
         return f"{name}.{way}"
 
     def _anchor(self, variable: Variable) -> _Anchor:
-        """Where to add an import: at the one that a variable comes from in the end."""
-        anchor = self._anchor_of(variable, set())
-        assert anchor is not None, "a path without an import"
-        return anchor
-
-    def _anchor_of(self, variable: Variable, seen: set[Variable]) -> Optional[_Anchor]:
+        """Where to add an import: at the one that a variable comes from, or the first one."""
         owner, name = variable
-        if variable in seen:
-            return None
-        seen.add(variable)
         imports = [binding for binding in owner.bindings[name] if binding.kind == "import"]
-        if not imports:
-            # In `A if a else B`, find the name that is imported.
-            for binding in owner.bindings[name]:
-                for node in walk(binding.value) if binding.value is not None else ():
-                    below = binding.scope.owner(node.value) if isinstance(node, cst.Name) else None
-                    if isinstance(node, cst.Name) and below and below.bindings.get(node.value):
-                        found = self._anchor_of((below, node.value), seen)
-                        if found is not None:
-                            return found
-            return None
+        if not imports:  # a variable that is made of an imported name
+            visible = (one for one in self.program.imports() if one.scope in owner.chain())
+            known = (one for one in visible if root_of(one.path) or is_of_shim(one.path))
+            binding = next(known)
+            return self._anchor((binding.scope, binding.name))
         statement = self.program.parents[imports[0].node]
         if len(imports) > 1:
             for above in self.program.ancestors(statement):

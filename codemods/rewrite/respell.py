@@ -7,7 +7,7 @@ is already bound to TensorFlow, or with an import that is added next to the old 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, Optional
 
 import libcst as cst
@@ -38,20 +38,31 @@ class _Use(NamedTuple):
 
 
 def respell(
-    program: Program, moves: Mapping[Place, str], removed: Iterable[Reference]
+    program: Program,
+    moves: Mapping[Place, str],
+    removed: Iterable[Reference],
+    kept: Container[cst.CSTNode] = (),
 ) -> dict[cst.CSTNode, list[Edit]]:
-    """The edits that give every reference in `moves` its new path, including the imports."""
-    return _Speller(program, moves, set(removed)).edits()
+    """The edits that give every reference in `moves` its new path, including the imports.
+
+    The imports in `kept` stay as they are.
+    """
+    return _Speller(program, moves, set(removed), kept).edits()
 
 
 class _Speller:
     def __init__(
-        self, program: Program, moves: Mapping[Place, str], removed: set[Reference]
+        self,
+        program: Program,
+        moves: Mapping[Place, str],
+        removed: set[Reference],
+        kept: Container[cst.CSTNode],
     ) -> None:
         self.program = program
+        self.kept = kept
         self.targets: dict[Place, str] = dict(moves.items())
         self.removed = removed
-        self.imports = ImportEdits(program)
+        self.imports = ImportEdits(program, kept)
         self.found: dict[cst.CSTNode, list[Edit]] = {}
         self.place_at: dict[cst.Name, Place] = {}
         for reference in program.references:
@@ -245,6 +256,8 @@ class _Speller:
         if not all(binding.kind == "import" for binding in bindings):
             return False
         for binding in bindings:
+            if binding.node in self.kept:
+                return False
             if path == binding.path or not self._is_below_root(binding.path):
                 return False
         left = [use for use in uses if not use.removed]
