@@ -12,7 +12,7 @@ but after the upgrade the branch may be dead, so it is reported.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import libcst as cst
 
@@ -63,7 +63,7 @@ def _guarded_branches(program: Program) -> list[Branch]:
     legacy: list[Place] = [one for one in program.references if _is_legacy(one)]
     legacy += [one for one in program.namespaces if _is_legacy_module(program, one.path)]
     for place in legacy:
-        for guard in _guards_around(program, place):
+        for guard in _guards_around(program, place.node, place):
             has_final = any(_has_final(program, part, place) for part in guard.others)
             key = id(guard.statement), id(guard.branch)
             if key not in guards or has_final:
@@ -78,19 +78,7 @@ def _guarded_branches(program: Program) -> list[Branch]:
 
 def depends_on_version(program: Program, node: cst.CSTNode) -> bool:
     """Whether the version of TensorFlow decides if a place runs."""
-    below = node
-    for above in program.ancestors(node):
-        tests = [above.test] if isinstance(above, (cst.If, cst.IfExp, cst.While)) else []
-        tests = [] if below in tests else tests
-        for earlier in body_of(below, program.parents) or ():
-            if earlier is below:
-                break
-            if isinstance(earlier, cst.If) and earlier.orelse is None and _exits(earlier.body):
-                tests.append(earlier.test)
-        if any(asks_version(program, test) for test in tests):
-            return True
-        below = above
-    return False
+    return any(True for _ in _guards_around(program, node))
 
 
 class _Guard(NamedTuple):
@@ -120,10 +108,12 @@ def _is_legacy_module(program: Program, path: str) -> bool:
     return module is not None and not module.is_final and "mixed_precision" in module.name
 
 
-def _guards_around(program: Program, place: Place) -> Iterator[_Guard]:
-    """The guards around a place, the innermost first."""
-    below: cst.CSTNode = place.node
-    for above in program.ancestors(place.node):
+def _guards_around(
+    program: Program, node: cst.CSTNode, tried: Optional[Place] = None
+) -> Iterator[_Guard]:
+    """The guards around a node, the innermost first; of a place that may be `tried`, those too."""
+    below = node
+    for above in program.ancestors(node):
         if isinstance(above, (cst.If, cst.IfExp, cst.While)) and below is not above.test:
             others: list[cst.CSTNode] = [
                 part
@@ -132,8 +122,8 @@ def _guards_around(program: Program, place: Place) -> Iterator[_Guard]:
             ]
             if asks_version(program, above.test):
                 yield _Guard(above, below, tuple(others or _following(program, above)))
-        elif isinstance(above, cst.Try):
-            yield from _tried(program, place, above, below)
+        elif isinstance(above, cst.Try) and tried is not None:
+            yield from _tried(program, tried, above, below)
         yield from _after_exit(program, below)
         below = above
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import NamedTuple, Optional
 
 import libcst as cst
@@ -210,22 +210,26 @@ class ImportEdits:
 
     def _visible(self, path: str, use: Place) -> Optional[str]:
         """A name that is bound to exactly `path` by an import and visible at a place."""
-        scope = use.scope
-        around = list(scope.chain())
+        around = list(use.scope.chain())
         for added in self._added:
             if added.path == path and added.anchor.scope in around:
                 return added.local
-        for place in around:
+        for place, name, bindings in self._imports_at(use):
+            if all(bind.path == path for bind in bindings):
+                self._needed.add((place, name))
+                return name
+        return None
+
+    def _imports_at(self, use: Place) -> Iterator[tuple[Scope, str, list[Binding]]]:
+        """The names that only unchanged imports bind, and that a place can read."""
+        for place in use.scope.chain():
             for name, bindings in place.bindings.items():
                 if (
-                    all(bind.kind == "import" and bind.path == path for bind in bindings)
-                    and scope.owner(name) is place
-                    and not any(bind.node in self._changes for bind in bindings)
+                    all(one.kind == "import" and one.node not in self._changes for one in bindings)
+                    and use.scope.owner(name) is place
                     and self._is_bound_before(bindings, place, use)
                 ):
-                    self._needed.add((place, name))
-                    return name
-        return None
+                    yield place, name, bindings
 
     def _is_bound_before(self, bindings: list[Binding], place: Scope, use: Place) -> bool:
         """Whether an import is above a place that uses its name, or the place is run later."""
@@ -240,21 +244,14 @@ class ImportEdits:
         return any(self._order[one.node] < at for one in bindings)
 
     def _through_tensorflow(self, target: str, use: Place) -> Optional[str]:
-        scope = use.scope
         candidates: list[tuple[int, str, str, Scope]] = []
-        for place in scope.chain():
-            for name, bindings in place.bindings.items():
-                if scope.owner(name) is not place:
-                    continue
-                if any(bind.kind != "import" or bind.node in self._changes for bind in bindings):
-                    continue
-                ways = {
-                    attribute_path(one.path, target) if _is_root(one.path) else None
-                    for one in bindings
-                }
-                way = ways.pop() if len(ways) == 1 else None
-                if way and self._is_bound_before(bindings, place, use):
-                    candidates.append((way.count("."), name, way, place))
+        for place, name, bindings in self._imports_at(use):
+            ways = {
+                attribute_path(one.path, target) if _is_root(one.path) else None for one in bindings
+            }
+            way = ways.pop() if len(ways) == 1 else None
+            if way:
+                candidates.append((way.count("."), name, way, place))
         if not candidates:
             return None
         _, name, way, place = min(candidates, key=lambda candidate: candidate[:2])

@@ -99,24 +99,19 @@ def finished(work: FileWork, result: FileResult, plan: Plan) -> FileOutcome:
 
 def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
     """Converts the result to the outcome that the reports show."""
-    uses_contrib = uses_other_contrib(result.source)
+    outcome = FileOutcome(path, other_contrib=uses_other_contrib(result.source))
     if result.error is not None and result.error.is_syntax and not may_refer(source):
         message = f"not checked, but without a legacy name of TensorFlow: {result.error.message}"
-        warning = result.error._replace(path=path, message=message)
-        return FileOutcome(path, warning=warning, other_contrib=uses_contrib)
+        return outcome._replace(warning=result.error._replace(path=path, message=message))
     if result.error is not None:
-        return FileOutcome(path, error=result.error, other_contrib=uses_contrib)
+        return outcome._replace(error=result.error)
     changed = result.source != source
-    diff = unified(path, source, result.source) if changed and plan.diff else b""
-    edits = replacements(source, result.source) if plan.replacements and changed else ()
-    return FileOutcome(
-        path,
-        changed,
-        result.findings,
+    return outcome._replace(
+        changed=changed,
+        findings=result.findings,
         note=result.note,
-        diff=diff,
-        replacements=edits,
-        other_contrib=uses_contrib,
+        diff=unified(path, source, result.source) if changed and plan.diff else b"",
+        replacements=replacements(source, result.source) if plan.replacements and changed else (),
     )
 
 
