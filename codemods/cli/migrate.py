@@ -18,7 +18,7 @@ from ..model import KerasChoice, Target
 from ..project.search import ProjectSearch, is_project_file
 from ..reports import text
 from ..run.limits import LateError, Watch
-from ..run.results import FileOutcome, Plan, Spool, Summary
+from ..run.results import FileOutcome, Plan, Spool, Summary, Task
 from .request import Request
 from .search import FileSearch, read_project_file, warn
 from .terminal import Progress, put, style_of
@@ -103,7 +103,6 @@ def _why_not_written(chosen: FileSet) -> Optional[str]:
 def _run_stdin(request: Request) -> int:
     from ..run.pool import process_all
     from ..run.process_file import finished
-    from ..run.worker import Task
 
     if sys.stdin is None:
         return _refuse("stdin is closed")

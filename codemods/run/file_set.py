@@ -13,9 +13,8 @@ from .limits import Limits
 from .pool import process_all
 from .process_file import finished
 from .programs import Modules, Programs
-from .results import FileOutcome, FileWork, Plan, Spool
+from .results import FileOutcome, FileWork, Plan, Spool, Task
 from .words import Words
-from .worker import Task
 
 __all__ = ["FileSet"]
 

@@ -14,35 +14,27 @@ from ..files.discover import words
 from ..files.excludes import NOTEBOOK
 from ..model import ALONE, FileError, FileResult, Options, Surroundings
 from .limits import Limits, memory_bound
-from .results import FileOutcome, FileWork, Plan
+from .results import FileOutcome, FileWork, Plan, Task
 
 __all__ = ["finished", "rewritten", "work_on"]
 
 
-def work_on(
-    path: str, real: str, plan: Plan, limits: Limits, surroundings: Surroundings, shares: bool
-) -> FileWork:
+def work_on(task: Task, plan: Plan, limits: Limits) -> FileWork:
     """Rewrites a file that the search of the run has let through. Never raises, never writes.
 
     It is read here, and not in the search: its bytes must not wait in memory behind other files,
     and whatever changes it until it is written is noticed.
-
-    Args:
-      path: the path to show in reports.
-      real: the path of the file.
-      plan: what to do.
-      limits: the limits on one file.
-      surroundings: what the search has seen in the other files.
-      shares: whether a program may contain the file and others with legacy names.
     """
+    source = task.source
     try:
-        if os.stat(real).st_size > limits.size:
-            return FileWork(path, real, b"", _failed(path, limits.too_large))
-        source = atomic_write.read(real)
+        if source is None and os.stat(task.real).st_size > limits.size:
+            return FileWork(task.path, task.real, b"", _failed(task.path, limits.too_large))
+        source = atomic_write.read(task.real) if source is None else source
     except OSError as error:
-        return FileWork(path, real, b"", _failed(path, words(error)))
-    result = rewritten(path, source, plan.options, plan.tracebacks, surroundings, shares)
-    return FileWork(path, real, source, result)
+        return FileWork(task.path, task.real, b"", _failed(task.path, words(error)))
+    options, surroundings = plan.options, task.surroundings
+    result = rewritten(task.path, source, options, plan.tracebacks, surroundings, task.shares)
+    return FileWork(task.path, task.real, source, result)
 
 
 def rewritten(
