@@ -57,9 +57,7 @@ class ImportEdits:
         self._needed: set[Variable] = set()
         self._given: dict[str, str] = {}  # the path of each new name
         self._order: Optional[dict[cst.CSTNode, int]] = None
-        self._loads: dict[str, list[Scope]] = {}
-        for name, scope in program.scopes.loads.items():
-            self._loads.setdefault(name.value, []).append(scope)
+        self._loads = {name.value for name in program.scopes.loads}
 
     def retarget(self, variable: Variable, path: str, uses: list[cst.Name]) -> str:
         """Changes the imports of `variable` to import `path`; returns the local name."""
@@ -263,9 +261,11 @@ class ImportEdits:
         owner, name = variable
         imports = [binding for binding in owner.bindings[name] if binding.kind == "import"]
         if not imports:  # a variable that is made of an imported name
-            visible = (one for one in self.program.imports() if one.scope in owner.chain())
-            known = (one for one in visible if root_of(one.path) or is_of_shim(one.path))
-            binding = next(known)
+            around = list(owner.chain())
+            known = (
+                one for one in self.program.imports() if root_of(one.path) or is_of_shim(one.path)
+            )
+            binding = min(known, key=lambda one: one.scope not in around)
             return self._anchor((binding.scope, binding.name))
         statement = self.program.parents[imports[0].node]
         if len(imports) > 1:
