@@ -7,11 +7,11 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ..resolve.attribute_path import attribute_path
 from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
 from ..resolve.mentions import named_in_text
 from ..resolve.places import Place
 from ..resolve.program import Program
+from ..resolve.qualified_names import attribute_path
 from ..resolve.scopes import Binding, Scope, dotted
 from ..resolve.tree import Edit
 from .import_lines import Change, Line, Lines

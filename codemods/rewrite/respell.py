@@ -12,11 +12,10 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ..resolve.attribute_path import attribute_path
 from ..resolve.legacy_symbols import is_of_shim, root_of
 from ..resolve.places import NamespaceUse, Place, Reference
 from ..resolve.program import Program
-from ..resolve.qualified_names import is_path
+from ..resolve.qualified_names import attribute_path, is_path
 from ..resolve.scopes import Binding, Scope
 from ..resolve.tree import Edit, root_name
 from .comments import keeping_comments
