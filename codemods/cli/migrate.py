@@ -17,14 +17,14 @@ from ..files.printable import quoted, visible
 from ..model import KerasChoice, Target
 from ..project.search import ProjectSearch, is_project_file
 from ..reports import text
-from ..workers.limits import LateError, Watch
-from ..workers.results import FileOutcome, Plan, Spool, Summary
+from ..run.limits import LateError, Watch
+from ..run.results import FileOutcome, Plan, Spool, Summary, Task
 from .request import Request
 from .search import FileSearch, read_project_file, warn
 from .terminal import Progress, put, style_of
 
 if TYPE_CHECKING:
-    from ..workers.file_set import FileSet
+    from ..run.file_set import FileSet
 
 __all__ = ["run"]
 
@@ -85,7 +85,7 @@ def _file_set(search: FileSearch, request: Request) -> FileSet:
     """The files to process."""
     candidates = [step for step in search.steps if isinstance(step, Candidate)]
     # Imported late: it imports LibCST, which often takes longer than the search.
-    from ..workers.file_set import FileSet
+    from ..run.file_set import FileSet
 
     plan = _plan(request, write=request.write)
     return FileSet(candidates, sorted(search.files), search.words, plan, request.limits)
@@ -101,9 +101,8 @@ def _why_not_written(chosen: FileSet) -> Optional[str]:
 
 
 def _run_stdin(request: Request) -> int:
-    from ..workers.pool import process_all
-    from ..workers.process_file import finished
-    from ..workers.worker import Task
+    from ..run.pool import process_all
+    from ..run.process_file import finished
 
     if sys.stdin is None:
         return _refuse("stdin is closed")

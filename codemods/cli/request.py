@@ -12,7 +12,7 @@ from ..files.excludes import Excludes
 from ..files.printable import quoted
 from ..model import KerasChoice, Options, Target
 from ..reports import Report
-from ..workers.limits import Limits
+from ..run.limits import Limits
 from .settings import Settings
 
 __all__ = ["Request", "given_keras", "prefixes_in", "shown"]

@@ -13,9 +13,9 @@ from ..files.excludes import Excludes
 from ..files.printable import quoted, visible
 from ..model import FileError, KerasChoice
 from ..project.search import ProjectSearch, is_project_file, largest
+from ..run.limits import LateError, Limits, Watch
+from ..run.results import FileOutcome, Summary
 from ..run.words import Words
-from ..workers.limits import LateError, Limits, Watch
-from ..workers.results import FileOutcome, Summary
 from .request import Request, given_keras, shown
 from .settings import load
 from .terminal import Progress

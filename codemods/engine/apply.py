@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 import libcst as cst
@@ -97,7 +97,8 @@ def applied(
         )
         for one in left
     ]
-    edits = _edits(program, [one for one, is_done in decided if is_done])
+    kept = {one.node for one in silenced}
+    edits = _edits(program, [one for one, is_done in decided if is_done], kept)
     if program.options.mark:
         manual = [one for one, is_done in decided if not is_done]
         for node, more in mark_edits(program, manual).items():
@@ -141,10 +142,12 @@ def _place_of(finding: Finding) -> tuple[int, int, str, str, str]:
     return finding.line, finding.column, finding.code, finding.symbol, finding.message
 
 
-def _edits(program: Program, done: Sequence[Proposal]) -> dict[cst.CSTNode, list[Edit]]:
+def _edits(
+    program: Program, done: Sequence[Proposal], kept: Container[cst.CSTNode]
+) -> dict[cst.CSTNode, list[Edit]]:
     moves = {reference: path for one in done for reference, path in one.moves}
     removed = {reference for one in done for reference in one.removed}
-    edits = respell(program, moves, removed) if moves or removed else {}
+    edits = respell(program, moves, removed, kept) if moves or removed else {}
     for one in done:
         for node, edit in one.edits:
             edits.setdefault(node, []).append(edit)

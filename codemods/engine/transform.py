@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Sequence
-from typing import Optional
+from typing import Callable, Optional
 
 import libcst as cst
 
@@ -67,11 +67,7 @@ def transform(
       with_variants: whether other files can decide that more groups of symbols go to the shim.
     """
     work = Transformation([source], options, None, path, surroundings)
-    (result,) = work.results()
-    if not with_variants or result.error is not None:
-        return result
-    variants = {groups: work.results(groups)[0] for groups in work.choices()}
-    return result._replace(facts=work.facts, variants=variants)
+    return work.joined(lambda results: results[0], with_variants)
 
 
 def transform_sources(
@@ -197,6 +193,16 @@ class Transformation:
         self._render(proposals)
         return applied(program, self._sources, self._errors, self._texts, proposals, self._path)
 
+    def joined(
+        self, join: Callable[[list[FileResult]], FileResult], with_variants: bool
+    ) -> FileResult:
+        """The result for the file that `join` puts together, with its variants if requested."""
+        result = join(self.results())
+        if not with_variants or result.error is not None:
+            return result
+        variants = {groups: join(self.results(groups)) for groups in self._choices()}
+        return result._replace(facts=self.facts, variants=variants)
+
     @property
     def facts(self) -> FileFacts:
         """What the other files of the program must know."""
@@ -215,7 +221,7 @@ class Transformation:
             bound=bound,
         )
 
-    def choices(self) -> list[frozenset[Group]]:
+    def _choices(self) -> list[frozenset[Group]]:
         """The sets of groups that other files can send to the shim."""
         groups = sorted(self.facts.groups, key=lambda group: group.value)
         if len(groups) > _MOST_VARIANTS:

@@ -24,17 +24,10 @@ INTERNAL = "belongs to a version control system"
 _ENVIRONMENTS = frozenset({".venv", "venv", "env", ".tox", ".nox"})
 _CACHES = frozenset(
     [
-        "__pycache__",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-        ".hypothesis",
-        ".pytype",
-        ".eggs",
-        ".ipynb_checkpoints",
-        "node_modules",
+        "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".pytype",
+        ".eggs", ".ipynb_checkpoints", "node_modules",
     ]
-)
+)  # fmt: skip
 
 
 class Excludes:

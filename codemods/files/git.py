@@ -95,7 +95,6 @@ def run(
     top: str,
     *arguments: str,
     data: bytes = b"",
-    statuses: Sequence[int] = (0,),
     seconds: Optional[float] = None,
 ) -> bytes:
     """Runs a plumbing command in the work tree `top`, and returns its output.
@@ -104,7 +103,6 @@ def run(
       top: the directory that contains `.git`.
       arguments: the command and its arguments.
       data: the input of the command.
-      statuses: the exit statuses that count as success.
       seconds: a time limit that is shorter than the default.
 
     Raises:
@@ -120,7 +118,7 @@ def run(
     except LateError:
         _stuck.add((top, *arguments))
         raise
-    if status not in statuses:
+    if status:
         raise GitError(f"failed ({errors})")
     return answer
 

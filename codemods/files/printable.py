@@ -11,17 +11,8 @@ import re
 
 __all__ = ["is_utf8", "quoted", "visible"]
 
-_SHORT = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\t": "\\t",
-    "\n": "\\n",
-    "\v": "\\v",
-    "\f": "\\f",
-    "\r": "\\r",
-    '"': '\\"',
-    "\\": "\\\\",
-}
+_SHORT = {one: f"\\{letter}" for one, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\')}
+"""The short escapes of C."""
 
 _COMMAND = re.compile(r"\s*::|.*##", re.DOTALL)
 """A command of GitHub Actions (`::error`, `##[error]`) or Azure Pipelines (`##vso[`)."""

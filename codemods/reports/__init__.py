@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple, Optional, TextIO
 
 from ..files import atomic_write
 from ..files.directories import Directory, SwappedError
-from ..workers.results import FileOutcome, Summary
+from ..run.results import FileOutcome, Summary
 
 __all__ = ["FORMATS", "Report", "parse", "replacing", "write"]
 

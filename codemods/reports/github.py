@@ -8,7 +8,7 @@ from typing import TextIO
 
 from ..files.printable import quoted, visible
 from ..model import Safety
-from ..workers.results import FileOutcome, Summary
+from ..run.results import FileOutcome, Summary
 from .text import other_contrib, summary_line
 
 __all__ = ["write"]

@@ -11,7 +11,7 @@ from typing import TextIO
 from ..files.printable import quoted, visible
 from ..model import Finding, Safety
 from ..rules.codes import codes
-from ..workers.results import FileOutcome, Summary
+from ..run.results import FileOutcome, Summary
 
 __all__ = ["write"]
 

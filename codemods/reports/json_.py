@@ -8,7 +8,7 @@ from typing import Optional, TextIO
 
 from ..files.printable import is_utf8, quoted, visible
 from ..model import FileError
-from ..workers.results import FileOutcome, Summary
+from ..run.results import FileOutcome, Summary
 
 __all__ = ["write"]
 

@@ -13,7 +13,7 @@ from tf_lossscale._about import HOME, VERSION
 from ..files.printable import visible
 from ..model import FileError, Finding, Replacement, Safety
 from ..rules.codes import Code, codes
-from ..workers.results import FileOutcome, Summary
+from ..run.results import FileOutcome, Summary
 
 __all__ = ["write"]
 

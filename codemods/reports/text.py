@@ -15,7 +15,7 @@ from typing import NamedTuple, TextIO
 
 from ..files.printable import quoted, visible
 from ..model import FileError, Finding, Safety
-from ..workers.results import FileOutcome, Summary
+from ..run.results import FileOutcome, Summary
 
 __all__ = [
     "Style",

@@ -15,7 +15,7 @@ from .legacy_symbols import Family, is_of_shim, legacy_of, root_of
 from .places import LOOK_ALIKES
 from .program import Program
 from .qualified_names import is_path
-from .tree import root_name, walk
+from .tree import root_name
 from .values import class_named, sources_of
 
 __all__ = [
@@ -67,7 +67,7 @@ def is_loss_scale_class(program: Program, node: cst.CSTNode) -> bool:
 
 
 def _names_class(path: str) -> bool:
-    legacy = legacy_of(path, True)
+    legacy = legacy_of(path)
     if legacy is not None:
         return legacy.is_keras_optimizer
     return is_of_shim(path) and path.rpartition(".")[2] in (_CLASS, "from_loss_scale")
@@ -77,12 +77,10 @@ def is_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
     """Whether `node` is a Keras loss-scale optimizer whenever it has a `loss_scale` at all.
 
     A value that is a plain Keras optimizer on other paths counts: reading the attribute fails on
-    those, called or not. So does a value that is read under `if isinstance(value, the class)`.
+    those, called or not.
     """
-    if _is_tested(program, node):
-        return True
     if isinstance(node, cst.Name) and node.value == "self":
-        return _inherits(program, _class_of_self(program, node), _DEPTH)
+        return inherits(program, _class_of_self(program, node))
     sources = sources_of(program, node)
     wrapped = [source for source in sources if _is_made(program, source)]
     return bool(wrapped) and all(
@@ -94,17 +92,14 @@ def _is_made(program: Program, source: cst.CSTNode) -> bool:
     """Whether a call makes such an optimizer; of what the graph rewrite makes, only it has one."""
     if not isinstance(source, cst.Call):
         return False
-    if is_loss_scale_class(program, source.func):
-        return True
-    if _inherits(program, class_named(program, source.func), _DEPTH):
-        return True
-    return _is_rewrite(program, source)
+    outer = _outer_classes(program, source.func)
+    return any(is_loss_scale_class(program, one) for one in outer) or _is_rewrite(program, source)
 
 
 def _is_rewrite(program: Program, source: cst.CSTNode) -> bool:
     paths = program.paths_of(source.func) if isinstance(source, cst.Call) else frozenset()
     return bool(paths) and all(
-        path.rpartition(".")[2] == _REWRITE and legacy_of(path, True) is not None for path in paths
+        path.rpartition(".")[2] == _REWRITE and legacy_of(path) is not None for path in paths
     )
 
 
@@ -112,14 +107,22 @@ def _class_of_self(program: Program, node: cst.CSTNode) -> Optional[cst.ClassDef
     return next((one for one in program.ancestors(node) if isinstance(one, cst.ClassDef)), None)
 
 
-def _inherits(program: Program, owner: Optional[cst.ClassDef], depth: int) -> bool:
-    if owner is None or depth == 0:
-        return False
-    return any(
-        is_loss_scale_class(program, base.value)
-        or _inherits(program, class_named(program, base.value), depth - 1)
-        for base in owner.bases
-    )
+def inherits(program: Program, owner: Optional[cst.ClassDef]) -> bool:
+    """Whether a class of the program inherits from a Keras loss-scale optimizer."""
+    bases = [base.value for base in owner.bases] if owner is not None else []
+    outer = [one for base in bases for one in _outer_classes(program, base)]
+    return any(is_loss_scale_class(program, one) for one in outer)
+
+
+def _outer_classes(
+    program: Program, node: cst.BaseExpression, depth: int = _DEPTH
+) -> list[cst.BaseExpression]:
+    """The class that `node` names; for one of the program, the other ones that it inherits from."""
+    own = class_named(program, node)
+    if own is None:
+        return [node]
+    bases = [base.value for base in own.bases] if depth else []
+    return [one for base in bases for one in _outer_classes(program, base, depth - 1)]
 
 
 def may_inherit(program: Program, owner: Optional[cst.ClassDef]) -> bool:
@@ -146,11 +149,6 @@ def own_classes(program: Program) -> list[cst.ClassDef]:
     ]
 
 
-def inherits(program: Program, owner: cst.ClassDef) -> bool:
-    """Whether a class of the program inherits from a Keras loss-scale optimizer."""
-    return _inherits(program, owner, _DEPTH)
-
-
 def may_be_loss_scale_optimizer(
     program: Program, node: cst.CSTNode, with_unknown_files: bool = False
 ) -> bool:
@@ -163,7 +161,7 @@ def may_be_loss_scale_optimizer(
     """
     if isinstance(node, cst.Name) and node.value in ("self", "cls"):
         owner = _class_of_self(program, node)
-        return _inherits(program, owner, _DEPTH) or may_inherit(program, owner)
+        return inherits(program, owner) or may_inherit(program, owner)
     if is_configuration(program, node):
         return False
     if not program.cached(_may_make_optimizers):
@@ -292,31 +290,22 @@ def kind_of_optimizer(program: Program, node: cst.CSTNode) -> Kind:
     return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
 
 
-def kind_of_source(program: Program, source: cst.CSTNode, depth: int = _DEPTH) -> Kind:
+def kind_of_source(program: Program, source: cst.CSTNode) -> Kind:
     """The kind of the optimizer that a call makes; unknown for everything else."""
-    if not isinstance(source, cst.Call) or depth == 0:
+    if not isinstance(source, cst.Call):
         return Kind.UNKNOWN
-    own = class_named(program, source.func)
-    bases = [source.func] if own is None else [base.value for base in own.bases]
-    kinds = {_kind_of_class(program, base, depth) for base in bases} - {Kind.UNKNOWN}
+    found = {_kind_of_class(program, one) for one in _outer_classes(program, source.func)}
+    kinds = found - {Kind.UNKNOWN}
     return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
 
 
-def _kind_of_class(program: Program, node: cst.BaseExpression, depth: int) -> Kind:
-    own = class_named(program, node)
-    if own is not None:
-        kinds = (
-            {_kind_of_class(program, base.value, depth - 1) for base in own.bases}
-            if depth
-            else set()
-        )
-        return next((kind for kind in kinds if kind is not Kind.UNKNOWN), Kind.UNKNOWN)
+def _kind_of_class(program: Program, node: cst.BaseExpression) -> Kind:
     kinds = {_kind_of_path(path) for path in program.paths_of(node)}
     return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
 
 
 def _kind_of_path(path: str) -> Kind:
-    legacy = legacy_of(path, True)
+    legacy = legacy_of(path)
     if legacy is not None:
         is_v1 = legacy.family in (Family.CONTRIB, Family.V1, Family.CROSS_SHARD)
         if legacy.is_keras_optimizer:
@@ -333,40 +322,3 @@ def _kind_of_path(path: str) -> Kind:
     if place == "train" or (place.startswith("contrib.") and path.endswith("Optimizer")):
         return Kind.V1
     return Kind.UNKNOWN
-
-
-def _is_tested(program: Program, node: cst.CSTNode) -> bool:
-    """Whether `node` is read under `if isinstance(node, the class)`, and not bound there."""
-    if not isinstance(node, (cst.Name, cst.Attribute)):
-        return False
-    text = program.code(node)
-    below: cst.CSTNode = node
-    for above in program.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.Lambda)):
-            return False
-        test: Optional[cst.BaseExpression] = None
-        if isinstance(above, (cst.If, cst.IfExp)) and below is above.body:
-            test = above.test
-        elif isinstance(above, cst.BooleanOperation) and below is above.right:
-            test = above.left if isinstance(above.operator, cst.And) else None
-        if test is not None and _asserts(program, test, text):
-            return not any(
-                isinstance(one, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign))
-                and program.code(one.target) == text
-                for one in walk(below)
-            )
-        below = above
-    return False
-
-
-def _asserts(program: Program, test: cst.BaseExpression, text: str) -> bool:
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        return _asserts(program, test.left, text) or _asserts(program, test.right, text)
-    return (
-        isinstance(test, cst.Call)
-        and isinstance(test.func, cst.Name)
-        and test.func.value == "isinstance"
-        and len(test.args) == 2
-        and program.code(test.args[0].value) == text
-        and is_loss_scale_class(program, test.args[1].value)
-    )

@@ -12,7 +12,7 @@ but after the upgrade the branch may be dead, so it is reported.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import libcst as cst
 
@@ -63,7 +63,7 @@ def _guarded_branches(program: Program) -> list[Branch]:
     legacy: list[Place] = [one for one in program.references if _is_legacy(one)]
     legacy += [one for one in program.namespaces if _is_legacy_module(program, one.path)]
     for place in legacy:
-        for guard in _guards_around(program, place):
+        for guard in _guards_around(program, place.node, place):
             has_final = any(_has_final(program, part, place) for part in guard.others)
             key = id(guard.statement), id(guard.branch)
             if key not in guards or has_final:
@@ -78,23 +78,7 @@ def _guarded_branches(program: Program) -> list[Branch]:
 
 def depends_on_version(program: Program, node: cst.CSTNode) -> bool:
     """Whether the version of TensorFlow decides if a place runs."""
-    below = node
-    for above in program.ancestors(node):
-        tests = [above.test] if isinstance(above, (cst.If, cst.IfExp, cst.While)) else []
-        if isinstance(above, cst.BooleanOperation):
-            tests = [above.left]
-        tests = [] if below in tests else tests
-        if isinstance(above, cst.Match) and _match_asks(program, above):
-            return True
-        for earlier in body_of(below, program.parents) or ():
-            if earlier is below:
-                break
-            if isinstance(earlier, cst.If) and earlier.orelse is None and _exits(earlier.body):
-                tests.append(earlier.test)
-        if any(asks_version(program, test) for test in tests):
-            return True
-        below = above
-    return False
+    return any(True for _ in _guards_around(program, node))
 
 
 class _Guard(NamedTuple):
@@ -124,10 +108,12 @@ def _is_legacy_module(program: Program, path: str) -> bool:
     return module is not None and not module.is_final and "mixed_precision" in module.name
 
 
-def _guards_around(program: Program, place: Place) -> Iterator[_Guard]:
-    """The guards around a place, the innermost first."""
-    below: cst.CSTNode = place.node
-    for above in program.ancestors(place.node):
+def _guards_around(
+    program: Program, node: cst.CSTNode, tried: Optional[Place] = None
+) -> Iterator[_Guard]:
+    """The guards around a node, the innermost first; of a place that may be `tried`, those too."""
+    below = node
+    for above in program.ancestors(node):
         if isinstance(above, (cst.If, cst.IfExp, cst.While)) and below is not above.test:
             others: list[cst.CSTNode] = [
                 part
@@ -136,27 +122,10 @@ def _guards_around(program: Program, place: Place) -> Iterator[_Guard]:
             ]
             if asks_version(program, above.test):
                 yield _Guard(above, below, tuple(others or _following(program, above)))
-        elif isinstance(above, cst.Match) and _match_asks(program, above):
-            yield _Guard(above, below, tuple(case for case in above.cases if case is not below))
-        elif isinstance(above, cst.BooleanOperation) and below is above.right:
-            if asks_version(program, above.left):
-                yield _Guard(above, below, _alternatives(program, above))
-        elif isinstance(above, cst.Try):
-            yield from _tried(program, place, above, below)
+        elif isinstance(above, cst.Try) and tried is not None:
+            yield from _tried(program, tried, above, below)
         yield from _after_exit(program, below)
         below = above
-
-
-def _match_asks(program: Program, statement: cst.Match) -> bool:
-    tests = [statement.subject, *(case.guard for case in statement.cases if case.guard is not None)]
-    return any(asks_version(program, test) for test in tests)
-
-
-def _alternatives(program: Program, operation: cst.BooleanOperation) -> tuple[cst.CSTNode, ...]:
-    """The other branch of `is_old and legacy or current`."""
-    above = program.parents.get(operation)
-    is_left = isinstance(above, cst.BooleanOperation) and above.left is operation
-    return (above.right,) if is_left and isinstance(above, cst.BooleanOperation) else ()
 
 
 def _tried(
@@ -234,8 +203,8 @@ def _has_final(program: Program, node: cst.CSTNode, place: Place) -> bool:
 def _is_final_import(path: str) -> bool:
     if not is_of_shim(path) or path.count(".") == 1:
         return False
-    module = namespace_of(path, True)
-    return legacy_of(path, True) is None and (module is None or module.is_final)
+    module = namespace_of(path)
+    return legacy_of(path) is None and (module is None or module.is_final)
 
 
 def _is_of_shim(place: Place) -> bool:

@@ -4,8 +4,8 @@ The public paths come from `tf_lossscale._paths`. This module adds paths through
 `compat.v2`, the private modules that programs import from, and paths that occur in programs but
 never existed in TensorFlow.
 
-With `on_shim`, the shim's twin of a symbol counts as the symbol: a program on the shim is migrated
-to the final API like the original.
+The shim's twin of a symbol counts as the symbol: a program on the shim is migrated to the final API
+like the original.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ __all__ = [
     "Legacy",
     "Namespace",
     "Root",
-    "is_namespace",
     "is_of_shim",
     "legacy_of",
     "namespace_of",
@@ -264,50 +263,31 @@ def is_of_shim(path: str) -> bool:
     return path.partition(".")[0] == _SHIM
 
 
-def _root_on_shim(path: str) -> Optional[Root]:
-    """Splits a path of the shim as `root_of` does; both v1 roots count as one."""
-    first, _, rest = path.partition(".")
-    if first != _SHIM:
-        return None
-    return Root(ON_SHIM, rest[len("compat.v1.") :] if rest.startswith("compat.v1.") else rest)
-
-
 @functools.lru_cache(maxsize=4096)
-def legacy_of(path: str, on_shim: bool = False) -> Optional[Legacy]:
-    """The legacy symbol that `path` refers to; None if there is none."""
-    if on_shim and is_of_shim(path):
-        return _legacy_on_shim(path)
-    root = root_of(path)
-    if root is None:
+def legacy_of(path: str) -> Optional[Legacy]:
+    """The legacy symbol, or its twin in the shim, that `path` refers to; None if there is none."""
+    root, rest = _split(path)
+    if root is None or rest in _PRIVATE:  # a module, though a symbol has the same name
         return None
-    rest = root.rest
-    if root.name in ("keras", "tf_keras"):
-        rest = "keras." + rest
-    if rest in _PRIVATE:
-        return None  # a module, though a symbol has the same name
     namespace, _, name = rest.rpartition(".")
     namespace = _PRIVATE.get(namespace, namespace)
     rest = _PRIVATE_NAMES.get(f"{namespace}.{name}", f"{namespace}.{name}")
-    found = _TABLE.get(rest)
-    if found is None:
+    rule, family, never = _TABLE.get(rest, ("", None, False))
+    if family is None or (root == ON_SHIM and (never or family not in _ON_SHIM)):
         return None
-    namespace, _, name = rest.rpartition(".")
-    rule, family, never = found
-    if rest in _NEVER_EXISTED:
-        name = _NEVER_EXISTED[rest].rpartition(".")[2]
-    return Legacy(name, rule, family, namespace, root.name, never)
+    namespace, _, name = _NEVER_EXISTED.get(rest, rest).rpartition(".")
+    return Legacy(name, rule, family, rest.rpartition(".")[0], root, never)
 
 
-def _legacy_on_shim(path: str) -> Optional[Legacy]:
-    root = _root_on_shim(path)
-    found = _TABLE.get(root.rest) if root is not None else None
-    if root is None or found is None:
-        return None
-    rule, family, never = found
-    namespace, _, name = root.rest.rpartition(".")
-    if never or family not in _ON_SHIM:
-        return None
-    return Legacy(name, rule, family, namespace, root.name)
+def _split(path: str) -> tuple[Optional[str], str]:
+    """The root of a path, as in `Legacy`, and the rest below the top of TensorFlow or the shim."""
+    if is_of_shim(path):
+        rest = path.partition(".")[2]
+        return ON_SHIM, rest[len("compat.v1.") :] if rest.startswith("compat.v1.") else rest
+    root = root_of(path)
+    if root is None:
+        return None, ""
+    return root.name, f"keras.{root.rest}" if root.name in ("keras", "tf_keras") else root.rest
 
 
 class Namespace(NamedTuple):
@@ -325,26 +305,16 @@ class Namespace(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def namespace_of(path: str, on_shim: bool = False) -> Optional[Namespace]:
-    """The module of legacy symbols that `path` means; None if there is none."""
-    root = _root_on_shim(path) if on_shim else None
-    if root is not None:
-        found = _FAMILIES.get(root.rest)
-        if found not in _ON_SHIM:
-            return None
-        return Namespace(root.rest, found, found in _STAY_ON_SHIM)
-    root = root_of(path)
-    if root is None:
-        return None
-    rest = root.rest if root.name in ("tf", "v1", "v2") else "keras." + root.rest
-    name = _PRIVATE.get(rest, rest)
-    if name not in _NAMESPACES:
+def namespace_of(path: str) -> Optional[Namespace]:
+    """The module of legacy symbols, of TensorFlow or the shim, that `path` means, or None."""
+    root, rest = _split(path)
+    name = _PRIVATE.get(rest, rest) if root != ON_SHIM else rest
+    if root is None or name not in _NAMESPACES:
         return None
     family = _FAMILIES[name]
-    in_v1 = root.name == "v1" and family in (Family.V1, Family.CROSS_SHARD)
+    if root == ON_SHIM:
+        if family not in _ON_SHIM:
+            return None
+        return Namespace(name, family, family in _STAY_ON_SHIM)
+    in_v1 = root == "v1" and family in (Family.V1, Family.CROSS_SHARD)
     return Namespace(name, family, in_v1 or family is Family.FINAL)
-
-
-def is_namespace(path: str, on_shim: bool = False) -> bool:
-    """Whether `path` is a module that holds legacy symbols."""
-    return namespace_of(path, on_shim) is not None

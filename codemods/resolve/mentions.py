@@ -22,7 +22,6 @@ __all__ = [
     "tested_object",
 ]
 
-_TYPE_COMMENT = re.compile(r"#\s*type:.*")
 _TESTS = frozenset(["isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"])
 _DISPLAYS = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
 _IN_ANNOTATION = (
@@ -76,15 +75,10 @@ def mention_of(program: Program, reference: Reference) -> Mention:
 
 
 def tested_object(program: Program, node: cst.CSTNode) -> Optional[cst.BaseExpression]:
-    """The `x` of `isinstance(x, node)` and `case node():`; None if the place is no such test."""
+    """The `x` of `isinstance(x, node)`; None if the place is no such test."""
     parent = program.parents.get(node)
     while isinstance(parent, _DISPLAYS):
         node, parent = parent, program.parents.get(parent)
-    if isinstance(parent, cst.MatchClass):
-        return next(
-            (above.subject for above in program.ancestors(parent) if isinstance(above, cst.Match)),
-            None,
-        )
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
     if not isinstance(call, cst.Call) or len(call.args) < 2 or call.args[1] is not parent:
         return None
@@ -123,7 +117,7 @@ def classes_named(program: Program) -> frozenset[str]:
 
 
 def named_in_text(program: Program, name: str) -> bool:
-    """Whether a string that is an annotation, or a `# type:` comment, may name a variable."""
+    """Whether a string that is an annotation may name a variable."""
     word = re.compile(rf"\b{re.escape(name)}\b")
     for string in program.scopes.strings:
         if string.raw_value == name:
@@ -132,12 +126,7 @@ def named_in_text(program: Program, name: str) -> bool:
             isinstance(above, cst.Annotation) for above in program.ancestors(string)
         ):
             return True
-    return any(map(word.search, program.cached(_type_comments)))
-
-
-def _type_comments(program: Program) -> list[str]:
-    sources = [module.code for module in program.modules if module is not None]
-    return [comment for source in sources for comment in _TYPE_COMMENT.findall(source)]
+    return False
 
 
 def _is_alias(program: Program, reference: Reference) -> bool:

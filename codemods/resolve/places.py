@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Optional, Union
 
@@ -40,8 +41,7 @@ The shim is one of them: only a path that leads to one of its legacy symbols is 
 _FINAL = "LossScaleOptimizer"
 _MODULES = ("mixed_precision", "tpu")
 _NAMES = DISTINCTIVE | {"experimental", "LossScale", "Policy", "global_policy", "set_policy"}
-_TOPS = ["tensorflow", "tensorflow.keras", "tensorflow.contrib", "tensorflow.train"]
-"""Modules of TensorFlow that a module of a project may import everything from."""
+_FINAL_MODULE = re.compile(r"(?<!contrib\.)mixed_precision$")
 
 
 class Reference(NamedTuple):
@@ -142,14 +142,12 @@ class Places:
             meanings = origins.of_name(name.value, scope)
             if name in suspects or any(map(_may_be_known, meanings)):
                 self._resolve(name, scope, meanings)
-            elif STAR in meanings and isinstance(self._parents.get(name), cst.Attribute):
-                self._resolve_star(name, scope)
         for binding in imports_of(scopes):
             self._resolve_import(binding)
         self._reached_through_objects()
         for scope in scopes.all:
             for statement, path in scope.stars:
-                space = namespace_of(path, True)
+                space = namespace_of(path)
                 if space is not None and not (is_of_shim(path) and space.is_final):
                     self.unclear.append(Unclear(statement, scope, "*", "star", path))
 
@@ -173,17 +171,13 @@ class Places:
         last = name.value
         space: Optional[NamespaceUse] = None
         while True:
-            symbols = {
-                meaning: legacy_of(meaning, True) for meaning in meanings if is_path(meaning)
-            }
+            symbols = {meaning: legacy_of(meaning) for meaning in meanings if is_path(meaning)}
             if any(symbols.values()):
                 self._symbol(name, node, scope, symbols, meanings)
                 return
             if last in DISTINCTIVE and self._maybe_legacy(node, meanings, scope, name, last):
                 return
-            paths = [
-                one for one in meanings if is_path(one) and namespace_of(one, True) is not None
-            ]
+            paths = [one for one in meanings if is_path(one) and namespace_of(one) is not None]
             if paths:
                 space = NamespaceUse(node, scope, min(paths), name)
             parent = self._parents.get(node)
@@ -215,9 +209,9 @@ class Places:
         """Finds `self.mp.experimental.LossScaleOptimizer`, `modules["tf"].contrib.tpu...`."""
         known = {one.node for one in [*self.references, *self.guarded]}
         known |= {one.node for one in self.unclear} | {node for node, _ in self.migrated}
-        for attribute, scope in self._of_objects():
+        for attribute, scope, stars in self._of_objects():
             name, module = attribute.attr.value, attribute.value
-            above = module.attr.value if isinstance(module, cst.Attribute) else ""
+            above = code_of(module).rpartition(".")[2]
             is_legacy = above == "experimental" or (above in _MODULES and name in DISTINCTIVE)
             if name == "experimental":  # the module itself, which is bound or passed on
                 is_read = isinstance(self._parents.get(attribute), cst.Attribute)
@@ -225,50 +219,31 @@ class Places:
             if name == _FINAL and not self._final_moves(module):
                 continue
             if is_legacy and attribute not in known:
-                self.unclear.append(Unclear(attribute, scope, name, "call", code_of(module)))
+                why, through = ("star", stars) if stars else ("call", code_of(module))
+                self.unclear.append(Unclear(attribute, scope, name, why, through))
 
-    def _of_objects(self) -> Iterator[tuple[cst.Attribute, Scope]]:
-        """The attributes with the name of a legacy symbol that no name of a module leads to."""
+    def _of_objects(self) -> Iterator[tuple[cst.Attribute, Scope, str]]:
+        """The attributes with the name of a legacy symbol that no name of a module leads to.
+
+        Those below a name that a star import may bind come with the modules of such imports.
+        """
         for name in _NAMES:
             for attribute in self._scopes.attributes.get(name, []):
                 node: cst.CSTNode = attribute
                 while isinstance(node, cst.Attribute):
                     node = node.value
                 if not isinstance(node, cst.Name) or node.value in ("self", "cls"):
-                    yield attribute, self._scopes.module_scope
+                    yield attribute, self._scopes.module_scope, ""
+                elif node in self._scopes.loads:
+                    scope = self._scopes.loads[node]
+                    stars = _stars_of_others(scope)
+                    if stars and STAR in self._origins.of_name(node.value, scope):
+                        yield attribute, scope, stars
 
     def _final_moves(self, module: cst.BaseExpression) -> bool:
         """Whether a chain names a class that is not the final one, or that moves, too."""
-        is_final = code_of(module).endswith("keras.mixed_precision")
         for_all = self._options.for_keras_3 or self._options.target is Target.SHIM
-        return for_all or not is_final
-
-    @staticmethod
-    def _has_star_of_tensorflow(scope: Scope) -> bool:
-        return any(root_of(path) is not None for one in scope.chain() for _, path in one.stars)
-
-    def _resolve_star(self, name: cst.Name, scope: Scope) -> None:
-        """Finds a chain such as `mixed_precision.Policy` after `from tensorflow.keras import *`."""
-        sources = [path for around in scope.chain() for _, path in around.stars]
-        if any(path.partition(".")[0] in LOOK_ALIKES for path in sources):
-            return
-        tops = [path for path in sources if root_of(path) is not None] or _TOPS
-        final_moves = self._options.for_keras_3 or self._options.target is Target.SHIM
-        node: cst.CSTNode = name
-        rest = name.value
-        while True:
-            for top in tops:
-                legacy = legacy_of(f"{top}.{rest}", True)
-                if legacy is None or not legacy.rule or legacy.is_in_compat_v1:
-                    continue
-                if final_moves or not legacy.is_final_path:
-                    through = ", ".join(sources)
-                    self.unclear.append(Unclear(node, scope, legacy.name, "star", through))
-                    return
-            parent = self._parents.get(node)
-            if not isinstance(parent, cst.Attribute) or parent.value is not node:
-                return
-            node, rest = parent, f"{rest}.{parent.attr.value}"
+        return for_all or not _FINAL_MODULE.search(code_of(module))
 
     def _symbol(
         self,
@@ -307,14 +282,11 @@ class Places:
         if _foreign(meanings):
             return False
         if STAR in meanings:
-            if node is not name and self._has_star_of_tensorflow(scope):
-                self._resolve_star(name, scope)
-                return True
-            sources = [path for around in scope.chain() for _, path in around.stars]
-            if any(path.split(".")[0] in LOOK_ALIKES for path in sources):
-                return False
-            self.unclear.append(Unclear(node, scope, last, "star", ", ".join(sources)))
-            return True
+            stars = _stars_of_others(scope)
+            is_left = isinstance(node, cst.Attribute) and not self._final_moves(node.value)
+            if stars and not (last == _FINAL and is_left):
+                self.unclear.append(Unclear(node, scope, last, "star", stars))
+            return bool(stars)
         if node is name:
             return False  # a name that the program defines or imports
         paths = sorted(meaning for meaning in meanings if is_path(meaning))
@@ -329,11 +301,11 @@ class Places:
         return False
 
     def _resolve_import(self, binding: Binding) -> None:
-        legacy = legacy_of(binding.path, True)
+        legacy = legacy_of(binding.path)
         if legacy is not None:
             self.references.append(Reference(binding.node, binding.scope, legacy))
             return
-        if namespace_of(binding.path, True) is not None:
+        if namespace_of(binding.path) is not None:
             self.namespaces.append(NamespaceUse(binding.node, binding.scope, binding.path))
             return
         module, _, name = binding.path.rpartition(".")
@@ -342,6 +314,14 @@ class Places:
             self.unclear.append(
                 Unclear(binding.node, binding.scope, name, "re-export", module or ".")
             )
+
+
+def _stars_of_others(scope: Scope) -> str:
+    """The modules of the star imports around; empty if one is of a library with such names."""
+    paths = [path for around in scope.chain() for _, path in around.stars]
+    if any(path.partition(".")[0] in LOOK_ALIKES for path in paths):
+        return ""
+    return ", ".join(paths)
 
 
 def imports_of(scopes: ScopeBuilder) -> Iterator[Binding]:

@@ -9,7 +9,7 @@ from typing import Callable, Optional, TypeVar
 import libcst as cst
 
 from ..model import ALONE, Group, Options, Surroundings, Target
-from .legacy_symbols import Legacy, Namespace, legacy_of, namespace_of
+from .legacy_symbols import legacy_of, namespace_of
 from .places import Branch, Place, Places, code_of, imports_of
 from .qualified_names import Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
@@ -87,13 +87,8 @@ class Program:
         program._memo = {}
         return program
 
-    def legacy_of(self, path: str) -> Optional[Legacy]:
-        """The symbol to migrate that `path` refers to, of TensorFlow or of the shim."""
-        return legacy_of(path, True)
-
-    def namespace_of(self, path: str) -> Optional[Namespace]:
-        """The module of such symbols that `path` means."""
-        return namespace_of(path, True)
+    legacy_of = staticmethod(legacy_of)
+    namespace_of = staticmethod(namespace_of)
 
     def imports(self) -> Iterator[Binding]:
         """Every binding that an import creates."""

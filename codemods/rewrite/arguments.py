@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Optional
+from typing import Optional, Union
 
 import libcst as cst
 
+from ..resolve.tree import string_of
 from .comments import comments_in
-from .constants import Constant, evaluated
 
 __all__ = [
     "Constant",
@@ -20,6 +20,13 @@ __all__ = [
     "with_arguments",
     "with_renamed",
 ]
+
+Constant = Union[int, float, str, bool, None]
+_NAMES = {"None": None, "True": True, "False": False}
+_LONGEST = 80
+"""Digits of a number; the arguments of loss scales have a few."""
+_MOST_BITS = 1000
+"""The largest power of two, which must fit into a floating-point number."""
 
 
 def matched(call: cst.Call, parameters: Sequence[str]) -> Optional[dict[str, cst.Arg]]:
@@ -41,18 +48,26 @@ def matched(call: cst.Call, parameters: Sequence[str]) -> Optional[dict[str, cst
 
 
 def constant(node: Optional[cst.CSTNode]) -> Optional[tuple[Constant]]:
-    """The value of a constant expression (numbers and their arithmetic, strings), in a tuple.
+    """The value of a literal, or of a power of two literals, in a tuple; None if it is large.
 
     >>> constant(cst.parse_expression("2 ** 15"))
     (32768,)
     >>> constant(cst.parse_expression("scale"))
     """
-    if node is None:
+    if isinstance(node, (cst.Integer, cst.Float)):
+        return (node.evaluated_value,) if len(node.value) <= _LONGEST else None
+    if isinstance(node, cst.Name):
+        return (_NAMES[node.value],) if node.value in _NAMES else None
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        value = constant(node.expression)
+        return (-value[0],) if value and isinstance(value[0], (int, float)) else None
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Power):
+        base, exponent = constant(node.left), constant(node.right)
+        if base in ((2,), (2.0,)) and exponent and isinstance(exponent[0], (int, float)):
+            return (base[0] ** exponent[0],) if 0 <= exponent[0] < _MOST_BITS else None
         return None
-    try:
-        return (evaluated(cst.Module([]).code_for_node(node)),)
-    except ValueError:
-        return None
+    text = string_of(node) if node is not None else None
+    return None if text is None else (text,)
 
 
 def has_loss_scale(call: cst.Call) -> bool:
@@ -93,7 +108,8 @@ def with_arguments(call: cst.Call, arguments: Sequence[cst.Arg]) -> cst.Call:
         for argument in most
     ]
     if last is not old[-1]:
-        last = _taking_over(last, old[-1])
+        ending = {"comma": old[-1].comma, "whitespace_after_arg": old[-1].whitespace_after_arg}
+        last = last.with_changes(**ending)
     return call.with_changes(args=[*most, last])
 
 
@@ -119,32 +135,6 @@ def with_renamed(call: cst.Call, renames: Mapping[str, Optional[str]]) -> cst.Ca
     if len(arguments) == len(call.args):
         return call.with_changes(args=arguments)
     return with_arguments(call, arguments)
-
-
-def _taking_over(argument: cst.Arg, last: cst.Arg) -> cst.Arg:
-    """`argument` with the comma and spaces of `last`, and with its own trailing comment."""
-    comma = argument.comma
-    own = comma.whitespace_after if isinstance(comma, cst.Comma) else None
-    if (
-        not isinstance(comma, cst.Comma)
-        or not isinstance(own, cst.ParenthesizedWhitespace)
-        or not comments_in(own)
-    ):
-        return argument.with_changes(
-            comma=last.comma, whitespace_after_arg=last.whitespace_after_arg
-        )
-    theirs = last.comma.whitespace_after if isinstance(last.comma, cst.Comma) else None
-    if not isinstance(theirs, cst.ParenthesizedWhitespace):
-        return argument
-    comment = theirs.first_line.comment
-    lines = []
-    if comment is not None:
-        lines = [cst.EmptyLine(indent=own.indent, whitespace=own.last_line, comment=comment)]
-    joined = theirs.with_changes(
-        first_line=own.first_line,
-        empty_lines=[*own.empty_lines, *lines, *theirs.empty_lines],
-    )
-    return argument.with_changes(comma=comma.with_changes(whitespace_after=joined))
 
 
 def loses_comments(call: cst.Call, new: cst.Call) -> bool:

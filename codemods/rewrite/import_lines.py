@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Optional, Union
 
@@ -42,11 +43,41 @@ class Lines:
         self._removed: dict[cst.SimpleStatementLine, None] = {}
 
     def write(self, line: Line, behind: Mapping[cst.CSTNode, Sequence[str]]) -> None:
-        """Adds the edits of one line, with new imports after some of its statements."""
-        if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
-            self._write_alone(line, behind.get(line.body[0], ()))
-        else:
-            self._write_joined(line, behind)
+        """Adds the edits of one line, with new imports after some of its statements.
+
+        What a lone statement becomes stands on lines of its own, below its comments that would be
+        lost otherwise.
+        """
+        originals = list(line.body)
+        changed = [self._changed(statement) for statement in originals]
+        added = [_parsed(behind.get(statement, ())) for statement in originals]
+        is_alone = isinstance(line, cst.SimpleStatementLine) and len(originals) == 1
+        if is_alone and changed[0][0] is None and not changed[0][1] and not added[0]:
+            assert isinstance(line, cst.SimpleStatementLine)
+            self._take_out(line)
+            return
+
+        def edit(old: cst.CSTNode) -> object:
+            assert isinstance(old, (cst.SimpleStatementLine, cst.SimpleStatementSuite))
+            body: list[_Small] = []
+            for index, now in enumerate(old.body):
+                kept, more = changed[index]
+                if kept is originals[index]:
+                    body.append(now)
+                elif kept is not None:
+                    body.append(kept.with_changes(semicolon=now.semicolon))
+                body.extend([*more, *added[index]])
+            if not is_alone:
+                return old.with_changes(body=_joined(body or [cst.Pass()], old.body[-1]))
+            assert isinstance(old, cst.SimpleStatementLine)
+            first, *others = body
+            head = old.with_changes(
+                leading_lines=[*old.leading_lines, *_lost(old.body[0], body)],
+                body=[_ending_as(first, old.body[0])],
+            )
+            return [head, *[cst.SimpleStatementLine([_bare(other)]) for other in others]]
+
+        self._found.setdefault(line, []).append(edit)
 
     def put_before(self, compound: cst.CSTNode, statements: Sequence[str]) -> None:
         """Puts imports before a compound statement."""
@@ -76,46 +107,6 @@ class Lines:
             self._found.setdefault(below[0], []).append(_leading_with(leading))
         else:
             self._found.setdefault(block, []).append(_footer_with(leading))
-
-    def _write_alone(self, line: cst.SimpleStatementLine, after: Sequence[str]) -> None:
-        original = line.body[0]
-        kept, more = self._changed(original)
-        added = [*more, *_parsed(after)]
-        if kept is None and not added:
-            self._take_out(line)
-            return
-
-        def edit(old: cst.CSTNode) -> object:
-            assert isinstance(old, cst.SimpleStatementLine)
-            now = old.body[0] if kept is original else kept
-            first, *others = [*([now] if now is not None else []), *added]
-            head = old.with_changes(body=[_ending_as(first, old.body[0])])
-            return [head, *[cst.SimpleStatementLine([_bare(other)]) for other in others]]
-
-        self._found.setdefault(line, []).append(edit)
-
-    def _write_joined(
-        self,
-        line: Line,
-        behind: Mapping[cst.CSTNode, Sequence[str]],
-    ) -> None:
-        originals = list(line.body)
-        changed = [self._changed(statement) for statement in originals]
-        added = [_parsed(behind.get(statement, ())) for statement in originals]
-
-        def edit(old: cst.CSTNode) -> object:
-            assert isinstance(old, (cst.SimpleStatementLine, cst.SimpleStatementSuite))
-            body: list[_Small] = []
-            for index, now in enumerate(old.body):
-                kept, more = changed[index]
-                if kept is originals[index]:
-                    body.append(now)
-                elif kept is not None:
-                    body.append(kept.with_changes(semicolon=now.semicolon))
-                body.extend([*more, *added[index]])
-            return old.with_changes(body=_joined(body or [cst.Pass()], old.body[-1]))
-
-        self._found.setdefault(line, []).append(edit)
 
     def _take_out(self, line: cst.SimpleStatementLine) -> None:
         block = self._parents[line]
@@ -172,11 +163,6 @@ def _import_from_changed(
     modules = list(move)
     if not stay and not modules:
         return None, []
-    is_split = len(stay or move[modules[0]]) < len(statement.names)
-    if is_split and comments_in(statement):
-        groups = {**({"": stay} if stay else {}), **move}
-        head, *others = _with_comments(statement, groups, renamed)
-        return head, others
     moved = {module: [renamed[alias] for alias in aliases] for module, aliases in move.items()}
     if stay:
         return _with_aliases(statement, stay), [_from(one, moved[one]) for one in modules]
@@ -185,56 +171,11 @@ def _import_from_changed(
     return first, [_from(module, moved[module]) for module in modules[1:]]
 
 
-def _with_comments(
-    statement: cst.ImportFrom,
-    groups: Mapping[str, Sequence[cst.ImportAlias]],
-    renamed: Mapping[cst.ImportAlias, cst.ImportAlias],
-) -> list[_Small]:
-    """One import for each module, with the comments above and behind each of its names.
-
-    The first one also gets the comments of names that are removed. `""` is the module that stays.
-    """
-    assert not isinstance(statement.names, cst.ImportStar)
-    assert statement.lpar is not None
-    assert statement.rpar is not None
-    commas = [one.comma for one in statement.names if isinstance(one.comma, cst.Comma)]
-    spaces = [statement.lpar.whitespace_after, *[comma.whitespace_after for comma in commas]]
-    if len(commas) < len(statement.names):
-        spaces.append(statement.rpar.whitespace_before)
-    lines = [space for space in spaces if isinstance(space, cst.ParenthesizedWhitespace)]
-    indent = lines[0].last_line.value if lines else "    "
-    head, *_ = groups
-    text: dict[str, str] = {}
-    for module in groups:
-        path = _code(statement).partition("(")[0] if not module else f"from {module} import "
-        text[module] = f"{path}({_behind(spaces[0]) if module == head else ''}\n"
-    for index, alias in enumerate(statement.names):
-        owner = next((one for one, aliases in groups.items() if alias in aliases), head)
-        above = [f"{indent}{comment}\n" for comment in _above(spaces[index])]
-        is_kept = alias in groups[owner]
-        name = renamed.get(alias, alias).with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        line = (f"{_code(name)}," if is_kept else "") + _behind(spaces[index + 1])
-        text[owner] += "".join(above) + (f"{indent}{line.strip()}\n" if line else "")
-    rest = [comment for comma in commas for comment in comments_in(comma.whitespace_before)]
-    text[head] += "".join(f"{indent}{comment}\n" for comment in [*rest, *_above(spaces[-1])])
-    return _parsed([f"{text[module]})" for module in groups])
-
-
-def _above(space: cst.BaseParenthesizableWhitespace) -> list[str]:
-    """The comments on lines of their own."""
-    lines = space.empty_lines if isinstance(space, cst.ParenthesizedWhitespace) else ()
-    return [line.comment.value for line in lines if line.comment is not None]
-
-
-def _behind(space: cst.BaseParenthesizableWhitespace) -> str:
-    """The comment at the end of the line."""
-    if not isinstance(space, cst.ParenthesizedWhitespace) or space.first_line.comment is None:
-        return ""
-    return f"  {space.first_line.comment.value}"
-
-
-def _code(node: cst.CSTNode) -> str:
-    return cst.Module([]).code_for_node(node)
+def _lost(old: _Small, body: Sequence[_Small]) -> list[cst.EmptyLine]:
+    """The comments between the names of an import that are not in what it becomes."""
+    left = collections.Counter(comments_in(old))
+    left.subtract(comment for statement in body for comment in comments_in(statement))
+    return [cst.EmptyLine(comment=cst.Comment(comment)) for comment in left.elements()]
 
 
 def _renamed(alias: cst.ImportAlias, name: str, local: str) -> cst.ImportAlias:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
 from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ..resolve.attribute_path import attribute_path
-from ..resolve.legacy_symbols import is_namespace, legacy_of, root_of
+from ..resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
 from ..resolve.mentions import named_in_text
 from ..resolve.places import Place
 from ..resolve.program import Program
+from ..resolve.qualified_names import attribute_path
 from ..resolve.scopes import Binding, Scope, dotted
-from ..resolve.tree import Edit, walk
+from ..resolve.tree import Edit
 from .import_lines import Change, Line, Lines
 
 __all__ = ["ImportEdits"]
@@ -48,16 +49,15 @@ class _Added(NamedTuple):
 class ImportEdits:
     """Collects the changes to the imports of one program, and then converts them to edits."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, kept: Container[cst.CSTNode] = ()) -> None:
         self.program = program
+        self._kept = kept
         self._changes: dict[cst.ImportAlias, Change] = {}
         self._added: list[_Added] = []
         self._needed: set[Variable] = set()
         self._given: dict[str, str] = {}  # the path of each new name
         self._order: Optional[dict[cst.CSTNode, int]] = None
-        self._loads: dict[str, list[Scope]] = {}
-        for name, scope in program.scopes.loads.items():
-            self._loads.setdefault(name.value, []).append(scope)
+        self._loads = {name.value for name in program.scopes.loads}
 
     def retarget(self, variable: Variable, path: str, uses: list[cst.Name]) -> str:
         """Changes the imports of `variable` to import `path`; returns the local name."""
@@ -99,6 +99,8 @@ class ImportEdits:
             return False
         bindings = owner.bindings[name]
         for binding in bindings:
+            if binding.node in self._kept:
+                return False
             if binding.kind != "import" or (len(bindings) > 1 and self._only_in_block(binding)):
                 return False
         for binding in bindings:
@@ -119,7 +121,7 @@ class ImportEdits:
             for alias in aliases
             if isinstance(alias.name, cst.Attribute)
             and isinstance(self.program.parents[alias], cst.Import)
-            and (is_namespace(dotted(alias.name)) or _contrib(dotted(alias.name)))
+            and _is_legacy(dotted(alias.name))
         ]
         going = [
             alias
@@ -206,22 +208,26 @@ class ImportEdits:
 
     def _visible(self, path: str, use: Place) -> Optional[str]:
         """A name that is bound to exactly `path` by an import and visible at a place."""
-        scope = use.scope
-        around = list(scope.chain())
+        around = list(use.scope.chain())
         for added in self._added:
             if added.path == path and added.anchor.scope in around:
                 return added.local
-        for place in around:
+        for place, name, bindings in self._imports_at(use):
+            if all(bind.path == path for bind in bindings):
+                self._needed.add((place, name))
+                return name
+        return None
+
+    def _imports_at(self, use: Place) -> Iterator[tuple[Scope, str, list[Binding]]]:
+        """The names that only unchanged imports bind, and that a place can read."""
+        for place in use.scope.chain():
             for name, bindings in place.bindings.items():
                 if (
-                    all(bind.kind == "import" and bind.path == path for bind in bindings)
-                    and scope.owner(name) is place
-                    and not any(bind.node in self._changes for bind in bindings)
+                    all(one.kind == "import" and one.node not in self._changes for one in bindings)
+                    and use.scope.owner(name) is place
                     and self._is_bound_before(bindings, place, use)
                 ):
-                    self._needed.add((place, name))
-                    return name
-        return None
+                    yield place, name, bindings
 
     def _is_bound_before(self, bindings: list[Binding], place: Scope, use: Place) -> bool:
         """Whether an import is above a place that uses its name, or the place is run later."""
@@ -236,21 +242,14 @@ class ImportEdits:
         return any(self._order[one.node] < at for one in bindings)
 
     def _through_tensorflow(self, target: str, use: Place) -> Optional[str]:
-        scope = use.scope
         candidates: list[tuple[int, str, str, Scope]] = []
-        for place in scope.chain():
-            for name, bindings in place.bindings.items():
-                if scope.owner(name) is not place:
-                    continue
-                if any(bind.kind != "import" or bind.node in self._changes for bind in bindings):
-                    continue
-                ways = {
-                    attribute_path(one.path, target) if _is_root(one.path) else None
-                    for one in bindings
-                }
-                way = ways.pop() if len(ways) == 1 else None
-                if way and self._is_bound_before(bindings, place, use):
-                    candidates.append((way.count("."), name, way, place))
+        for place, name, bindings in self._imports_at(use):
+            ways = {
+                attribute_path(one.path, target) if _is_root(one.path) else None for one in bindings
+            }
+            way = ways.pop() if len(ways) == 1 else None
+            if way:
+                candidates.append((way.count("."), name, way, place))
         if not candidates:
             return None
         _, name, way, place = min(candidates, key=lambda candidate: candidate[:2])
@@ -258,27 +257,16 @@ class ImportEdits:
         return f"{name}.{way}"
 
     def _anchor(self, variable: Variable) -> _Anchor:
-        """Where to add an import: at the one that a variable comes from in the end."""
-        anchor = self._anchor_of(variable, set())
-        assert anchor is not None, "a path without an import"
-        return anchor
-
-    def _anchor_of(self, variable: Variable, seen: set[Variable]) -> Optional[_Anchor]:
+        """Where to add an import: at the one that a variable comes from, or the first one."""
         owner, name = variable
-        if variable in seen:
-            return None
-        seen.add(variable)
         imports = [binding for binding in owner.bindings[name] if binding.kind == "import"]
-        if not imports:
-            # In `A if a else B`, find the name that is imported.
-            for binding in owner.bindings[name]:
-                for node in walk(binding.value) if binding.value is not None else ():
-                    below = binding.scope.owner(node.value) if isinstance(node, cst.Name) else None
-                    if isinstance(node, cst.Name) and below and below.bindings.get(node.value):
-                        found = self._anchor_of((below, node.value), seen)
-                        if found is not None:
-                            return found
-            return None
+        if not imports:  # a variable that is made of an imported name
+            around = list(owner.chain())
+            known = (
+                one for one in self.program.imports() if root_of(one.path) or is_of_shim(one.path)
+            )
+            binding = min(known, key=lambda one: one.scope not in around)
+            return self._anchor((binding.scope, binding.name))
         statement = self.program.parents[imports[0].node]
         if len(imports) > 1:
             for above in self.program.ancestors(statement):
@@ -308,5 +296,6 @@ def _is_root(path: str) -> bool:
     return root is not None and not root.rest
 
 
-def _contrib(path: str) -> bool:
-    return legacy_of(path) is not None or path.startswith("tensorflow.contrib.")
+def _is_legacy(path: str) -> bool:
+    known = legacy_of(path) is not None or namespace_of(path) is not None
+    return known or path.startswith("tensorflow.contrib.")

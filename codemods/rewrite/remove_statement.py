@@ -51,18 +51,8 @@ def removal_of(
     body = body_of(line, program.parents)
     if body is None:
         return None
-    index = next(i for i, one in enumerate(body) if one is line)
     if len(body) == 1:
         return ((line, lambda old: old.with_changes(body=[cst.Pass()])),)
-    if not any(empty.comment for empty in line.leading_lines):
-        return ((line, lambda old: REMOVED),)
-    if index + 1 == len(body):
+    if any(empty.comment for empty in line.leading_lines):
         return None
-    leading = line.leading_lines
-    return (
-        (line, lambda old: REMOVED),
-        (
-            body[index + 1],
-            lambda old: old.with_changes(leading_lines=[*leading, *old.leading_lines]),
-        ),
-    )
+    return ((line, lambda old: REMOVED),)

@@ -52,17 +52,7 @@ def shim_path(reference: Reference) -> str:
 def is_at(program: Program, reference: Reference, path: str) -> bool:
     """Whether the reference already resolves to exactly `path`, without a rewrite."""
     if isinstance(reference.node, cst.ImportAlias):
-        paths = {
-            binding.path
-            for binding in reference.scope.bindings.get(_local(reference.node), [])
-            if binding.node is reference.node
-        }
+        paths = {one.path for one in program.imports() if one.node is reference.node}
     else:
         paths = set(program.origins.of_expression(reference.node, reference.scope))
     return paths == {path}
-
-
-def _local(alias: cst.ImportAlias) -> str:
-    name = alias.asname.name if alias.asname is not None else alias.name
-    assert isinstance(name, cst.Name)
-    return name.value

@@ -7,16 +7,15 @@ is already bound to TensorFlow, or with an import that is added next to the old 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ..resolve.attribute_path import attribute_path
 from ..resolve.legacy_symbols import is_of_shim, root_of
 from ..resolve.places import NamespaceUse, Place, Reference
 from ..resolve.program import Program
-from ..resolve.qualified_names import is_path
+from ..resolve.qualified_names import attribute_path, is_path
 from ..resolve.scopes import Binding, Scope
 from ..resolve.tree import Edit, root_name
 from .comments import keeping_comments
@@ -38,22 +37,32 @@ class _Use(NamedTuple):
 
 
 def respell(
-    program: Program, moves: Mapping[Place, str], removed: Iterable[Reference]
+    program: Program,
+    moves: Mapping[Place, str],
+    removed: Iterable[Reference],
+    kept: Container[cst.CSTNode] = (),
 ) -> dict[cst.CSTNode, list[Edit]]:
-    """The edits that give every reference in `moves` its new path, including the imports."""
-    return _Speller(program, moves, set(removed)).edits()
+    """The edits that give every reference in `moves` its new path, including the imports.
+
+    The imports in `kept` stay as they are.
+    """
+    return _Speller(program, moves, set(removed), kept).edits()
 
 
 class _Speller:
     def __init__(
-        self, program: Program, moves: Mapping[Place, str], removed: set[Reference]
+        self,
+        program: Program,
+        moves: Mapping[Place, str],
+        removed: set[Reference],
+        kept: Container[cst.CSTNode],
     ) -> None:
         self.program = program
+        self.kept = kept
         self.targets: dict[Place, str] = dict(moves.items())
         self.removed = removed
-        self.imports = ImportEdits(program)
+        self.imports = ImportEdits(program, kept)
         self.found: dict[cst.CSTNode, list[Edit]] = {}
-        self.uses: dict[Variable, list[cst.Name]] = {}
         self.place_at: dict[cst.Name, Place] = {}
         for reference in program.references:
             if reference.root is not None:
@@ -61,10 +70,6 @@ class _Speller:
         for space in program.namespaces:
             if space.root is not None:
                 self.place_at[space.root] = space
-        for name, scope in program.scopes.loads.items():
-            owner = scope.owner(name.value)
-            if owner is not None:
-                self.uses.setdefault((owner, name.value), []).append(name)
         self.lost: dict[Variable, set[cst.Name]] = {}
         self.imported: dict[cst.CSTNode, Place] = {
             place.node: place for place in program.places() if place.root is None
@@ -82,7 +87,7 @@ class _Speller:
                 self._imported(variable)
         for variable in variables:
             lost = self.lost.get(variable, set())
-            if lost and len(lost) == len(self.uses.get(variable, [])):
+            if lost and len(lost) == len(self.program.loads_of(*variable)):
                 if not self.imports.drop(variable):
                     self._retarget(variable)
             elif lost or self._is_removed(variable):
@@ -127,7 +132,7 @@ class _Speller:
 
     def _uses(self, variable: Variable) -> list[_Use]:
         found = []
-        for name in self.uses.get(variable, []):
+        for name in self.program.loads_of(*variable):
             place = self.place_at.get(name)
             target = self.targets.get(place) if place is not None else None
             removed = isinstance(place, Reference) and place in self.removed
@@ -250,6 +255,8 @@ class _Speller:
         if not all(binding.kind == "import" for binding in bindings):
             return False
         for binding in bindings:
+            if binding.node in self.kept:
+                return False
             if path == binding.path or not self._is_below_root(binding.path):
                 return False
         left = [use for use in uses if not use.removed]
@@ -315,7 +322,7 @@ class _Speller:
     def _left(self, variable: Variable, lost: set[cst.Name]) -> set[str]:
         """The dotted paths in the remaining uses of a variable."""
         left = set()
-        for name in self.uses.get(variable, []):
+        for name in self.program.loads_of(*variable):
             if name in lost:
                 continue
             parts = [name.value]

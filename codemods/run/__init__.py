@@ -1,3 +1,3 @@
-"""Resolves the imports between the files of a run, before any of them is rewritten."""
+"""Processes the files of a run, in worker processes, with one decision for each program."""
 
 __all__: "list[str]" = []

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 from documents import ROOT
-from tf_lossscale_codemods.workers.limits import Limits
+from tf_lossscale_codemods.run.limits import Limits
 
 LIMITS = [
     ("migrate.md", "the default limits are {:.0f} seconds", Limits().seconds),

@@ -59,7 +59,7 @@ def names_to_migrate_on_shim(source: bytes) -> list[str]:
     tree = ast.parse(source)
     names = dict(_imported(tree))
     paths = [_path(node, names) or "" for node in ast.walk(tree)]
-    found = {path: legacy_of(path, on_shim=True) for path in paths if is_of_shim(path)}
+    found = {path: legacy_of(path) for path in paths if is_of_shim(path)}
     return [path for path, legacy in found.items() if legacy and not legacy.is_final_path]
 
 
@@ -105,10 +105,10 @@ class _Meaning(ast.NodeTransformer):
 
 def _object(path: str) -> str:
     """The path of what `path` means; the same for a legacy symbol and its twin in the shim."""
-    legacy = legacy_of(path, on_shim=True)
+    legacy = legacy_of(path)
     if legacy is not None and not legacy.is_final_path:
         return f"legacy {legacy.family.value}.{legacy.name}"
-    module = namespace_of(path, on_shim=True)
+    module = namespace_of(path)
     if module is not None and not module.is_final:
         return f"legacy module {module.name}"
     root = root_of(path)

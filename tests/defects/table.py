@@ -373,13 +373,13 @@ CODEMODS: List[Defect] = [
         "codemods",
         'if language not in ("", "python", "ipython"):',
         "if False:",
-        _CODEMODS + "notebooks/test_notebook.py",
+        _CODEMODS + "engine/test_notebook.py",
     ),
     Defect(
         "codemods",
         "if magic is not None and magic[1] not in _PYTHON_CELLS:",
         "if False:",
-        _CODEMODS + "notebooks/test_magics.py",
+        _CODEMODS + "engine/test_magics.py",
     ),
     Defect(
         "codemods",

@@ -108,7 +108,7 @@ def test_a_path_that_does_not_exist_is_status_2_and_the_others_are_written(comma
 
 
 def test_a_failing_rule_is_reported_and_fails_one_file_only(command_line, monkeypatch):
-    from tf_lossscale_codemods.workers import process_file
+    from tf_lossscale_codemods.run import process_file
 
     real = process_file.transform
 
@@ -126,7 +126,7 @@ def test_a_failing_rule_is_reported_and_fails_one_file_only(command_line, monkey
 
 
 def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
-    from tf_lossscale_codemods.workers import process_file
+    from tf_lossscale_codemods.run import process_file
 
     real = process_file.transform
 

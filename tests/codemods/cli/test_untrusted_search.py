@@ -9,7 +9,7 @@ import pytest
 from command_line import FINAL, LEGACY
 from tf_lossscale_codemods.cli import search
 from tf_lossscale_codemods.files import work_trees
-from tf_lossscale_codemods.workers.limits import Limits
+from tf_lossscale_codemods.run.limits import Limits
 
 SECONDS = 30
 """Processor time allowed for a run; most of the inputs would take hours."""

@@ -16,7 +16,7 @@ from tf_lossscale_codemods.files.diffs import unified
 from tf_lossscale_codemods.files.printable import quoted, visible
 from tf_lossscale_codemods.model import FileError, Finding, Safety
 from tf_lossscale_codemods.reports import FORMATS, text
-from tf_lossscale_codemods.workers.results import FileOutcome, Summary
+from tf_lossscale_codemods.run.results import FileOutcome, Summary
 
 MODES = ([], ["--check"], ["--write", "--allow-dirty"])
 

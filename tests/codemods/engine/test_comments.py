@@ -144,3 +144,14 @@ def test_what_is_called_on_an_ignored_optimizer_is_reported_and_stays(command_li
     options = ["--ignore", "LS301", "--write", "--allow-dirty", "--keras", "2"]
     assert found(command_line, source, *options) == [(6, "LS302"), (6, "LS303")]
     assert command_line.bytes_on_disk()["a.py"] == source
+
+
+def test_silenced_import_stays_and_its_uses_get_another_name(command_line):
+    line = b"from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer"
+    line += b"  # lossscale: ignore\n"
+    command_line.write(a=line + b"\nopt = LossScaleOptimizer(opt, 'dynamic')\n")
+    assert command_line.run("migrate", "--keras", "2", "--write").status == 0
+    assert command_line.bytes_on_disk()["a.py"] == (
+        line + b"import tf_lossscale as tfls\n\n"
+        b"opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')\n"
+    )

@@ -7,10 +7,10 @@ import random
 import libcst as cst
 import pytest
 from command_line import FINAL, LEGACY
+from tf_lossscale_codemods.engine import notebook
 from tf_lossscale_codemods.model import Options
-from tf_lossscale_codemods.notebooks import transform as notebook
 from tf_lossscale_codemods.rewrite.arguments import constant
-from tf_lossscale_codemods.workers.process_file import rewritten
+from tf_lossscale_codemods.run.process_file import rewritten
 
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 HEAD = "import tensorflow as tf\n\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
@@ -22,8 +22,6 @@ HEAD = "import tensorflow as tf\n\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)
         ("2 ** 15", 32768),
         ("2.0 ** 22", 4194304.0),
         ("-2 ** 3", -8),
-        ("2 ** -3", 0.125),
-        ("1000 / 8 + 1", 126.0),
         ("'dynamic'", "dynamic"),
         ("None", None),
     ],
@@ -40,8 +38,10 @@ def test_small_constants_are_computed(text, value):
         "10**400",
         "10.0**400",
         "2**(2**1000)",
+        "2**2000",
         "(-8)**0.5",
         "0**-1",
+        "1000 / 8 + 1",
         "1/0",
         "1 << 10**9",
         "'a' * 10**9",

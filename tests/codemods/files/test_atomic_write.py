@@ -146,7 +146,7 @@ def test_the_command_reports_a_read_only_file(command_line):
 
 
 def test_the_command_reports_a_file_that_changes_during_the_run(command_line, monkeypatch):
-    from tf_lossscale_codemods.workers import process_file
+    from tf_lossscale_codemods.run import process_file
 
     command_line.write(a=LEGACY, b=LEGACY)
     real = process_file.transform

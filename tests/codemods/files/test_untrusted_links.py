@@ -179,7 +179,7 @@ def make_special(name: str, kind: str, outside) -> None:
 
 
 def test_a_directory_that_becomes_a_link_is_not_written_through(command_line, outside, monkeypatch):
-    from tf_lossscale_codemods.workers import process_file
+    from tf_lossscale_codemods.run import process_file
 
     command_line.write(a=LEGACY, sub__site=LEGACY)
     transform = process_file.transform

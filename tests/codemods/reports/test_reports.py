@@ -16,7 +16,7 @@ from tf_lossscale_codemods.files.diffs import unified
 from tf_lossscale_codemods.model import FileError, Finding, Safety
 from tf_lossscale_codemods.reports import sarif, text as text_report
 from tf_lossscale_codemods.reports.text import Style, line_of
-from tf_lossscale_codemods.workers.results import FileOutcome, Spool, Summary
+from tf_lossscale_codemods.run.results import FileOutcome, Spool, Summary
 
 from tf_lossscale._about import VERSION
 

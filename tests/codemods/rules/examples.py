@@ -774,7 +774,6 @@ EXAMPLES = {
             from tensorflow.keras.mixed_precision import experimental as mp
 
             def wrap(opt):
-                # high on purpose
                 loss_scale = tf.mixed_precision.experimental.DynamicLossScale(
                     initial_loss_scale=2.0**22, increment_period=20
                 )
@@ -785,7 +784,6 @@ EXAMPLES = {
             from tensorflow.keras import mixed_precision as mp
 
             def wrap(opt):
-                # high on purpose
                 opt = mp.LossScaleOptimizer(opt, initial_scale=2.0**22, dynamic_growth_steps=20)
                 return opt
             """,
@@ -854,11 +852,11 @@ EXAMPLES = {
             )
             """,
             """\
-            import tensorflow as tf
+            import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(
+            opt = tfls.keras.mixed_precision.from_loss_scale(
                 opt,  # wrapped
-                # grows
+                loss_scale='dynamic',  # grows
             )
             """,
             Safety.SAFE,
@@ -1135,26 +1133,18 @@ EXAMPLES = {
             Safety.SAFE,
         ),
         Example(
-            "under an isinstance check, for the shim",
+            "of a parameter, under an isinstance check",
             """\
             import tensorflow as tf
-            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
 
             def _log(opt):
                 return opt.loss_scale() if isinstance(opt, LossScaleOptimizer) else 1.0
 
             _log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
             """,
-            """\
-            import tensorflow as tf
-            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
-
-            def _log(opt):
-                return opt.loss_scale if isinstance(opt, LossScaleOptimizer) else 1.0
-
-            _log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
-            """,
-            Safety.SAFE,
+            None,
+            Safety.MANUAL,
             target=Target.SHIM,
         ),
     ),
@@ -2039,18 +2029,6 @@ EXAMPLES = {
         ),
     ),
     "version-guard": (
-        Example(
-            "and, or with the version",
-            """\
-            import tensorflow as tf
-
-            old = tf.__version__ < "2.4"
-            mp = old and tf.keras.mixed_precision.experimental or tf.keras.mixed_precision
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="removable",
-        ),
         Example(
             "a loop that only old versions enter",
             """\

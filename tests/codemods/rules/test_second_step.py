@@ -92,9 +92,8 @@ def test_second_run_for_the_shim_changes_nothing(example):
     ],
 )
 def test_names_of_the_shim(path, family):
-    found = legacy_of(path, on_shim=True)
+    found = legacy_of(path)
     assert (found.family if found is not None else None) is family
-    assert legacy_of(path) is None
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,6 @@ def test_final_class_below_a_star_import_is_reported_where_it_moves(options):
     [
         "from npu_bridge.npu_init import *\nkeras.mixed_precision.experimental.set_policy('x')\n",
         "from tensorflow.keras import *\nmixed_precision.set_global_policy('float32')\n",
-        # TensorFlow 2.21 still has it.
-        "from tensorflow.compat.v1 import *\ntrain.experimental.FixedLossScale(8)\n",
         "from tensorflow.train import *\nmixed_precision.experimental.other('x')\n",
     ],
 )

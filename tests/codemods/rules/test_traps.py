@@ -457,12 +457,12 @@ REWRITES = [
         SAFE,
     ),
     Example(
-        "implicit string concatenation and redundant parentheses",
+        "redundant parentheses",
         """\
         import tensorflow as tf
         LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
 
-        a = LSO(a, ("dyna" "mic"))
+        a = LSO(a, ("dynamic"))
         b = (LSO)(b, (2 ** 7))
         """,
         """\
@@ -843,26 +843,6 @@ REWRITES = [
 
 NEWER = [
     Example(
-        "a match on the version",
-        """\
-        import tensorflow as tf
-
-        match tf.__version__.split(".")[:2]:
-            case ["2", minor] if int(minor) < 4:
-                opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-        """,
-        """\
-        import tensorflow as tf
-        import tf_lossscale as tfls
-
-        match tf.__version__.split(".")[:2]:
-            case ["2", minor] if int(minor) < 4:
-                opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-        """,
-        Safety.MANUAL,
-        message_contains="nothing here scales the loss",
-    ),
-    Example(
         "a walrus",
         """\
         import tensorflow as tf
@@ -890,10 +870,10 @@ NEWER = [
                 pass
         """,
         """\
-        import tensorflow as tf
+        import tf_lossscale as tfls
 
         match opt:
-            case tf.keras.mixed_precision.LossScaleOptimizer():
+            case tfls.keras.mixed_precision.experimental.LossScaleOptimizer():
                 opt = opt.inner_optimizer
             case {"opt": opt, **rest}:
                 pass

@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from tf_lossscale_codemods.notebooks.magics import mask
+from tf_lossscale_codemods.engine.magics import mask
 
 UNTOUCHED = [
     pytest.param("x = 1\n", id="plain Python"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 
+from ..engine.notebook import transform as transform_notebook
 from ..engine.prefilter import may_concern, may_refer, uses_other_contrib
 from ..engine.transform import transform
 from ..files import atomic_write
@@ -12,37 +13,28 @@ from ..files.diffs import replacements, unified
 from ..files.discover import words
 from ..files.excludes import NOTEBOOK
 from ..model import ALONE, FileError, FileResult, Options, Surroundings
-from ..notebooks.transform import transform as transform_notebook
 from .limits import Limits, memory_bound
-from .results import FileOutcome, FileWork, Plan
+from .results import FileOutcome, FileWork, Plan, Task
 
 __all__ = ["finished", "rewritten", "work_on"]
 
 
-def work_on(
-    path: str, real: str, plan: Plan, limits: Limits, surroundings: Surroundings, shares: bool
-) -> FileWork:
+def work_on(task: Task, plan: Plan, limits: Limits) -> FileWork:
     """Rewrites a file that the search of the run has let through. Never raises, never writes.
 
     It is read here, and not in the search: its bytes must not wait in memory behind other files,
     and whatever changes it until it is written is noticed.
-
-    Args:
-      path: the path to show in reports.
-      real: the path of the file.
-      plan: what to do.
-      limits: the limits on one file.
-      surroundings: what the search has seen in the other files.
-      shares: whether a program may contain the file and others with legacy names.
     """
+    source = task.source
     try:
-        if os.stat(real).st_size > limits.size:
-            return FileWork(path, real, b"", _failed(path, limits.too_large))
-        source = atomic_write.read(real)
+        if source is None and os.stat(task.real).st_size > limits.size:
+            return FileWork(task.path, task.real, b"", _failed(task.path, limits.too_large))
+        source = atomic_write.read(task.real) if source is None else source
     except OSError as error:
-        return FileWork(path, real, b"", _failed(path, words(error)))
-    result = rewritten(path, source, plan.options, plan.tracebacks, surroundings, shares)
-    return FileWork(path, real, source, result)
+        return FileWork(task.path, task.real, b"", _failed(task.path, words(error)))
+    options, surroundings = plan.options, task.surroundings
+    result = rewritten(task.path, source, options, plan.tracebacks, surroundings, task.shares)
+    return FileWork(task.path, task.real, source, result)
 
 
 def rewritten(
@@ -99,24 +91,19 @@ def finished(work: FileWork, result: FileResult, plan: Plan) -> FileOutcome:
 
 def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
     """Converts the result to the outcome that the reports show."""
-    uses_contrib = uses_other_contrib(result.source)
+    outcome = FileOutcome(path, other_contrib=uses_other_contrib(result.source))
     if result.error is not None and result.error.is_syntax and not may_refer(source):
         message = f"not checked, but without a legacy name of TensorFlow: {result.error.message}"
-        warning = result.error._replace(path=path, message=message)
-        return FileOutcome(path, warning=warning, other_contrib=uses_contrib)
+        return outcome._replace(warning=result.error._replace(path=path, message=message))
     if result.error is not None:
-        return FileOutcome(path, error=result.error, other_contrib=uses_contrib)
+        return outcome._replace(error=result.error)
     changed = result.source != source
-    diff = unified(path, source, result.source) if changed and plan.diff else b""
-    edits = replacements(source, result.source) if plan.replacements and changed else ()
-    return FileOutcome(
-        path,
-        changed,
-        result.findings,
+    return outcome._replace(
+        changed=changed,
+        findings=result.findings,
         note=result.note,
-        diff=diff,
-        replacements=edits,
-        other_contrib=uses_contrib,
+        diff=unified(path, source, result.source) if changed and plan.diff else b"",
+        replacements=replacements(source, result.source) if plan.replacements and changed else (),
     )
 
 

@@ -7,12 +7,12 @@ import json
 import re
 from typing import NamedTuple, Optional
 
-from ..engine.prefilter import may_concern
-from ..engine.render import LONGEST_LINE
-from ..engine.transform import Transformation
 from ..model import ALONE, FileError, FileResult, Finding, Options, Safety, Surroundings
 from .json_spans import NestingError, Span, spans
 from .magics import MaskedCell, mask
+from .prefilter import may_concern
+from .render import LONGEST_LINE
+from .transform import Transformation
 
 __all__ = ["transform"]
 
@@ -92,11 +92,7 @@ def transform(
     if not any(may_concern(one) for one in book.sources):
         return book.result([FileResult(one, note=_NO_NAME) for one in book.sources])
     work = Transformation(book.sources, options, None, path, surroundings)
-    result = book.result(work.results())
-    if not with_variants or result.error is not None:
-        return result
-    variants = {groups: book.result(work.results(groups)) for groups in work.choices()}
-    return result._replace(facts=work.facts, variants=variants)
+    return work.joined(book.result, with_variants)
 
 
 class _Notebook:

@@ -8,14 +8,13 @@ from typing import Callable
 from ..files import atomic_write
 from ..files.discover import Candidate
 from ..model import ALONE, FileFacts, FileResult, Group, Surroundings, Target
-from ..run.decide import decided, groups_on_shim
-from ..run.programs import Modules, Programs
-from ..run.words import Words
+from .decide import decided, groups_on_shim
 from .limits import Limits
 from .pool import process_all
 from .process_file import finished
-from .results import FileOutcome, FileWork, Plan, Spool
-from .worker import Task
+from .programs import Modules, Programs
+from .results import FileOutcome, FileWork, Plan, Spool, Task
+from .words import Words
 
 __all__ = ["FileSet"]
 

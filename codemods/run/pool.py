@@ -20,8 +20,8 @@ from typing import Optional
 
 from ..model import FileError, FileResult
 from .limits import Limits, memory_bound
-from .results import FileWork, Plan
-from .worker import Task, work
+from .results import FileWork, Plan, Task
+from .worker import work
 
 __all__ = ["process_all"]
 

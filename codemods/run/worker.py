@@ -17,17 +17,16 @@ import sys
 import threading
 import warnings
 from collections.abc import Sequence
-from typing import Any, Callable, NamedTuple, Optional, TypeVar
+from typing import Any, Callable, TypeVar
 
-from ..model import ALONE, Surroundings
 from .limits import Limits, bound_memory, memory_bound
-from .process_file import rewritten, work_on
-from .results import FileWork, Plan
+from .process_file import work_on
+from .results import Plan
 
 if sys.platform == "linux":
     import ctypes
 
-__all__ = ["Task", "with_large_stack", "work"]
+__all__ = ["with_large_stack", "work"]
 
 _T = TypeVar("_T")
 
@@ -39,24 +38,6 @@ _DIES_LATER = 10.0
 """Seconds after the time limit at which a worker ends itself if it has not been killed."""
 
 _PR_SET_PDEATHSIG = 1
-
-
-class Task(NamedTuple):
-    """A file to process.
-
-    Attributes:
-      path: the path to show in reports.
-      real: the path of the file.
-      source: the bytes from stdin; then no file is read.
-      surroundings: what the search has seen in the other files of the run.
-      shares: whether a program may contain the file and others with legacy names.
-    """
-
-    path: str
-    real: str
-    source: Optional[bytes] = None
-    surroundings: Surroundings = ALONE
-    shares: bool = False
 
 
 def work(pipe: Any, others: Sequence[Any], parent: int, plan: Plan, limits: Limits) -> None:
@@ -118,11 +99,7 @@ def _serve(pipe: Any, plan: Plan, limits: Limits) -> None:
         while True:
             task = pipe.recv()
             _end_after(limits.seconds + _DIES_LATER)
-            if task.source is None:
-                done = work_on(task.path, task.real, plan, limits, task.surroundings, task.shares)
-            else:
-                result = rewritten(task.path, task.source, plan.options, plan.tracebacks)
-                done = FileWork(task.path, task.real, task.source, result)
+            done = work_on(task, plan, limits)
             _end_after(0)
             pipe.send(done)
             gc.collect()

@@ -4,9 +4,9 @@ import json
 
 import pytest
 from command_line import LEGACY
+from tf_lossscale_codemods.engine import notebook
+from tf_lossscale_codemods.engine.json_spans import spans
 from tf_lossscale_codemods.model import Options
-from tf_lossscale_codemods.notebooks import transform as notebook
-from tf_lossscale_codemods.notebooks.json_spans import spans
 
 IMPORT = "import tensorflow as tf\n"
 OLD = 'opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")'

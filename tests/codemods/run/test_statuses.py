@@ -16,7 +16,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="streams and signals of PO
 # In a worker, which is forked: `act()` for each file that holds "# bad".
 ACTS = """
 import os, sys, time
-from tf_lossscale_codemods.workers import process_file
+from tf_lossscale_codemods.run import process_file
 real = process_file.transform
 def transform(source, options, path, *more):
     if b"# bad" in source:
@@ -133,7 +133,7 @@ class TestLimits:
         code = program(act).replace(
             "process_file.transform = transform",
             "process_file.transform = transform\n"
-            "from tf_lossscale_codemods.workers import worker\n"
+            "from tf_lossscale_codemods.run import worker\n"
             "worker.memory_bound = lambda: 500 << 20\n",
         )
         ran = run("migrate", "--write", "--jobs", "1", code=code)
@@ -341,7 +341,7 @@ class TestEnds:
         code = program("time.sleep(300)").replace(
             "process_file.transform = transform",
             "process_file.transform = transform\n"
-            "from tf_lossscale_codemods.workers import worker\n"
+            "from tf_lossscale_codemods.run import worker\n"
             "sys.platform = 'elsewhere'\n",
         )
         process = start(code, "migrate", "--jobs", "1")
@@ -386,7 +386,7 @@ def test_a_worker_without_a_parent_does_not_begin(monkeypatch):
                 "-c",
                 PROGRAM.replace(
                     "sys.exit(main())",
-                    "from tf_lossscale_codemods.workers import worker\n"
+                    "from tf_lossscale_codemods.run import worker\n"
                     "worker._end_with(1)\nprint('on')",
                 ),
             ],

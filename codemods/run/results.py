@@ -9,9 +9,19 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Generic, NamedTuple, Optional, TypeVar
 
-from ..model import FileError, FileResult, Finding, KerasChoice, Options, Replacement, Safety
+from ..model import (
+    ALONE,
+    FileError,
+    FileResult,
+    Finding,
+    KerasChoice,
+    Options,
+    Replacement,
+    Safety,
+    Surroundings,
+)
 
-__all__ = ["FileOutcome", "FileWork", "Plan", "Spool", "Summary"]
+__all__ = ["FileOutcome", "FileWork", "Plan", "Spool", "Summary", "Task"]
 
 
 _T = TypeVar("_T")
@@ -43,6 +53,24 @@ class FileOutcome(NamedTuple):
     replacements: tuple[Replacement, ...] = ()
     warning: Optional[FileError] = None
     other_contrib: bool = False
+
+
+class Task(NamedTuple):
+    """A file to process.
+
+    Attributes:
+      path: the path to show in reports.
+      real: the path of the file.
+      source: the bytes from stdin; then no file is read.
+      surroundings: what the search has seen in the other files of the run.
+      shares: whether a program may contain the file and others with legacy names.
+    """
+
+    path: str
+    real: str
+    source: Optional[bytes] = None
+    surroundings: Surroundings = ALONE
+    shares: bool = False
 
 
 class FileWork(NamedTuple):
