@@ -38,7 +38,7 @@ def needs_of_exports(program: Program, code: str) -> Iterator[Proposal]:
             elif legacy.group in _KERAS and not program.loads_of(reference.scope, name):
                 why = _UNREAD.format(name)
             if why and not legacy.is_final_path:
-                yield needs_shim(reference.node, code, legacy.name, legacy.group, why)
+                yield needs_shim(reference, why)
 
 
 def names_bound(program: Program, reference: Reference) -> list[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Group, Safety, Target
+from ...model import Safety, Target
 from ...resolve.classes import is_written_for_keras_3
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.program import Program
@@ -51,8 +51,7 @@ def check(program: Program) -> Iterator[Proposal]:
             continue
         why = {Mention.BASE: _BASE, Mention.MEMBER: _MEMBER}.get(mention_of(program, reference))
         if why:
-            group = Group.KERAS_OPTIMIZERS
-            yield needs_shim(reference.node, "LS401", reference.legacy.name, group, why)
+            yield needs_shim(reference, why)
 
 
 def reports(program: Program) -> Iterator[Proposal]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety
+from ...model import Safety
 from ...resolve.classes import (
     is_made_here,
     may_compile,
@@ -60,8 +60,7 @@ def check(program: Program) -> Iterator[Proposal]:
     for reference in references(program, "LS301"):
         why = _why_shim(program, reference)
         if why:
-            group = Group.KERAS_OPTIMIZERS
-            yield needs_shim(reference.node, "LS301", reference.legacy.name, group, why)
+            yield needs_shim(reference, why)
             continue
         made = _moved(program, reference)
         if loops is not None:

@@ -20,7 +20,7 @@ from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimi
 from ...resolve.program import Program
 from ...resolve.tree import is_stored, string_of
 from ...rewrite.proposal import Proposal
-from ..findings import needs_shim, report
+from ..findings import place_needs_shim, report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -95,7 +95,7 @@ def _has_experimental(program: Program) -> bool:
 
 def _needs_shim(node: cst.CSTNode, code: str, name: str) -> Proposal:
     why = _PRIVATE.format(name)
-    return needs_shim(node, code, f"LossScaleOptimizer.{name}", Group.KERAS_OPTIMIZERS, why)
+    return place_needs_shim(node, code, f"LossScaleOptimizer.{name}", Group.KERAS_OPTIMIZERS, why)
 
 
 def _public(node: cst.CSTNode) -> object:

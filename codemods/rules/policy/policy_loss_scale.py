@@ -17,7 +17,7 @@ from ...resolve.program import Program
 from ...resolve.tree import string_of
 from ...resolve.values import sources_of
 from ...rewrite.proposal import Proposal
-from ..findings import needs_shim, report
+from ..findings import place_needs_shim, report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -39,7 +39,7 @@ def check(program: Program) -> Iterator[Proposal]:
         is_certain = _is_policy(program, receiver)
         if is_certain or (is_experimental and _is_named_policy(receiver)):
             if is_experimental and not program.goes_to_shim(Group.POLICIES):
-                yield needs_shim(node, "LS605", _SYMBOL, Group.POLICIES, _WHY)
+                yield place_needs_shim(node, "LS605", _SYMBOL, Group.POLICIES, _WHY)
             yield report(node, "LS605", _SYMBOL, _MESSAGE if is_certain else _PERHAPS)
 
 

@@ -19,9 +19,8 @@ from ...rewrite.arguments import matched
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..findings import safe
+from ..findings import needs_shim, safe
 from ..rule import Example, Rule
-from ._policies import to_shim_because
 
 __all__ = ["RULE"]
 
@@ -39,9 +38,9 @@ def check(program: Program) -> Iterator[Proposal]:
             if _is_only_read_here(program, reference):
                 yield safe(reference, _MESSAGE, removed=(reference,))
             else:
-                yield to_shim_because(reference, _EXPORTED)
+                yield needs_shim(reference, _EXPORTED)
         elif call is None or not found or comments_in(call):
-            yield to_shim_because(reference, _PASSED)
+            yield needs_shim(reference, _PASSED)
         else:
             edits = ((call, _attribute),)
             yield safe(reference, _MESSAGE, edits=edits, removed=(reference,))

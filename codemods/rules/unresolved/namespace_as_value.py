@@ -21,7 +21,7 @@ from ...resolve.scopes import dotted
 from ...resolve.tree import string_of
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import SHIM, is_renamed
-from ..findings import needs_shim, report, shown_path
+from ..findings import place_needs_shim, report, shown_path
 from ..rule import Example, Rule
 
 __all__ = ["RULE", "is_whole"]
@@ -100,7 +100,7 @@ def _needs(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
     groups = [group, Group.POLICIES] if group is Group.KERAS_OPTIMIZERS else [group]
     for one in groups:
         if one is not None and not program.goes_to_shim(one):
-            yield needs_shim(use.node, "LS909", use.path, one, _VALUE)
+            yield place_needs_shim(use.node, "LS909", use.path, one, _VALUE)
 
 
 def _to_shim(program: Program, use: NamespaceUse) -> Iterator[Proposal]:

@@ -15,7 +15,7 @@ from ...model import Safety, Target
 from ...resolve.places import Unclear
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
-from ..findings import needs_shim, report
+from ..findings import place_needs_shim, report
 from ..rule import Example, Rule
 from .namespace_as_value import is_whole
 
@@ -31,13 +31,13 @@ def check(program: Program) -> Iterator[Proposal]:
         for place in program.guarded:
             if not program.goes_to_shim(place.legacy.group):
                 group = place.legacy.group
-                yield needs_shim(place.node, "LS904", place.legacy.name, group, _SEVERAL)
+                yield place_needs_shim(place.node, "LS904", place.legacy.name, group, _SEVERAL)
     for unclear in program.unclear:
         if unclear.why != "several":
             continue
         for legacy in unclear.legacy:
             if legacy.rule and not program.goes_to_shim(legacy.group):
-                yield needs_shim(unclear.node, "LS904", unclear.name, legacy.group, _SEVERAL)
+                yield place_needs_shim(unclear.node, "LS904", unclear.name, legacy.group, _SEVERAL)
         if any(one.rule for one in unclear.legacy) and not _follows(program, unclear):
             guidance = _MESSAGE.format(unclear.through)
             yield report(unclear.node, "LS904", unclear.name, guidance)

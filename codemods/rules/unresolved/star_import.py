@@ -13,7 +13,7 @@ from ...model import Group, Safety, Target
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import SHIM
-from ..findings import needs_shim, report
+from ..findings import place_needs_shim, report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -28,7 +28,7 @@ def check(program: Program) -> Iterator[Proposal]:
     for scope in program.all_scopes():
         for star, path in scope.stars:
             if path == _ON_SHIM and not program.goes_to_shim(Group.CONTRIB):
-                yield needs_shim(star, "LS901", "*", Group.CONTRIB, _STAR)
+                yield place_needs_shim(star, "LS901", "*", Group.CONTRIB, _STAR)
     for unclear in program.unclear:
         if unclear.why == "star":
             guidance = _MESSAGE.format(unclear.through)

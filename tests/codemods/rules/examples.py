@@ -9,7 +9,7 @@ from tf_lossscale_codemods.rules.rule import Example, Rule
 __all__ = ["EXAMPLES", "all_examples"]
 
 EXAMPLES = {
-    "contrib-fixed-loss-scale-manager": (
+    "contrib-classes": (
         Example(
             "a lazy import stays in its function",
             """\
@@ -74,8 +74,6 @@ EXAMPLES = {
                 return FixedLossScaleManager(8.0)
             """,
         ),
-    ),
-    "contrib-exponential-update-loss-scale-manager": (
         Example(
             "a deep import",
             """\
@@ -129,8 +127,6 @@ EXAMPLES = {
             opt = mixed_precision.decorate(opt, use_dynamic_loss_scaling=True)
             """,
         ),
-    ),
-    "contrib-loss-scale-optimizer": (
         Example(
             "not from npu_bridge",
             """\
@@ -172,6 +168,50 @@ EXAMPLES = {
             # opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
             """See tf.contrib.mixed_precision.LossScaleOptimizer for how."""
             ''',
+        ),
+        Example(
+            "moved to the shim where the numbers differ, even with --unsafe",
+            """\
+            from tensorflow.contrib import mixed_precision as mp
+
+            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
+            """,
+            """\
+            from tf_lossscale.contrib import mixed_precision as mp
+
+            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
+            """,
+            Safety.SAFE,
+            unsafe=True,
+        ),
+        Example(
+            "a subclass",
+            """\
+            import tensorflow as tf
+
+            class Halving(tf.contrib.mixed_precision.LossScaleManager):
+                def get_loss_scale(self):
+                    return self._scale
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            class Halving(tfls.contrib.mixed_precision.LossScaleManager):
+                def get_loss_scale(self):
+                    return self._scale
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "not a class that the program defines",
+            """\
+            import tensorflow as tf
+
+            class LossScaleOptimizer(tf.train.Optimizer):
+                pass
+
+            opt = LossScaleOptimizer()
+            """,
         ),
     ),
     "v1-graph-rewrite": (
@@ -1299,7 +1339,7 @@ EXAMPLES = {
             keras=3,
         ),
     ),
-    "cross-shard-optimizer": (
+    "cross-shard": (
         Example(
             "not rewritten at its last path; the finding notes that it needs a TPU",
             """\
@@ -1472,8 +1512,59 @@ EXAMPLES = {
             Safety.SAFE,
             target=Target.SHIM,
         ),
+        Example(
+            "imported with another operation of that module",
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.python.tpu.ops import tpu_ops
+
+            y = tpu_ops.cross_replica_sum(tpu_ops.all_to_all(x))
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.python.tpu.ops import tpu_ops
+
+            y = tf.tpu.cross_replica_sum(tpu_ops.all_to_all(x))
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "from the private module that defines it",
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.python.tpu.ops import tpu_ops
+
+            def mean(t, groups, size):
+                return tpu_ops.cross_replica_sum(t, groups) / tf.cast(size, t.dtype)
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.compat.v1 import tpu
+
+            def mean(t, groups, size):
+                return tpu.cross_replica_sum(t, groups) / tf.cast(size, t.dtype)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "in a lambda, a default and a decorator",
+            """\
+            import tensorflow as tf
+
+            def reduce(x, by=tf.tpu.cross_replica_sum):
+                return (lambda t: tf.contrib.tpu.cross_replica_sum(t))(by(x))
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def reduce(x, by=tfls.tpu.cross_replica_sum):
+                return (lambda t: tfls.contrib.tpu.cross_replica_sum(t))(by(x))
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
     ),
-    "policy-set": (
+    "policies": (
         Example(
             "under compat.v1, which has no final policy function before 2.16",
             """\
@@ -1581,8 +1672,6 @@ EXAMPLES = {
             Safety.SAFE,
             target=Target.SHIM,
         ),
-    ),
-    "policy-class": (
         Example(
             "dynamic is dropped",
             """\
@@ -1703,6 +1792,46 @@ EXAMPLES = {
             Safety.SAFE,
             unsafe=True,
             message_contains="go to the shim",
+        ),
+        Example(
+            "a name alone",
+            """\
+            import tensorflow as tf
+
+            policy = tf.keras.mixed_precision.experimental.Policy(name)
+            layer = tf.keras.layers.Dense(1, dtype=policy)
+            """,
+            """\
+            import tensorflow as tf
+
+            policy = tf.keras.mixed_precision.Policy(name)
+            layer = tf.keras.layers.Dense(1, dtype=policy)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "not a name bound to something else in the function",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            def f(global_policy):
+                return global_policy()
+            """,
+        ),
+        Example(
+            "reported where TensorFlow removed the policy",
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.experimental.set_policy("infer_float32_vars")
+            """,
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.set_global_policy("infer_float32_vars")
+            """,
+            Safety.MANUAL,
+            message_contains="of this name",
         ),
     ),
     "policy-loss-scale": (
@@ -2257,35 +2386,6 @@ EXAMPLES = {
             Safety.MANUAL,
         ),
     ),
-    "cross-replica-sum": (
-        Example(
-            "not rewritten at its last path; the finding notes that it needs a TPU",
-            """\
-            import tensorflow.compat.v1 as tf
-
-            y = tf.tpu.cross_replica_sum(x, groups)
-            """,
-            None,
-            Safety.SAFE,
-            message_contains="--to shim",
-        ),
-        Example(
-            "imported with another operation of that module",
-            """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.python.tpu.ops import tpu_ops
-
-            y = tpu_ops.cross_replica_sum(tpu_ops.all_to_all(x))
-            """,
-            """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.python.tpu.ops import tpu_ops
-
-            y = tf.tpu.cross_replica_sum(tpu_ops.all_to_all(x))
-            """,
-            Safety.SAFE,
-        ),
-    ),
     "keras3-compiled-optimizer": (
         Example(
             "the loss scale of a compiled model",
@@ -2435,7 +2535,7 @@ EXAMPLES = {
             """,
         ),
     ),
-    "v1-dynamic-loss-scale": (
+    "v1-loss-scales": (
         Example(
             "not in a docstring",
             """\
@@ -2460,8 +2560,6 @@ EXAMPLES = {
             """,
             Safety.SAFE,
         ),
-    ),
-    "v1-fixed-loss-scale": (
         Example(
             "not a name that the program defines",
             """\
@@ -2471,26 +2569,79 @@ EXAMPLES = {
             scale = FixedLossScale(8)
             """,
         ),
-    ),
-    "v1-loss-scale": (
         Example(
-            "not at its last path",
+            "called to read its value",
             """\
             import tensorflow as tf
 
-            class Mine(tf.compat.v1.mixed_precision.LossScale):
-                pass
+            opt = tf.compat.v1.train.AdamOptimizer()
+            scaler = tf.train.experimental.DynamicLossScale(2 ** 32, multiplier=2.0)
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, scaler)
+            loss_scale = tf.identity(scaler(), name="scale")
             """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            scaler = tf.compat.v1.mixed_precision.DynamicLossScale(2 ** 32, multiplier=2.0)
+            opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, scaler)
+            loss_scale = tf.identity(scaler(), name="scale")
+            """,
+            Safety.SAFE,
         ),
-    ),
-    "v1-mixed-precision-optimizer": (
         Example(
-            "not at its last path",
+            "by name",
             """\
-            import tensorflow as tf
+            from tensorflow.train.experimental import FixedLossScale
 
-            opt = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 128)
+            scale = FixedLossScale(8)
+            scale.update([])
             """,
+            """\
+            from tensorflow.compat.v1.mixed_precision import FixedLossScale
+
+            scale = FixedLossScale(8)
+            scale.update([])
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "several compat modules in the path",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            scale = tf.compat.v2.mixed_precision.experimental.FixedLossScale(8)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            scale = tfls.mixed_precision.experimental.FixedLossScale(8)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
+        Example(
+            "an annotation under TYPE_CHECKING",
+            """\
+            from typing import TYPE_CHECKING
+
+            if TYPE_CHECKING:
+                from tensorflow.python.training.experimental.loss_scale import LossScale
+
+            def update(scale: 'LossScale'):
+                scale.update([])
+            """,
+            """\
+            from typing import TYPE_CHECKING
+
+            if TYPE_CHECKING:
+                from tf_lossscale.train.experimental import LossScale
+
+            def update(scale: 'LossScale'):
+                scale.update([])
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
         ),
     ),
 }
