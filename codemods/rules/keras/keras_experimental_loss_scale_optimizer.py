@@ -30,8 +30,8 @@ from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..exports import names_bound
 from ..findings import needs_shim, report, safe
+from ..names import names_bound
 from ..rule import Example, Rule
 from ._class_uses import reports_of_class, tests_final
 from ._constructors import final_class, plan_constructors

@@ -21,6 +21,7 @@ from ...resolve.program import Program
 from ...resolve.tree import is_stored, string_of
 from ...rewrite.proposal import Proposal
 from ..findings import place_needs_shim, report
+from ..names import accesses
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -33,7 +34,6 @@ _IN_DICTIONARY = (
 )
 _KNOWN = ("_optimizer", "_loss_scale")
 _CONFIGS = ("from_config", "get_config")
-_ACCESS = ("delattr", "getattr", "hasattr", "setattr")
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -59,14 +59,8 @@ def check(program: Program) -> Iterator[Proposal]:
             for attribute in program.attributes(read):
                 if is_loss_scale_optimizer(program, attribute.value):
                     yield _needs_shim(attribute, "LS305", read)
-    for string in program.scopes.strings:
-        argument = program.parents.get(string)
-        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-        name = string_of(string)
-        if not isinstance(call, cst.Call) or argument not in call.args[1:2]:
-            continue
-        if name in _KNOWN and program.code(call.func) in _ACCESS:
-            yield _needs_shim(call, "LS305", name)
+    for call, name in accesses(program, _KNOWN):
+        yield _needs_shim(call, "LS305", name)
 
 
 def reports(program: Program) -> Iterator[Proposal]:

@@ -14,10 +14,10 @@ import libcst as cst
 
 from ...model import Group, Safety, Target
 from ...resolve.program import Program
-from ...resolve.tree import string_of
 from ...resolve.values import sources_of
 from ...rewrite.proposal import Proposal
 from ..findings import place_needs_shim, report
+from ..names import accesses
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -26,7 +26,6 @@ _SYMBOL = "Policy.loss_scale"
 _WHY = "the final policy has no loss scale"
 _MESSAGE = "policies have no loss scale from TensorFlow 2.9 on: use optimizer.loss_scale"
 _PERHAPS = f"if this is a Keras policy: {_MESSAGE}"
-_ACCESS = ("getattr", "hasattr", "setattr")
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -47,13 +46,8 @@ def _reads(program: Program) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]
     """Each use of the attribute, with the object that it belongs to."""
     for attribute in program.attributes("loss_scale"):
         yield attribute, attribute.value
-    for string in program.scopes.strings:
-        argument = program.parents.get(string)
-        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-        if not isinstance(call, cst.Call) or argument not in call.args[1:2]:
-            continue
-        if string_of(string) == "loss_scale" and program.code(call.func) in _ACCESS:
-            yield call, call.args[0].value
+    for call, _ in accesses(program, ["loss_scale"]):
+        yield call, call.args[0].value
 
 
 def _is_policy(program: Program, node: cst.BaseExpression) -> bool:

@@ -2412,7 +2412,7 @@ EXAMPLES = {
             keras=3,
         ),
     ),
-    "keras3-method-check": (
+    "keras3-methods": (
         Example(
             "not a check for another attribute",
             """\
@@ -2421,8 +2421,6 @@ EXAMPLES = {
             """,
             keras=3,
         ),
-    ),
-    "keras3-unscaled-gradients": (
         Example(
             "never scaled",
             """\
@@ -2446,6 +2444,52 @@ EXAMPLES = {
             opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
             """,
             keras=3,
+        ),
+        Example(
+            "not where the file makes the optimizer, which becomes the shim's",
+            """\
+            from tf_keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            if hasattr(opt, "get_scaled_loss"):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            keras=3,
+        ),
+        Example(
+            "not a test for a method on Keras 2",
+            """\
+            if hasattr(opt, "get_scaled_loss"):
+                loss = opt.get_scaled_loss(loss)
+            """,
+        ),
+        Example(
+            "not an optimizer without loss scaling",
+            """\
+            from tensorflow.keras.mixed_precision import Policy
+
+            opt = SGD()
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            keras=3,
+        ),
+        Example(
+            "on Keras 2, where fit calls it",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            class Logging(LossScaleOptimizer):
+                def get_scaled_loss(self, loss):
+                    return super().get_scaled_loss(loss)
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+            class Logging(LossScaleOptimizer):
+                def get_scaled_loss(self, loss):
+                    return super().get_scaled_loss(loss)
+            """,
+            Safety.SAFE,
         ),
     ),
     "keras-final-with-loss-scale": (

@@ -1,4 +1,4 @@
-"""Finds the legacy names that a file binds for others.
+"""Finds the names that a place binds, also for other files, and attributes named by strings.
 
 `from amp import Wrap` in another file gets what `amp.py` binds to `Wrap`, and calls it with the
 legacy arguments. So a class whose arguments change goes to the shim if other files may read it, or
@@ -7,19 +7,21 @@ if nothing in its own file does. The shim's names keep their meaning everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from ..model import Group
-from ..resolve.places import Reference
+from ..resolve.places import Place
 from ..resolve.program import Program
+from ..resolve.tree import string_of
 from ..rewrite.proposal import Proposal
 from ..rewrite.rename import references
 from .findings import needs_shim
 
-__all__ = ["names_bound", "needs_of_exports"]
+__all__ = ["accesses", "names_assigned", "names_bound", "needs_of_exports"]
 
+_ACCESS = ("delattr", "getattr", "hasattr", "setattr")
 _READ = "other files may read `{}` from here"
 _UNREAD = "nothing in this file reads `{}`, but other files may"
 _KERAS = (Group.KERAS_OPTIMIZERS, Group.POLICIES)
@@ -41,13 +43,30 @@ def needs_of_exports(program: Program, code: str) -> Iterator[Proposal]:
                 yield needs_shim(reference, why)
 
 
-def names_bound(program: Program, reference: Reference) -> list[str]:
-    """The names that the import or assignment at a reference binds, also to a tuple with it."""
-    if reference.root is None:
-        found = reference.scope.bindings.items()
-        return [name for name, bound in found if any(one.node is reference.node for one in bound)]
-    parent = program.parents.get(reference.node)
+def names_bound(program: Program, place: Place) -> list[str]:
+    """The names that the import or assignment at a place binds, also to a tuple with it."""
+    if place.root is not None:
+        return names_assigned(program, place.node)
+    found = place.scope.bindings.items()
+    return [name for name, bound in found if any(one.node is place.node for one in bound)]
+
+
+def names_assigned(program: Program, node: cst.CSTNode) -> list[str]:
+    """The names that an assignment binds to an expression, or to a tuple with it."""
+    parent = program.parents.get(node)
     while isinstance(parent, (cst.Element, cst.Tuple, cst.List, cst.Set)):
         parent = program.parents.get(parent)
     targets = [one.target for one in parent.targets] if isinstance(parent, cst.Assign) else []
     return [target.value for target in targets if isinstance(target, cst.Name)]
+
+
+def accesses(program: Program, names: Sequence[str]) -> Iterator[tuple[cst.Call, str]]:
+    """Each `getattr(x, "name")`, `hasattr(x, "name")` and the like, with the name."""
+    for string in program.scopes.strings:
+        name = string_of(string)
+        argument = program.parents.get(string)
+        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        if name not in names or not isinstance(call, cst.Call) or argument not in call.args[1:2]:
+            continue
+        if name is not None and program.code(call.func) in _ACCESS:
+            yield call, name
