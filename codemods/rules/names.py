@@ -14,7 +14,7 @@ import libcst as cst
 from ..model import Group
 from ..resolve.places import Place
 from ..resolve.program import Program
-from ..resolve.tree import string_of
+from ..resolve.tree import is_stored, string_of
 from ..rewrite.proposal import Proposal
 from ..rewrite.rename import references
 from .findings import needs_shim
@@ -22,15 +22,18 @@ from .findings import needs_shim
 __all__ = ["accesses", "names_assigned", "names_bound", "needs_of_exports"]
 
 _ACCESS = ("delattr", "getattr", "hasattr", "setattr")
+_REPLACED = "the program puts something else in its place"
 _READ = "other files may read `{}` from here"
 _UNREAD = "nothing in this file reads `{}`, but other files may"
 _KERAS = (Group.KERAS_OPTIMIZERS, Group.POLICIES)
 
 
 def needs_of_exports(program: Program, code: str) -> Iterator[Proposal]:
-    """The places that bind a top-level name to a symbol of a rule for other files."""
+    """The places that bind a symbol of a rule for other files, or replace it."""
     for reference in references(program, code):
         legacy = reference.legacy
+        if is_stored(reference.node, program.parents) and not legacy.is_final_path:
+            yield needs_shim(reference, _REPLACED)
         if reference.scope is not program.scopes.module_scope:
             continue
         for name in names_bound(program, reference):

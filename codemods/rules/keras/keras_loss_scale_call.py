@@ -18,7 +18,6 @@ from ...model import Group, Safety, Target
 from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
 from ...resolve.guards import depends_on_version
 from ...resolve.program import Program
-from ...rewrite.comments import keeping_comments
 from ...rewrite.proposal import Proposal
 from ..findings import report
 from ..rule import Example, Rule
@@ -64,14 +63,13 @@ def check(program: Program) -> Iterator[Proposal]:
                 program, attribute.value
             ):
                 yield report(attribute, "LS302", _SYMBOL, _OBJECT)
-        elif is_loss_scale_optimizer(program, attribute.value):
+        elif _is_plain(program, call) and is_loss_scale_optimizer(program, attribute.value):
             if program.options.target is Target.SHIM and _is_kept(program, call):
                 yield report(call, "LS302", _SYMBOL, _KEPT.format(program.code(attribute)))
                 continue
             message = "loss_scale is a property since TensorFlow 2.4; parentheses dropped"
             made = Proposal(call, "LS302", _SYMBOL, Safety.SAFE, message)
-            edit = _uncalled_apart if _touches_a_word(program, call) else _uncalled
-            yield made._replace(edits=((call, edit),), group=Group.KERAS_OPTIMIZERS)
+            yield made._replace(edits=((call, _uncalled),), group=Group.KERAS_OPTIMIZERS)
         elif may_be_loss_scale_optimizer(program, attribute.value, with_unknown_files=True):
             yield report(call, "LS302", _SYMBOL, _PERHAPS)
 
@@ -128,19 +126,11 @@ def _is_kept(program: Program, call: cst.Call) -> bool:
     return isinstance(parent, _KEEPING)
 
 
-def _touches_a_word(program: Program, call: cst.Call) -> bool:
-    """Whether a keyword follows the closing parenthesis at once, as in `[x()for x in y]`."""
-    parent = program.parents.get(call)
-    after = program.code(parent).partition(program.code(call))[2] if parent is not None else ""
-    return after[:1].isalpha()
-
-
-def _uncalled_apart(node: cst.CSTNode) -> object:
-    made = _uncalled(node)
-    assert isinstance(made, cst.Attribute)
-    if made.lpar:
-        return made
-    return made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+def _is_plain(program: Program, call: cst.Call) -> bool:
+    """Whether a call has no comment, and no word follows it at once, as in `[x()for x in y]`."""
+    code, parent = program.code(call), program.parents.get(call)
+    after = program.code(parent).partition(code)[2] if parent is not None else ""
+    return "#" not in code and not after[:1].isalpha()
 
 
 def _member(program: Program, node: cst.CSTNode) -> str:
@@ -151,14 +141,8 @@ def _member(program: Program, node: cst.CSTNode) -> str:
 def _uncalled(node: cst.CSTNode) -> object:
     assert isinstance(node, cst.Call)
     function = node.func
-    read = keeping_comments(node, function)
-    if read is None or read is function:
-        return function.with_changes(
-            lpar=[*node.lpar, *function.lpar], rpar=[*function.rpar, *node.rpar]
-        )
-    # the comment stood between the call's parentheses; it needs some to stand in
-    left, right = node.lpar or [cst.LeftParen()], node.rpar or [cst.RightParen()]
-    return read.with_changes(lpar=left, rpar=right)
+    left, right = [*node.lpar, *function.lpar], [*function.rpar, *node.rpar]
+    return function.with_changes(lpar=left, rpar=right)
 
 
 RULE = Rule(

@@ -33,10 +33,6 @@ _GROUPS = {
 }
 """The modules of which everything is legacy."""
 _READING = ("getattr", "hasattr")
-_PATCHED = (
-    "this replaces a name of the module, which only code that reads it there gets: replace it "
-    "where the migrated program reads it"
-)
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
 _ABSENT = "{} has no such name, in any TensorFlow"
@@ -59,9 +55,6 @@ def check(program: Program) -> Iterator[Proposal]:
     """Proposes the shim's module for each use as a value; reports what has no twin."""
     for use in program.namespaces:
         parent = program.parents.get(use.node)
-        if _is_patched(program, use):
-            yield report(use.node, "LS909", use.path, _PATCHED)
-            continue
         if is_of_shim(use.path):
             if not isinstance(parent, cst.Attribute) and not _is_followed(program, use):
                 yield from _needs(program, use)
@@ -72,25 +65,22 @@ def check(program: Program) -> Iterator[Proposal]:
                 yield from _to_shim(program, use)
         elif use.root is None or isinstance(parent, cst.Attribute):
             continue
-        elif _is_of_contrib(use.path) and not _is_followed(program, use):
+        elif _is_patched(program, use) or (
+            _is_of_contrib(use.path) and not _is_followed(program, use)
+        ):
             yield report(use.node, "LS909", use.path, _PASSED.format(use.path))
     yield from _imports(program)
 
 
 def _is_patched(program: Program, use: NamespaceUse) -> bool:
-    """Whether a call gets the module and the name of one of its symbols, as `setattr` does."""
+    """Whether `mock.patch.object(module, "Policy")` or the like names a symbol that moves."""
     argument = program.parents.get(use.node)
     call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    if not isinstance(call, cst.Call) or argument is not call.args[0] or len(call.args) < 2:
+    if not isinstance(call, cst.Call) or program.code(call.func) in _READING:
         return False
-    name = string_of(call.args[1].value)
-    function = program.code(call.func).rpartition(".")[2]
-    return name is not None and function not in _READING and _is_symbol(program, use, name)
-
-
-def _is_symbol(program: Program, use: NamespaceUse, name: str) -> bool:
-    legacy = program.legacy_of(f"{use.path}.{name}")
-    return legacy is not None and is_renamed(program, legacy)
+    names = [string_of(one.value) for one in call.args[1:2]]
+    found = [program.legacy_of(f"{use.path}.{name}") for name in names]
+    return any(legacy is not None and is_renamed(program, legacy) for legacy in found)
 
 
 def _needs(program: Program, use: NamespaceUse) -> Iterator[Proposal]:

@@ -673,8 +673,8 @@ REWRITES = [
         """\
         import tf_lossscale as tfls
 
-        opt = tfls.keras.mixed_precision.from_loss_scale(*arguments)
-        opt = tfls.keras.mixed_precision.from_loss_scale(*pair, **options)
+        opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(*arguments)
+        opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(*pair, **options)
         """,
         SAFE,
     ),
