@@ -20,8 +20,6 @@ from ...rewrite.rename import is_renamed
 __all__ = ["completed_paths", "paths_in_strings"]
 
 _PATH = re.compile(r"(?<![\w./])(?:tensorflow|tensorflow_core|tf|keras|tf_keras)(?:\.\w+)+")
-_THROUGH = re.compile(r"(?:\w+\.)+(?=(?:tensorflow|tf)\.)")
-"""The module of the project through which `mock.patch("train.tf.keras...")` reaches TensorFlow."""
 _RUN_AS_CODE = re.compile(
     r"exec|eval|compile|call|run|system|popen|timeit|timer|repeat|config|bind|query", re.IGNORECASE
 )
@@ -140,9 +138,6 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
 
 def _legacy_in(program: Program, text: str, is_run: bool, is_imported: bool) -> str:
     """The legacy path that a text is or, if it is run, contains; empty if there is none."""
-    patched = _THROUGH.match(text) if is_imported else None
-    if patched is not None:
-        text = text[patched.end() :]
     for match in _PATH.finditer(text) if is_run else filter(None, [_PATH.match(text)]):
         end = text[match.end() :]
         if not is_run and end and not end.startswith((":", "(", "[")):

@@ -1850,7 +1850,7 @@ EXAMPLES = {
             target=Target.SHIM,
         ),
     ),
-    "star-import": (
+    "unclear-origin": (
         Example(
             "a module that a star import of the project may bind",
             """\
@@ -1917,6 +1917,206 @@ EXAMPLES = {
             """,
             None,
             Safety.MANUAL,
+            target=Target.SHIM,
+        ),
+        Example(
+            "a relative import of the same name",
+            """\
+            from .optimizers import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt, 'dynamic')
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="`.optimizers`",
+        ),
+        Example(
+            "not a relative import of another name",
+            """\
+            from .optimizers import AutomaticLossScaler
+
+            opt = AutomaticLossScaler(opt)
+            """,
+        ),
+        Example(
+            "a comparison with the type of an optimizer",
+            """\
+            from compat import mp
+
+            print(type(opt) is mp.LossScaleOptimizer)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="use isinstance",
+        ),
+        Example(
+            "a class test of what compile may have made",
+            """\
+            import tensorflow as tf
+            from compat import mp
+
+            tf.keras.mixed_precision.set_global_policy("mixed_float16")
+            model.compile("sgd", "mse")
+            print(isinstance(model.optimizer, mp.LossScaleOptimizer))
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="both classes",
+        ),
+        Example(
+            "another module of the same project",
+            """\
+            from . import optimizers
+
+            opt = optimizers.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="`.optimizers`",
+        ),
+        Example(
+            "several names through one module",
+            """\
+            from lingvo import compat as tf
+
+            y = tf.tpu.cross_replica_sum(x)
+            opt = tf.tpu.CrossShardOptimizer(opt)
+            scale = tf.train.experimental.DynamicLossScale()
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="`CrossShardOptimizer` and `DynamicLossScale` from `lingvo.compat`",
+        ),
+        Example(
+            "not a module of another library",
+            """\
+            import mindspore
+
+            manager = mindspore.nn.FixedLossScaleManager(8)
+            """,
+        ),
+        Example(
+            "a module that is a parameter",
+            """\
+            def wrap(tf, opt):
+                return tf.contrib.tpu.CrossShardOptimizer(opt)
+            """,
+            None,
+            Safety.MANUAL,
+        ),
+        Example(
+            "a module from a table of names",
+            """\
+            mp = globals()["tf"].keras.mixed_precision.experimental
+            mp.set_policy("float32")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="cannot be resolved",
+        ),
+        Example(
+            "modules that are kept in attributes and tables",
+            """\
+            import tensorflow as tf
+
+            class Context:
+                mp = tf.keras.mixed_precision
+
+                def wrap(self, opt):
+                    return self.mp.experimental.LossScaleOptimizer(opt, 2.0)
+
+            modules = {"mp": tf.mixed_precision}
+            scale = modules["mp"].experimental.FixedLossScale(9.0)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="cannot be resolved",
+        ),
+        Example(
+            "not where a parameter hides the name",
+            """\
+            from tensorflow.compat.v1.mixed_precision import DynamicLossScale
+
+            def scale(DynamicLossScale):
+                return DynamicLossScale()
+            """,
+        ),
+        Example(
+            "a module that a star import binds",
+            """\
+            from tensorflow.keras import *
+
+            mixed_precision.experimental.set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="tensorflow.keras",
+        ),
+        Example(
+            "not from the shim, which is the target",
+            """\
+            import tf_lossscale as tfls
+            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128.0)
+            """,
+            keras=3,
+        ),
+        Example(
+            "not an attribute of self",
+            """\
+            import tensorflow as tf
+
+            class Trainer:
+                def wrap(self, opt):
+                    return self.LossScaleOptimizer(opt)
+            """,
+        ),
+        Example(
+            "a module that a string names",
+            """\
+            import importlib
+
+            mp = importlib.import_module("tensorflow.keras.mixed_precision.experimental")
+            mp.set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="only a string",
+        ),
+        Example(
+            "not where both meanings are the same symbol",
+            """\
+            try:
+                import tensorflow.compat.v1 as tf
+            except ImportError:
+                import tensorflow as tf
+
+            scale = tf.compat.v1.mixed_precision.DynamicLossScale()
+            """,
+        ),
+        Example(
+            "None in the other branch does not count",
+            """\
+            try:
+                from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+            except ImportError:
+                LossScaleOptimizer = None
+
+            if LossScaleOptimizer is not None:
+                opt = LossScaleOptimizer(opt, manager)
+            """,
+            """\
+            try:
+                from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
+            except ImportError:
+                LossScaleOptimizer = None
+
+            if LossScaleOptimizer is not None:
+                opt = LossScaleOptimizer(opt, manager)
+            """,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),
@@ -1999,123 +2199,6 @@ EXAMPLES = {
             keras=3,
             unsafe=True,
             message_contains="LossScaleOptimizer",
-        ),
-    ),
-    "re-export": (
-        Example(
-            "a relative import of the same name",
-            """\
-            from .optimizers import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt, 'dynamic')
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="`.optimizers`",
-        ),
-        Example(
-            "not a relative import of another name",
-            """\
-            from .optimizers import AutomaticLossScaler
-
-            opt = AutomaticLossScaler(opt)
-            """,
-        ),
-        Example(
-            "a comparison with the type of an optimizer",
-            """\
-            from compat import mp
-
-            print(type(opt) is mp.LossScaleOptimizer)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="use isinstance",
-        ),
-        Example(
-            "a class test of what compile may have made",
-            """\
-            import tensorflow as tf
-            from compat import mp
-
-            tf.keras.mixed_precision.set_global_policy("mixed_float16")
-            model.compile("sgd", "mse")
-            print(isinstance(model.optimizer, mp.LossScaleOptimizer))
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="both classes",
-        ),
-        Example(
-            "another module of the same project",
-            """\
-            from . import optimizers
-
-            opt = optimizers.LossScaleOptimizer(opt, 'dynamic')
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="`.optimizers`",
-        ),
-        Example(
-            "several names through one module",
-            """\
-            from lingvo import compat as tf
-
-            y = tf.tpu.cross_replica_sum(x)
-            opt = tf.tpu.CrossShardOptimizer(opt)
-            scale = tf.train.experimental.DynamicLossScale()
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="`CrossShardOptimizer` and `DynamicLossScale` come through",
-        ),
-    ),
-    "returned-module": (
-        Example(
-            "not a module of another library",
-            """\
-            import mindspore
-
-            manager = mindspore.nn.FixedLossScaleManager(8)
-            """,
-        ),
-        Example(
-            "a module that is a parameter",
-            """\
-            def wrap(tf, opt):
-                return tf.contrib.tpu.CrossShardOptimizer(opt)
-            """,
-            None,
-            Safety.MANUAL,
-        ),
-        Example(
-            "a module from a table of names",
-            """\
-            mp = globals()["tf"].keras.mixed_precision.experimental
-            mp.set_policy("float32")
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="cannot be resolved",
-        ),
-        Example(
-            "modules that are kept in attributes and tables",
-            """\
-            import tensorflow as tf
-
-            class Context:
-                mp = tf.keras.mixed_precision
-
-                def wrap(self, opt):
-                    return self.mp.experimental.LossScaleOptimizer(opt, 2.0)
-
-            modules = {"mp": tf.mixed_precision}
-            scale = modules["mp"].experimental.FixedLossScale(9.0)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="cannot be resolved",
         ),
     ),
     "keras-inner-optimizer": (
@@ -2337,7 +2420,7 @@ EXAMPLES = {
             """,
         ),
     ),
-    "path-in-string": (
+    "strings": (
         Example(
             "not the final path",
             """\
@@ -2368,6 +2451,67 @@ EXAMPLES = {
             """,
             None,
             Safety.MANUAL,
+        ),
+        Example(
+            "not a comparison with a configuration value",
+            """\
+            import tensorflow as tf
+
+            if flags.wrapper == "LossScaleOptimizer":
+                pass
+            """,
+        ),
+        Example(
+            "not a name that all versions have, for the shim",
+            """\
+            import tensorflow as tf
+
+            is_scaled = type(opt).__name__ == "MixedPrecisionLossScaleOptimizer"
+            """,
+            target=Target.SHIM,
+        ),
+        Example(
+            "not without a loss scale",
+            """\
+            import tensorflow as tf
+
+            scale = graph.get_tensor_by_name("tower/loss_scale:0")
+            """,
+        ),
+        Example(
+            "not a longer name or a sentence",
+            """\
+            import tensorflow as tf
+            from tensorflow.compat.v1.mixed_precision import LossScale
+
+            names = ["my_loss_scale:0", "the tensor loss_scale:0 is fetched"]
+            """,
+        ),
+        Example(
+            "not a key of custom objects",
+            """\
+            import tensorflow as tf
+
+            objects = {"LossScaleOptimizer": Mine}
+            """,
+        ),
+        Example(
+            "the same, for the shim",
+            """\
+            import tensorflow as tf
+
+            is_scaled = type(opt).__name__ == "LossScaleOptimizerV1"
+            """,
+            None,
+            Safety.MANUAL,
+            target=Target.SHIM,
+            message_contains="isinstance",
+        ),
+        Example(
+            "not without TensorFlow",
+            """\
+            name = "loss_scale:0"
+            """,
         ),
     ),
     "keras3-compiled-optimizer": (
@@ -2503,63 +2647,21 @@ EXAMPLES = {
             Safety.SAFE,
         ),
     ),
-    "class-name-check": (
-        Example(
-            "not a comparison with a configuration value",
-            """\
-            import tensorflow as tf
-
-            if flags.wrapper == "LossScaleOptimizer":
-                pass
-            """,
-        ),
-        Example(
-            "not a name that all versions have, for the shim",
-            """\
-            import tensorflow as tf
-
-            is_scaled = type(opt).__name__ == "MixedPrecisionLossScaleOptimizer"
-            """,
-            target=Target.SHIM,
-        ),
-    ),
-    "several-meanings": (
-        Example(
-            "not where a parameter hides the name",
-            """\
-            from tensorflow.compat.v1.mixed_precision import DynamicLossScale
-
-            def scale(DynamicLossScale):
-                return DynamicLossScale()
-            """,
-        ),
-    ),
-    "tensor-name": (
-        Example(
-            "not without a loss scale",
-            """\
-            import tensorflow as tf
-
-            scale = graph.get_tensor_by_name("tower/loss_scale:0")
-            """,
-        ),
-        Example(
-            "not a longer name or a sentence",
-            """\
-            import tensorflow as tf
-            from tensorflow.compat.v1.mixed_precision import LossScale
-
-            names = ["my_loss_scale:0", "the tensor loss_scale:0 is fetched"]
-            """,
-        ),
-    ),
-    "unused-suppression": (
+    "of-the-command": (
         Example(
             "not a comment for all rules",
             """\
             import tensorflow as tf
 
             opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore
+            """,
+        ),
+        Example(
+            "not a comment that suppresses findings by a prefix",
+            """\
+            import tensorflow as tf
+
+            opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore[LS5]
             """,
         ),
     ),
