@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety, Target
+from ...model import Safety
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import V1, references
@@ -82,27 +82,6 @@ RULE = Rule(
             """,
             Safety.SAFE,
             message_contains="--to shim",
-        ),
-        Example(
-            "for the shim, with an isinstance check of optimizers made elsewhere",
-            """\
-            import tensorflow as tf
-
-            def wrap(opt):
-                if isinstance(opt, tf.tpu.CrossShardOptimizer):
-                    return opt
-                return tf.tpu.CrossShardOptimizer(opt)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            def wrap(opt):
-                if isinstance(opt, tfls.tpu.CrossShardOptimizer):
-                    return opt
-                return tfls.tpu.CrossShardOptimizer(opt)
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
         ),
     ),
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety, Target
+from ...model import Safety
 from ...resolve.classes import is_written_for_keras_3
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.program import Program
@@ -104,27 +104,6 @@ RULE = Rule(
             Safety.MANUAL,
             keras=3,
             message_contains="before compile",
-        ),
-        Example(
-            "an optimizer that a function is given, which nothing here calls",
-            """\
-            import tensorflow as tf
-
-            def scaled(opt, loss):
-                if isinstance(opt, tf.keras.mixed_precision.LossScaleOptimizer):
-                    loss = opt.get_scaled_loss(loss)
-                return loss
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            def scaled(opt, loss):
-                if isinstance(opt, tfls.keras.mixed_precision.LossScaleOptimizer):
-                    loss = opt.get_scaled_loss(loss)
-                return loss
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
         ),
     ),
 )

@@ -176,33 +176,6 @@ RULE = Rule(
             keras=3,
         ),
         Example(
-            "a loop that scales a function stays on the shim's class",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            scaled_loss = opt.get_scaled_loss(lambda: model(x))
-            with tf.GradientTape() as tape:
-                loss = scaled_loss()
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            scaled_loss = opt.get_scaled_loss(lambda: model(x))
-            with tf.GradientTape() as tape:
-                loss = scaled_loss()
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
-            Safety.SAFE,
-            keras=3,
-            unsafe=True,
-        ),
-        Example(
             "a plain loop",
             """\
             import tensorflow as tf

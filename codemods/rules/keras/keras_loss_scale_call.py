@@ -176,21 +176,26 @@ RULE = Rule(
             message_contains="TypeError",
         ),
         Example(
-            "reported for a parameter",
+            "after the optimizer was wrapped",
             """\
-            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+            import tensorflow as tf
 
-            def log(opt):
-                print(opt.loss_scale())
+            opt = tf.keras.optimizers.SGD()
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+
+            def log():
+                print(float(opt.loss_scale()))
             """,
             """\
-            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+            import tensorflow as tf
 
-            def log(opt):
-                print(opt.loss_scale())
+            opt = tf.keras.optimizers.SGD()
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+
+            def log():
+                print(float(opt.loss_scale))
             """,
             Safety.SAFE,
-            message_contains="TypeError",
         ),
     ),
 )

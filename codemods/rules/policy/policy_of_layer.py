@@ -86,16 +86,17 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "an import that other files may read",
+            "a call",
             """\
+            import tensorflow as tf
             from tensorflow.keras.mixed_precision.experimental import get_layer_policy
 
-            __all__ = ["get_layer_policy"]
+            print(get_layer_policy(model).name, get_layer_policy(layer).name)
+            print(tf.keras.mixed_precision.experimental.get_layer_policy(model.layers[0]))
             """,
             """\
-            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
-
-            __all__ = ["get_layer_policy"]
+            print(model.dtype_policy.name, layer.dtype_policy.name)
+            print(model.layers[0].dtype_policy)
             """,
             Safety.SAFE,
         ),

@@ -22,6 +22,7 @@ from ...resolve.tree import string_of
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import SHIM, is_renamed
 from ..findings import place_needs_shim, report, shown_path
+from ..names import names_bound
 from ..rule import Example, Rule
 
 __all__ = ["RULE", "is_whole"]
@@ -35,8 +36,7 @@ _GROUPS = {
 _READING = ("getattr", "hasattr")
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
-_ABSENT = "{} has no such name, in any TensorFlow"
-_PRIVATE = "this name is private to TensorFlow up to 2.8, and nothing replaces it: do without it"
+_ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: do without it"
 _OWN_MODULES = ("loss_scale", "loss_scale_optimizer", "loss_scale_manager")
 _LEFT = "this import fails from TensorFlow {} on, and nothing here goes through it: remove it"
 
@@ -114,31 +114,19 @@ def _is_followed(program: Program, use: NamespaceUse) -> bool:
     left over.
     """
     known = program.cached(_known_reads)
-    for name in _bound_names(program, use):
+    parent = program.parents.get(use.node)
+    targets = [one.target for one in parent.targets] if isinstance(parent, cst.Assign) else []
+    names = names_bound(program, use)
+    if not names or not all(isinstance(target, cst.Name) for target in targets):
+        return False
+    for name in names:
         owner = use.scope.owner(name)
         reads = program.loads_of(owner, name) if owner is not None else []
         if owner is not None and program.is_read_elsewhere(owner, name):
             return False
         if not reads or not all(read in known for read in reads):
             return False
-    return bool(_bound_names(program, use))
-
-
-def _bound_names(program: Program, use: NamespaceUse) -> list[str]:
-    if use.root is None:
-        bindings = use.scope.bindings.items()
-        return [name for name, found in bindings if any(one.node is use.node for one in found)]
-    value, parent = use.node, program.parents.get(use.node)
-    while isinstance(parent, cst.IfExp) and parent.test is not value:
-        value, parent = parent, program.parents.get(parent)
-    targets: list[cst.BaseExpression] = []
-    if isinstance(parent, cst.Assign):
-        targets = [one.target for one in parent.targets]
-    elif isinstance(parent, (cst.AnnAssign, cst.NamedExpr)):
-        targets = [parent.target]
-    if not all(isinstance(target, cst.Name) for target in targets):
-        return []
-    return [target.value for target in targets if isinstance(target, cst.Name)]
+    return True
 
 
 def _known_reads(program: Program) -> frozenset[cst.Name]:
@@ -164,10 +152,9 @@ def _imports(program: Program) -> Iterator[Proposal]:
         is_known = program.legacy_of(path) is not None or program.namespace_of(path) is not None
         if is_known or not is_whole(program, module):
             continue
-        if "python" not in path.split("."):
+        is_own = "python" not in path.split(".") or module.endswith(_OWN_MODULES)
+        if is_own and not depends_on_version(program, alias):
             yield report(alias, "LS909", name, _ABSENT.format(module))
-        elif module.endswith(_OWN_MODULES) and not depends_on_version(program, alias):
-            yield report(alias, "LS909", name, _PRIVATE)
 
 
 RULE = Rule(

@@ -123,31 +123,5 @@ RULE = Rule(
             Safety.MANUAL,
             message_contains="go to the shim",
         ),
-        Example(
-            "a name that the old branch uses keeps its arguments",
-            """\
-            import tensorflow as tf
-
-            LossScaleOptimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer
-
-            if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
-                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            else:
-                opt = LossScaleOptimizer(opt, "dynamic")
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            LossScaleOptimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
-
-            if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
-                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            else:
-                opt = LossScaleOptimizer(opt, "dynamic")
-            """,
-            Safety.MANUAL,
-            message_contains="removable",
-        ),
     ),
 )

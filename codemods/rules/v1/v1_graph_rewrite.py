@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety, Target
+from ...model import Safety
 from ...resolve.classes import Kind, kind_of_optimizer
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
@@ -91,26 +91,6 @@ RULE = Rule(
             """,
             Safety.SAFE,
             message_contains="2.11",
-        ),
-        Example(
-            "a Keras optimizer, to the shim",
-            """\
-            import tensorflow as tf
-
-            sgd = tf.keras.optimizers.SGD()
-            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(sgd)
-            tf.train.experimental.disable_mixed_precision_graph_rewrite()
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            sgd = tf.keras.optimizers.SGD()
-            opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(sgd)
-            tfls.train.experimental.disable_mixed_precision_graph_rewrite()
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
         ),
     ),
 )
