@@ -37,7 +37,8 @@ _CONFIGS = ("from_config", "get_config")
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the public name for each read of a Keras loss-scale optimizer's attribute."""
-    if program.goes_to_shim(Group.KERAS_OPTIMIZERS) or not _may_have_experimental(program):
+    is_experimental = any(one.legacy.is_experimental_optimizer for one in program.references)
+    if program.goes_to_shim(Group.KERAS_OPTIMIZERS) or not is_experimental:
         return
     for attribute in program.attributes("_optimizer"):
         if is_loss_scale_optimizer(program, attribute.value) and not is_stored(
@@ -69,12 +70,6 @@ def reports(program: Program) -> Iterator[Proposal]:
     for node, owner in [*found, *((one, one.value) for one in program.attributes("__dict__"))]:
         if is_loss_scale_optimizer(program, owner):
             yield report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
-
-
-def _may_have_experimental(program: Program) -> bool:
-    return program.surroundings.makes_optimizers or any(
-        one.legacy.is_experimental_optimizer for one in program.references
-    )
 
 
 def _needs_shim(node: cst.CSTNode, code: str, name: str) -> Proposal:
