@@ -123,9 +123,11 @@ def _without_unscaling(program: Program, attribute: cst.Attribute) -> Optional[_
     """
     call = program.call_of(attribute)
     assign = program.parents.get(call) if call is not None else None
-    line = program.parents.get(assign) if isinstance(assign, cst.Assign) else None
-    if call is None or line is None or len(call.args) != 1 or len(assign.targets) != 1:
+    if call is None or not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
         return None
+    if len(call.args) != 1:
+        return None
+    line = program.parents[assign]
     target, scaled = program.code(assign.targets[0].target), call.args[0].value
     sources = [one for one in sources_of(program, scaled) if one is not call]
     tapes = [one for one in sources if isinstance(one, cst.Call)]
@@ -150,7 +152,8 @@ def _is_applied(program: Program, name: cst.Name, optimizer: cst.BaseExpression)
     outer = program.parents.get(zipped) if isinstance(zipped, cst.Call) else None
     call = program.parents.get(outer) if isinstance(outer, cst.Arg) else None
     return (
-        isinstance(call, cst.Call)
+        isinstance(zipped, cst.Call)
+        and isinstance(call, cst.Call)
         and len(call.args) == 1
         and program.code(zipped.func) == "zip"
         and program.code(call.func) == f"{program.code(optimizer)}.{_APPLY}"
