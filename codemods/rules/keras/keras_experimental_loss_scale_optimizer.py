@@ -158,23 +158,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "on the shim where a method of the class makes an optimizer from a config",
-            """\
-            import tensorflow as tf
-
-            LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
-            opt = LSO.from_config(config)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            LSO = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
-            opt = LSO.from_config(config)
-            """,
-            Safety.SAFE,
-            message_contains="go to the shim",
-        ),
-        Example(
             "at run time where a policy has the loss scale",
             """\
             from tensorflow.keras.mixed_precision import experimental as prec
@@ -191,6 +174,20 @@ RULE = Rule(
             """,
             Safety.MANUAL,
             message_contains="policy",
+        ),
+        Example(
+            "dynamic by position",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            """,
+            Safety.SAFE,
         ),
     ),
 )

@@ -556,20 +556,6 @@ EXAMPLES = {
             Safety.SAFE,
         ),
         Example(
-            "dynamic by position",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
             "dynamic by keyword, with checks",
             """\
             from tensorflow.keras.mixed_precision import experimental as mixed_precision
