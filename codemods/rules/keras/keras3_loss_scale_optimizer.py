@@ -75,35 +75,20 @@ RULE = Rule(
             """,
         ),
         Example(
-            "an optimizer that compile may have wrapped",
+            "on Keras 3",
             """\
             import tensorflow as tf
 
-            class Scaled(tf.keras.Model):
-                def train_step(self, data):
-                    with tf.GradientTape() as tape:
-                        loss = self.loss_of(data)
-                        if isinstance(
-                            self.optimizer, tf.keras.mixed_precision.LossScaleOptimizer
-                        ):
-                            loss = self.optimizer.get_scaled_loss(loss)
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
             """,
             """\
-            import tensorflow as tf
             import tf_lossscale as tfls
 
-            class Scaled(tf.keras.Model):
-                def train_step(self, data):
-                    with tf.GradientTape() as tape:
-                        loss = self.loss_of(data)
-                        if isinstance(
-                            self.optimizer, tfls.keras.mixed_precision.LossScaleOptimizer
-                        ):
-                            loss = self.optimizer.get_scaled_loss(loss)
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
             """,
-            Safety.MANUAL,
+            Safety.SAFE,
             keras=3,
-            message_contains="before compile",
+            message_contains="keeps the methods",
         ),
     ),
 )

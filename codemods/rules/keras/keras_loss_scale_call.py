@@ -18,8 +18,10 @@ from ...model import Group, Safety, Target
 from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
 from ...resolve.guards import depends_on_version
 from ...resolve.program import Program
+from ...resolve.values import bindings_of
 from ...rewrite.proposal import Proposal
 from ..findings import report
+from ..names import names_assigned
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -91,19 +93,12 @@ def _is_used_as_loss_scale(program: Program, attribute: cst.Attribute) -> bool:
 
     Examples are `optimizer.loss_scale.update(grads)`, and `scale = optimizer.loss_scale; scale()`.
     """
-    places: list[cst.CSTNode] = [attribute]
-    parent = program.parents.get(attribute)
-    if isinstance(parent, cst.Assign):
-        targets = {one.target for one in parent.targets}
-        for scope in program.all_scopes():
-            for name, bindings in scope.bindings.items():
-                if any(binding.node in targets for binding in bindings):
-                    places += program.loads_of(scope, name)
-    return any(
-        (place is not attribute and program.call_of(place) is not None)
-        or _member(program, place) in _OF_LOSS_SCALES
-        or _asks_kind(program, place)
-        for place in places
+    names = names_assigned(program, attribute)
+    loads = [one for one in program.scopes.loads if one.value in names]
+    reads = [one for one in loads if any(b.value is attribute for b in bindings_of(program, one))]
+    return any(program.call_of(read) is not None for read in reads) or any(
+        _member(program, place) in _OF_LOSS_SCALES or _asks_kind(program, place)
+        for place in [attribute, *reads]
     )
 
 

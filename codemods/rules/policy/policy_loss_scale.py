@@ -90,24 +90,5 @@ RULE = Rule(
             Safety.MANUAL,
             message_contains="optimizer",
         ),
-        Example(
-            "a read of what is called a policy, beside the experimental API",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
-
-            def setup(policy):
-                prec.set_policy(policy)
-                return policy.loss_scale is not None
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import experimental as prec
-
-            def setup(policy):
-                prec.set_policy(policy)
-                return policy.loss_scale is not None
-            """,
-            Safety.MANUAL,
-            message_contains="if this is a Keras policy",
-        ),
     ),
 )

@@ -16,6 +16,7 @@ from ...resolve.program import Program
 from ...resolve.tree import string_of
 from ...resolve.values import bindings_of
 from ...rewrite.rename import is_renamed
+from ..names import names_assigned
 
 __all__ = ["completed_paths", "paths_in_strings"]
 
@@ -79,13 +80,9 @@ def _completed(program: Program, node: cst.CSTNode, path: str) -> str:
 
 def _reads_of(program: Program, call: cst.Call) -> list[cst.Name]:
     """The reads of a name that is bound to the call alone."""
-    parent = program.parents.get(call)
-    targets = [one.target for one in parent.targets] if isinstance(parent, cst.Assign) else []
-    return [
-        name
-        for name in program.scopes.loads
-        if any([binding.node for binding in bindings_of(program, name)] == [one] for one in targets)
-    ]
+    names = names_assigned(program, call)
+    reads = [name for name in program.scopes.loads if name.value in names]
+    return [one for one in reads if [made.value for made in bindings_of(program, one)] == [call]]
 
 
 def _path_of_call(program: Program, node: cst.CSTNode, depth: int) -> str:

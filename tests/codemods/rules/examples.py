@@ -1027,6 +1027,37 @@ EXAMPLES = {
             Safety.SAFE,
             target=Target.SHIM,
         ),
+        Example(
+            "an optimizer that compile may have wrapped",
+            """\
+            import tensorflow as tf
+
+            class Scaled(tf.keras.Model):
+                def train_step(self, data):
+                    with tf.GradientTape() as tape:
+                        loss = self.loss_of(data)
+                        if isinstance(
+                            self.optimizer, tf.keras.mixed_precision.LossScaleOptimizer
+                        ):
+                            loss = self.optimizer.get_scaled_loss(loss)
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            class Scaled(tf.keras.Model):
+                def train_step(self, data):
+                    with tf.GradientTape() as tape:
+                        loss = self.loss_of(data)
+                        if isinstance(
+                            self.optimizer, tfls.keras.mixed_precision.LossScaleOptimizer
+                        ):
+                            loss = self.optimizer.get_scaled_loss(loss)
+            """,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="before compile",
+        ),
     ),
     "cross-shard": (
         Example(
@@ -1392,6 +1423,21 @@ EXAMPLES = {
             Safety.MANUAL,
             message_contains="of this name",
         ),
+        Example(
+            "on the shim where the function is replaced, which each run reports",
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.experimental.set_policy = print
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            tfls.keras.mixed_precision.experimental.set_policy = print
+            """,
+            Safety.MANUAL,
+            message_contains="in the place of this symbol",
+        ),
     ),
     "policy-loss-scale": (
         Example(
@@ -1428,6 +1474,25 @@ EXAMPLES = {
             print(experimental.global_policy().loss_scale)
             """,
             target=Target.SHIM,
+        ),
+        Example(
+            "a read of what is called a policy, beside the experimental API",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            def setup(policy):
+                prec.set_policy(policy)
+                return policy.loss_scale is not None
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental as prec
+
+            def setup(policy):
+                prec.set_policy(policy)
+                return policy.loss_scale is not None
+            """,
+            Safety.MANUAL,
+            message_contains="if this is a Keras policy",
         ),
     ),
     "unclear-origin": (
