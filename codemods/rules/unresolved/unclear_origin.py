@@ -96,11 +96,12 @@ def _needs(program: Program) -> Iterator[Proposal]:
         for star, path in scope.stars:
             if path == _ON_SHIM and not program.goes_to_shim(Group.CONTRIB):
                 yield place_needs_shim(star, "LS901", "*", Group.CONTRIB, _STAR)
-    several = [(one.node, legacy) for one in program.unclear for legacy in one.legacy]
+    unclear = [(one.node, legacy) for one in program.unclear for legacy in one.legacy]
+    several = [(node, legacy) for node, legacy in unclear if legacy.rule]
     if not any(branch.has_final for branch in program.guards):
         several += [(one.node, one.legacy) for one in program.guarded]
     for node, legacy in several:
-        if legacy.rule and not program.goes_to_shim(legacy.group):
+        if not program.goes_to_shim(legacy.group):
             yield place_needs_shim(node, "LS904", legacy.name, legacy.group, _SEVERAL)
 
 
