@@ -17,10 +17,10 @@ V1 = "tensorflow.compat.v1"
 FINAL = "tensorflow.keras.mixed_precision"
 
 
-def references(program: Program, rule: str) -> Iterator[Reference]:
-    """The references that `rule` migrates."""
+def references(program: Program, *codes: str) -> Iterator[Reference]:
+    """The references that the rule with these codes migrates."""
     for reference in program.references:
-        if reference.legacy.rule == rule:
+        if reference.legacy.rule in codes:
             yield reference
 
 

@@ -14,7 +14,15 @@ from ..resolve.tree import Edit
 from ..rewrite.proposal import Proposal
 from ..rewrite.rename import SHIM, V1
 
-__all__ = ["moved", "needs_shim", "report", "safe", "shown_path", "unsafe"]
+__all__ = [
+    "moved",
+    "needs_shim",
+    "place_needs_shim",
+    "report",
+    "safe",
+    "shown_path",
+    "unsafe",
+]
 
 Edits = tuple[tuple[cst.CSTNode, Edit], ...]
 
@@ -67,8 +75,14 @@ def moved(program: Program, reference: Reference, path: str, why: str) -> Option
     return safe(reference, f"use {shown_path(path)}; {why}", path=path)
 
 
-def needs_shim(node: cst.CSTNode, code: str, symbol: str, group: Group, why: str) -> Proposal:
-    """A place that the final API does not fit, so that its group of symbols goes to the shim."""
+def needs_shim(reference: Reference, why: str) -> Proposal:
+    """A reference that the final API does not fit, which sends its group of symbols to the shim."""
+    legacy = reference.legacy
+    return place_needs_shim(reference.node, legacy.rule, legacy.name, legacy.group, why)
+
+
+def place_needs_shim(node: cst.CSTNode, code: str, symbol: str, group: Group, why: str) -> Proposal:
+    """Another place that sends a group of symbols to the shim."""
     return Proposal(node, code, symbol, Safety.SAFE, why, group=group, blocks=True)
 
 

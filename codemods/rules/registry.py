@@ -18,13 +18,14 @@ def _discovered() -> Iterator[Rule]:
         if not package.ispkg:
             continue
         family = importlib.import_module(f"{_package.__name__}.{package.name}")
+        title = (family.__doc__ or "").rstrip(".")
         for module_info in pkgutil.iter_modules(family.__path__):
             if module_info.name.startswith("_"):  # what the rules of the family share
                 continue
             module = importlib.import_module(f"{family.__name__}.{module_info.name}")
             slug = module_info.name.replace("_", "-")
             docstring = (module.__doc__ or "").strip()
-            yield module.RULE._replace(slug=slug, docstring=docstring, family=family.TITLE)
+            yield module.RULE._replace(slug=slug, docstring=docstring, family=title)
 
 
 @functools.lru_cache(maxsize=None)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
 
 from ..model import Options, Safety, Target
-from .exports import needs_of_exports
+from .names import needs_of_exports
 from .to_shim import RENAMED, renames, replaced
 
 if TYPE_CHECKING:

@@ -24,17 +24,10 @@ from .findings import report, safe, shown_path
 __all__ = ["RENAMED", "notes", "renames", "replaced", "to_shim"]
 
 
-def _renamed() -> dict[str, Group]:
-    found = {}
-    for symbol in SYMBOLS:
-        for namespace in symbol.namespaces:
-            legacy = legacy_of(f"tensorflow.{namespace}.{symbol.name}")
-            if legacy is not None and legacy.rule:
-                found[legacy.rule] = legacy.group
-    return found
-
-
-RENAMED = _renamed()
+_PATHS = [f"tensorflow.{space}.{symbol.name}" for symbol in SYMBOLS for space in symbol.namespaces]
+RENAMED: dict[str, Group] = {
+    legacy.rule: legacy.group for legacy in map(legacy_of, _PATHS) if legacy and legacy.rule
+}
 """The codes of the rules whose symbols the shim has, each with the group of these symbols."""
 
 _SAME = "it behaves as the original, on every TensorFlow"

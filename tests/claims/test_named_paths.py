@@ -15,7 +15,6 @@ EXAMPLES = {
     "*_pb2.py": "a pattern for a user's repository",
     "src/train.py": "a user's script",
     "train.py": "a user's script",
-    "compat.py": "a module of a user's project",
     "amp.py": "a module of a user's project",
     "use.py": "a module of a user's project",
     "runs.html": "a page that a user has written",

@@ -1,6 +1,3 @@
-"""LS5: the cross-shard optimizer and sum."""
+"""Cross-shard optimizer and sum."""
 
-__all__ = ["TITLE"]
-
-TITLE = "Cross-shard optimizer and sum"
-"""The heading of the family in the list of rules."""
+__all__: "list[str]" = []

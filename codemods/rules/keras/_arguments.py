@@ -14,8 +14,8 @@ import libcst as cst
 from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...resolve.scopes import Binding
-from ...resolve.tree import Edit, walk
-from ...resolve.values import bindings_of, only_binding
+from ...resolve.tree import Edit
+from ...resolve.values import only_binding
 from ...rewrite.arguments import constant, matched
 from ...rewrite.remove_statement import without_statement
 
@@ -25,7 +25,6 @@ _BINDING_CALLS = ("exec", "globals", "vars", "locals")
 _DEFAULTS = {"initial_loss_scale": 2.0**15, "increment_period": 2000}
 _NAMES = {"initial_loss_scale": "initial_scale", "increment_period": "dynamic_growth_steps"}
 _REPEATING = (cst.For, cst.While, cst.BaseComp, cst.FunctionDef, cst.Lambda)
-_PURE = (cst.Integer, cst.Float, cst.BinaryOperation, cst.UnaryOperation, cst.Name)
 
 
 class FinalArguments(NamedTuple):
@@ -46,28 +45,20 @@ def to_final_arguments(
     program: Program, call: cst.Call, scale: cst.BaseExpression
 ) -> Optional[FinalArguments]:
     """The arguments that replace `scale` in `call`; None where only a run can tell."""
-    value = constant(scale)
-    if value is not None:
-        return _of_constant(value[0], scale)
-    if isinstance(scale, cst.Call):
-        return _of_call(program, scale)
-    binding = only_binding(program, scale) if isinstance(scale, cst.Name) else None
+    if not isinstance(scale, cst.Name) or constant(scale) is not None:
+        return _of_value(program, scale, scale)
+    binding = only_binding(program, scale)
     if binding is None or binding.value is None or _may_be_bound_elsewhere(program, binding):
         return None
-    if constant(binding.value) is None and _is_repeated(program, binding, call):
-        return None
-    value = constant(binding.value)
-    if value is not None:
-        found = _of_constant(value[0], scale)
-        if found is None or found.arguments:
-            return found
-        return found._replace(edits=without_statement(program, binding) or ())
-    made = binding.value if isinstance(binding.value, cst.Call) else None
+    found = _of_value(program, binding.value, scale)
     removal = without_statement(program, binding)
-    inlined = _of_call(program, made) if made is not None else None
-    if made is None or inlined is None or removal is None or not _movable(program, made, call):
+    if found is None or constant(binding.value) is not None:
+        return found if found is None or found.arguments else found._replace(edits=removal or ())
+    assert isinstance(binding.value, cst.Call)
+    is_constant = all(constant(argument.value) is not None for argument in binding.value.args)
+    if removal is None or not is_constant or _is_repeated(program, binding, call):
         return None
-    return inlined._replace(edits=removal)
+    return found._replace(edits=removal)
 
 
 def _may_be_bound_elsewhere(program: Program, binding: Binding) -> bool:
@@ -91,12 +82,18 @@ def _is_repeated(program: Program, binding: Binding, call: cst.Call) -> bool:
     )
 
 
-def _of_constant(value: object, scale: cst.BaseExpression) -> Optional[FinalArguments]:
-    if value == "dynamic":
+def _of_value(
+    program: Program, value: cst.BaseExpression, scale: cst.BaseExpression
+) -> Optional[FinalArguments]:
+    """The arguments for a value; `scale` is how a number is written."""
+    if isinstance(value, cst.Call):
+        return _of_call(program, value)
+    found = constant(value)
+    if found == ("dynamic",):
         return FinalArguments(())
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return FinalArguments((("dynamic", cst.Name("False")), ("initial_scale", scale)))
-    return None
+    if found is None or isinstance(found[0], bool) or not isinstance(found[0], (int, float)):
+        return None
+    return FinalArguments((("dynamic", cst.Name("False")), ("initial_scale", scale)))
 
 
 def _of_call(program: Program, call: cst.Call) -> Optional[FinalArguments]:
@@ -129,24 +126,3 @@ def _of_call(program: Program, call: cst.Call) -> Optional[FinalArguments]:
 
 def _is_scale(value: object) -> bool:
     return isinstance(value, (int, float)) and value >= 1
-
-
-def _movable(program: Program, made: cst.Call, call: cst.Call) -> bool:
-    """Whether the arguments of `made` mean the same at `call` as where it stands."""
-    scopes = {
-        program.scopes.loads.get(node)
-        for one in (made.func, call.func)
-        for node in walk(one)
-        if isinstance(node, cst.Name) and node in program.scopes.loads
-    }
-    for argument in made.args:
-        if constant(argument.value) is not None:
-            continue
-        if len(scopes) > 1:
-            return False
-        for node in walk(argument.value):
-            if not isinstance(node, _PURE):
-                return False
-            if isinstance(node, cst.Name) and len(bindings_of(program, node)) != 1:
-                return False
-    return True

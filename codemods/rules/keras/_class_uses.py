@@ -17,8 +17,8 @@ from ...resolve.program import Program
 from ...resolve.tree import is_stored, walk
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..exports import names_bound
 from ..findings import report
+from ..names import names_bound
 
 __all__ = ["reports_of_class", "tests_final"]
 

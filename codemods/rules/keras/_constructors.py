@@ -22,7 +22,6 @@ from ._arguments import FinalArguments, to_final_arguments
 __all__ = ["ConstructorPlan", "final_class", "plan", "plan_constructors"]
 
 _FROM_LOSS_SCALE = f"{SHIM}.keras.mixed_precision.from_loss_scale"
-_FINAL_ARGUMENTS = frozenset(["dynamic", "initial_scale", "dynamic_growth_steps"])
 
 
 class ConstructorPlan(NamedTuple):
@@ -34,7 +33,7 @@ class ConstructorPlan(NamedTuple):
       edits: the edits of arguments, and of statements that are no longer needed.
       removed: the loss scales that the edits take away.
       arguments: the names of the final class's arguments that set the loss scale.
-      problem: why the call is wrong in every version; then there is no edit.
+      problem: why there is no edit, so that the symbols go to the shim.
     """
 
     path: str = ""
@@ -62,17 +61,9 @@ def plan_constructors(program: Program) -> dict[cst.Call, ConstructorPlan]:
 
 def plan(program: Program, call: cst.Call) -> ConstructorPlan:
     """What becomes of `call`, a constructor with the experimental class's arguments."""
-    names = {argument.keyword.value for argument in call.args if argument.keyword is not None}
-    if names & _FINAL_ARGUMENTS and "loss_scale" in names:
-        return ConstructorPlan(problem="has arguments of both classes, which neither accepts")
-    arguments = _matched(call)
-    if arguments is None and names and names <= _FINAL_ARGUMENTS | {"inner_optimizer"}:
-        return ConstructorPlan(message="the arguments are already those of the final class")
-    if arguments is None:
-        return _at_run_time(call, "the arguments cannot be determined statically")
-    inner, scale = arguments
+    inner, scale = _matched(call)
     if inner is None or scale is None:
-        return ConstructorPlan(problem="the optimizer or the loss scale is missing")
+        return ConstructorPlan(problem="these are not seen to be an optimizer and a loss scale")
     converted = to_final_arguments(program, call, scale.value)
     if converted is None:
         return _at_run_time(call, "the loss scale cannot be determined statically")
@@ -120,13 +111,13 @@ def _at_run_time(call: cst.Call, why: str) -> ConstructorPlan:
     return ConstructorPlan(_FROM_LOSS_SCALE, message, ((call, edit),))
 
 
-def _matched(call: cst.Call) -> Optional[tuple[Optional[cst.Arg], Optional[cst.Arg]]]:
+def _matched(call: cst.Call) -> tuple[Optional[cst.Arg], Optional[cst.Arg]]:
     """The optimizer's and the loss scale's argument; None where they are not to be seen."""
     inner = scale = None
     for index, argument in enumerate(call.args):
         name = argument.keyword.value if argument.keyword is not None else None
         if argument.star or index > 1 or name not in (None, "opt", "optimizer", "loss_scale"):
-            return None
+            return None, None
         if name == "loss_scale" or (name is None and index == 1):
             scale = argument
         else:

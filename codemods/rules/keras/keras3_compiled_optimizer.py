@@ -21,7 +21,6 @@ from ...resolve.classes import (
     sets_policy,
 )
 from ...resolve.guards import depends_on_version
-from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...resolve.tree import is_stored, walk
 from ...resolve.values import sources_of
@@ -95,10 +94,6 @@ def _is_compiled(program: Program, node: cst.CSTNode) -> bool:
     return not any(is_stored(one, program.parents) for one in program.attributes(_COMPILED))
 
 
-def _is_experimental(reference: Reference) -> bool:
-    return reference.legacy.is_experimental_optimizer
-
-
 def _is_guarded(program: Program, attribute: cst.Attribute) -> bool:
     """Whether a test decides about the use that is false for what `compile` makes.
 
@@ -114,7 +109,8 @@ def _is_guarded(program: Program, attribute: cst.Attribute) -> bool:
             if any(name in test for name in (*_METHODS, _SCALE)):
                 return True
             nodes = set(walk(above.test)) if below is above.body else set()
-            if any(one.node in nodes for one in program.references if _is_experimental(one)):
+            named = (one for one in program.references if one.legacy.is_experimental_optimizer)
+            if any(one.node in nodes for one in named):
                 return True
         if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
             return False

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Group, Safety, Target
+from ...model import Safety
 from ...resolve.classes import is_written_for_keras_3
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.program import Program
@@ -51,8 +51,7 @@ def check(program: Program) -> Iterator[Proposal]:
             continue
         why = {Mention.BASE: _BASE, Mention.MEMBER: _MEMBER}.get(mention_of(program, reference))
         if why:
-            group = Group.KERAS_OPTIMIZERS
-            yield needs_shim(reference.node, "LS401", reference.legacy.name, group, why)
+            yield needs_shim(reference, why)
 
 
 def reports(program: Program) -> Iterator[Proposal]:
@@ -76,56 +75,20 @@ RULE = Rule(
             """,
         ),
         Example(
-            "an optimizer that compile may have wrapped",
+            "on Keras 3",
             """\
             import tensorflow as tf
 
-            class Scaled(tf.keras.Model):
-                def train_step(self, data):
-                    with tf.GradientTape() as tape:
-                        loss = self.loss_of(data)
-                        if isinstance(
-                            self.optimizer, tf.keras.mixed_precision.LossScaleOptimizer
-                        ):
-                            loss = self.optimizer.get_scaled_loss(loss)
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            class Scaled(tf.keras.Model):
-                def train_step(self, data):
-                    with tf.GradientTape() as tape:
-                        loss = self.loss_of(data)
-                        if isinstance(
-                            self.optimizer, tfls.keras.mixed_precision.LossScaleOptimizer
-                        ):
-                            loss = self.optimizer.get_scaled_loss(loss)
-            """,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="before compile",
-        ),
-        Example(
-            "an optimizer that a function is given, which nothing here calls",
-            """\
-            import tensorflow as tf
-
-            def scaled(opt, loss):
-                if isinstance(opt, tf.keras.mixed_precision.LossScaleOptimizer):
-                    loss = opt.get_scaled_loss(loss)
-                return loss
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
             """,
             """\
             import tf_lossscale as tfls
 
-            def scaled(opt, loss):
-                if isinstance(opt, tfls.keras.mixed_precision.LossScaleOptimizer):
-                    loss = opt.get_scaled_loss(loss)
-                return loss
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
             """,
             Safety.SAFE,
-            target=Target.SHIM,
+            keras=3,
+            message_contains="keeps the methods",
         ),
     ),
 )

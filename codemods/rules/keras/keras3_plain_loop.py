@@ -18,7 +18,7 @@ from ...model import Group, Safety, Target
 from ...resolve.classes import is_loss_scale_optimizer
 from ...resolve.program import Program
 from ...resolve.tree import REMOVED, Edit, body_of, string_of
-from ...resolve.values import bindings_of
+from ...resolve.values import sources_of
 from ...rewrite.proposal import Proposal
 from ..rule import Example, Rule
 from ._constructors import plan_constructors
@@ -58,31 +58,21 @@ def plain_loops(program: Program) -> Optional[Mapping[cst.Attribute, _Edits]]:
         return None
     if program.goes_to_shim(Group.KERAS_OPTIMIZERS) or program.surroundings.makes_optimizers:
         return None
-    makers = [one for one in program.references if one.legacy.is_keras_optimizer]
-    calls = [call for call in (program.call_of(one.node) for one in makers) if call is not None]
-    plans = program.cached(plan_constructors).values()
-    if not makers or any(
-        plan.path or plan.problem or "dynamic" in plan.arguments for plan in plans
-    ):
-        return None
-    names = {one.keyword.value for call in calls for one in call.args if one.keyword is not None}
-    if "dynamic" in names or any(program.attributes(name) for name in _STATE):
+    if not program.cached(_all_dynamic) or any(program.attributes(name) for name in _STATE):
         return None
     if any(string_of(string) in (_SCALE, _UNSCALE) for string in program.scopes.strings):
         return None  # `hasattr(opt, "get_scaled_loss")`
-    counts = {len(program.attributes(name)) for name in (_SCALE, _UNSCALE, _APPLY)}
-    if len(counts) != 1:
+    scaled, unscaled, applied = map(program.attributes, (_SCALE, _UNSCALE, _APPLY))
+    functions = [_function_of(program, one) for one in scaled]
+    if functions != [_function_of(program, one) for one in unscaled] or len(applied) != len(scaled):
         return None  # Keras 3's class unscales whatever is applied, scaled or not
-    steps = [one for name in (_SCALE, _UNSCALE, _APPLY) for one in program.attributes(name)]
-    if any(_is_conditional(program, one) for one in steps):
-        return None  # Keras 3's class always unscales
     edits: dict[cst.Attribute, _Edits] = {}
-    for attribute in program.attributes(_SCALE):
+    for attribute in scaled:
         is_known = is_loss_scale_optimizer(program, attribute.value)
         if not is_known or not _scales_a_tensor(program, attribute):
             return None
         edits[attribute] = ((attribute, _scaling),)
-    for attribute in program.attributes(_UNSCALE):
+    for attribute in unscaled:
         change = _without_unscaling(program, attribute)
         if change is None:
             return None
@@ -90,14 +80,26 @@ def plain_loops(program: Program) -> Optional[Mapping[cst.Attribute, _Edits]]:
     return edits
 
 
-def _is_conditional(program: Program, attribute: cst.Attribute) -> bool:
-    """Whether a part of a step runs only sometimes."""
+def _all_dynamic(program: Program) -> bool:
+    """Whether the file makes the optimizers, and all of them scale dynamically."""
+    makers = [one.node for one in program.references if one.legacy.is_keras_optimizer]
+    calls = [call for call in map(program.call_of, makers) if call is not None]
+    names = {one.keyword.value for call in calls for one in call.args if one.keyword is not None}
+    plans = program.cached(plan_constructors).values()
+    return bool(makers) and not (
+        "dynamic" in names
+        or any(one.path or one.problem or "dynamic" in one.arguments for one in plans)
+    )
+
+
+def _function_of(program: Program, attribute: cst.Attribute) -> object:
+    """The function around a part of a step; the part itself if it runs only sometimes."""
     for above in program.ancestors(attribute):
         if isinstance(above, _CONDITIONS):
-            return True
+            return attribute
         if isinstance(above, (cst.FunctionDef, cst.Lambda)):
-            return False
-    return False
+            return above
+    return None
 
 
 def _scaling(node: cst.CSTNode) -> object:
@@ -108,100 +110,54 @@ def _scaling(node: cst.CSTNode) -> object:
 def _scales_a_tensor(program: Program, attribute: cst.Attribute) -> bool:
     """Whether a tensor is scaled, and not a function, which Keras 3 does not accept."""
     call = program.call_of(attribute)
-    if (
-        call is None
-        or len(call.args) != 1
-        or call.args[0].star
-        or program.call_of(call) is not None
-    ):
+    if call is None or len(call.args) != 1 or call.args[0].star:
         return False
-    loss = call.args[0].value
-    given = bindings_of(program, loss) if isinstance(loss, cst.Name) else []
-    if isinstance(loss, cst.Lambda) or any(one.kind == "function" for one in given):
-        return False
-    if any(isinstance(one.value, cst.Lambda) for one in given):
-        return False
-    target = _only_target(program, call)
-    return target is None or not any(
-        program.call_of(name) is not None for name in _reads(program, target)
-    )
-
-
-def _only_target(program: Program, call: cst.Call) -> Optional[cst.Name]:
-    """The `g` of `g = call`."""
-    assign = program.parents.get(call)
-    if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
-        return None
-    target = assign.targets[0].target
-    return target if isinstance(target, cst.Name) else None
-
-
-def _reads(program: Program, target: cst.Name) -> list[cst.Name]:
-    for scope in program.all_scopes():
-        if any(one.node is target for one in scope.bindings.get(target.value, ())):
-            return program.loads_of(scope, target.value)
-    return []
+    sources = sources_of(program, call.args[0].value)
+    return not any(isinstance(one, (cst.Lambda, cst.FunctionDef)) for one in sources)
 
 
 def _without_unscaling(program: Program, attribute: cst.Attribute) -> Optional[_Edits]:
-    """The edit that drops `g = opt.get_unscaled_gradients(s)`, if only applying reads `g`."""
+    """The edit that drops `g = opt.get_unscaled_gradients(s)`, if only applying reads `g`.
+
+    The gradients must come straight from `tape.gradient`.
+    """
     call = program.call_of(attribute)
-    target = _only_target(program, call) if call is not None else None
-    if call is None or target is None or len(call.args) != 1 or call.args[0].star:
+    assign = program.parents.get(call) if call is not None else None
+    if call is None or not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
         return None
-    line = program.parents.get(program.parents[call])
-    if not isinstance(line, cst.SimpleStatementLine):
+    if len(call.args) != 1:
         return None
-    scaled = call.args[0].value
-    reads = [name for name in _reads(program, target) if name is not scaled]
-    is_same = isinstance(scaled, cst.Name) and scaled.value == target.value
-    if isinstance(scaled, cst.Name) and not is_same:
-        scope = program.scopes.loads[scaled].owner(scaled.value)
-        if scope is None or len(program.loads_of(scope, scaled.value)) != 1:
-            return None
-    if len(reads) != 1 or not _is_applied(program, reads[0], attribute.value):
+    line = program.parents[assign]
+    target, scaled = program.code(assign.targets[0].target), call.args[0].value
+    sources = [one for one in sources_of(program, scaled) if one is not call]
+    tapes = [one for one in sources if isinstance(one, cst.Call)]
+    if len(sources) != 1 or not any(program.code(one.func).endswith(".gradient") for one in tapes):
         return None
-    if not _comes_from_tape(program, scaled):
+    names = {target, program.code(scaled)}
+    reads = [one for one in program.scopes.loads if one.value in names and one is not scaled]
+    if [one.value for one in reads] != [target]:
         return None
-    if is_same and len(line.body) == 1 and not _has_comment(line):
-        body = body_of(line, program.parents)
-        if body is not None and len(body) > 1:
-            return ((line, lambda old: REMOVED),)
-        return ((line, lambda old: old.with_changes(body=[cst.Pass()])),)
+    if not _is_applied(program, reads[0], attribute.value):
+        return None
+    body = body_of(line, program.parents) or ()
+    if len(names) == 1 and len(body) > 1 and "#" not in program.code(line):
+        return ((line, lambda old: REMOVED),)
     return ((call, lambda old: old.args[0].value),)
-
-
-def _has_comment(line: cst.SimpleStatementLine) -> bool:
-    return line.trailing_whitespace.comment is not None or any(
-        empty.comment for empty in line.leading_lines
-    )
 
 
 def _is_applied(program: Program, name: cst.Name, optimizer: cst.BaseExpression) -> bool:
     """Whether `name` is read as `optimizer.apply_gradients(zip(name, ...))`."""
     argument = program.parents.get(name)
     zipped = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    if not isinstance(zipped, cst.Call) or program.code(zipped.func) != "zip":
-        return False
-    outer = program.parents.get(zipped)
+    outer = program.parents.get(zipped) if isinstance(zipped, cst.Call) else None
     call = program.parents.get(outer) if isinstance(outer, cst.Arg) else None
     return (
-        isinstance(call, cst.Call)
+        isinstance(zipped, cst.Call)
+        and isinstance(call, cst.Call)
         and len(call.args) == 1
+        and program.code(zipped.func) == "zip"
         and program.code(call.func) == f"{program.code(optimizer)}.{_APPLY}"
     )
-
-
-def _comes_from_tape(program: Program, scaled: cst.BaseExpression) -> bool:
-    """Whether the gradients come straight from `tape.gradient`."""
-    if isinstance(scaled, cst.Call):
-        return program.code(scaled.func).endswith(".gradient")
-    values = (
-        [one.value for one in bindings_of(program, scaled)] if isinstance(scaled, cst.Name) else []
-    )
-    calls = [value.func for value in values if isinstance(value, cst.Call)]
-    sources = [one for one in map(program.code, calls) if not one.endswith(f".{_UNSCALE}")]
-    return len(calls) == len(values) and len(sources) == 1 and sources[0].endswith(".gradient")
 
 
 RULE = Rule(
@@ -221,33 +177,6 @@ RULE = Rule(
                 opt.apply_gradients(zip(grads, variables))
             """,
             keras=3,
-        ),
-        Example(
-            "a loop that scales a function stays on the shim's class",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            scaled_loss = opt.get_scaled_loss(lambda: model(x))
-            with tf.GradientTape() as tape:
-                loss = scaled_loss()
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            scaled_loss = opt.get_scaled_loss(lambda: model(x))
-            with tf.GradientTape() as tape:
-                loss = scaled_loss()
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
-            Safety.SAFE,
-            keras=3,
-            unsafe=True,
         ),
         Example(
             "a plain loop",

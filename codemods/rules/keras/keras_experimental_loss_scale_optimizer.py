@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety
+from ...model import Safety
 from ...resolve.classes import (
     is_made_here,
     may_compile,
@@ -30,8 +30,8 @@ from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..exports import names_bound
 from ..findings import needs_shim, report, safe
+from ..names import names_bound
 from ..rule import Example, Rule
 from ._class_uses import reports_of_class, tests_final
 from ._constructors import final_class, plan_constructors
@@ -60,8 +60,7 @@ def check(program: Program) -> Iterator[Proposal]:
     for reference in references(program, "LS301"):
         why = _why_shim(program, reference)
         if why:
-            group = Group.KERAS_OPTIMIZERS
-            yield needs_shim(reference.node, "LS301", reference.legacy.name, group, why)
+            yield needs_shim(reference, why)
             continue
         made = _moved(program, reference)
         if loops is not None:
@@ -159,23 +158,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "on the shim where a method of the class makes an optimizer from a config",
-            """\
-            import tensorflow as tf
-
-            LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
-            opt = LSO.from_config(config)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            LSO = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
-            opt = LSO.from_config(config)
-            """,
-            Safety.SAFE,
-            message_contains="go to the shim",
-        ),
-        Example(
             "at run time where a policy has the loss scale",
             """\
             from tensorflow.keras.mixed_precision import experimental as prec
@@ -192,6 +174,20 @@ RULE = Rule(
             """,
             Safety.MANUAL,
             message_contains="policy",
+        ),
+        Example(
+            "dynamic by position",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            """,
+            Safety.SAFE,
         ),
     ),
 )

@@ -67,33 +67,21 @@ RULE = Rule(
             """,
         ),
         Example(
-            "dynamic by keyword",
+            "dynamic, and a number",
             """\
             from tensorflow.keras import mixed_precision
 
             opt = mixed_precision.LossScaleOptimizer(opt, loss_scale='dynamic')
+            opt = mixed_precision.LossScaleOptimizer(opt, loss_scale=128.0)
             """,
             """\
             from tensorflow.keras import mixed_precision
 
             opt = mixed_precision.LossScaleOptimizer(opt)
+            opt = mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=128.0)
             """,
             Safety.SAFE,
             message_contains="never took loss_scale",
-        ),
-        Example(
-            "a number",
-            """\
-            import tensorflow as tf
-
-            o = tf.keras.mixed_precision.LossScaleOptimizer(o, loss_scale=128.0)
-            """,
-            """\
-            import tensorflow as tf
-
-            o = tf.keras.mixed_precision.LossScaleOptimizer(o, dynamic=False, initial_scale=128.0)
-            """,
-            Safety.SAFE,
         ),
     ),
 )

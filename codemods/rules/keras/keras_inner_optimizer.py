@@ -11,34 +11,34 @@ attributes of these names, which are left.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Optional
 
 import libcst as cst
 
 from ...model import Group, Safety
 from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
 from ...resolve.program import Program
-from ...resolve.tree import is_stored, string_of
+from ...resolve.tree import is_stored
 from ...rewrite.proposal import Proposal
-from ..findings import needs_shim, report
+from ..findings import place_needs_shim, report
+from ..names import accesses
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
 
 _PUBLIC = "use inner_optimizer, which is public since TensorFlow 2.4"
 _PRIVATE = "the final class has no `{}` of this meaning on every Keras"
-_IN_DICTIONARY = (
+_DICTIONARY = (
     "the dictionary of an optimizer has other names in each Keras, and in the shim's class: read "
-    "the attribute `{}` of the optimizer itself"
+    "the attributes of the optimizer itself"
 )
 _KNOWN = ("_optimizer", "_loss_scale")
 _CONFIGS = ("from_config", "get_config")
-_ACCESS = ("delattr", "getattr", "hasattr", "setattr")
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the public name for each read of a Keras loss-scale optimizer's attribute."""
-    if program.goes_to_shim(Group.KERAS_OPTIMIZERS) or not _has_experimental(program):
+    is_experimental = any(one.legacy.is_experimental_optimizer for one in program.references)
+    if program.goes_to_shim(Group.KERAS_OPTIMIZERS) or not is_experimental:
         return
     for attribute in program.attributes("_optimizer"):
         if is_loss_scale_optimizer(program, attribute.value) and not is_stored(
@@ -59,43 +59,22 @@ def check(program: Program) -> Iterator[Proposal]:
             for attribute in program.attributes(read):
                 if is_loss_scale_optimizer(program, attribute.value):
                     yield _needs_shim(attribute, "LS305", read)
-    for string in program.scopes.strings:
-        argument = program.parents.get(string)
-        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-        name = string_of(string)
-        if not isinstance(call, cst.Call) or argument not in call.args[1:2]:
-            continue
-        if name in _KNOWN and program.code(call.func) in _ACCESS:
-            yield _needs_shim(call, "LS305", name)
+    for call, name in accesses(program, _KNOWN):
+        yield _needs_shim(call, "LS305", name)
 
 
 def reports(program: Program) -> Iterator[Proposal]:
-    """Reports the private attributes that are read from the dictionary of an optimizer."""
-    for string in program.scopes.strings:
-        name = string_of(string)
-        if name not in _KNOWN:
-            continue
-        kinds = (cst.Subscript, cst.Call)
-        use = next((one for one in program.ancestors(string) if isinstance(one, kinds)), None)
-        read = use.func if isinstance(use, cst.Call) else use.value if use is not None else None
-        if isinstance(read, cst.Attribute) and isinstance(use, cst.Call):
-            read = read.value  # `vars(optimizer).get("_loss_scale")`
-        owner: Optional[cst.CSTNode] = None
-        if isinstance(read, cst.Attribute) and read.attr.value == "__dict__":
-            owner = read.value
-        elif isinstance(read, cst.Call) and program.code(read.func) == "vars" and read.args:
-            owner = read.args[0].value
-        if owner is not None and may_be_loss_scale_optimizer(program, owner):
-            yield report(string, "LS305", f"LossScaleOptimizer.{name}", _IN_DICTIONARY.format(name))
-
-
-def _has_experimental(program: Program) -> bool:
-    return any(one.legacy.is_experimental_optimizer for one in program.references)
+    """Reports the dictionary of an optimizer."""
+    calls = [program.call_of(one) for one in program.scopes.loads if one.value == "vars"]
+    found = [(call, call.args[0].value) for call in calls if call is not None and call.args]
+    for node, owner in [*found, *((one, one.value) for one in program.attributes("__dict__"))]:
+        if is_loss_scale_optimizer(program, owner):
+            yield report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
 
 
 def _needs_shim(node: cst.CSTNode, code: str, name: str) -> Proposal:
     why = _PRIVATE.format(name)
-    return needs_shim(node, code, f"LossScaleOptimizer.{name}", Group.KERAS_OPTIMIZERS, why)
+    return place_needs_shim(node, code, f"LossScaleOptimizer.{name}", Group.KERAS_OPTIMIZERS, why)
 
 
 def _public(node: cst.CSTNode) -> object:

@@ -18,9 +18,10 @@ from ...model import Group, Safety, Target
 from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
 from ...resolve.guards import depends_on_version
 from ...resolve.program import Program
-from ...rewrite.comments import keeping_comments
+from ...resolve.values import bindings_of
 from ...rewrite.proposal import Proposal
 from ..findings import report
+from ..names import names_assigned
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -64,14 +65,13 @@ def check(program: Program) -> Iterator[Proposal]:
                 program, attribute.value
             ):
                 yield report(attribute, "LS302", _SYMBOL, _OBJECT)
-        elif is_loss_scale_optimizer(program, attribute.value):
+        elif _is_plain(program, call) and is_loss_scale_optimizer(program, attribute.value):
             if program.options.target is Target.SHIM and _is_kept(program, call):
                 yield report(call, "LS302", _SYMBOL, _KEPT.format(program.code(attribute)))
                 continue
             message = "loss_scale is a property since TensorFlow 2.4; parentheses dropped"
             made = Proposal(call, "LS302", _SYMBOL, Safety.SAFE, message)
-            edit = _uncalled_apart if _touches_a_word(program, call) else _uncalled
-            yield made._replace(edits=((call, edit),), group=Group.KERAS_OPTIMIZERS)
+            yield made._replace(edits=((call, _uncalled),), group=Group.KERAS_OPTIMIZERS)
         elif may_be_loss_scale_optimizer(program, attribute.value, with_unknown_files=True):
             yield report(call, "LS302", _SYMBOL, _PERHAPS)
 
@@ -93,19 +93,12 @@ def _is_used_as_loss_scale(program: Program, attribute: cst.Attribute) -> bool:
 
     Examples are `optimizer.loss_scale.update(grads)`, and `scale = optimizer.loss_scale; scale()`.
     """
-    places: list[cst.CSTNode] = [attribute]
-    parent = program.parents.get(attribute)
-    if isinstance(parent, cst.Assign):
-        targets = {one.target for one in parent.targets}
-        for scope in program.all_scopes():
-            for name, bindings in scope.bindings.items():
-                if any(binding.node in targets for binding in bindings):
-                    places += program.loads_of(scope, name)
-    return any(
-        (place is not attribute and program.call_of(place) is not None)
-        or _member(program, place) in _OF_LOSS_SCALES
-        or _asks_kind(program, place)
-        for place in places
+    names = names_assigned(program, attribute)
+    loads = [one for one in program.scopes.loads if one.value in names]
+    reads = [one for one in loads if any(b.value is attribute for b in bindings_of(program, one))]
+    return any(program.call_of(read) is not None for read in reads) or any(
+        _member(program, place) in _OF_LOSS_SCALES or _asks_kind(program, place)
+        for place in [attribute, *reads]
     )
 
 
@@ -128,19 +121,11 @@ def _is_kept(program: Program, call: cst.Call) -> bool:
     return isinstance(parent, _KEEPING)
 
 
-def _touches_a_word(program: Program, call: cst.Call) -> bool:
-    """Whether a keyword follows the closing parenthesis at once, as in `[x()for x in y]`."""
-    parent = program.parents.get(call)
-    after = program.code(parent).partition(program.code(call))[2] if parent is not None else ""
-    return after[:1].isalpha()
-
-
-def _uncalled_apart(node: cst.CSTNode) -> object:
-    made = _uncalled(node)
-    assert isinstance(made, cst.Attribute)
-    if made.lpar:
-        return made
-    return made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+def _is_plain(program: Program, call: cst.Call) -> bool:
+    """Whether a call has no comment, and no word follows it at once, as in `[x()for x in y]`."""
+    code, parent = program.code(call), program.parents.get(call)
+    after = program.code(parent).partition(code)[2] if parent is not None else ""
+    return "#" not in code and not after[:1].isalpha()
 
 
 def _member(program: Program, node: cst.CSTNode) -> str:
@@ -151,14 +136,8 @@ def _member(program: Program, node: cst.CSTNode) -> str:
 def _uncalled(node: cst.CSTNode) -> object:
     assert isinstance(node, cst.Call)
     function = node.func
-    read = keeping_comments(node, function)
-    if read is None or read is function:
-        return function.with_changes(
-            lpar=[*node.lpar, *function.lpar], rpar=[*function.rpar, *node.rpar]
-        )
-    # the comment stood between the call's parentheses; it needs some to stand in
-    left, right = node.lpar or [cst.LeftParen()], node.rpar or [cst.RightParen()]
-    return read.with_changes(lpar=left, rpar=right)
+    left, right = [*node.lpar, *function.lpar], [*function.rpar, *node.rpar]
+    return function.with_changes(lpar=left, rpar=right)
 
 
 RULE = Rule(
@@ -192,21 +171,26 @@ RULE = Rule(
             message_contains="TypeError",
         ),
         Example(
-            "reported for a parameter",
+            "after the optimizer was wrapped",
             """\
-            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+            import tensorflow as tf
 
-            def log(opt):
-                print(opt.loss_scale())
+            opt = tf.keras.optimizers.SGD()
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+
+            def log():
+                print(float(opt.loss_scale()))
             """,
             """\
-            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+            import tensorflow as tf
 
-            def log(opt):
-                print(opt.loss_scale())
+            opt = tf.keras.optimizers.SGD()
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+
+            def log():
+                print(float(opt.loss_scale))
             """,
             Safety.SAFE,
-            message_contains="TypeError",
         ),
     ),
 )

@@ -1,6 +1,3 @@
-"""LS6: the experimental policies."""
+"""Experimental policies."""
 
-__all__ = ["TITLE"]
-
-TITLE = "Experimental policies"
-"""The heading of the family in the list of rules."""
+__all__: "list[str]" = []

@@ -14,10 +14,10 @@ import libcst as cst
 
 from ...model import Group, Safety, Target
 from ...resolve.program import Program
-from ...resolve.tree import string_of
 from ...resolve.values import sources_of
 from ...rewrite.proposal import Proposal
-from ..findings import needs_shim, report
+from ..findings import place_needs_shim, report
+from ..names import accesses
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -26,7 +26,6 @@ _SYMBOL = "Policy.loss_scale"
 _WHY = "the final policy has no loss scale"
 _MESSAGE = "policies have no loss scale from TensorFlow 2.9 on: use optimizer.loss_scale"
 _PERHAPS = f"if this is a Keras policy: {_MESSAGE}"
-_ACCESS = ("getattr", "hasattr", "setattr")
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -39,7 +38,7 @@ def check(program: Program) -> Iterator[Proposal]:
         is_certain = _is_policy(program, receiver)
         if is_certain or (is_experimental and _is_named_policy(receiver)):
             if is_experimental and not program.goes_to_shim(Group.POLICIES):
-                yield needs_shim(node, "LS605", _SYMBOL, Group.POLICIES, _WHY)
+                yield place_needs_shim(node, "LS605", _SYMBOL, Group.POLICIES, _WHY)
             yield report(node, "LS605", _SYMBOL, _MESSAGE if is_certain else _PERHAPS)
 
 
@@ -47,13 +46,8 @@ def _reads(program: Program) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]
     """Each use of the attribute, with the object that it belongs to."""
     for attribute in program.attributes("loss_scale"):
         yield attribute, attribute.value
-    for string in program.scopes.strings:
-        argument = program.parents.get(string)
-        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-        if not isinstance(call, cst.Call) or argument not in call.args[1:2]:
-            continue
-        if string_of(string) == "loss_scale" and program.code(call.func) in _ACCESS:
-            yield call, call.args[0].value
+    for call, _ in accesses(program, ["loss_scale"]):
+        yield call, call.args[0].value
 
 
 def _is_policy(program: Program, node: cst.BaseExpression) -> bool:
@@ -95,25 +89,6 @@ RULE = Rule(
             None,
             Safety.MANUAL,
             message_contains="optimizer",
-        ),
-        Example(
-            "a read of what is called a policy, beside the experimental API",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
-
-            def setup(policy):
-                prec.set_policy(policy)
-                return policy.loss_scale is not None
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import experimental as prec
-
-            def setup(policy):
-                prec.set_policy(policy)
-                return policy.loss_scale is not None
-            """,
-            Safety.MANUAL,
-            message_contains="if this is a Keras policy",
         ),
     ),
 )

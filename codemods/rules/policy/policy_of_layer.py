@@ -13,21 +13,21 @@ import libcst as cst
 
 from ...model import Safety
 from ...resolve.mentions import Mention, mention_of
-from ...resolve.places import Reference
 from ...resolve.program import Program
+from ...resolve.tree import string_of
 from ...rewrite.arguments import matched
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..findings import safe
+from ..findings import needs_shim, safe
+from ..names import names_bound
 from ..rule import Example, Rule
-from ._policies import to_shim_because
 
 __all__ = ["RULE"]
 
 _MESSAGE = "use layer.dtype_policy"
+_EXPORTED = "a string, as in `__all__`, names this function"
 _PASSED = "what calls this function, or what it is given, cannot be seen"
-_EXPORTED = "nothing here reads this import, or the file exports it"
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -35,35 +35,26 @@ def check(program: Program) -> Iterator[Proposal]:
     for reference in references(program, "LS604"):
         call = program.call_of(reference.node)
         found = matched(call, ("layer",)) if call is not None else None
-        if mention_of(program, reference) is Mention.IMPORT:
-            if _is_only_read_here(program, reference):
-                yield safe(reference, _MESSAGE, removed=(reference,))
-            else:
-                yield to_shim_because(reference, _EXPORTED)
-        elif call is None or not found or comments_in(call):
-            yield to_shim_because(reference, _PASSED)
+        names = names_bound(program, reference)
+        if any(string_of(one) in names for one in program.scopes.strings):
+            yield needs_shim(reference, _EXPORTED)
+        elif mention_of(program, reference) is Mention.IMPORT:
+            yield safe(reference, _MESSAGE, removed=(reference,))
+        elif call is None or not found or comments_in(call) or not _is_simple(found["layer"].value):
+            yield needs_shim(reference, _PASSED)
         else:
-            edits = ((call, _attribute),)
-            yield safe(reference, _MESSAGE, edits=edits, removed=(reference,))
+            yield safe(reference, _MESSAGE, edits=((call, _attribute),), removed=(reference,))
 
 
-def _is_only_read_here(program: Program, reference: Reference) -> bool:
-    """Whether this file reads the name that the import binds, and does not export it."""
-    alias = reference.node
-    assert isinstance(alias, cst.ImportAlias)
-    name = alias.evaluated_alias or alias.evaluated_name
-    is_exported = alias.asname is not None and name == alias.evaluated_name
-    is_exported |= any(string.raw_value == name for string in program.scopes.strings)
-    return bool(program.loads_of(reference.scope, name)) and not is_exported
+def _is_simple(layer: cst.BaseExpression) -> bool:
+    """Whether an attribute can follow an expression without further parentheses."""
+    return isinstance(layer, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
 
 
 def _attribute(node: cst.CSTNode) -> object:
     assert isinstance(node, cst.Call)
-    layer = node.args[0].value
-    simple = isinstance(layer, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or layer.lpar
-    if not simple:
-        layer = layer.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return cst.Attribute(layer, cst.Name("dtype_policy"), lpar=node.lpar, rpar=node.rpar)
+    name = cst.Name("dtype_policy")
+    return cst.Attribute(node.args[0].value, name, lpar=node.lpar, rpar=node.rpar)
 
 
 RULE = Rule(
@@ -95,16 +86,17 @@ RULE = Rule(
             Safety.SAFE,
         ),
         Example(
-            "an import that other files may read",
+            "a call",
             """\
+            import tensorflow as tf
             from tensorflow.keras.mixed_precision.experimental import get_layer_policy
 
-            __all__ = ["get_layer_policy"]
+            print(get_layer_policy(model).name, get_layer_policy(layer).name)
+            print(tf.keras.mixed_precision.experimental.get_layer_policy(model.layers[0]))
             """,
             """\
-            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
-
-            __all__ = ["get_layer_policy"]
+            print(model.dtype_policy.name, layer.dtype_policy.name)
+            print(model.layers[0].dtype_policy)
             """,
             Safety.SAFE,
         ),

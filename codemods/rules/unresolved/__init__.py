@@ -1,6 +1,3 @@
-"""LS9: what cannot be determined from the source alone."""
+"""What cannot be determined from the source."""
 
-__all__ = ["TITLE"]
-
-TITLE = "What cannot be determined from the source"
-"""The heading of the family in the list of rules."""
+__all__: "list[str]" = []

@@ -16,12 +16,11 @@ from ...resolve.program import Program
 from ...resolve.tree import string_of
 from ...resolve.values import bindings_of
 from ...rewrite.rename import is_renamed
+from ..names import names_assigned
 
 __all__ = ["completed_paths", "paths_in_strings"]
 
 _PATH = re.compile(r"(?<![\w./])(?:tensorflow|tensorflow_core|tf|keras|tf_keras)(?:\.\w+)+")
-_THROUGH = re.compile(r"(?:\w+\.)+(?=(?:tensorflow|tf)\.)")
-"""The module of the project through which `mock.patch("train.tf.keras...")` reaches TensorFlow."""
 _RUN_AS_CODE = re.compile(
     r"exec|eval|compile|call|run|system|popen|timeit|timer|repeat|config|bind|query", re.IGNORECASE
 )
@@ -81,13 +80,9 @@ def _completed(program: Program, node: cst.CSTNode, path: str) -> str:
 
 def _reads_of(program: Program, call: cst.Call) -> list[cst.Name]:
     """The reads of a name that is bound to the call alone."""
-    parent = program.parents.get(call)
-    targets = [one.target for one in parent.targets] if isinstance(parent, cst.Assign) else []
-    return [
-        name
-        for name in program.scopes.loads
-        if any([binding.node for binding in bindings_of(program, name)] == [one] for one in targets)
-    ]
+    names = names_assigned(program, call)
+    reads = [name for name in program.scopes.loads if name.value in names]
+    return [one for one in reads if [made.value for made in bindings_of(program, one)] == [call]]
 
 
 def _path_of_call(program: Program, node: cst.CSTNode, depth: int) -> str:
@@ -140,9 +135,6 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
 
 def _legacy_in(program: Program, text: str, is_run: bool, is_imported: bool) -> str:
     """The legacy path that a text is or, if it is run, contains; empty if there is none."""
-    patched = _THROUGH.match(text) if is_imported else None
-    if patched is not None:
-        text = text[patched.end() :]
     for match in _PATH.finditer(text) if is_run else filter(None, [_PATH.match(text)]):
         end = text[match.end() :]
         if not is_run and end and not end.startswith((":", "(", "[")):

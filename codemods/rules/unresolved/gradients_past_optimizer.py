@@ -79,20 +79,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not with a cross-shard optimizer, which sums the gradients on purpose",
-            """\
-            import tensorflow.compat.v1 as tf
-
-            def train(opt, loss, variables):
-                opt = tf.tpu.CrossShardOptimizer(opt)
-                gradients = tf.gradients(loss, variables)
-                return opt.apply_gradients(zip(gradients, variables))
-            """,
-            None,
-            Safety.SAFE,
-            message_contains="needs a TPU",
-        ),
-        Example(
             "gradients computed without the optimizer",
             """\
             import tensorflow.compat.v1 as tf

@@ -21,7 +21,8 @@ from ...resolve.scopes import dotted
 from ...resolve.tree import string_of
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import SHIM, is_renamed
-from ..findings import needs_shim, report, shown_path
+from ..findings import place_needs_shim, report, shown_path
+from ..names import names_bound
 from ..rule import Example, Rule
 
 __all__ = ["RULE", "is_whole"]
@@ -33,14 +34,9 @@ _GROUPS = {
 }
 """The modules of which everything is legacy."""
 _READING = ("getattr", "hasattr")
-_PATCHED = (
-    "this replaces a name of the module, which only code that reads it there gets: replace it "
-    "where the migrated program reads it"
-)
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
-_ABSENT = "{} has no such name, in any TensorFlow"
-_PRIVATE = "this name is private to TensorFlow up to 2.8, and nothing replaces it: do without it"
+_ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: do without it"
 _OWN_MODULES = ("loss_scale", "loss_scale_optimizer", "loss_scale_manager")
 _LEFT = "this import fails from TensorFlow {} on, and nothing here goes through it: remove it"
 
@@ -59,9 +55,6 @@ def check(program: Program) -> Iterator[Proposal]:
     """Proposes the shim's module for each use as a value; reports what has no twin."""
     for use in program.namespaces:
         parent = program.parents.get(use.node)
-        if _is_patched(program, use):
-            yield report(use.node, "LS909", use.path, _PATCHED)
-            continue
         if is_of_shim(use.path):
             if not isinstance(parent, cst.Attribute) and not _is_followed(program, use):
                 yield from _needs(program, use)
@@ -72,25 +65,22 @@ def check(program: Program) -> Iterator[Proposal]:
                 yield from _to_shim(program, use)
         elif use.root is None or isinstance(parent, cst.Attribute):
             continue
-        elif _is_of_contrib(use.path) and not _is_followed(program, use):
+        elif _is_patched(program, use) or (
+            _is_of_contrib(use.path) and not _is_followed(program, use)
+        ):
             yield report(use.node, "LS909", use.path, _PASSED.format(use.path))
     yield from _imports(program)
 
 
 def _is_patched(program: Program, use: NamespaceUse) -> bool:
-    """Whether a call gets the module and the name of one of its symbols, as `setattr` does."""
+    """Whether `mock.patch.object(module, "Policy")` or the like names a symbol that moves."""
     argument = program.parents.get(use.node)
     call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    if not isinstance(call, cst.Call) or argument is not call.args[0] or len(call.args) < 2:
+    if not isinstance(call, cst.Call) or program.code(call.func) in _READING:
         return False
-    name = string_of(call.args[1].value)
-    function = program.code(call.func).rpartition(".")[2]
-    return name is not None and function not in _READING and _is_symbol(program, use, name)
-
-
-def _is_symbol(program: Program, use: NamespaceUse, name: str) -> bool:
-    legacy = program.legacy_of(f"{use.path}.{name}")
-    return legacy is not None and is_renamed(program, legacy)
+    names = [string_of(one.value) for one in call.args[1:2]]
+    found = [program.legacy_of(f"{use.path}.{name}") for name in names]
+    return any(legacy is not None and is_renamed(program, legacy) for legacy in found)
 
 
 def _needs(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
@@ -100,7 +90,7 @@ def _needs(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
     groups = [group, Group.POLICIES] if group is Group.KERAS_OPTIMIZERS else [group]
     for one in groups:
         if one is not None and not program.goes_to_shim(one):
-            yield needs_shim(use.node, "LS909", use.path, one, _VALUE)
+            yield place_needs_shim(use.node, "LS909", use.path, one, _VALUE)
 
 
 def _to_shim(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
@@ -124,31 +114,19 @@ def _is_followed(program: Program, use: NamespaceUse) -> bool:
     left over.
     """
     known = program.cached(_known_reads)
-    for name in _bound_names(program, use):
+    parent = program.parents.get(use.node)
+    targets = [one.target for one in parent.targets] if isinstance(parent, cst.Assign) else []
+    names = names_bound(program, use)
+    if not names or not all(isinstance(target, cst.Name) for target in targets):
+        return False
+    for name in names:
         owner = use.scope.owner(name)
         reads = program.loads_of(owner, name) if owner is not None else []
         if owner is not None and program.is_read_elsewhere(owner, name):
             return False
         if not reads or not all(read in known for read in reads):
             return False
-    return bool(_bound_names(program, use))
-
-
-def _bound_names(program: Program, use: NamespaceUse) -> list[str]:
-    if use.root is None:
-        bindings = use.scope.bindings.items()
-        return [name for name, found in bindings if any(one.node is use.node for one in found)]
-    value, parent = use.node, program.parents.get(use.node)
-    while isinstance(parent, cst.IfExp) and parent.test is not value:
-        value, parent = parent, program.parents.get(parent)
-    targets: list[cst.BaseExpression] = []
-    if isinstance(parent, cst.Assign):
-        targets = [one.target for one in parent.targets]
-    elif isinstance(parent, (cst.AnnAssign, cst.NamedExpr)):
-        targets = [parent.target]
-    if not all(isinstance(target, cst.Name) for target in targets):
-        return []
-    return [target.value for target in targets if isinstance(target, cst.Name)]
+    return True
 
 
 def _known_reads(program: Program) -> frozenset[cst.Name]:
@@ -174,10 +152,9 @@ def _imports(program: Program) -> Iterator[Proposal]:
         is_known = program.legacy_of(path) is not None or program.namespace_of(path) is not None
         if is_known or not is_whole(program, module):
             continue
-        if "python" not in path.split("."):
+        is_own = "python" not in path.split(".") or module.endswith(_OWN_MODULES)
+        if is_own and not depends_on_version(program, alias):
             yield report(alias, "LS909", name, _ABSENT.format(module))
-        elif module.endswith(_OWN_MODULES) and not depends_on_version(program, alias):
-            yield report(alias, "LS909", name, _PRIVATE)
 
 
 RULE = Rule(

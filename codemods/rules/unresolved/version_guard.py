@@ -16,7 +16,7 @@ from ...resolve.places import NamespaceUse, Place
 from ...resolve.program import Program
 from ...resolve.tree import root_name
 from ...rewrite.proposal import Proposal
-from ..findings import needs_shim, report
+from ..findings import place_needs_shim, report
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -48,7 +48,9 @@ def check(program: Program) -> Iterator[Proposal]:
                 continue  # it stays as it is
             for group in _groups(program, place):
                 if not program.goes_to_shim(group):
-                    yield needs_shim(place.node, "LS908", _symbol(program, place), group, _WHY)
+                    yield place_needs_shim(
+                        place.node, "LS908", _symbol(program, place), group, _WHY
+                    )
 
 
 def _is_through_alias(program: Program, place: Place) -> bool:
@@ -120,32 +122,6 @@ RULE = Rule(
             """,
             Safety.MANUAL,
             message_contains="go to the shim",
-        ),
-        Example(
-            "a name that the old branch uses keeps its arguments",
-            """\
-            import tensorflow as tf
-
-            LossScaleOptimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer
-
-            if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
-                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            else:
-                opt = LossScaleOptimizer(opt, "dynamic")
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            LossScaleOptimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
-
-            if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
-                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            else:
-                opt = LossScaleOptimizer(opt, "dynamic")
-            """,
-            Safety.MANUAL,
-            message_contains="removable",
         ),
     ),
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety, Target
+from ...model import Safety
 from ...resolve.classes import Kind, kind_of_optimizer
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
@@ -23,7 +23,7 @@ from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
 from ..findings import needs_shim
 from ..rule import Example, Rule
-from ._paths import at_last_path
+from .v1_loss_scales import at_last_path
 
 __all__ = ["RULE"]
 
@@ -39,7 +39,7 @@ def check(program: Program) -> Iterator[Proposal]:
     for reference in references(program, "LS205"):
         why = _why_shim(program, reference)
         if why:
-            yield needs_shim(reference.node, "LS205", reference.legacy.name, Group.V1, why)
+            yield needs_shim(reference, why)
         else:
             yield from at_last_path(program, reference)
 
@@ -91,26 +91,6 @@ RULE = Rule(
             """,
             Safety.SAFE,
             message_contains="2.11",
-        ),
-        Example(
-            "a Keras optimizer, to the shim",
-            """\
-            import tensorflow as tf
-
-            sgd = tf.keras.optimizers.SGD()
-            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(sgd)
-            tf.train.experimental.disable_mixed_precision_graph_rewrite()
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            sgd = tf.keras.optimizers.SGD()
-            opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(sgd)
-            tfls.train.experimental.disable_mixed_precision_graph_rewrite()
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
         ),
     ),
 )

@@ -9,7 +9,7 @@ from tf_lossscale_codemods.rules.rule import Example, Rule
 __all__ = ["EXAMPLES", "all_examples"]
 
 EXAMPLES = {
-    "contrib-fixed-loss-scale-manager": (
+    "contrib-classes": (
         Example(
             "a lazy import stays in its function",
             """\
@@ -40,42 +40,6 @@ EXAMPLES = {
             """,
             Safety.SAFE,
         ),
-        Example(
-            "not FixedLossScale with --to shim",
-            """\
-            import tensorflow as tf
-
-            manager = tf.contrib.mixed_precision.FixedLossScaleManager(128.0)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128.0)
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
-            unsafe=True,
-        ),
-        Example(
-            "not from npu_bridge by a star import",
-            """\
-            import tensorflow as tf
-            from npu_bridge.npu_init import *
-
-            manager = FixedLossScaleManager(loss_scale=128.0)
-            """,
-        ),
-        Example(
-            "not where the name is a parameter",
-            """\
-            import tensorflow as tf
-
-            def build(FixedLossScaleManager):
-                return FixedLossScaleManager(8.0)
-            """,
-        ),
-    ),
-    "contrib-exponential-update-loss-scale-manager": (
         Example(
             "a deep import",
             """\
@@ -122,41 +86,6 @@ EXAMPLES = {
             message_contains="checkpoints",
         ),
         Example(
-            "not from paddle",
-            """\
-            from paddle.fluid.contrib import mixed_precision
-
-            opt = mixed_precision.decorate(opt, use_dynamic_loss_scaling=True)
-            """,
-        ),
-    ),
-    "contrib-loss-scale-optimizer": (
-        Example(
-            "not from npu_bridge",
-            """\
-            from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
-            from npu_bridge.npu_init import *
-
-            opt = NPULossScaleOptimizer(opt, FixedLossScaleManager(128.0))
-            """,
-        ),
-        Example(
-            "a base class, whose overridden methods keep their names",
-            """\
-            import tensorflow as tf
-
-            class Logged(tf.contrib.mixed_precision.LossScaleOptimizer):
-                pass
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            class Logged(tfls.contrib.mixed_precision.LossScaleOptimizer):
-                pass
-            """,
-            Safety.SAFE,
-        ),
-        Example(
             "not an attribute of another object named tf",
             """\
             import threefive as tf
@@ -165,13 +94,37 @@ EXAMPLES = {
             """,
         ),
         Example(
-            "not in comments and strings",
-            '''\
+            "moved to the shim where the numbers differ, even with --unsafe",
+            """\
+            from tensorflow.contrib import mixed_precision as mp
+
+            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
+            """,
+            """\
+            from tf_lossscale.contrib import mixed_precision as mp
+
+            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
+            """,
+            Safety.SAFE,
+            unsafe=True,
+        ),
+        Example(
+            "a subclass",
+            """\
             import tensorflow as tf
 
-            # opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-            """See tf.contrib.mixed_precision.LossScaleOptimizer for how."""
-            ''',
+            class Halving(tf.contrib.mixed_precision.LossScaleManager):
+                def get_loss_scale(self):
+                    return self._scale
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            class Halving(tfls.contrib.mixed_precision.LossScaleManager):
+                def get_loss_scale(self):
+                    return self._scale
+            """,
+            Safety.SAFE,
         ),
     ),
     "v1-graph-rewrite": (
@@ -244,26 +197,6 @@ EXAMPLES = {
                 if step is not None:
                     return optimizer.minimize(loss, global_step=step)
                 return optimizer
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "an optimizer that is used as one of tf.train",
-            """\
-            import tensorflow as tf
-
-            def train(opt, loss, step, fp16):
-                if fp16:
-                    opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-                return opt.minimize(loss, global_step=step)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            def train(opt, loss, step, fp16):
-                if fp16:
-                    opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-                return opt.minimize(loss, global_step=step)
             """,
             Safety.SAFE,
         ),
@@ -395,14 +328,6 @@ EXAMPLES = {
             """,
             Safety.SAFE,
             message_contains="go to the shim",
-        ),
-        Example(
-            "not the class of smdistributed",
-            """\
-            from smdistributed.modelparallel.tensorflow import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt, 'dynamic')
-            """,
         ),
         Example(
             "not scale_loss of apex",
@@ -554,21 +479,6 @@ EXAMPLES = {
             message_contains="at run time",
         ),
         Example(
-            "one of two callables that share their arguments",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
-
-            opt = (prec.LossScaleOptimizer if fp16 else keep)(opt, "dynamic")
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import experimental as prec
-
-            opt = (prec.LossScaleOptimizer if fp16 else keep)(opt, "dynamic")
-            """,
-            Safety.SAFE,
-            message_contains="passed on",
-        ),
-        Example(
             "a loop over callables",
             """\
             from tensorflow.keras.mixed_precision import experimental as prec
@@ -624,7 +534,7 @@ EXAMPLES = {
             )
             """,
             Safety.SAFE,
-            message_contains="both classes",
+            message_contains="go to the shim",
         ),
         Example(
             "on the shim beside a suppressed isinstance check",
@@ -642,20 +552,6 @@ EXAMPLES = {
             opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
             if isinstance(opt, prec.LossScaleOptimizer):  # lossscale: ignore[LS301] 2.3 only
                 scale = True
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "dynamic by position",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
             """,
             Safety.SAFE,
         ),
@@ -837,7 +733,7 @@ EXAMPLES = {
             """\
             import tf_lossscale as tfls
 
-            opt = tfls.keras.mixed_precision.from_loss_scale(opt, **settings)
+            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
             """,
             Safety.SAFE,
         ),
@@ -878,59 +774,8 @@ EXAMPLES = {
             Safety.SAFE,
             keras=3,
         ),
-        Example(
-            "to the shim, with another multiplier",
-            """\
-            import tensorflow as tf
-
-            scale = tf.mixed_precision.experimental.DynamicLossScale(multiplier=4.0)
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            scale = tfls.mixed_precision.experimental.DynamicLossScale(multiplier=4.0)
-            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
-        ),
     ),
     "keras-loss-scale-call": (
-        Example(
-            "reported where the name is bound again",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt)
-            opt = Scaler(opt)
-            print(opt.loss_scale())
-            """,
-            None,
-            Safety.MANUAL,
-        ),
-        Example(
-            "after the optimizer was wrapped",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.optimizers.SGD()
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-
-            def log():
-                print(float(opt.loss_scale()))
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.optimizers.SGD()
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-
-            def log():
-                print(float(opt.loss_scale))
-            """,
-            Safety.SAFE,
-        ),
         Example(
             "reported for the shim where the value is kept",
             """\
@@ -943,22 +788,6 @@ EXAMPLES = {
             Safety.MANUAL,
             target=Target.SHIM,
             message_contains="tf.identity(opt.loss_scale)",
-        ),
-        Example(
-            "before a keyword without a space",
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt, "dynamic")
-            scales = [opt.loss_scale()for _ in range(2)]
-            """,
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt)
-            scales = [(opt.loss_scale)for _ in range(2)]
-            """,
-            Safety.SAFE,
         ),
         Example(
             "a test of what kind of object the loss scale is",
@@ -994,29 +823,6 @@ EXAMPLES = {
             """,
         ),
         Example(
-            "not a read",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt)
-            print(opt.loss_scale)
-            """,
-        ),
-        Example(
-            "not in a loop that binds the name again",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt)
-            for scaler in scalers:
-                print(opt.loss_scale())
-                opt = scaler
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="TypeError",
-        ),
-        Example(
             "reported after it was unwrapped under the check",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
@@ -1043,34 +849,6 @@ EXAMPLES = {
             message_contains="drop the parentheses",
         ),
         Example(
-            "reported for what a function returns",
-            """\
-            import tensorflow as tf
-
-            def make(fp16):
-                opt = tf.keras.optimizers.SGD()
-                if fp16:
-                    opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-                return opt
-
-            opt = make(True)
-            print(opt.loss_scale())
-            """,
-            """\
-            import tensorflow as tf
-
-            def make(fp16):
-                opt = tf.keras.optimizers.SGD()
-                if fp16:
-                    opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-                return opt
-
-            opt = make(True)
-            print(opt.loss_scale())
-            """,
-            Safety.SAFE,
-        ),
-        Example(
             "the graph rewrite of a Keras optimizer, for the shim",
             """\
             import tensorflow as tf
@@ -1091,22 +869,17 @@ EXAMPLES = {
             target=Target.SHIM,
         ),
         Example(
-            "a comment between the parentheses stays",
+            "reported where a comment or a word touches the parentheses",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
             opt = LossScaleOptimizer(opt)
             scale = opt.loss_scale(  # now
             )
+            scales = [opt.loss_scale()for _ in range(2)]
             """,
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt)
-            scale = (opt  # now
-                .loss_scale)
-            """,
-            Safety.SAFE,
+            None,
+            Safety.MANUAL,
         ),
         Example(
             "an attribute of the class",
@@ -1226,24 +999,6 @@ EXAMPLES = {
             message_contains="replaces",
         ),
         Example(
-            "beside a flag called scale_loss",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
-            loss = opt.get_scaled_loss(loss) if FLAGS.scale_loss else loss
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
-            loss = opt.get_scaled_loss(loss) if FLAGS.scale_loss else loss
-            """,
-            Safety.SAFE,
-            keras=3,
-        ),
-        Example(
             "for the shim, which runs on Keras 2 and Keras 3",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
@@ -1263,33 +1018,38 @@ EXAMPLES = {
             target=Target.SHIM,
         ),
         Example(
-            "a loop with clipping stays as it is on the shim's class",
+            "an optimizer that compile may have wrapped",
             """\
             import tensorflow as tf
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
-            with tf.GradientTape() as tape:
-                loss = opt.get_scaled_loss(loss_of(model(x), y))
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.trainable_variables))
-            grads, _ = tf.clip_by_global_norm(grads, 1.0)
-            opt.apply_gradients(zip(grads, model.trainable_variables))
+            class Scaled(tf.keras.Model):
+                def train_step(self, data):
+                    with tf.GradientTape() as tape:
+                        loss = self.loss_of(data)
+                        if isinstance(
+                            self.optimizer, tf.keras.mixed_precision.LossScaleOptimizer
+                        ):
+                            loss = self.optimizer.get_scaled_loss(loss)
             """,
             """\
             import tensorflow as tf
             import tf_lossscale as tfls
 
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
-            with tf.GradientTape() as tape:
-                loss = opt.get_scaled_loss(loss_of(model(x), y))
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.trainable_variables))
-            grads, _ = tf.clip_by_global_norm(grads, 1.0)
-            opt.apply_gradients(zip(grads, model.trainable_variables))
+            class Scaled(tf.keras.Model):
+                def train_step(self, data):
+                    with tf.GradientTape() as tape:
+                        loss = self.loss_of(data)
+                        if isinstance(
+                            self.optimizer, tfls.keras.mixed_precision.LossScaleOptimizer
+                        ):
+                            loss = self.optimizer.get_scaled_loss(loss)
             """,
-            Safety.SAFE,
+            Safety.MANUAL,
             keras=3,
+            message_contains="before compile",
         ),
     ),
-    "cross-shard-optimizer": (
+    "cross-shard": (
         Example(
             "not rewritten at its last path; the finding notes that it needs a TPU",
             """\
@@ -1318,36 +1078,6 @@ EXAMPLES = {
 
             optimizer = tf.tpu.CrossShardOptimizer(optimizer)
             spec = contrib_tpu.TPUEstimatorSpec(mode)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "not in comments",
-            """\
-            import tensorflow as tf
-
-            # opt = tf.contrib.tpu.CrossShardOptimizer(opt)
-            """,
-        ),
-        Example(
-            "not in an f-string's text",
-            """\
-            import tensorflow as tf
-
-            print(f"use tf.contrib.tpu.CrossShardOptimizer, not {tf.__version__}")
-            """,
-        ),
-        Example(
-            "an imported module without other uses",
-            """\
-            from tensorflow.contrib.tpu.python.tpu import tpu_optimizer
-
-            optimizer = tpu_optimizer.CrossShardOptimizer(optimizer)
-            """,
-            """\
-            from tensorflow.compat.v1 import tpu
-
-            optimizer = tpu.CrossShardOptimizer(optimizer)
             """,
             Safety.SAFE,
         ),
@@ -1462,8 +1192,24 @@ EXAMPLES = {
             Safety.SAFE,
             target=Target.SHIM,
         ),
+        Example(
+            "imported with another operation of that module",
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.python.tpu.ops import tpu_ops
+
+            y = tpu_ops.cross_replica_sum(tpu_ops.all_to_all(x))
+            """,
+            """\
+            import tensorflow.compat.v1 as tf
+            from tensorflow.python.tpu.ops import tpu_ops
+
+            y = tf.tpu.cross_replica_sum(tpu_ops.all_to_all(x))
+            """,
+            Safety.SAFE,
+        ),
     ),
-    "policy-set": (
+    "policies": (
         Example(
             "under compat.v1, which has no final policy function before 2.16",
             """\
@@ -1497,17 +1243,6 @@ EXAMPLES = {
             message_contains="float32",
         ),
         Example(
-            "not a function that the program defines",
-            """\
-            from tensorflow.keras.mixed_precision import Policy
-
-            def set_policy(policy):
-                return Policy(policy)
-
-            set_policy("float32")
-            """,
-        ),
-        Example(
             "not a path that is joined from a list of names",
             """\
             names = ["keras", "mixed_precision", "set_policy"]
@@ -1524,20 +1259,6 @@ EXAMPLES = {
             from tensorflow.keras.mixed_precision import Policy, set_global_policy
 
             set_global_policy(Policy("mixed_bfloat16"))
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "an alias keeps its name",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import set_policy as use
-
-            use("mixed_bfloat16")
-            """,
-            """\
-            from tensorflow.keras.mixed_precision import set_global_policy as use
-
-            use("mixed_bfloat16")
             """,
             Safety.SAFE,
         ),
@@ -1571,24 +1292,6 @@ EXAMPLES = {
             Safety.SAFE,
             target=Target.SHIM,
         ),
-    ),
-    "policy-class": (
-        Example(
-            "dynamic is dropped",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as mixed_precision
-
-            policy = mixed_precision.Policy("mixed_float16", loss_scale="dynamic")
-            mixed_precision.set_policy(policy)
-            """,
-            """\
-            from tensorflow.keras import mixed_precision
-
-            policy = mixed_precision.Policy("mixed_float16")
-            mixed_precision.set_global_policy(policy)
-            """,
-            Safety.SAFE,
-        ),
         Example(
             "reported where None meant no scaling",
             """\
@@ -1605,14 +1308,6 @@ EXAMPLES = {
             """,
             Safety.MANUAL,
             message_contains="None",
-        ),
-        Example(
-            "not another library's policy",
-            """\
-            from jmp import Policy
-
-            policy = Policy("mixed_precision")
-            """,
         ),
         Example(
             "reported where None is passed to the function",
@@ -1694,6 +1389,45 @@ EXAMPLES = {
             unsafe=True,
             message_contains="go to the shim",
         ),
+        Example(
+            "not a name bound to something else in the function",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            def f(global_policy):
+                return global_policy()
+            """,
+        ),
+        Example(
+            "reported where TensorFlow removed the policy",
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.experimental.set_policy("infer_float32_vars")
+            """,
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.set_global_policy("infer_float32_vars")
+            """,
+            Safety.MANUAL,
+            message_contains="of this name",
+        ),
+        Example(
+            "on the shim where the function is replaced, which each run reports",
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.experimental.set_policy = print
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            tfls.keras.mixed_precision.experimental.set_policy = print
+            """,
+            Safety.MANUAL,
+            message_contains="in the place of this symbol",
+        ),
     ),
     "policy-loss-scale": (
         Example(
@@ -1731,8 +1465,27 @@ EXAMPLES = {
             """,
             target=Target.SHIM,
         ),
+        Example(
+            "a read of what is called a policy, beside the experimental API",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as prec
+
+            def setup(policy):
+                prec.set_policy(policy)
+                return policy.loss_scale is not None
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import experimental as prec
+
+            def setup(policy):
+                prec.set_policy(policy)
+                return policy.loss_scale is not None
+            """,
+            Safety.MANUAL,
+            message_contains="if this is a Keras policy",
+        ),
     ),
-    "star-import": (
+    "unclear-origin": (
         Example(
             "a module that a star import of the project may bind",
             """\
@@ -1743,15 +1496,6 @@ EXAMPLES = {
             None,
             Safety.MANUAL,
             message_contains="compat",
-        ),
-        Example(
-            "not a name that the program binds",
-            """\
-            from utilities import *
-            from mindspore import FixedLossScaleManager
-
-            manager = FixedLossScaleManager(8)
-            """,
         ),
         Example(
             "a star import of the project's own module",
@@ -1777,19 +1521,6 @@ EXAMPLES = {
             message_contains="import *",
         ),
         Example(
-            "beside another star import",
-            """\
-            from tensorflow.contrib.mixed_precision import *
-            from utilities import *
-
-            manager = FixedLossScaleManager(8)
-            """,
-            None,
-            Safety.MANUAL,
-            target=Target.SHIM,
-            message_contains="utilities",
-        ),
-        Example(
             "in a branch",
             """\
             try:
@@ -1799,6 +1530,181 @@ EXAMPLES = {
             """,
             None,
             Safety.MANUAL,
+            target=Target.SHIM,
+        ),
+        Example(
+            "a relative import of the same name",
+            """\
+            from .optimizers import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt, 'dynamic')
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="`.optimizers`",
+        ),
+        Example(
+            "a comparison with the type of an optimizer",
+            """\
+            from compat import mp
+
+            print(type(opt) is mp.LossScaleOptimizer)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="use isinstance",
+        ),
+        Example(
+            "a class test of what compile may have made",
+            """\
+            import tensorflow as tf
+            from compat import mp
+
+            tf.keras.mixed_precision.set_global_policy("mixed_float16")
+            model.compile("sgd", "mse")
+            print(isinstance(model.optimizer, mp.LossScaleOptimizer))
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="both classes",
+        ),
+        Example(
+            "another module of the same project",
+            """\
+            from . import optimizers
+
+            opt = optimizers.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="`.optimizers`",
+        ),
+        Example(
+            "several names through one module",
+            """\
+            from lingvo import compat as tf
+
+            y = tf.tpu.cross_replica_sum(x)
+            opt = tf.tpu.CrossShardOptimizer(opt)
+            scale = tf.train.experimental.DynamicLossScale()
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="`CrossShardOptimizer` and `DynamicLossScale` from `lingvo.compat`",
+        ),
+        Example(
+            "a module that is a parameter",
+            """\
+            def wrap(tf, opt):
+                return tf.contrib.tpu.CrossShardOptimizer(opt)
+            """,
+            None,
+            Safety.MANUAL,
+        ),
+        Example(
+            "a module from a table of names",
+            """\
+            mp = globals()["tf"].keras.mixed_precision.experimental
+            mp.set_policy("float32")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="cannot be resolved",
+        ),
+        Example(
+            "modules that are kept in attributes and tables",
+            """\
+            import tensorflow as tf
+
+            class Context:
+                mp = tf.keras.mixed_precision
+
+                def wrap(self, opt):
+                    return self.mp.experimental.LossScaleOptimizer(opt, 2.0)
+
+            modules = {"mp": tf.mixed_precision}
+            scale = modules["mp"].experimental.FixedLossScale(9.0)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="cannot be resolved",
+        ),
+        Example(
+            "a module that a star import binds",
+            """\
+            from tensorflow.keras import *
+
+            mixed_precision.experimental.set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="tensorflow.keras",
+        ),
+        Example(
+            "not from the shim, which is the target",
+            """\
+            import tf_lossscale as tfls
+            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            manager = tfls.contrib.mixed_precision.FixedLossScaleManager(128.0)
+            """,
+            keras=3,
+        ),
+        Example(
+            "not an attribute of self",
+            """\
+            import tensorflow as tf
+
+            class Trainer:
+                def wrap(self, opt):
+                    return self.LossScaleOptimizer(opt)
+            """,
+        ),
+        Example(
+            "a module that a string names",
+            """\
+            import importlib
+
+            mp = importlib.import_module("tensorflow.keras.mixed_precision.experimental")
+            mp.set_policy("mixed_float16")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="only a string",
+        ),
+        Example(
+            "not where both meanings are the same symbol",
+            """\
+            try:
+                import tensorflow.compat.v1 as tf
+            except ImportError:
+                import tensorflow as tf
+
+            scale = tf.compat.v1.mixed_precision.DynamicLossScale()
+            """,
+        ),
+        Example(
+            "None in the other branch does not count",
+            """\
+            try:
+                from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+            except ImportError:
+                LossScaleOptimizer = None
+
+            if LossScaleOptimizer is not None:
+                opt = LossScaleOptimizer(opt, manager)
+            """,
+            """\
+            try:
+                from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
+            except ImportError:
+                LossScaleOptimizer = None
+
+            if LossScaleOptimizer is not None:
+                opt = LossScaleOptimizer(opt, manager)
+            """,
+            Safety.SAFE,
             target=Target.SHIM,
         ),
     ),
@@ -1882,122 +1788,32 @@ EXAMPLES = {
             unsafe=True,
             message_contains="LossScaleOptimizer",
         ),
-    ),
-    "re-export": (
         Example(
-            "a relative import of the same name",
-            """\
-            from .optimizers import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(opt, 'dynamic')
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="`.optimizers`",
-        ),
-        Example(
-            "not a relative import of another name",
-            """\
-            from .optimizers import AutomaticLossScaler
-
-            opt = AutomaticLossScaler(opt)
-            """,
-        ),
-        Example(
-            "a comparison with the type of an optimizer",
-            """\
-            from compat import mp
-
-            print(type(opt) is mp.LossScaleOptimizer)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="use isinstance",
-        ),
-        Example(
-            "a class test of what compile may have made",
-            """\
-            import tensorflow as tf
-            from compat import mp
-
-            tf.keras.mixed_precision.set_global_policy("mixed_float16")
-            model.compile("sgd", "mse")
-            print(isinstance(model.optimizer, mp.LossScaleOptimizer))
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="both classes",
-        ),
-        Example(
-            "another module of the same project",
-            """\
-            from . import optimizers
-
-            opt = optimizers.LossScaleOptimizer(opt, 'dynamic')
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="`.optimizers`",
-        ),
-        Example(
-            "several names through one module",
-            """\
-            from lingvo import compat as tf
-
-            y = tf.tpu.cross_replica_sum(x)
-            opt = tf.tpu.CrossShardOptimizer(opt)
-            scale = tf.train.experimental.DynamicLossScale()
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="`CrossShardOptimizer` and `DynamicLossScale` come through",
-        ),
-    ),
-    "returned-module": (
-        Example(
-            "not a module of another library",
-            """\
-            import mindspore
-
-            manager = mindspore.nn.FixedLossScaleManager(8)
-            """,
-        ),
-        Example(
-            "a module that is a parameter",
-            """\
-            def wrap(tf, opt):
-                return tf.contrib.tpu.CrossShardOptimizer(opt)
-            """,
-            None,
-            Safety.MANUAL,
-        ),
-        Example(
-            "a module from a table of names",
-            """\
-            mp = globals()["tf"].keras.mixed_precision.experimental
-            mp.set_policy("float32")
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="cannot be resolved",
-        ),
-        Example(
-            "modules that are kept in attributes and tables",
+            "a loop that scales a function stays on the shim's class",
             """\
             import tensorflow as tf
 
-            class Context:
-                mp = tf.keras.mixed_precision
-
-                def wrap(self, opt):
-                    return self.mp.experimental.LossScaleOptimizer(opt, 2.0)
-
-            modules = {"mp": tf.mixed_precision}
-            scale = modules["mp"].experimental.FixedLossScale(9.0)
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            scaled_loss = opt.get_scaled_loss(lambda: model(x))
+            with tf.GradientTape() as tape:
+                loss = scaled_loss()
+            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
+            opt.apply_gradients(zip(grads, model.variables))
             """,
-            None,
-            Safety.MANUAL,
-            message_contains="cannot be resolved",
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            scaled_loss = opt.get_scaled_loss(lambda: model(x))
+            with tf.GradientTape() as tape:
+                loss = scaled_loss()
+            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
+            opt.apply_gradients(zip(grads, model.variables))
+            """,
+            Safety.SAFE,
+            keras=3,
+            unsafe=True,
         ),
     ),
     "keras-inner-optimizer": (
@@ -2066,21 +1882,6 @@ EXAMPLES = {
             Safety.MANUAL,
         ),
         Example(
-            "the old branch of a version test",
-            """\
-            import tensorflow as tf
-            from packaging import version
-
-            if version.parse(tf.__version__) >= version.parse("2.4.0"):
-                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            else:
-                opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="removable",
-        ),
-        Example(
             "the old branch of a comparison with what a module has",
             """\
             from tensorflow.keras import mixed_precision
@@ -2122,22 +1923,6 @@ EXAMPLES = {
             Safety.MANUAL,
         ),
         Example(
-            "the old branch of a missing attribute",
-            """\
-            import tensorflow as tf
-
-            try:
-                set_policy = tf.keras.mixed_precision.set_global_policy
-            except AttributeError:
-                set_policy = tf.keras.mixed_precision.experimental.set_policy
-
-            set_policy("mixed_float16")
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="removable",
-        ),
-        Example(
             "a guard is never removed, even with --unsafe",
             """\
             import tensorflow as tf
@@ -2152,6 +1937,32 @@ EXAMPLES = {
             None,
             Safety.MANUAL,
             unsafe=True,
+        ),
+        Example(
+            "a name that the old branch uses keeps its arguments",
+            """\
+            import tensorflow as tf
+
+            LossScaleOptimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+
+            if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            else:
+                opt = LossScaleOptimizer(opt, "dynamic")
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            LossScaleOptimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
+
+            if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            else:
+                opt = LossScaleOptimizer(opt, "dynamic")
+            """,
+            Safety.MANUAL,
+            message_contains="removable",
         ),
     ),
     "namespace-as-value": (
@@ -2189,9 +2000,14 @@ EXAMPLES = {
             with mock.patch.object(tf.keras.mixed_precision.experimental, "set_policy"):
                 pass
             """,
-            None,
-            Safety.MANUAL,
-            message_contains="replaces",
+            """\
+            from unittest import mock
+            import tf_lossscale as tfls
+
+            with mock.patch.object(tfls.keras.mixed_precision.experimental, "set_policy"):
+                pass
+            """,
+            Safety.SAFE,
         ),
         Example(
             "not a module with other contents",
@@ -2202,7 +2018,7 @@ EXAMPLES = {
             """,
         ),
     ),
-    "path-in-string": (
+    "strings": (
         Example(
             "not the final path",
             """\
@@ -2234,34 +2050,48 @@ EXAMPLES = {
             None,
             Safety.MANUAL,
         ),
-    ),
-    "cross-replica-sum": (
         Example(
-            "not rewritten at its last path; the finding notes that it needs a TPU",
+            "not a comparison with a configuration value",
             """\
-            import tensorflow.compat.v1 as tf
+            import tensorflow as tf
 
-            y = tf.tpu.cross_replica_sum(x, groups)
+            if flags.wrapper == "LossScaleOptimizer":
+                pass
             """,
-            None,
-            Safety.SAFE,
-            message_contains="--to shim",
         ),
         Example(
-            "imported with another operation of that module",
+            "not a name that all versions have, for the shim",
             """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.python.tpu.ops import tpu_ops
+            import tensorflow as tf
 
-            y = tpu_ops.cross_replica_sum(tpu_ops.all_to_all(x))
+            is_scaled = type(opt).__name__ == "MixedPrecisionLossScaleOptimizer"
             """,
+            target=Target.SHIM,
+        ),
+        Example(
+            "not without a loss scale",
             """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.python.tpu.ops import tpu_ops
+            import tensorflow as tf
 
-            y = tf.tpu.cross_replica_sum(tpu_ops.all_to_all(x))
+            scale = graph.get_tensor_by_name("tower/loss_scale:0")
             """,
-            Safety.SAFE,
+        ),
+        Example(
+            "not a longer name or a sentence",
+            """\
+            import tensorflow as tf
+            from tensorflow.compat.v1.mixed_precision import LossScale
+
+            names = ["my_loss_scale:0", "the tensor loss_scale:0 is fetched"]
+            """,
+        ),
+        Example(
+            "not a key of custom objects",
+            """\
+            import tensorflow as tf
+
+            objects = {"LossScaleOptimizer": Mine}
+            """,
         ),
     ),
     "keras3-compiled-optimizer": (
@@ -2290,7 +2120,7 @@ EXAMPLES = {
             keras=3,
         ),
     ),
-    "keras3-method-check": (
+    "keras3-methods": (
         Example(
             "not a check for another attribute",
             """\
@@ -2298,21 +2128,6 @@ EXAMPLES = {
             names = getattr(opt, "names", "get_scaled_loss")
             """,
             keras=3,
-        ),
-    ),
-    "keras3-unscaled-gradients": (
-        Example(
-            "never scaled",
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
-            """,
-            None,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="inner_optimizer",
         ),
         Example(
             "not beside scale_loss of the optimizer",
@@ -2324,6 +2139,52 @@ EXAMPLES = {
             opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
             """,
             keras=3,
+        ),
+        Example(
+            "not where the file makes the optimizer, which becomes the shim's",
+            """\
+            from tf_keras.mixed_precision import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt)
+            if hasattr(opt, "get_scaled_loss"):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            keras=3,
+        ),
+        Example(
+            "not a test for a method on Keras 2",
+            """\
+            if hasattr(opt, "get_scaled_loss"):
+                loss = opt.get_scaled_loss(loss)
+            """,
+        ),
+        Example(
+            "not an optimizer without loss scaling",
+            """\
+            from tensorflow.keras.mixed_precision import Policy
+
+            opt = SGD()
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            keras=3,
+        ),
+        Example(
+            "on Keras 2, where fit calls it",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            class Logging(LossScaleOptimizer):
+                def get_scaled_loss(self, loss):
+                    return super().get_scaled_loss(loss)
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+            class Logging(LossScaleOptimizer):
+                def get_scaled_loss(self, loss):
+                    return super().get_scaled_loss(loss)
+            """,
+            Safety.SAFE,
         ),
     ),
     "keras-final-with-loss-scale": (
@@ -2338,72 +2199,21 @@ EXAMPLES = {
     ),
     "policy-of-layer": (
         Example(
-            "a call",
+            "an import that other files may read",
             """\
-            import tensorflow as tf
             from tensorflow.keras.mixed_precision.experimental import get_layer_policy
 
-            print(get_layer_policy(model).name, get_layer_policy(a or b).name)
-            print(tf.keras.mixed_precision.experimental.get_layer_policy(model.layers[0]))
+            __all__ = ["get_layer_policy"]
             """,
             """\
-            print(model.dtype_policy.name, (a or b).dtype_policy.name)
-            print(model.layers[0].dtype_policy)
+            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
+
+            __all__ = ["get_layer_policy"]
             """,
             Safety.SAFE,
         ),
     ),
-    "class-name-check": (
-        Example(
-            "not a comparison with a configuration value",
-            """\
-            import tensorflow as tf
-
-            if flags.wrapper == "LossScaleOptimizer":
-                pass
-            """,
-        ),
-        Example(
-            "not a name that all versions have, for the shim",
-            """\
-            import tensorflow as tf
-
-            is_scaled = type(opt).__name__ == "MixedPrecisionLossScaleOptimizer"
-            """,
-            target=Target.SHIM,
-        ),
-    ),
-    "several-meanings": (
-        Example(
-            "not where a parameter hides the name",
-            """\
-            from tensorflow.compat.v1.mixed_precision import DynamicLossScale
-
-            def scale(DynamicLossScale):
-                return DynamicLossScale()
-            """,
-        ),
-    ),
-    "tensor-name": (
-        Example(
-            "not without a loss scale",
-            """\
-            import tensorflow as tf
-
-            scale = graph.get_tensor_by_name("tower/loss_scale:0")
-            """,
-        ),
-        Example(
-            "not a longer name or a sentence",
-            """\
-            import tensorflow as tf
-            from tensorflow.compat.v1.mixed_precision import LossScale
-
-            names = ["my_loss_scale:0", "the tensor loss_scale:0 is fetched"]
-            """,
-        ),
-    ),
-    "unused-suppression": (
+    "of-the-command": (
         Example(
             "not a comment for all rules",
             """\
@@ -2413,62 +2223,65 @@ EXAMPLES = {
             """,
         ),
     ),
-    "v1-dynamic-loss-scale": (
+    "v1-loss-scales": (
         Example(
-            "not in a docstring",
+            "called to read its value",
             """\
             import tensorflow as tf
 
-            def scale():
-                'Like tf.train.experimental.DynamicLossScale, but fixed.'
-                return 8
-            """,
-        ),
-        Example(
-            "from its private module",
-            """\
-            from tensorflow.python.training.experimental import loss_scale as ls
-
-            scale = ls.DynamicLossScale(8)
+            opt = tf.compat.v1.train.AdamOptimizer()
+            scaler = tf.train.experimental.DynamicLossScale(2 ** 32, multiplier=2.0)
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, scaler)
+            loss_scale = tf.identity(scaler(), name="scale")
             """,
             """\
-            from tensorflow.compat.v1 import mixed_precision as ls
+            import tensorflow as tf
 
-            scale = ls.DynamicLossScale(8)
+            opt = tf.compat.v1.train.AdamOptimizer()
+            scaler = tf.compat.v1.mixed_precision.DynamicLossScale(2 ** 32, multiplier=2.0)
+            opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, scaler)
+            loss_scale = tf.identity(scaler(), name="scale")
             """,
             Safety.SAFE,
         ),
-    ),
-    "v1-fixed-loss-scale": (
         Example(
-            "not a name that the program defines",
+            "an annotation under TYPE_CHECKING",
             """\
-            import tensorflow as tf
+            from typing import TYPE_CHECKING
 
-            FixedLossScale = make()
-            scale = FixedLossScale(8)
+            if TYPE_CHECKING:
+                from tensorflow.python.training.experimental.loss_scale import LossScale
+
+            def update(scale: 'LossScale'):
+                scale.update([])
             """,
+            """\
+            from typing import TYPE_CHECKING
+
+            if TYPE_CHECKING:
+                from tf_lossscale.train.experimental import LossScale
+
+            def update(scale: 'LossScale'):
+                scale.update([])
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
         ),
     ),
-    "v1-loss-scale": (
+    "gradients-past-optimizer": (
         Example(
-            "not at its last path",
+            "not with a cross-shard optimizer, which sums the gradients on purpose",
             """\
-            import tensorflow as tf
+            import tensorflow.compat.v1 as tf
 
-            class Mine(tf.compat.v1.mixed_precision.LossScale):
-                pass
+            def train(opt, loss, variables):
+                opt = tf.tpu.CrossShardOptimizer(opt)
+                gradients = tf.gradients(loss, variables)
+                return opt.apply_gradients(zip(gradients, variables))
             """,
-        ),
-    ),
-    "v1-mixed-precision-optimizer": (
-        Example(
-            "not at its last path",
-            """\
-            import tensorflow as tf
-
-            opt = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 128)
-            """,
+            None,
+            Safety.SAFE,
+            message_contains="needs a TPU",
         ),
     ),
 }

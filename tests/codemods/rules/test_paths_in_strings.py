@@ -17,7 +17,6 @@ K = "x"
 EXPERIMENTAL = "tensorflow.keras.mixed_precision.experimental"
 REPORTED = {
     "mock.patch": f"mock.patch('{EXPERIMENTAL}.Policy')",
-    "a module's tf": "mock.patch('train.tf.keras.mixed_precision.experimental.Policy')",
     "mock.patch of a method": f"mock.patch('{EXPERIMENTAL}.LossScaleOptimizer.get_scaled_loss')",
     "a decorator": f"@mock.patch('{EXPERIMENTAL}.Policy', autospec=True)\ndef f(): pass",
     "a private module": (

@@ -663,22 +663,6 @@ REWRITES = [
         SAFE,
     ),
     Example(
-        "arguments behind stars",
-        """\
-        import tensorflow as tf
-
-        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(*arguments)
-        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(*pair, **options)
-        """,
-        """\
-        import tf_lossscale as tfls
-
-        opt = tfls.keras.mixed_precision.from_loss_scale(*arguments)
-        opt = tfls.keras.mixed_precision.from_loss_scale(*pair, **options)
-        """,
-        SAFE,
-    ),
-    Example(
         "private modules that become one import",
         """\
         from tensorflow.python.keras.mixed_precision.experimental import policy

@@ -1,4 +1,17 @@
-"""The classes of TensorFlow 2 that resemble those of contrib; `--unsafe` writes them."""
+"""Moves the classes of `tf.contrib.mixed_precision` to the shim's of the same behavior.
+
+`tf.contrib` was removed in TensorFlow 2.0 (release notes, "tf.contrib has been removed"). No later
+class behaves like these. The optimizer skips a step with a non-finite gradient with every manager,
+and does not advance `global_step` on it; `FixedLossScale` applies such steps, and on TensorFlow
+1.15 the weights become `-inf` at the first overflow. By default, the exponential manager waits for
+two non-finite steps, and then multiplies the scale by 0.8. So migrations by hand to
+`DynamicLossScale` changed the numbers. Subclasses of `LossScaleManager` override `get_loss_scale`
+and `update_loss_scale`, and the shim's optimizer calls them like TensorFlow's.
+
+`--unsafe` writes the similar classes of `tf.compat.v1.mixed_precision`, and says what differs, if
+every class of the file has one: `DynamicLossScale` only if `decr_every_n_nan_or_inf=1`, and
+`decr_ratio` is the inverse of `incr_ratio`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +20,7 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ...model import Group
+from ...model import Group, Safety
 from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...resolve.tree import Edit
@@ -15,10 +28,16 @@ from ...rewrite.arguments import constant, matched, with_renamed
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import V1, references
 from ..findings import needs_shim, unsafe
+from ..rule import Example, Rule
 
-__all__ = ["to_twin"]
+__all__ = ["RULE"]
 
-_V1 = f"{V1}.mixed_precision"
+_CODES = {
+    "LS101": "tf.contrib.mixed_precision.FixedLossScaleManager",
+    "LS102": "tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager",
+    "LS103": "tf.contrib.mixed_precision.LossScaleOptimizer",
+    "LS104": "tf.contrib.mixed_precision.LossScaleManager",
+}
 _ON_SHIM = "TensorFlow 2 has no class of this behavior"
 _NO_TWIN = "no class of TensorFlow 2 has the same numbers and methods"
 
@@ -27,25 +46,25 @@ class _Twin(NamedTuple):
     """A similar class.
 
     Attributes:
-      path: its absolute path.
+      name: its name.
       renames: each parameter of the contrib class, in order, with its new name; None: it goes.
       caveat: how the behavior can differ.
     """
 
-    path: str
+    name: str
     renames: Mapping[str, Optional[str]]
     caveat: str
 
 
 _TWINS = {
     "FixedLossScaleManager": _Twin(
-        f"{_V1}.FixedLossScale",
+        "FixedLossScale",
         {"loss_scale": "loss_scale_value"},
         "FixedLossScale applies steps whose gradients overflow; the weights become NaN; it has no "
         "get_loss_scale and update_loss_scale",
     ),
     "ExponentialUpdateLossScaleManager": _Twin(
-        f"{_V1}.DynamicLossScale",
+        "DynamicLossScale",
         {
             "init_loss_scale": "initial_loss_scale",
             "incr_every_n_steps": "increment_period",
@@ -58,7 +77,7 @@ _TWINS = {
         "update_loss_scale",
     ),
     "LossScaleOptimizer": _Twin(
-        f"{_V1}.MixedPrecisionLossScaleOptimizer",
+        "MixedPrecisionLossScaleOptimizer",
         {"opt": "opt", "loss_scale_manager": "loss_scale"},
         "MixedPrecisionLossScaleOptimizer skips None gradients; its state has other names in "
         "checkpoints",
@@ -66,19 +85,19 @@ _TWINS = {
 }
 
 
-def to_twin(program: Program, code: str) -> Iterator[Proposal]:
+def check(program: Program) -> Iterator[Proposal]:
     """Proposes the similar class with `--unsafe`; otherwise the shim's has the same behavior."""
-    for reference in references(program, code):
+    for reference in references(program, *_CODES):
         twin = _TWINS.get(reference.legacy.name)
         call = program.call_of(reference.node)
         if reference.legacy.is_on_shim and not program.options.unsafe:
             continue
         if twin is None or not program.cached(_all_have_twins):
-            why = _NO_TWIN if program.options.unsafe else _ON_SHIM
-            yield needs_shim(reference.node, code, reference.legacy.name, Group.CONTRIB, why)
+            yield needs_shim(reference, _NO_TWIN if program.options.unsafe else _ON_SHIM)
         else:
             edits = ((call, _renaming(twin)),) if call is not None else ()
-            yield unsafe(reference, twin.caveat, path=twin.path, edits=edits)
+            path = f"{V1}.mixed_precision.{twin.name}"
+            yield unsafe(reference, twin.caveat, path=path, edits=edits)
 
 
 def _renaming(twin: _Twin) -> Edit:
@@ -128,3 +147,64 @@ def _is_exact(arguments: Mapping[str, cst.Arg]) -> bool:
         and numbers["incr_ratio"] > 0
         and numbers.get("decr_ratio") == 1 / numbers["incr_ratio"]
     )
+
+
+RULE = Rule(
+    codes=_CODES,
+    summary="tf.contrib.mixed_precision to the shim",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
+    examples=(
+        Example(
+            "not from another library",
+            """\
+            from mindspore import FixedLossScaleManager
+            from npu_bridge.npu_init import ExponentialUpdateLossScaleManager
+
+            manager = ExponentialUpdateLossScaleManager(2**32, 1000, 2, 2.0, 0.5)
+            """,
+        ),
+        Example(
+            "one of two managers, chosen by a branch",
+            """\
+            import tensorflow as tf
+
+            def wrap(opt, scale):
+                if scale is None:
+                    manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8, 9)
+                else:
+                    manager = tf.contrib.mixed_precision.FixedLossScaleManager(scale)
+                return tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def wrap(opt, scale):
+                if scale is None:
+                    manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8, 9)
+                else:
+                    manager = tfls.contrib.mixed_precision.FixedLossScaleManager(scale)
+                return tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "FixedLossScale with --unsafe",
+            """\
+            import tensorflow as tf
+
+            manager = tf.contrib.mixed_precision.FixedLossScaleManager(loss_scale=128.0)
+            o = tf.contrib.mixed_precision.LossScaleOptimizer(o, loss_scale_manager=manager)
+            """,
+            """\
+            import tensorflow as tf
+
+            manager = tf.compat.v1.mixed_precision.FixedLossScale(loss_scale_value=128.0)
+            o = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(o, loss_scale=manager)
+            """,
+            Safety.UNSAFE,
+            unsafe=True,
+            message_contains="NaN",
+        ),
+    ),
+)

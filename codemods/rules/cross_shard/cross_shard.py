@@ -1,0 +1,87 @@
+"""Moves `CrossShardOptimizer` and `cross_replica_sum` to `tf.compat.v1.tpu`, or to the shim.
+
+TensorFlow 2.0 removed `tf.contrib.tpu` and `tf.tpu`, and `tensorflow.python.tpu` is private;
+`tf.compat.v1.tpu` has had the same class and function since 1.14. They need a TPU: on GPUs and CPUs
+the collective has no kernel (`No OpKernel ... CrossReplicaSum`). A finding says so even if the path
+needs no change. The shim's (`--to shim`) also run there. The optimizer sums gradients from
+`tf.gradients`; it does not average.
+
+`--to shim` is always safe, because `isinstance` treats the shim's class and TensorFlow's as one.
+Without it, a program that already uses the shim's keeps it, with a note. `--unsafe` writes
+`tf.compat.v1.tpu`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Safety
+from ...resolve.program import Program
+from ...rewrite.proposal import Proposal
+from ...rewrite.rename import V1, references
+from ..findings import moved, safe, unsafe
+from ..rule import Example, Rule
+
+__all__ = ["RULE"]
+
+_CODES = {"LS501": "CrossShardOptimizer", "LS502": "cross_replica_sum"}
+_NEEDS_TPU = 'it needs a TPU and fails elsewhere with "No OpKernel"'
+_TPU_ONLY = f"{_NEEDS_TPU}; --to shim gives one that also runs on GPUs and CPUs"
+_ON_SHIM = "left on the shim, where it also runs on GPUs and CPUs; tf.compat.v1.tpu.{} needs a TPU"
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the last path; a note where the symbol is there, or on the shim."""
+    for reference in references(program, *_CODES):
+        name = reference.legacy.name
+        path = f"{V1}.tpu.{name}"
+        if reference.legacy.is_on_shim and program.options.unsafe:
+            caveat = f"{_NEEDS_TPU}; the shim's also runs on GPUs and CPUs"
+            yield unsafe(reference, caveat, path=path)
+        elif reference.legacy.is_on_shim:
+            yield safe(reference, _ON_SHIM.format(name))._replace(stays=True)
+        else:
+            made = moved(program, reference, path, _TPU_ONLY)
+            yield made or safe(reference, _TPU_ONLY)._replace(stays=True)
+
+
+RULE = Rule(
+    codes=_CODES,
+    summary="CrossShardOptimizer and cross_replica_sum to tf.compat.v1.tpu",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
+    check=check,
+    examples=(
+        Example(
+            "not a function that the program defines",
+            """\
+            import tensorflow as tf
+
+            def cross_replica_sum(x):
+                return x
+
+            y = cross_replica_sum(x)
+            """,
+        ),
+        Example(
+            "under a flag",
+            """\
+            import tensorflow as tf
+            from tensorflow.python.tpu.ops import tpu_ops
+
+            if use_tpu:
+                optimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer)
+                total = tpu_ops.cross_replica_sum(total)
+            """,
+            """\
+            import tensorflow as tf
+            from tensorflow.compat.v1 import tpu
+
+            if use_tpu:
+                optimizer = tf.compat.v1.tpu.CrossShardOptimizer(optimizer)
+                total = tpu.cross_replica_sum(total)
+            """,
+            Safety.SAFE,
+            message_contains="--to shim",
+        ),
+    ),
+)

@@ -1,0 +1,161 @@
+"""Reports uses of the methods of Keras 2's optimizer that mean something else on Keras 3.
+
+Keras 2's loss-scale optimizer applies gradients as they are; Keras 3's (TensorFlow 2.16) divides
+them by the scale first. So a loop that applies gradients which were never scaled hardly trains. The
+shim's class raises a RuntimeError, because it cannot know whether the scaling was forgotten or is
+not wanted (LS403).
+
+Keras 3's class lacks `get_scaled_loss` and `get_unscaled_gradients`, so `hasattr(opt,
+"get_scaled_loss")` is False: the loss is not scaled, but the gradients are still divided by the
+scale. The shim's class has the methods, but a file that only tests for them does not show which
+class it is called with (LS404).
+
+`fit` on Keras 3 makes a step from `scale_loss` and `apply`. A subclass keeps its base, in the shim,
+but its `get_scaled_loss`, `get_unscaled_gradients` or `apply_gradients` has no effect there
+(LS405).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Safety, Target
+from ...resolve.classes import (
+    inherits,
+    is_loss_scale_optimizer,
+    is_made_here,
+    is_written_for_keras_3,
+    may_compile,
+    may_inherit,
+    own_classes,
+)
+from ...resolve.program import Program
+from ...resolve.values import class_named
+from ...rewrite.proposal import Proposal
+from ..findings import report
+from ..names import accesses
+from ..rule import Example, Rule
+
+__all__ = ["RULE"]
+
+_SCALING = ("get_scaled_loss", "get_unscaled_gradients")
+"""Methods that only a loss-scale optimizer has, if another file has its base class."""
+_STEPS = (*_SCALING, "apply_gradients", "minimize")
+_CLASSES = ("LossScaleOptimizer", "from_loss_scale")
+_UNSCALED = (
+    "these gradients are not scaled, but Keras 3 divides them by the scale: scale the loss "
+    "(get_scaled_loss, then get_unscaled_gradients), or use optimizer.inner_optimizer"
+)
+_LACKED = (
+    "Keras 3's own class lacks this method: the loss stays unscaled, but gradients are divided by "
+    "the scale; use tf_lossscale's class, and test with isinstance"
+)
+_NOT_CALLED = (
+    "fit on Keras 3 does not call {}: override scale_loss and apply there as well, or train in a "
+    "loop that calls the methods itself"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Reports steps without scaling, tests for the methods, and overrides of them."""
+    if not program.options.for_keras_3 and program.options.target is not Target.SHIM:
+        return
+    if not any(program.attributes(name) for name in _SCALING):
+        for attribute in program.attributes("apply_gradients"):
+            call = program.call_of(attribute)
+            is_known = call is not None and is_loss_scale_optimizer(program, attribute.value)
+            if call is not None and is_known and not is_written_for_keras_3(program):
+                yield report(call, "LS403", "LossScaleOptimizer.apply_gradients", _UNSCALED)
+    for call, name in accesses(program, _SCALING):
+        if not is_made_here(program, call.args[0].value) and not _makes_all(program):
+            yield report(call, "LS404", f"LossScaleOptimizer.{name}", _LACKED)
+    for owner in own_classes(program):
+        bases = [class_named(program, base.value) for base in owner.bases]
+        names = {name for one in [owner, *bases] if one is not None for name in _methods(one)}
+        may_wrap = may_inherit(program, owner) and not names.isdisjoint(_SCALING)
+        overridden = sorted(names.intersection(_STEPS))
+        if overridden and (may_wrap or inherits(program, owner)):
+            message = _NOT_CALLED.format(" and ".join(overridden))
+            yield report(owner.name, "LS405", owner.name.value, message)
+
+
+def _makes_all(program: Program) -> bool:
+    """Whether the file makes its loss-scale optimizers itself, which become the shim's."""
+    named = [one.node for one in program.references if one.legacy.is_keras_optimizer]
+    named += [node for node, name in program.migrated if name in _CLASSES]
+    is_called = any(program.call_of(node) is not None for node in named)
+    return is_called and not may_compile(program)
+
+
+def _methods(owner: cst.ClassDef) -> set[str]:
+    return {one.name.value for one in owner.body.body if isinstance(one, cst.FunctionDef)}
+
+
+RULE = Rule(
+    codes={
+        "LS403": "apply_gradients without scaling on Keras 3",
+        "LS404": "a test for the methods that Keras 3's own class lacks",
+        "LS405": "a subclass of tf.keras.mixed_precision.LossScaleOptimizer",
+    },
+    summary="methods that mean something else on Keras 3, reported",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
+    check=check,
+    examples=(
+        Example(
+            "not on Keras 2",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+        ),
+        Example(
+            "a loop that takes any optimizer",
+            """\
+            if hasattr(opt, "get_scaled_loss"):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="isinstance",
+        ),
+        Example(
+            "never scaled, beside a flag called scale_loss",
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            loss = loss * 2.0 if FLAGS.scale_loss else loss
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="inner_optimizer",
+        ),
+        Example(
+            "a subclass that overrides a method of Keras 2",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            class Logging(LossScaleOptimizer):
+                def get_scaled_loss(self, loss):
+                    return super().get_scaled_loss(loss)
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+            class Logging(LossScaleOptimizer):
+                def get_scaled_loss(self, loss):
+                    return super().get_scaled_loss(loss)
+            """,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="scale_loss",
+        ),
+    ),
+)

@@ -1,0 +1,204 @@
+"""Moves the experimental policies to `tf.keras.mixed_precision`.
+
+TensorFlow 2.9 removed the experimental module (release notes 2.9.0: "set_policy is replaced by
+set_global_policy"). `tf.keras.mixed_precision.set_policy`, which some programs call after
+`experimental.` was dropped, never existed; it is repaired too.
+
+The final policy (2.4) carries no loss scale: `compile` wraps the optimizer under `mixed_float16`,
+dynamically. So `loss_scale="dynamic"` goes from such a policy. Any other value is reported: the
+scale must move to where the optimizer is made, and `loss_scale=None`, which meant no scaling, would
+now *add* it.
+
+Policies flow from `Policy` through `set_policy` to `global_policy` and the layers, so one decision
+is made for all of them. Class tests, subclasses and the class as a value need the shim's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Optional
+
+import libcst as cst
+
+from ...model import Safety
+from ...resolve.mentions import Mention, mention_of
+from ...resolve.places import Reference
+from ...resolve.program import Program
+from ...resolve.tree import Edit
+from ...rewrite.arguments import constant, matched, with_arguments
+from ...rewrite.comments import comments_in
+from ...rewrite.proposal import Proposal
+from ...rewrite.rename import FINAL, references
+from ..findings import moved, needs_shim, report
+from ..rule import Example, Rule
+
+__all__ = ["RULE"]
+
+_NAMES = {
+    "set_policy": ("LS601", "set_global_policy", "the same function, renamed"),
+    "set_global_policy": ("LS601", "set_global_policy", ""),
+    "Policy": ("LS602", "Policy", "the same policy"),
+    "global_policy": ("LS603", "global_policy", "the same function"),
+}
+"""The code of each symbol, its final name, which a first run writes, and what differs."""
+_DROPPED = "loss_scale='dynamic' is the default of compile under mixed_float16; argument dropped"
+_NO_SCALE = "the final policy has no loss scale"
+_COMMENT = "a comment stands between the arguments"
+_WHY = {
+    Mention.BASE: "the constructor of the final policy is another one",
+    Mention.MEMBER: "configs of the experimental policy have a loss scale",
+    Mention.TEST: "in TensorFlow 2.4 to 2.8, the policies of layers are not experimental ones",
+    Mention.VALUE: "the class is passed on as a value",
+}
+_REMOVED_NAME = (
+    "no TensorFlow since 2.4 has a policy of this name: use float32, mixed_float16 or "
+    "mixed_bfloat16"
+)
+_NONE = 'Keras 3 does not accept None, which resets the policy: write "float32"'
+_OTHER = (
+    "from TensorFlow 2.9 on, policies have no loss scale, and compile scales dynamically under "
+    "mixed_float16, even for None: drop the argument, and wrap the optimizer in "
+    "LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...)"
+)
+
+
+def check(program: Program) -> Iterator[Proposal]:
+    """Proposes the final symbols, or says which uses of the class need the shim's."""
+    for reference in references(program, "LS601", "LS602", "LS603"):
+        is_class = reference.legacy.name == "Policy"
+        call = program.call_of(reference.node) if is_class else None
+        why = _why_shim(program, reference, call) if is_class else ""
+        if why:
+            yield needs_shim(reference, why)
+            continue
+        _, name, words = _NAMES[reference.legacy.name]
+        made = moved(program, reference, f"{FINAL}.{name}", words)
+        dropped = _without_loss_scale(call) if call is not None else None
+        if made is not None and call is not None and dropped is not None:
+            yield made._replace(message=_DROPPED, edits=((call, _replacing(dropped)),))
+        elif made is not None:
+            yield made
+
+
+def _why_shim(program: Program, reference: Reference, call: Optional[cst.Call]) -> str:
+    """Why the final class does not fit this place; empty if it does."""
+    if call is not None and _has_own_loss_scale(call):
+        return _NO_SCALE
+    if call is not None and comments_in(call):
+        return _COMMENT
+    return _WHY.get(mention_of(program, reference), "")
+
+
+def _replacing(dropped: cst.Call) -> Edit:
+    def edit(node: cst.CSTNode) -> object:
+        assert isinstance(node, cst.Call)
+        return dropped.with_changes(func=node.func)
+
+    return edit
+
+
+def _without_loss_scale(call: cst.Call) -> Optional[cst.Call]:
+    """The call without its loss scale; None if it has none."""
+    found = matched(call, ("name", "loss_scale"))
+    if found is None or "loss_scale" not in found:
+        return None
+    kept = [argument for argument in call.args if argument is not found["loss_scale"]]
+    return with_arguments(call, kept)
+
+
+def reports(program: Program) -> Iterator[Proposal]:
+    """Reports the arguments that no current TensorFlow accepts, wherever the symbol goes."""
+    for reference in program.references:
+        name = reference.legacy.name
+        call = program.call_of(reference.node)
+        if call is None or not reference.legacy.is_policy or name not in _NAMES:
+            continue
+        first = constant(call.args[0].value) if call.args and not call.args[0].star else None
+        guidance = ""
+        if first is not None and isinstance(first[0], str) and _is_removed(first[0]):
+            guidance = _REMOVED_NAME
+        elif name == "Policy" and _has_own_loss_scale(call):
+            guidance = _OTHER
+        elif name.startswith("set_") and first == (None,) and program.options.for_keras_3:
+            guidance = _NONE
+        if guidance:
+            symbol = "Policy" if name == "Policy" else "set_policy"
+            yield report(call, _NAMES[name][0], symbol, guidance)
+
+
+def _is_removed(name: str) -> bool:
+    return name.startswith("infer") or name.endswith("_float32_vars")
+
+
+def _has_own_loss_scale(call: cst.Call) -> bool:
+    """Whether a policy is made with another loss scale than the one that compile uses."""
+    found = matched(call, ("name", "loss_scale"))
+    if found is None:
+        return True
+    if "loss_scale" not in found:
+        return False
+    scale = constant(found["loss_scale"].value)
+    name = constant(found["name"].value) if "name" in found else None
+    if scale == ("auto",):
+        return False
+    if name == ("mixed_float16",):
+        return scale != ("dynamic",)
+    return name is None or scale != (None,)
+
+
+RULE = Rule(
+    codes={
+        "LS601": "tf.keras.mixed_precision.experimental.set_policy",
+        "LS602": "tf.keras.mixed_precision.experimental.Policy",
+        "LS603": "tf.keras.mixed_precision.experimental.global_policy",
+    },
+    summary="experimental policies to the final ones",
+    upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
+    check=check,
+    reports=reports,
+    examples=(
+        Example(
+            "not the final API, nor another object's set_policy",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            agent.set_policy("mixed_float16")
+            mixed_precision.set_global_policy("float32")
+            print(mixed_precision.Policy("float32"), mixed_precision.global_policy().compute_dtype)
+            """,
+        ),
+        Example(
+            "a policy without a loss scale of its own",
+            """\
+            from tensorflow.keras.mixed_precision import experimental as mixed_precision
+
+            policy = mixed_precision.Policy("mixed_float16", loss_scale="dynamic")
+            mixed_precision.set_policy(policy)
+            dtype = mixed_precision.global_policy().compute_dtype
+            """,
+            """\
+            from tensorflow.keras import mixed_precision
+
+            policy = mixed_precision.Policy("mixed_float16")
+            mixed_precision.set_global_policy(policy)
+            dtype = mixed_precision.global_policy().compute_dtype
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "reported where the policy has a fixed loss scale",
+            """\
+            import tensorflow as tf
+
+            policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=128)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=128)
+            """,
+            Safety.MANUAL,
+            message_contains="wrap the optimizer",
+        ),
+    ),
+)
