@@ -18,6 +18,7 @@ import tensorflow as tf
 
 tf1 = tf.compat.v1
 MODE, FOLDER = sys.argv[1:3]
+LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 if MODE == "session":
     tf1.disable_eager_execution()
 elif tf.__version__.startswith("1."):
@@ -54,7 +55,7 @@ STEPS = [
 
 def tensorflow_1_optimizers():
     inner = {"momentum": lambda: tf1.train.MomentumOptimizer(0.5, 0.5)}
-    if os.environ.get("TFLS_TEST_SIZE") == "long":
+    if LONG:
         inner["sgd"] = lambda: tf1.train.GradientDescentOptimizer(0.5)
     for label, new in inner.items():
         for which, namespace in support.v1_namespaces().items():
@@ -76,8 +77,12 @@ def tensorflow_1_optimizers():
 
 
 def keras_optimizers():
-    for subject in [*recorded.ours(), *recorded.originals()]:
-        for label, options in (("sgd", {}), ("momentum", {"momentum": 0.5})):
+    inner = {"momentum": {"momentum": 0.5}}
+    if LONG:
+        inner["sgd"] = {}
+    ours = recorded.ours() if LONG else recorded.with_own_step()
+    for subject in [*ours, *recorded.originals()]:
+        for label, options in inner.items():
             yield (
                 f"{subject} {label}",
                 subject,
