@@ -172,6 +172,7 @@ def test_pip_specifiers_decide_as_packaging_does():
         ("tf-nightly", "==2.17.0.dev20240312", 3),
         ("keras", "<3", 2),
         ("keras", "~=2.6", 2),
+        ("keras", "==3.0.5", 3),
         ("keras", ">=3,<4", 3),
         ("keras", ">2.15", 3),
         ("tf-keras", "", 2),
