@@ -16,6 +16,8 @@ import pytest
 from documents import ROOT
 from test_versions import config
 
+from tf_lossscale._recording.reading import read_record
+
 DATA = ROOT / "tests" / "data"
 RECORDERS = DATA / "recorders"
 MANIFEST = "README.md"
@@ -116,6 +118,12 @@ def test_the_recordings_are_of_the_versions_that_are_stated():
             seen += 1
     assert wrong == []
     assert seen > 200
+
+
+@pytest.mark.parametrize("name", ["digits_graph", "digits_keras"])
+def test_the_records_of_the_demo_can_be_read(name):
+    path = str(ROOT / "examples" / "traces" / f"{name}.jsonl")
+    assert len(read_record(path).optimizers[0].steps) == 120
 
 
 def test_versions_that_no_file_holds_are_those_of_the_environments():
