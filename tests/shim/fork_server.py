@@ -212,10 +212,8 @@ def _set_up(request: Dict[str, Any], descriptors: List[int]) -> None:
 
 
 if __name__ == "__main__":
-    import pytest  # noqa: F401 - what the forks need not import again
-    import tensorflow  # noqa: F401
-
-    for name in sys.argv[1:]:
+    # What the forks need not import again.
+    for name in ("pytest", "tensorflow", *sys.argv[1:]):
         importlib.import_module(name)
     faulthandler.enable()  # SIGABRT prints the stacks of all threads
     program = _next_program(socket.socket(fileno=int(os.environ["TFLS_TEST_BARRIER"])))

@@ -1,0 +1,266 @@
+"""The attributes, variables and files of the wrapper of Keras 3 optimizers."""
+
+from typing import Any, Callable, List, Optional, Sequence
+
+import numpy as np
+
+from tf_lossscale._keras.calls import ScalingCalls
+from tf_lossscale._keras.state import Keras3State, make_state
+from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
+from tf_lossscale._versions.base import tf
+from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
+
+__all__ = ["Keras3Attributes"]
+
+_LARGEST_FLOAT32 = 3.4028234663852886e38
+_OPTIONS = (
+    "clipnorm",
+    "clipvalue",
+    "ema_momentum",
+    "ema_overwrite_frequency",
+    "global_clipnorm",
+    "gradient_accumulation_steps",
+    "use_ema",
+    "weight_decay",
+)
+
+
+class _InnerOption(Forward):
+    """Descriptor of an option of the inner optimizer.
+
+    While the base class creates the wrapper's variables, it must see no options set. Otherwise the
+    wrapper would have more variables than the installed class.
+    """
+
+    def __get__(self, wrapper: Any, owner: Any = None) -> Any:
+        if wrapper is None or wrapper.__dict__.get("_forwards_options"):
+            return super().__get__(wrapper, owner)
+        return wrapper.__dict__.get("_own_options", {}).get(self.name)
+
+    def __set__(self, wrapper: Any, value: Any) -> None:
+        if wrapper.__dict__.get("_forwards_options"):
+            super().__set__(wrapper, value)
+        else:
+            wrapper.__dict__.setdefault("_own_options", {})[self.name] = value
+
+
+def _stored(
+    name: str, documentation: str, before: Optional[Callable[[Any, Any], None]] = None
+) -> Any:
+    """Returns a property for an attribute that the constructor of the installed class sets."""
+
+    def read(optimizer: Any) -> Any:
+        if name not in optimizer.__dict__:
+            message = f"{type(optimizer).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(message)
+        return optimizer.__dict__[name]
+
+    def write(optimizer: Any, value: Any) -> None:
+        if before is not None:
+            before(optimizer, value)
+        optimizer.__dict__[name] = value
+
+    return property(read, write, doc=documentation)
+
+
+class Keras3Attributes(LossScaleWrapper):
+    """Base class of `Keras3Wrapper`: all but the scaling and the steps.
+
+    Unlike the wrappers of Keras 2 optimizers it has variables of its own, as Keras 3's class has.
+    """
+
+    _inner_is_stored_as = "inner_optimizer"
+
+    # Attributes that the installed class, a base of each implementation, provides.
+    built: bool
+    variables: List[Any]
+    add_variable: Callable[..., Any]
+    dynamic_scale: Any
+    step_counter: Any
+    name: str
+    _trainable_variables: List[Any]
+
+    _forwards_options: bool
+    _waiting_weights: Optional[List[Any]] = None
+    _track_trackable: Callable[..., Any]
+    _calls: ScalingCalls
+
+    def _set_up(self, inner: Any, loss_scale: Any) -> None:
+        given = make_state(loss_scale)
+        initial = given.initial_scale
+        if given.decides:
+            with tf.init_scope():
+                initial = float(given())
+        else:
+            self._check(initial)
+        installed: Any = self._family.installed_final
+        installed.__init__(
+            self,
+            inner,
+            initial_scale=initial,
+            dynamic_growth_steps=given.growth_steps,
+            name="loss_scale_optimizer",
+        )
+        # Created here rather than at the first step, so that no function is traced with a constant
+        # scale. The order must be that of the installed class, as it determines the file layout.
+        self.step_counter = self.add_variable(
+            shape=(), dtype="int", initializer="zeros", name="step_counter"
+        )
+        self.dynamic_scale = self.add_variable(
+            shape=(), dtype="float32", initializer="ones", name="dynamic_scale"
+        )
+        self.dynamic_scale.assign(initial)
+        if given.decides:
+            self._state = given
+            self._track_trackable(loss_scale, "loss_scale")
+            # Not methods of the class: Keras's warnings about files would name a line of ours.
+            self.__dict__.update(
+                save_own_variables=self._save_with_loss_scale,
+                load_own_variables=self._load_with_loss_scale,
+            )
+        else:
+            self._state = Keras3State(self, getattr(given, "multiplier", 2.0))
+        self._calls = ScalingCalls()
+        self._forwards_options = True
+
+    def _check(self, initial: float) -> None:
+        if not 1 <= initial <= _LARGEST_FLOAT32:
+            raise ValueError(
+                "On Keras 3 the loss scale is held between 1 and the largest finite float32, "
+                f"{_LARGEST_FLOAT32}, but initial_scale is {initial}."
+            )
+
+    def build(self, var_list: Sequence[Any]) -> None:
+        """Creates the slots of the inner optimizer.
+
+        Args:
+          var_list: the variables that gradients will be applied to.
+        """
+        if not var_list:
+            return  # when reading an HDF5 file, Keras calls this before it knows the variables
+        self._forwards_options = False
+        try:
+            # The installed class builds without tracking. With it, an optimizer that sets a
+            # variable as an attribute (Nadam, Adafactor) would list one more, and each class
+            # would drop the optimizer state of the other's files.
+            with keras_3_does_not_track():
+                if not self.inner_optimizer.built:
+                    self.inner_optimizer.build(var_list)
+                self._family.base.build(self, var_list)
+        finally:
+            self._forwards_options = True
+        if self._waiting_weights:
+            self.set_weights(self.__dict__.pop("_waiting_weights"))
+
+    @property
+    def iterations(self) -> Any:
+        """The variable that counts steps, including skipped ones."""
+        return self.inner_optimizer.iterations
+
+    @iterations.setter
+    def iterations(self, variable: Any) -> None:
+        if self.__dict__.get("_forwards_options"):
+            self.inner_optimizer.iterations = variable  # an AttributeError from Keras 3.5 on
+        else:
+            # Up to Keras 3.4, the base class creates its own, unused counter under this name.
+            self.__dict__["_own_iterations"] = variable
+
+    # Attributes that the constructor of the installed class sets.
+
+    inner_optimizer = _stored("inner_optimizer", "The wrapped optimizer.")
+    dynamic_growth_steps = _stored(
+        "dynamic_growth_steps",
+        "Consecutive finite steps after which the loss scale doubles; None if it is fixed.",
+    )
+
+    def _before_initial_scale(self, value: float) -> None:
+        if "_state" in self.__dict__:
+            self._check(value)
+            if self.dynamic and not self.built:  # the installed class reads it when it is built
+                self.dynamic_scale.assign(value)
+
+    initial_scale = _stored("initial_scale", "The initial loss scale.", _before_initial_scale)
+
+    @property
+    def _optimizer(self) -> Any:
+        return self.inner_optimizer
+
+    def exclude_from_weight_decay(
+        self, var_list: Optional[Sequence[Any]] = None, var_names: Optional[Sequence[str]] = None
+    ) -> None:
+        """Excludes variables from the weight decay of the inner optimizer.
+
+        Args:
+          var_list: the variables.
+          var_names: strings; variables whose names contain one of them are excluded, too.
+        """
+        self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
+
+    @property
+    def weights(self) -> List[Any]:
+        """The variables, under Keras 2's name."""
+        return list(self.variables)
+
+    def get_weights(self) -> List[Any]:
+        """Returns the values of `variables`, as NumPy arrays."""
+        return [variable.numpy() for variable in self.variables]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Sets the variables of this and of the inner optimizer.
+
+        If the slots do not exist yet, their values are set when `build` creates them.
+
+        Args:
+          weights: arrays in the order of `variables`.
+        """
+        variables = self.variables
+        for variable, value in zip(variables, weights):
+            variable.assign(value)
+        if len(weights) > len(variables) and not self.built:
+            # Copies, because the arrays of an HDF5 file are invalid after Keras closes the file.
+            self.__dict__["_waiting_weights"] = [np.array(array) for array in weights]
+
+    # Files of Keras 3 hold Keras's variables only. A user's own loss scale has others.
+
+    def _save_with_loss_scale(self, store: Any) -> None:
+        self._family.base.save_own_variables(self, store)
+        for name, variable in self._state_of_loss_scale():
+            store[name] = variable.numpy()
+
+    def _load_with_loss_scale(self, store: Any) -> None:
+        names = set(store.keys())
+        for name, variable in self._state_of_loss_scale():
+            if name in names:
+                names.remove(name)
+                variable.assign(store[name])
+        self._family.base.load_own_variables(self, {name: store[name] for name in names})
+
+    def _state_of_loss_scale(self) -> List[Any]:
+        weights = getattr(self._state.loss_scale, "_weights", {}) if self._state.decides else {}
+        return [(f"loss_scale_{name}", variable) for (name, _), variable in weights.items()]
+
+    @classmethod
+    def _unpickle_model(cls, file: Any) -> Any:
+        # Keras copies an optimizer by saving it, and files name the final class for both of ours.
+        copied = super()._unpickle_model(file)  # type: ignore[misc]  # Keras's class defines it
+        copied.__class__ = cls
+        return copied
+
+    def __dir__(self) -> List[str]:
+        inner = [name for name in dir(self.inner_optimizer) if not name.startswith("_")]
+        return sorted({*super().__dir__(), *inner})
+
+    @classmethod
+    def _is_forwarded(cls, name: str) -> bool:
+        # Before its constructor has run, Keras must not find the inner optimizer's `_tracker`.
+        return not name.startswith("_")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self.__dict__.get("_forwards_options") and self._is_set_on_inner(name):
+            setattr(self.inner_optimizer, name, value)
+        else:
+            super().__setattr__(name, value)
+
+
+for _name in _OPTIONS:
+    setattr(Keras3Attributes, _name, _InnerOption(_name))
