@@ -3,12 +3,15 @@
 Streams can be closed, full, or unable to encode a file name, and Ctrl-C can come at any moment.
 """
 
+import _thread
 import argparse
 import contextlib
 import io
 import os
 import re
+import signal
 import sys
+import threading
 import traceback
 from typing import Any, Callable, Iterator
 
@@ -63,7 +66,8 @@ def guarded(
         return 2
     with _streams():
         try:
-            status = function()
+            with _no_lost_interrupt():
+                status = function()
             sys.stdout.flush()
             return status
         except KeyboardInterrupt:
@@ -117,6 +121,42 @@ def _say(line: str) -> None:
     line = re.sub("#(?=#)", r"\\043", printable(line))
     with contextlib.suppress(OSError, ValueError):
         print(line, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _no_lost_interrupt() -> Iterator[None]:
+    """Repeats an interrupt that came where Python drops exceptions: a weakref callback, `__del__`.
+
+    The import system has such callbacks, so Ctrl-C during an import could be lost.
+    """
+    if sys.version_info < (3, 8):
+        yield
+        return
+    before = sys.unraisablehook
+    again = threading.Timer(0.01, _interrupt)  # here it would be dropped again
+    again.daemon = True
+
+    def hook(dropped: Any) -> None:
+        if dropped.exc_type is not KeyboardInterrupt:
+            before(dropped)
+        elif again.ident is None:
+            again.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        again.cancel()
+    if again.ident is not None:
+        raise KeyboardInterrupt
+
+
+def _interrupt() -> None:
+    if os.name == "posix":
+        os.kill(os.getpid(), signal.SIGINT)  # also ends a wait, which `interrupt_main` does not
+    else:
+        _thread.interrupt_main()
 
 
 @contextlib.contextmanager

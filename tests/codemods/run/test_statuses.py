@@ -10,6 +10,8 @@ import time
 import pytest
 from command_line import FINAL, LEGACY, PROGRAM
 
+from tf_lossscale._process import guarded
+
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="says how Linux does it")
 POSIX = pytest.mark.skipif(os.name != "posix", reason="streams and signals of POSIX")
 
@@ -376,6 +378,22 @@ class TestEnds:
             assert process.returncode in (1, 130, -signal.SIGINT)  # shells show the last as 130
             interrupted += process.returncode != 1
         assert interrupted
+
+    def test_an_interrupt_where_python_drops_exceptions(self, capsys):
+        class Dropping:
+            def __del__(self):
+                signal.raise_signal(signal.SIGINT)
+
+        def work(seconds):
+            Dropping()
+            time.sleep(seconds)
+            return 0
+
+        before = sys.unraisablehook
+        for seconds in (60, 0):  # it comes again, and counts where the command ends before that
+            assert guarded("prog", lambda seconds=seconds: work(seconds)) == 130
+            assert capsys.readouterr().err == "prog: interrupted\n"
+        assert sys.unraisablehook is before
 
 
 def test_a_worker_without_a_parent_does_not_begin(monkeypatch):
