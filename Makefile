@@ -60,7 +60,7 @@ types: $(TEST)/.ready
 	$(TEST)/bin/mypy
 
 unit: $(TEST)/.ready
-	$(TEST)/bin/python -m pytest $(PARALLEL) tests
+	$(TEST)/bin/python -m pytest $(PARALLEL) -m "not slow" tests
 
 test-long: $(TEST)/.ready
 	TFLS_TEST_SIZE=long $(TEST)/bin/python -m pytest $(PARALLEL) tests

@@ -17,6 +17,8 @@ STRATEGY_RETRACES = tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 5)
 STEPS = 3
 SIZES = (3, 1, 4)
 
+pytestmark = pytest.mark.slow
+
 
 def cases():
     found = ["sums:-:function", "sums:-:eager"]

@@ -19,9 +19,12 @@ TIMEOUT, LONG_TIMEOUT = 540, 3600
 # The scale starts at 8 and is doubled after two finite steps; step 2 of 5 overflows.
 FINAL_SCALE, STEPS = 16.0, 5
 
-pytestmark = pytest.mark.skipif(
-    recorded.TF < (2, 3), reason="Keras cannot train under the strategy on loopback before 2.3"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        recorded.TF < (2, 3), reason="Keras cannot train under the strategy on loopback before 2.3"
+    ),
+]
 
 
 def subjects(kind=None):

@@ -20,6 +20,7 @@ DIE_AT, STEPS = 3, 5
 TRAINED, NOTICED = 300, 250
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(recorded.TF < (2, 5), reason="nothing looks whether other workers are alive")
 def test_a_restart_goes_on_where_the_workers_were(tmp_path):
     workers = processes.start_workers(PROGRAM, WORKERS, str(tmp_path), str(DIE_AT), keras=True)
