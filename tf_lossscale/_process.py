@@ -133,7 +133,7 @@ def _no_lost_interrupt() -> Iterator[None]:
         yield
         return
     before = sys.unraisablehook
-    again = threading.Timer(0.01, _interrupt)  # here it would be dropped again
+    again = threading.Timer(0.2, _interrupt)  # by then, what dropped it is left
     again.daemon = True
 
     def hook(dropped: Any) -> None:
@@ -147,7 +147,9 @@ def _no_lost_interrupt() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
-        again.cancel()
+        if again.ident is not None:
+            again.cancel()
+            again.join()  # an interrupt that is on its way comes here
     if again.ident is not None:
         raise KeyboardInterrupt
 
