@@ -194,23 +194,16 @@ class TestDefects:
 class TestSurroundings:
     @POSIX
     @pytest.mark.parametrize(
-        ("encoding", "options"),
-        [
-            ("utf-8:strict", ["-v"]),
-            ("ascii:strict", ["-v"]),
-            ("ascii:strict", ["--report", "json"]),
-            ("ascii:strict", ["--report", "html"]),
-            ("ascii:strict", ["--write"]),
-        ],
+        "options", [["-v", "--write"], ["--report", "json"], ["--report", "html"]], ids=" ".join
     )
-    def test_names_that_no_stream_can_show(self, command_line, encoding, options):
+    def test_names_that_no_stream_can_show(self, command_line, options):
         for name in (b"\xff.py", "ü漢.py".encode(), b"b\xfe\xff.py"):
             with open(name, "wb") as file:
                 file.write(LEGACY if name != b"b\xfe\xff.py" else b"tf.keras.mixed_precision (")
-        ran = run("migrate", *options, PYTHONIOENCODING=encoding)
+        ran = run("migrate", *options, PYTHONIOENCODING="ascii:strict")
         assert ran.returncode == 2
         assert any("cannot be parsed" in line for line in lines(ran))
-        written = FINAL if options == ["--write"] else LEGACY
+        written = FINAL if "--write" in options else LEGACY
         assert sorted(command_line.bytes_on_disk().values()) == [
             written,
             written,
