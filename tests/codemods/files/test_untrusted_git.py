@@ -560,6 +560,7 @@ def test_an_index_that_names_what_is_elsewhere_does_no_harm(repository, wire, pa
     assert repository.bytes_on_disk()["a.py"] == LEGACY
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_damage_to_git_loses_nothing(repository, wire, seed, monkeypatch):
     """However `.git` is damaged: nothing is written, or git still has the old content."""
