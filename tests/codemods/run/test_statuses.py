@@ -1,14 +1,17 @@
-"""Every failure gives a status and one line; tested with real processes."""
+"""Every failure gives a status and one line; streams and ends are those of real processes."""
 
 import os
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
 from command_line import FINAL, LEGACY, PROGRAM
+from tf_lossscale_codemods.cli import command, migrate
+from tf_lossscale_codemods.run import process_file
 
 from tf_lossscale._process import guarded
 
@@ -154,41 +157,48 @@ class TestLimits:
         assert command_line.run("migrate", f"{option}={value}").status == 2
 
 
+def fails(*_):
+    raise ZeroDivisionError("by zero")
+
+
 class TestDefects:
-    def test_one_line_with_the_file_and_the_run_goes_on(self, command_line):
+    def test_one_line_with_the_file_and_the_run_goes_on(self, command_line, monkeypatch):
+        transform = process_file.transform
+
+        def fails_on_some(source, *more):
+            return fails() if b"# bad" in source else transform(source, *more)
+
+        monkeypatch.setattr(process_file, "transform", fails_on_some)  # the workers are forked
         command_line.write(bad=LEGACY + b"# bad\n", c=LEGACY)
-        ran = run("migrate", "--write", code=program("1 / 0"))
-        assert ran.returncode == 2
-        (line,) = lines(ran)
+        ran = command_line.run("migrate", "--write")
+        assert ran.status == 2
+        (line,) = ran.err.splitlines()
         assert line.startswith("bad.py: error: not rewritten: a rule failed (ZeroDivisionError: ")
         assert command_line.bytes_on_disk()["c.py"] == FINAL
+
+    @LINUX
+    def test_a_traceback_on_request(self, command_line):
+        command_line.write(bad=LEGACY + b"# bad\n")
         ran = run("migrate", "-vv", code=program("1 / 0"))
         assert ran.returncode == 2
         assert b"Traceback" in ran.stderr
 
-    @pytest.mark.parametrize("name", ["migrate.FileSearch", "migrate._report", "settings.load"])
-    def test_outside_of_a_file(self, command_line, name):
+    @pytest.mark.parametrize(
+        ("module", "name"),
+        [(migrate, "FileSearch"), (migrate, "_report"), (command, "load")],
+        ids=["search", "report", "settings"],
+    )
+    def test_outside_of_a_file(self, command_line, monkeypatch, module, name):
         command_line.write(a=LEGACY)
-        module, _, function = name.partition(".")
-        patch = (
-            f"from tf_lossscale_codemods.cli import {module}, command\n"
-            "def fails(*arguments): raise ZeroDivisionError('by zero')\n"
-            f"{module}.{function} = command.load = fails\nsys.exit(main())"
-            if module == "settings"
-            else f"from tf_lossscale_codemods.cli import {module}\n"
-            "def fails(*arguments): raise ZeroDivisionError('by zero')\n"
-            f"{module}.{function} = fails\nsys.exit(main())"
-        )
-        code = PROGRAM.replace("sys.exit(main())", patch)
-        ran = run("migrate", "--check", code=code)
-        assert ran.returncode == 2
-        (line,) = lines(ran)
+        monkeypatch.setattr(module, name, fails)
+        ran = command_line.run("migrate", "--check")
+        assert ran.status == 2
+        (line,) = ran.err.splitlines()
         assert (
             "error: internal error (ZeroDivisionError: by zero); run with -vv for a traceback; "
             in line
         )
-        if name == "settings.load":
-            assert b"Traceback" in run("migrate", "--check", "-vv", code=code).stderr
+        assert "Traceback" in command_line.run("migrate", "--check", "-vv").err
 
 
 class TestSurroundings:
@@ -218,38 +228,34 @@ class TestSurroundings:
         assert (ran.returncode, lines(ran)) == (0, [])
 
     @POSIX
-    def test_no_process_to_be_had_is_one_line(self, command_line):
+    def test_no_process_to_be_had_is_one_line(self, command_line, monkeypatch):
+        def refuses():
+            raise OSError(11, "Resource temporarily unavailable")
+
         command_line.write(a=LEGACY)
-        refuse = (
-            "import os\ndef fork(): raise OSError(11, 'Resource temporarily unavailable')\n"
-            "os.fork = fork\nsys.exit(main())"
-        )
-        ran = run("migrate", code=PROGRAM.replace("sys.exit(main())", refuse))
-        assert ran.returncode == 2
-        assert lines(ran) == ["tf-lossscale: error: resource temporarily unavailable"]
+        monkeypatch.setattr(os, "fork", refuses)
+        ran = command_line.run("migrate")
+        assert ran.status == 2
+        assert ran.err == "tf-lossscale: error: resource temporarily unavailable\n"
 
     @POSIX
     def test_no_directory_for_temporary_files(self, command_line, monkeypatch):
-        command_line.write(a=LEGACY)
-        refuse = (
-            "import tempfile\ndef none(): raise FileNotFoundError(2, 'No usable directory')\n"
-            "tempfile.TemporaryFile = none\n"
-            "sys.exit(main())"
-        )
-        ran = run("migrate", "--check", code=PROGRAM.replace("sys.exit(main())", refuse))
-        assert (ran.returncode, lines(ran)) == (1, [])
-        assert b"a.py:3:7: LS301" in ran.stdout
+        def refuses():
+            raise FileNotFoundError(2, "No usable directory")
 
-    @POSIX
-    def test_a_directory_for_temporary_files_that_is_full(self, command_line):
         command_line.write(a=LEGACY)
-        fill = "import tempfile\ntempfile.TemporaryFile = lambda: open('/dev/full', 'r+b', 0)\n"
-        code = PROGRAM.replace("sys.exit(main())", fill + "sys.exit(main())")
-        ran = run("migrate", "--check", code=code)
-        assert (ran.returncode, lines(ran)) == (
-            2,
-            ["tf-lossscale: error: no space left on device"],
-        )
+        monkeypatch.setattr(tempfile, "TemporaryFile", refuses)
+        ran = command_line.run("migrate", "--check")
+        assert (ran.status, ran.err) == (1, "")
+        assert b"a.py:3:7: LS301" in ran.out
+
+    @LINUX
+    def test_a_directory_for_temporary_files_that_is_full(self, command_line, monkeypatch):
+        command_line.write(a=LEGACY)
+        with open("/dev/full", "r+b", 0) as full:
+            monkeypatch.setattr(tempfile, "TemporaryFile", lambda: full)
+            ran = command_line.run("migrate", "--check")
+        assert (ran.status, ran.err) == (2, "tf-lossscale: error: no space left on device\n")
 
     @LINUX
     @pytest.mark.parametrize("argv", [["migrate"], ["rules"], ["explain", "LS301"], ["--help"]])
