@@ -314,7 +314,7 @@ def test_the_hook_that_is_shown_runs_a_command_of_this_version():
     assert not parse([*entry.split(), *arguments.split(", ")])[0]
 
 
-def test_the_inspection_that_is_shown_is_what_is_printed(tmp_path, monkeypatch, capsys):
+def test_the_inspection_that_is_shown_is_what_is_printed(tmp_path, read_here, monkeypatch, capsys):
     (block,) = [b for b in blocks(read("docs/checkpoints.md")) if b.code.startswith("$ ")]
     line, *expected = block.code.splitlines()
     program, *words = shlex.split(line[2:])
@@ -324,14 +324,12 @@ def test_the_inspection_that_is_shown_is_what_is_printed(tmp_path, monkeypatch, 
         name = path.name.replace(path.name.partition(".")[0], "model.ckpt-7")
         shutil.copy(str(path), str(tmp_path / "logs" / name))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
     assert (program, entry_point()(words)) == ("tf-lossscale", 0)
     assert capsys.readouterr().out.splitlines() == expected
 
 
-def test_the_json_of_an_inspection_has_the_keys_that_are_shown(monkeypatch, capsys):
+def test_the_json_of_an_inspection_has_the_keys_that_are_shown(read_here, capsys):
     (code,) = language_blocks("docs/checkpoints.md", "json")
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
     found = set()
     for fixture in (
         "1.15.5/contrib.LossScaleOptimizer/exponential_sgd_refvars/saver/model",

@@ -30,10 +30,10 @@ def rows(page: str) -> List[Row]:
 def untested(table: List[Row]) -> List[str]:
     """Identifiers that no test of the shim has, as `C1` or in a name as `c1_...`."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in SHIM.rglob("*.py"))
+    found = set(re.findall(r"\b[A-Z]\d+\b", text))
+    found |= {name.upper() for name in re.findall(r"(?:\b|_)([a-z]\d+)(?=_)", text)}
     names = {name for row in table if row.ours != "not reproduced" for name in row.names}
-    return sorted(
-        name for name in names if not re.search(rf"\b{name}\b|(?:\b|_){name.lower()}_", text)
-    )
+    return sorted(names - found)
 
 
 def unknown_names(texts: List[Text], table: List[Row]) -> List[str]:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import pytest
 from tf_lossscale_codemods.cli.command import main
+from tf_lossscale_codemods.engine.transform import transform
+from tf_lossscale_codemods.model import Options
 from tf_lossscale_codemods.project import evidence
 
 LEGACY = b"""\
@@ -92,8 +94,15 @@ class CommandLine:
         return found
 
 
+@pytest.fixture(scope="session")
+def warm():
+    """Loads here, once, what each forked worker would have to load again."""
+    for source in (LEGACY, MANUAL):
+        transform(source, Options())
+
+
 @pytest.fixture
-def command_line(tmp_path, capsysbinary, monkeypatch):
+def command_line(warm, tmp_path, capsysbinary, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
     return CommandLine(here, capsysbinary, monkeypatch)

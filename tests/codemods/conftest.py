@@ -30,4 +30,4 @@ if str(_ROOT) not in sys.path:
     sys.path.insert(0, str(_ROOT))
 _import_from_source()
 
-from command_line import command_line  # noqa: E402, F401 - a fixture; needs the package
+from command_line import command_line, warm  # noqa: E402, F401 - fixtures; need the package

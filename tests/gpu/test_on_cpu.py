@@ -1,15 +1,15 @@
 """Runs the GPU checks on CPUs, to test the checks themselves."""
 
 import os
-import subprocess
-import sys
 
 import pytest
+from processes import run_forked
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = """
-import sys
-sys.path[:0] = [{root!r}, {tests!r}]
+import sys, warnings
+warnings.simplefilter("ignore")
+sys.path[:0] = [{tests!r}]
 import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
@@ -19,22 +19,11 @@ print_table(run_checks(CHECKS, ["/CPU:0", "/CPU:1"], large=False))
 """
 
 
-def run(*arguments):
-    environment = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3")
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=500,
-        env=environment,
-    )
-
-
 @pytest.fixture(scope="module")
-def rows():
-    tests = os.path.dirname(HERE)
-    ran = run("-c", PROGRAM.format(root=os.path.dirname(tests), tests=tests))
+def rows(tmp_path_factory):
+    program = tmp_path_factory.mktemp("gpu") / "program.py"
+    program.write_text(PROGRAM.format(tests=os.path.dirname(HERE)))
+    ran = run_forked(str(program))
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
     assert "TensorFlow" in lines[0]
@@ -54,7 +43,7 @@ def test_every_check_passes_on_two_logical_cpus(rows):
 
 
 def test_without_a_gpu_one_line_says_that_nothing_was_tested():
-    ran = run(HERE)
+    ran = run_forked(HERE)
     assert ran.returncode == 0, ran.stderr
     assert len(ran.stdout.splitlines()) == 1
     assert ran.stdout.startswith("Nothing was tested: TensorFlow")

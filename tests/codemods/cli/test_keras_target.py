@@ -40,8 +40,9 @@ def report(command_line, *argv, paths=(".",)):
     return json.loads(ran.out)["keras"]
 
 
-def given(command_line, **files):
-    command_line.write(a=LEGACY)
+def given(command_line, source=CLEAN, **files):
+    """Writes the files, and a program; without a legacy name it needs no worker process."""
+    command_line.write(a=source)
     for name, text in files.items():
         command_line.path(name).write_text(text)
 
@@ -59,7 +60,7 @@ def nothing_installed(monkeypatch, command_line):
 @pytest.mark.parametrize("kinds", itertools.product([None, 0, 1], repeat=5))
 def test_the_first_evidence_decides(command_line, monkeypatch, kinds):
     """All combinations of no evidence, Keras 2 and Keras 3, for each of the five kinds."""
-    command_line.write(a=CLEAN)  # needs no worker process
+    command_line.write(a=CLEAN)
     texts = [None if kind is None else VALUES[i][kind] for i, kind in enumerate(kinds)]
     for kind, text in zip((SETTINGS, ENVIRONMENT, PINS), texts[1:4]):
         if text is not None:
@@ -122,7 +123,7 @@ def test_the_installed_tensorflow(command_line, monkeypatch, versions, environme
     monkeypatch.setattr(evidence, "version_of", versions.get)
     if environment is not None:
         monkeypatch.setenv("TF_USE_LEGACY_KERAS", environment)
-    command_line.write(a=LEGACY)
+    command_line.write(a=CLEAN)
     chosen = report(command_line)
     assert chosen["target"] == target
     assert chosen["reason"].startswith(reason) or reason in chosen["reason"]
@@ -159,7 +160,7 @@ CONTRADICTIONS = [
 def test_contradictions_are_reported_and_the_result_runs_on_both(
     command_line, files, line_2, line_3
 ):
-    given(command_line, **files)
+    given(command_line, LEGACY, **files)
     chosen = report(command_line)
     assert chosen["target"] == "both"
     (warning,) = chosen["warnings"]
@@ -242,13 +243,13 @@ def test_other_files_do_not_count(command_line):
     "paths", [["src"], ["src/a.py"], ["src/deep"], ["src/a.py", "src/deep/b.py"]]
 )
 def test_the_directories_above_the_paths_count(command_line, paths):
-    command_line.write(src__a=LEGACY, src__deep__b=LEGACY)
+    command_line.write(src__a=CLEAN, src__deep__b=CLEAN)
     command_line.path("requirements.txt").write_text("tensorflow==2.17\n")
     assert report(command_line, paths=paths)["reason"] == "tensorflow==2.17 in requirements.txt:1"
 
 
 def test_the_directories_above_the_project_do_not_count(command_line):
-    command_line.write(src__a=LEGACY)
+    command_line.write(src__a=CLEAN)
     (command_line.directory / ".." / "requirements.txt").write_text("tensorflow==2.17\n")
     assert report(command_line, paths=["src"])["target"] == "2"
     (command_line.directory / "src" / ".git").mkdir()
@@ -293,7 +294,7 @@ def test_pipes_and_large_files_do_not_count(command_line):
 
 
 def test_each_file_is_read_once_in_one_walk(command_line, monkeypatch):
-    given(command_line, **{"requirements.txt": "tensorflow==2.17\n", "sub/run.sh": "ls\n"})
+    given(command_line, LEGACY, **{"requirements.txt": "tensorflow==2.17\n", "sub/run.sh": "ls\n"})
     command_line.write(b=b"import tf_keras\n", sub__c=b"x = 1\n")
     opened, listed = [], []
     real_open, real_entries = Directory.open, Directory.entries
@@ -312,14 +313,14 @@ def test_each_file_is_read_once_in_one_walk(command_line, monkeypatch):
 
 def test_the_output_does_not_depend_on_jobs(command_line):
     command_line.write(**{f"f{i}": LEGACY for i in range(6)}, g=b"import tf_keras\n")
-    given(command_line, **CONTRADICTIONS[0][0])
+    given(command_line, LEGACY, **CONTRADICTIONS[0][0])
     one = command_line.run("migrate", "--jobs", "1", "-v")
     assert one == command_line.run("migrate", "--jobs", "3", "-v")
     assert one == command_line.run("migrate", "--jobs", "3", "-v")
 
 
 def test_every_report_has_the_target_and_the_reason(command_line):
-    given(command_line, **{"requirements.txt": "tensorflow==2.9\n"})
+    given(command_line, LEGACY, **{"requirements.txt": "tensorflow==2.9\n"})
     line = "target: Keras 2 (tensorflow==2.9 in requirements.txt:1)"
     text = command_line.run("migrate").out.decode()
     assert text.splitlines()[-3] == line
@@ -335,7 +336,7 @@ def test_every_report_has_the_target_and_the_reason(command_line):
 
 
 def test_every_report_has_the_contradiction(command_line):
-    given(command_line, **CONTRADICTIONS[1][0])
+    given(command_line, LEGACY, **CONTRADICTIONS[1][0])
     message = "keras&lt;3 means Keras 2, but tensorflow==2.17 in requirements.txt:3 means Keras 3"
     assert message in command_line.run("migrate", "--report", "html").out.decode()
     github = command_line.run("migrate", "--report", "github").out.decode()
@@ -356,7 +357,7 @@ def test_many_places_are_not_all_listed(command_line):
 
 def test_auto_takes_back_what_the_settings_say(command_line):
     write(command_line, SETTINGS, "3")
-    command_line.write(a=LEGACY)
+    command_line.write(a=CLEAN)
     assert report(command_line)["reason"] == "keras = 3 in pyproject.toml"
     assert report(command_line, "--keras", "auto")["reason"] == "tensorflow 2.15.1 is installed"
     write(command_line, SETTINGS, '"auto"')

@@ -242,7 +242,7 @@ def test_a_run_over_hostile_files_ends(command_line):
         name = f"f{number}{suffix}"
         command_line.path(name).write_bytes(text.encode("utf-8", "surrogatepass"))
     command_line.write(hidden=(HEAD + HIDDEN).encode(), zzz=LEGACY)
-    ran = command_line.run("migrate", "--write", "--time-limit", "3")
+    ran = command_line.run("migrate", "--write", "--time-limit", "1")
     assert ran.status == 2
     lines = ran.err.splitlines()
     paths = [line.partition(":")[0] for line in lines]

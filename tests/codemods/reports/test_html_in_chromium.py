@@ -9,6 +9,7 @@ import shutil
 
 import pytest
 from command_line import CommandLine
+from tf_lossscale_codemods.cli.command import main
 
 pytestmark = pytest.mark.chromium
 
@@ -60,22 +61,28 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(scope="module")
+def report(warm, tmp_path_factory) -> str:
+    with pytest.MonkeyPatch.context() as patched:
+        command_line = CommandLine(tmp_path_factory.mktemp("report"), None, patched)
+        command_line.write(train=LEGACY.encode(), models__resnet=LEGACY.encode())
+        command_line.write(
+            models__bert=CROSS_SHARD.encode(),
+            broken=b"from tensorflow.keras import mixed_precision\nx = (\n",
+        )
+        assert main(["migrate", "--report", "html:report.html"]) == 2
+    return f"file://{command_line.directory}/report.html"
+
+
 @pytest.fixture
-def page(browser, command_line: CommandLine, request):
-    command_line.write(train=LEGACY.encode(), models__resnet=LEGACY.encode())
-    command_line.write(
-        models__bert=CROSS_SHARD.encode(),
-        broken=b"from tensorflow.keras import mixed_precision\nx = (\n",
-    )
-    ran = command_line.run("migrate", "--report", "html:report.html")
-    assert ran.status == 2
+def page(browser, report, request):
     scheme = getattr(request, "param", "light")
     page = browser.new_page(color_scheme=scheme, viewport={"width": 1100, "height": 900})
     problems: list = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text))
     page.on("request", lambda one: problems.append(one.url) if "report.html" not in one.url else 0)
-    page.goto(f"file://{command_line.directory}/report.html")
+    page.goto(report)
     yield page
     page.close()
     assert not problems

@@ -3,10 +3,9 @@
 import ast
 import importlib.util
 import json
-import subprocess
-import sys
 
 import pytest
+from processes import run_program
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
 from tf_lossscale_codemods.resolve import legacy_symbols
@@ -81,10 +80,11 @@ def test_every_path_into_the_shim_exists():
     importlib.util.find_spec("tensorflow") is None,
     reason="TensorFlow is in some environments of the codemods only",
 )
-def test_every_final_path_exists_in_this_tensorflow():
+def test_every_final_path_exists_in_this_tensorflow(tmp_path):
     written = written_paths(Target.FINAL)
     assert len(written) > 3
-    code = (
+    program = tmp_path / "program.py"
+    program.write_text(
         "import functools, json, sys, tensorflow\n"
         "def there(path):\n"
         "    parts = path.split('.')\n"
@@ -96,11 +96,5 @@ def test_every_final_path_exists_in_this_tensorflow():
         "print(json.dumps([p for p in json.loads(sys.argv[1]) if not there(p)]))\n"
     )
     paths = [path for path in written if path.startswith("tensorflow.")]
-    done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(paths)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    missing = {path: written[path] for path in json.loads(done.stdout.splitlines()[-1])}
+    missing = {path: written[path] for path in run_program(str(program), json.dumps(paths))}
     assert missing == {}
