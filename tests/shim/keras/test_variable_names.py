@@ -42,7 +42,7 @@ def names(subject, dynamic, conditional_before):
 
 
 @pytest.mark.parametrize(
-    ("dynamic", "conditional_before"), [(True, False), (True, True), (False, False)]
+    ("dynamic", "conditional_before"), [(True, True), (False, False)]
 )
 @pytest.mark.parametrize(
     "kind",
