@@ -169,7 +169,8 @@ def test_many_calls_leave_no_gap(tmp_path):
     assert recording.record.steps == list(range(1100))
 
 
-def test_compiled_and_other_steps_are_in_order(tmp_path):
+def test_compiled_and_other_steps_are_in_order_and_calls_are_as_before_after_stop(tmp_path):
+    call = type(tf.function(lambda: None)).__call__
     with Recording(tmp_path) as recording:
         steps = MAKERS[SIMPLE]()
         compiled = tf.function(steps.step, **JIT)
@@ -177,20 +178,12 @@ def test_compiled_and_other_steps_are_in_order(tmp_path):
         for number in range(6):
             step = compiled if number % 3 else steps.step
             losses.append(float(step(tf.constant(STEPS[0]) * 0.01)))
+        assert type(compiled).__call__ is not call
     assert recording.record.loss == losses
     assert len(set(losses)) == 6
-
-
-def test_steps_after_stop_are_not_recorded_and_calls_are_as_before(tmp_path):
-    call = type(tf.function(lambda: None)).__call__
-    with Recording(tmp_path) as recording:
-        steps = MAKERS[SIMPLE]()
-        compiled = tf.function(steps.step, **JIT)
-        compiled(tf.constant(STEPS[0]))
-        assert type(compiled).__call__ is not call
     compiled(tf.constant(STEPS[0]))
     assert type(compiled).__call__ is call
-    assert len(recording.record.steps) == 1
+    assert len(read_record(recording.path).optimizers[0].steps) == 6
 
 
 SCRIPT = """
