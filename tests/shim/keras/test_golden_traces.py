@@ -1,8 +1,8 @@
 """Every recorded trace of the update rules replays exactly, with every kind of inner optimizer.
 
 The traces are of the originals (`tests/data/golden`): the experimental class of TensorFlow 2.3, the
-final one of 2.4 and Keras 3's. Each original that is installed replays its own file, which proves
-this test; ours replays the final class's on every Keras, with the exceptions that `excepted` names.
+final one of 2.4 and Keras 3's. In the long tests each original that is installed replays its own
+file, which proves this test; ours replays the final class's on every Keras, with the exceptions that `excepted` names.
 A trace says for each step whether the gradients are finite, and what the loss scale and the counter
 are after it.
 """
@@ -129,7 +129,6 @@ def replay(subject: recorded.Subject, case: Case, mode: str, flags: str) -> List
 
 def subjects_and_modes() -> List[Any]:
     found = []
-    # That the originals give what is recorded of them is for the long tests.
     for subject in (recorded.originals() if LONG else []) + recorded.ours():
         modes = ["eager", "function"]
         if subject.kind.name == "legacy":  # the kind that graphs and Sessions can run
