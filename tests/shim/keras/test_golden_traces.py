@@ -2,7 +2,8 @@
 
 The traces are of the originals (`tests/data/golden`): the experimental class of TensorFlow 2.3, the
 final one of 2.4 and Keras 3's. In the long tests each original that is installed replays its own
-file, which proves this test; ours replays the final class's on every Keras, with the exceptions that `excepted` names.
+file, which proves this test; ours replays the final class's on every Keras, with the exceptions
+that `excepted` names.
 A trace says for each step whether the gradients are finite, and what the loss scale and the counter
 are after it.
 """
