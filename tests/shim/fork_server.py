@@ -13,6 +13,7 @@ socket is closed, so at the latest when the tests do.
 """
 
 import faulthandler
+import gc
 import importlib
 import importlib.util
 import json
@@ -215,6 +216,7 @@ if __name__ == "__main__":
     # What the forks need not import again.
     for name in ("pytest", "tensorflow", *sys.argv[1:]):
         importlib.import_module(name)
+    gc.freeze()  # no collection in a fork looks at what is imported, and so copies its memory
     faulthandler.enable()  # SIGABRT prints the stacks of all threads
     program = _next_program(socket.socket(fileno=int(os.environ["TFLS_TEST_BARRIER"])))
     runpy.run_path(program["args"][0], run_name="__main__")

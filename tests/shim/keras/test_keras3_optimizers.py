@@ -57,7 +57,8 @@ def compiled(cls, name):
 @functools.lru_cache(maxsize=None)
 def trained(cls, name):
     model = compiled(cls, name)
-    model.fit(INPUTS, INPUTS.sum(1, keepdims=True), batch_size=4, epochs=1, verbose=0)
+    for batch in np.split(INPUTS, 2):
+        model.train_on_batch(batch, batch.sum(1, keepdims=True))
     return model
 
 

@@ -32,14 +32,15 @@ _SPEC.loader.exec_module(keras_loop)
 TRACES = recorded.load("traces", "keras_loop.json")["traces"]
 TOLERANCE = 2.0**-14
 EXACT = ("sgd", "momentum")
+LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 
 
 def subjects() -> List[recorded.Subject]:
-    """Ours, and the originals that have these methods and advance iterations on every step."""
+    """Ours; in the long tests the originals that advance iterations on every step, too."""
     known = [
         each for each in recorded.originals() if each.api != "keras3" and recorded.TF >= (2, 3)
     ]
-    return known + recorded.with_own_step()
+    return (known if LONG else []) + recorded.with_own_step()
 
 
 @pytest.fixture(autouse=True)

@@ -41,9 +41,7 @@ def names(subject, dynamic, conditional_before):
         return found
 
 
-@pytest.mark.parametrize(
-    ("dynamic", "conditional_before"), [(True, False), (True, True), (False, False)]
-)
+@pytest.mark.parametrize(("dynamic", "conditional_before"), [(True, True), (False, False)])
 @pytest.mark.parametrize(
     "kind",
     [kind for kind in KINDS if not (IS_2_11 and kind.name == "new")],

@@ -1,5 +1,7 @@
 """A monitor reports what each step did, in every mode, and changes nothing in the run."""
 
+import os
+
 import pytest
 import recorded
 import support
@@ -7,7 +9,16 @@ import watched
 from watched import KERAS_KINDS, TF1_FAMILIES
 
 # XLA compiles functions with optimizers on CPUs from 2.4 on in all environments of the matrix.
-MODES = ["eager", "function"] + (["xla"] if support.TF_VERSION >= (2, 4) else [])
+# XLA compiles functions with optimizers on CPUs from 2.4 on in all environments of the matrix.
+XLA = ["xla"] if support.TF_VERSION >= (2, 4) else []
+LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
+
+
+def cases(names, without_xla):
+    """Each name in each mode; a step is counted in the monitor, where XLA makes a difference."""
+    for name in names:
+        for mode in ["eager", "function"] + (XLA if LONG or name != without_xla else []):
+            yield name, mode
 
 
 def check(run, bare):
@@ -30,16 +41,14 @@ def test_sessions(family, control_flow_v2):
     assert run.random is not None
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("family", TF1_FAMILIES)
+@pytest.mark.parametrize(("family", "mode"), cases(TF1_FAMILIES, "contrib"))
 def test_tensorflow_1_optimizers_outside_sessions(family, mode):
     make, sparse = TF1_FAMILIES[family], mode == "eager"
     run, bare = (watched.eagerly(make, each, mode, sparse) for each in (True, False))
     check(run, bare)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("kind", KERAS_KINDS)
+@pytest.mark.parametrize(("kind", "mode"), cases(KERAS_KINDS, "new"))
 def test_keras_optimizers(kind, mode):
     run, bare = (watched.keras_eagerly(KERAS_KINDS[kind], each, mode) for each in (True, False))
     check(run, bare)

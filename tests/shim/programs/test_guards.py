@@ -53,13 +53,15 @@ def flags(monkeypatch):
 def test_same_after_migration(program):
     before = program["before"]
     ran = execute(before, "before")
+    ran_already = {before}
     for stage in STAGES:
         after = program["after"][stage]
-        if after == before:
+        if after in ran_already:
             continue
         if IS_OLD and stage != "shim" and not program["is_left"][stage]:
             continue  # the final API needs TensorFlow 2.4
         actual = execute(after, stage)
+        ran_already.add(after)
         if not is_error(ran):
             assert actual == ran, f"{stage}\n{after}"
         elif not IS_OLD and not program["is_left"][stage]:

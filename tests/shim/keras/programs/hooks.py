@@ -233,9 +233,10 @@ FITS = ("graph", "eager", "two, graph", "two, eager")
 ARGUMENTS = ("apply_gradients, name", "apply_gradients, skip_gradients_aggregation")
 # Those that the quick tests take in every mode: the decision about a step depends on it.
 EVERY_MODE = ("apply_gradients, bad",)
+IN_A_FUNCTION = ("apply_gradients",)
 # Those that they take in one: replicas make no difference to how gradients are computed.
 ONE_MODE = ("apply_gradients, None", "minimize, callable", "minimize, tensor")
-QUICK = ("eager", "two, function"), ("two, graph",)
+QUICK = ("eager", "two, eager"), ("two, eager",)
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 
 
@@ -245,6 +246,8 @@ def modes(step: str) -> Sequence[str]:
         return MODES[:1]
     if LONG or step in EVERY_MODE:
         return MODES
+    if step in IN_A_FUNCTION:
+        return ("eager", "two, function")
     return QUICK[0][:1] if step in ONE_MODE else QUICK[0]
 
 

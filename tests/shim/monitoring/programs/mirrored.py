@@ -46,8 +46,9 @@ STEPS = [
     ([1.0, 1.0, 3e38], [1.0, 1.0, 3e38]),
     ([2.0, 1.0, 1.0], [1.0, 1.0, 1.0]),
 ]
+LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 INNER = {"momentum": lambda: tf1.train.MomentumOptimizer(0.5, 0.5)}
-if os.environ.get("TFLS_TEST_SIZE") == "long":
+if LONG:
     INNER["sgd"] = lambda: tf1.train.GradientDescentOptimizer(0.5)
 
 
@@ -141,6 +142,9 @@ def main():
         }
     for way, run in ways.items():
         for name, make in optimizers():
+            # What is eager is decided in the monitor; the optimizers differ in where it is called.
+            if way == "eager" and name.startswith(("contrib", "keras legacy")) and not LONG:
+                continue
             readings, weights, names = run(name, make, True)
             _, bare, bare_names = run(name, make, False)
             begin = [np.ones(shape).tolist() for _, shape in SHAPES]
