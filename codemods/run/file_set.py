@@ -65,8 +65,6 @@ class FileSet:
           done: called with the number of files after each.
         """
         connected = {real for program in self._programs for real in program}
-        if self._plan.options.target is Target.SHIM and len(self._candidates) > 1:
-            connected.update(one.real for one in self._candidates)
         tasks = [
             Task(
                 one.path,
@@ -100,8 +98,7 @@ class FileSet:
         self._works.close()
 
     def _decided(self, work: FileWork) -> FileResult:
-        on_shim = self._on_shim.get(work.real, frozenset())
-        return decided(work.real, work.result, on_shim, self._facts, self._modules)
+        return decided(work.result, self._on_shim.get(work.real, frozenset()))
 
     def _read(self, file: str) -> bytes:
         try:

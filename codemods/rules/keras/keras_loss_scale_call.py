@@ -147,16 +147,6 @@ RULE = Rule(
     check=check,
     examples=(
         Example(
-            "not a method of a class that the program defines",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            class Scaler:
-                def scale(self):
-                    return self.loss_scale()
-            """,
-        ),
-        Example(
             "not where the optimizer may be of another class",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
