@@ -32,10 +32,10 @@ from ..rewrite.proposal import Proposal
 from ..rules.registry import rules
 from ..rules.rule import Rule
 from ..rules.to_shim import notes
-from .apply import applied, needs_of, without_edits
+from .apply import NOTHING, applied, needs_of, without_edits
 from .comments import Suppressions, may_suppress
 from .parse import parsed, round_trip_error
-from .prefilter import may_concern, why_nothing
+from .prefilter import may_concern
 from .render import Place, Rendered, rendered
 
 __all__ = ["Transformation", "transform", "transform_sources"]
@@ -185,7 +185,7 @@ class Transformation:
         proposals = self._proposals(program)
         if not proposals and not any(may_suppress(source) for source in self._sources):
             is_empty = not any(True for rule in self._rules for _ in rule.proposals(program))
-            note = why_nothing(self._sources) if is_empty else _NOT_SELECTED
+            note = NOTHING if is_empty else _NOT_SELECTED
             return [
                 FileResult(source, error=error, note="" if error else note)
                 for source, error in zip(self._sources, self._errors)

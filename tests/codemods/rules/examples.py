@@ -853,6 +853,12 @@ EXAMPLES = {
                 if tf.__version__ < "2.4":
                     return opt.loss_scale()
                 return opt.loss_scale
+            """,
+        ),
+        Example(
+            "reported where a test or a handler has the other form",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
             def ask(opt: LossScaleOptimizer):
                 return opt.loss_scale() if callable(opt.loss_scale) else opt.loss_scale
@@ -863,6 +869,9 @@ EXAMPLES = {
                 except TypeError:
                     return opt.loss_scale
             """,
+            None,
+            Safety.MANUAL,
+            message_contains="drop the parentheses",
         ),
         Example(
             "reported after it was unwrapped under the check",
