@@ -24,8 +24,7 @@ _PATH = re.compile(r"(?<![\w./])(?:tensorflow|tensorflow_core|tf|keras|tf_keras)
 _RUN_AS_CODE = re.compile(
     r"exec|eval|compile|call|run|system|popen|timeit|timer|repeat|config|bind|query", re.IGNORECASE
 )
-"""Functions that may run a string, by a part of their name; a path can be anywhere in it, and in a
-string that is bound to a name."""
+"""Functions that may run a string, by a part of their name; a path can be anywhere in it."""
 _MESSAGES = re.compile(
     r"critical|debug|echo|error|exception|fatal|fail|format|info|log|print|skip|vlog|warn|write"
 )
@@ -119,7 +118,8 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
         return ""  # documentation
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
     if not isinstance(parent, cst.Arg) or not isinstance(call, cst.Call):
-        return _legacy_in(program, text, isinstance(parent, cst.Assign))
+        is_run = isinstance(parent, cst.Assign) and _is_run(program, parent)
+        return _legacy_in(program, text, is_run)
     function = program.code(call.func).rpartition(".")[2]
     keyword = parent.keyword.value if parent.keyword is not None else ""
     if keyword in _TEXT_ARGUMENTS or _MESSAGES.match(function):
@@ -141,6 +141,17 @@ def _legacy_in(program: Program, text: str, may_run: bool) -> str:
             if _is_left(program, path, length == len(parts)):
                 return ".".join(parts[:length]) if legacy_of(path) is not None else match[0]
     return ""
+
+
+def _is_run(program: Program, statement: cst.Assign) -> bool:
+    """Whether a name that is bound here is given to `exec` or the like, in whichever scope."""
+    names = {each.target.value for each in statement.targets if isinstance(each.target, cst.Name)}
+    for name in program.scopes.loads:
+        argument = program.parents.get(name) if name.value in names else None
+        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        if isinstance(call, cst.Call) and _RUN_AS_CODE.search(program.code(call.func)):
+            return True
+    return False
 
 
 def _is_left(program: Program, path: str, is_whole: bool) -> bool:
