@@ -72,7 +72,7 @@ doctest: $(TEST)/.ready
 	$(TEST)/bin/python -m pytest --doctest-modules -q codemods
 
 rules: $(TEST)/.ready
-	$(TEST)/bin/python -m tf_lossscale_codemods.cli.rule_pages docs/rules
+	$(TEST)/bin/python docs/rule_pages.py docs/rules
 
 docs: $(TEST)/.ready
 	$(TEST)/bin/mkdocs build --quiet --strict

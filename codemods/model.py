@@ -73,16 +73,12 @@ class Surroundings(NamedTuple):
       makes_optimizers: whether a file mentions what makes a Keras loss-scale optimizer.
       compiles: whether a file may make or wrap an optimizer by `compile` or `load_model`.
       reads: the names that other files may read from this one.
-      compared: those that they name beside `type(...)`, so that they may compare types with them.
-      tested: those that they name in a class test.
       is_alone: whether the run has this file only, so that nothing is known about others.
     """
 
     makes_optimizers: bool = False
     compiles: bool = False
     reads: frozenset[str] = frozenset()
-    compared: frozenset[str] = frozenset()
-    tested: frozenset[str] = frozenset()
     is_alone: bool = False
 
 
@@ -127,9 +123,6 @@ class Finding(NamedTuple):
     `end_column` is the column after the last character; 0 if the end is unknown. `text` is the
     first line of the place in the source; empty if it is long.
 
-    `through` has the paths of names that come through another module of the project; the finding is
-    dropped if that module is in the run.
-
     `end_line` is the last line of the place, for suppression comments and annotations. A `safe`
     finding that is not applied needs no edit.
 
@@ -148,7 +141,6 @@ class Finding(NamedTuple):
     end_line: int = 0
     end_column: int = 0
     text: str = ""
-    through: tuple[str, ...] = ()
     cell: Optional[int] = None
     cell_line: int = 0
 
@@ -213,14 +205,11 @@ class FileFacts(NamedTuple):
       on_shim: those that must go to the shim.
       classes: which Keras optimizers it names, `final` or `experimental`, and `tested` if it has a
         class test for one.
-      bound: the top-level names, each with its possible meanings: dotted paths, or what begins with
-        `<` for values that the file makes; see `resolve.qualified_names`.
     """
 
     groups: frozenset[Group] = frozenset()
     on_shim: frozenset[Group] = frozenset()
     classes: frozenset[str] = frozenset()
-    bound: Mapping[str, frozenset[str]] = {}
 
 
 class FileResult(NamedTuple):

@@ -44,11 +44,11 @@ def _main(words: Sequence[str], prog: str) -> int:
         arguments = parser.parse_args(words)
         if arguments.command == "migrate":
             return _migrate(arguments.parser, arguments)
-        from . import rule_pages
+        from . import explain
 
         if arguments.command == "rules":
-            return rule_pages.list_rules(sys.stdout)
-        return rule_pages.explain(arguments.codes, sys.stdout, arguments.all)
+            return explain.list_rules(sys.stdout)
+        return explain.explain(arguments.codes, sys.stdout, arguments.all)
     except SystemExit as exit_:  # argparse has printed the help or the error
         return int(exit_.code or 0)
 

@@ -14,10 +14,12 @@ from ..rewrite.proposal import Proposal
 from ..rewrite.respell import respell
 from .comments import Suppressions, mark_edits
 from .parse import syntax_error
-from .prefilter import why_nothing
 from .render import Place, Rendered, text_of
 
-__all__ = ["Needs", "applied", "needs_of", "without_edits"]
+__all__ = ["NOTHING", "Needs", "applied", "needs_of", "without_edits"]
+
+NOTHING = "no symbol to migrate in it: its names are not TensorFlow's, or migrated already"
+"""Why there is nothing to do for a source with a legacy name."""
 
 _SILENCED = "comments silence all findings in it"
 _SUPPRESSED = "a comment suppresses the finding"
@@ -114,7 +116,7 @@ def applied(
         once = dict.fromkeys(one for at, one in findings if at == index)
         mine = sorted(once, key=_place_of)
         edited = rebuilt(module, edits, program.parents)
-        nothing = _SILENCED if silenced else why_nothing(sources)
+        nothing = _SILENCED if silenced else NOTHING
         results.append(_result(source, edited, text, mine, path, nothing))
     return results
 
@@ -167,6 +169,5 @@ def _finding(one: Proposal, is_done: bool, place: Place, path: str) -> tuple[int
         end_line=place.end_line,
         end_column=place.end_column,
         text=place.text,
-        through=one.through,
     )
     return place.source, finding

@@ -7,12 +7,11 @@ a file takes microseconds; parsing takes up to a tenth of a second.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import BinaryIO
 
 from ..resolve.legacy_symbols import DISTINCTIVE
 
-__all__ = ["may_concern", "may_concern_in", "may_refer", "uses_other_contrib", "why_nothing"]
+__all__ = ["may_concern", "may_concern_in", "may_refer", "uses_other_contrib"]
 
 _WHOLE = (b"mixed_precision", b"CrossShardOptimizer", b"cross_replica_sum")
 """Words that mean nothing as a part of a longer name, such as `use_mixed_precision`."""
@@ -93,23 +92,6 @@ def may_refer(source: bytes) -> bool:
     or module. In doubt, it does: comments and strings count, too.
     """
     return bool(_TENSORFLOW.search(source) and _LEGACY.search(source))
-
-
-_NAMES = re.compile(
-    rb"\b(?:get_(?:scaled_loss|unscaled_gradients)|mixed_precision|%s)\b"
-    % "|".join(sorted(DISTINCTIVE)).encode()
-)
-_SHOWN = 4
-
-
-def why_nothing(sources: Iterable[bytes]) -> str:
-    """Why there is nothing to migrate in sources with a legacy name, for `-v`."""
-    names = sorted({name.decode() for source in sources for name in _NAMES.findall(source)})
-    if not names:
-        return "no symbol to migrate in it"
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
-    return f"no symbol to migrate in it: {shown}{more} not from TensorFlow, or migrated already"
 
 
 _CONTRIB = b".contrib"

@@ -32,10 +32,10 @@ from ..rewrite.proposal import Proposal
 from ..rules.registry import rules
 from ..rules.rule import Rule
 from ..rules.to_shim import notes
-from .apply import applied, needs_of, without_edits
+from .apply import NOTHING, applied, needs_of, without_edits
 from .comments import Suppressions, may_suppress
 from .parse import parsed, round_trip_error
-from .prefilter import may_concern, why_nothing
+from .prefilter import may_concern
 from .render import Place, Rendered, rendered
 
 __all__ = ["Transformation", "transform", "transform_sources"]
@@ -185,7 +185,7 @@ class Transformation:
         proposals = self._proposals(program)
         if not proposals and not any(may_suppress(source) for source in self._sources):
             is_empty = not any(True for rule in self._rules for _ in rule.proposals(program))
-            note = why_nothing(self._sources) if is_empty else _NOT_SELECTED
+            note = NOTHING if is_empty else _NOT_SELECTED
             return [
                 FileResult(source, error=error, note="" if error else note)
                 for source, error in zip(self._sources, self._errors)
@@ -210,15 +210,10 @@ class Transformation:
         if program is None:
             return FileFacts()
         groups = frozenset(one.legacy.group for one in program.references if one.legacy.rule)
-        scope = program.scopes.module_scope
-        bound = {name: program.origins.of_name(name, scope) for name in scope.bindings}
-        if scope.stars:
-            bound["*"] = frozenset(path for _, path in scope.stars)
         return FileFacts(
             groups=groups - program.on_shim,
             on_shim=program.on_shim,
             classes=classes_named(program),
-            bound=bound,
         )
 
     def _choices(self) -> list[frozenset[Group]]:

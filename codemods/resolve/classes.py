@@ -14,8 +14,6 @@ import libcst as cst
 from .legacy_symbols import Family, is_of_shim, legacy_of, root_of
 from .places import LOOK_ALIKES
 from .program import Program
-from .qualified_names import is_path
-from .tree import root_name
 from .values import class_named, sources_of
 
 __all__ = [
@@ -233,21 +231,12 @@ def may_compile(program: Program) -> bool:
 
 
 def _compiles(program: Program) -> bool:
-    loads = [name for name in program.scopes.loads if name.value == "load_model"]
-    if any(_may_be_keras(program, one) for one in [*loads, *program.attributes("load_model")]):
+    loads = any(name.value == "load_model" for name in program.scopes.loads)
+    if loads or program.attributes("load_model"):
         return True
     calls = (one for one in program.attributes("compile") if program.call_of(one) is not None)
     compiles = any(program.code(call.value) not in ("re", "regex") for call in calls)
     return compiles and program.cached(sets_policy)
-
-
-def _may_be_keras(program: Program, node: cst.CSTNode) -> bool:
-    """Whether a function can be one of Keras, and not one of the project."""
-    root = root_name(node)
-    scope = program.scopes.loads.get(root) if root is not None else None
-    meanings = program.origins.of_expression(node, scope) if scope is not None else frozenset()
-    paths = [meaning for meaning in meanings if is_path(meaning)]
-    return not paths or any(root_of(path) is not None for path in paths)
 
 
 def sets_policy(program: Program) -> bool:

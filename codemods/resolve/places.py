@@ -117,15 +117,7 @@ class Branch(NamedTuple):
 
 
 class Places:
-    """The places of one program, found once.
-
-    Attributes:
-      references: every place that refers to a legacy symbol, and to nothing else.
-      namespaces: every chain that ends at a module of legacy symbols, and each import of one.
-      guarded: places that mean the legacy or the final symbol, depending on the version.
-      unclear: places that might refer to a legacy symbol.
-      migrated: places that refer to a symbol of the shim, with its name.
-    """
+    """The places of one program, found once; the attributes are those of `Program`."""
 
     def __init__(self, scopes: ScopeBuilder, origins: Origins, options: Options) -> None:
         self._scopes = scopes

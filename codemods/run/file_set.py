@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Callable
 
 from ..files import atomic_write
 from ..files.discover import Candidate
-from ..model import ALONE, FileFacts, FileResult, Group, Surroundings, Target
-from .decide import decided, groups_on_shim
+from ..model import ALONE, FileFacts, FileResult, Group, Surroundings, Target, with_followers
 from .limits import Limits
 from .pool import process_all
 from .process_file import finished
@@ -65,8 +64,6 @@ class FileSet:
           done: called with the number of files after each.
         """
         connected = {real for program in self._programs for real in program}
-        if self._plan.options.target is Target.SHIM and len(self._candidates) > 1:
-            connected.update(one.real for one in self._candidates)
         tasks = [
             Task(
                 one.path,
@@ -82,7 +79,7 @@ class FileSet:
             if work.result.facts is not None:
                 self._facts[work.real] = work.result.facts
             done(number)
-        self._on_shim = groups_on_shim(self._programs, self._facts, self._compiles)
+        self._on_shim = _groups_on_shim(self._programs, self._facts, self._compiles)
 
     def changed(self) -> Iterator[str]:
         """The absolute paths of the files that the decided results change."""
@@ -100,8 +97,12 @@ class FileSet:
         self._works.close()
 
     def _decided(self, work: FileWork) -> FileResult:
-        on_shim = self._on_shim.get(work.real, frozenset())
-        return decided(work.real, work.result, on_shim, self._facts, self._modules)
+        """The result of a file after the decision about its program."""
+        result, on_shim = work.result, self._on_shim.get(work.real, frozenset())
+        if on_shim:
+            largest = max(result.variants, key=len, default=frozenset())
+            result = result.variants.get(on_shim) or result.variants.get(largest) or result
+        return result._replace(facts=None, variants={})
 
     def _read(self, file: str) -> bytes:
         try:
@@ -109,3 +110,23 @@ class FileSet:
         except OSError:
             return b""
         return source if len(source) <= self._limits.size else b""
+
+
+def _groups_on_shim(
+    programs: Iterable[Iterable[str]], facts: Mapping[str, FileFacts], compiles: bool
+) -> dict[str, frozenset[Group]]:
+    """The groups of each file that go to the shim only because of other files of its program.
+
+    A group of symbols goes to the shim in all of a program if one place of it needs that.
+    """
+    found = {}
+    for program in programs:
+        known = [file for file in program if file in facts]
+        needs = frozenset(group for file in known for group in facts[file].on_shim)
+        classes = {name for file in known for name in facts[file].classes}
+        if classes >= {"final", "experimental", "tested"}:  # a test would no longer tell them apart
+            needs |= {Group.KERAS_OPTIMIZERS}
+        needed = with_followers(needs, compiles)
+        for file in known:
+            found[file] = needed & facts[file].groups
+    return found

@@ -170,11 +170,6 @@ _OWN_NAMES = {
 }
 """For the usual names of TensorFlow and the shim: their import, any binding, and their chains."""
 _WORD = re.compile(rb"[A-Za-z_]\w*")
-_TYPE = re.compile(rb"\btype\s*\(|\.__class__\b")
-_TEST = re.compile(rb"\bis(?:instance|subclass)\s*\(")
-_NEAR = 100
-"""Bytes around a test of a class in which its name stands."""
-_RENAMED = re.compile(rb"\b([A-Za-z_]\w*)\s+as\s+([A-Za-z_]\w*)")
 
 
 class Words:
@@ -214,38 +209,13 @@ class Words:
     def around(self, file: str, find: Find, read: Callable[[str], bytes]) -> Surroundings:
         """What the other files show about one; `read` returns the bytes of a file."""
         reads: set[bytes] = set()
-        compared: set[bytes] = set()
-        tested: set[bytes] = set()
-        modules_read = [file]  # the file, and the packages that pass on what they import from it
-        for module in modules_read:
-            for importer in self.imports.importers(module):
-                source = read(importer)
-                names = set(_names_read(module, importer, source, find))
-                if module == file:
-                    reads |= names
-                    if os.path.basename(importer) == _INIT:
-                        modules_read.append(importer)
-                compared |= names & reads & _words_near(_TYPE, source)
-                tested |= names & reads & _words_near(_TEST, source)
+        for importer in self.imports.importers(file):
+            reads.update(_names_read(file, importer, read(importer), find))
         return Surroundings(
             makes_optimizers=bool(self._makers - {file}),
             compiles=self.compiles,
-            reads=_texts(reads),
-            compared=_texts(compared),
-            tested=_texts(tested),
+            reads=frozenset(name.decode("utf-8", "replace") for name in reads),
         )
-
-
-def _words_near(pattern: re.Pattern[bytes], source: bytes) -> set[bytes]:
-    """The words around each match, also under the names that they were imported by."""
-    found = pattern.finditer(source)
-    near = (source[max(0, one.start() - _NEAR) : one.end() + _NEAR] for one in found)
-    words = {word for text in near for word in _WORD.findall(text)}
-    return words | {name for name, local in _RENAMED.findall(source) if local in words}
-
-
-def _texts(words: Iterable[bytes]) -> frozenset[str]:
-    return frozenset(word.decode("utf-8", "replace") for word in words)
 
 
 def _names_read(module: str, importer: str, source: bytes, find: Find) -> Iterable[bytes]:

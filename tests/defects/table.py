@@ -353,12 +353,6 @@ CODEMODS: List[Defect] = [
     ),
     Defect(
         "codemods",
-        'more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""',
-        'more = ""',
-        _CODEMODS + "engine/test_prefilter.py",
-    ),
-    Defect(
-        "codemods",
         "if given_back == source:",
         "if True:",
         _CODEMODS + "engine/test_torture.py",

@@ -188,23 +188,5 @@ RULE = Rule(
             """,
             Safety.SAFE,
         ),
-        Example(
-            "FixedLossScale with --unsafe",
-            """\
-            import tensorflow as tf
-
-            manager = tf.contrib.mixed_precision.FixedLossScaleManager(loss_scale=128.0)
-            o = tf.contrib.mixed_precision.LossScaleOptimizer(o, loss_scale_manager=manager)
-            """,
-            """\
-            import tensorflow as tf
-
-            manager = tf.compat.v1.mixed_precision.FixedLossScale(loss_scale_value=128.0)
-            o = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(o, loss_scale=manager)
-            """,
-            Safety.UNSAFE,
-            unsafe=True,
-            message_contains="NaN",
-        ),
     ),
 )

@@ -31,8 +31,8 @@ _EXACT = (
     "use isinstance"
 )
 _COMPARED = (
-    "another file compares `{}` with the type of an object, which can be the shim's class, "
-    "TensorFlow's, or a subclass: use isinstance there"
+    "other files may read `{}`: if one compares it with the type of an object, which can be the "
+    "shim's class, TensorFlow's, or a subclass, use isinstance there"
 )
 _NAME = "LossScaleOptimizer"
 _PATCHES = ("setattr", "delattr", "object")
@@ -43,7 +43,7 @@ def reports_of_class(program: Program, code: str) -> Iterator[Proposal]:
     """Reports such uses of the classes of one rule."""
     for reference in references(program, code):
         for name in names_bound(program, reference):
-            if name in program.surroundings.compared and name not in DISTINCTIVE:
+            if program.is_read_elsewhere(reference.scope, name) and name not in DISTINCTIVE:
                 yield report(reference.node, code, _NAME, _COMPARED.format(name))
     nodes = [one.node for one in program.references if one.legacy.rule == code]
     if code == "LS401":  # also where the shim's final class is there already

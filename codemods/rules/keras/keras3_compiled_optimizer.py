@@ -148,20 +148,5 @@ RULE = Rule(
             keras=3,
             message_contains="before compile",
         ),
-        Example(
-            "not where the optimizer is always wrapped before compile",
-            """\
-            import tensorflow as tf
-            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
-
-            class Scaled(tf.keras.Model):
-                def train_step(self, data):
-                    return self.optimizer.get_scaled_loss(self.loss_of(data))
-
-            model = Scaled()
-            model.compile(LossScaleOptimizer(tf.keras.optimizers.SGD()))
-            """,
-            keras=3,
-        ),
     ),
 )

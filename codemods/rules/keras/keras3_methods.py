@@ -124,20 +124,6 @@ RULE = Rule(
             message_contains="isinstance",
         ),
         Example(
-            "never scaled, beside a flag called scale_loss",
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            loss = loss * 2.0 if FLAGS.scale_loss else loss
-            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
-            """,
-            None,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="inner_optimizer",
-        ),
-        Example(
             "a subclass that overrides a method of Keras 2",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer

@@ -133,7 +133,7 @@ def _misses_compiled(program: Program, reference: Reference) -> bool:
     if mention_of(program, reference) is Mention.TEST:
         return _tests_compiled(program, reference.node)
     for name in names_bound(program, reference):
-        if name in program.surroundings.tested and name not in DISTINCTIVE:
+        if program.is_read_elsewhere(reference.scope, name) and name not in DISTINCTIVE:
             return True
         uses = [*program.loads_of(reference.scope, name), *program.attributes(name)]
         uses = [one for one in uses if one not in program.by_node]
@@ -174,20 +174,6 @@ RULE = Rule(
             """,
             Safety.MANUAL,
             message_contains="policy",
-        ),
-        Example(
-            "dynamic by position",
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            """,
-            Safety.SAFE,
         ),
     ),
 )

@@ -104,16 +104,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "not an attribute of self",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            class Wrapper:
-                def lr(self):
-                    return self._optimizer.lr
-            """,
-        ),
-        Example(
             "under an isinstance check",
             """\
             import tensorflow as tf

@@ -185,20 +185,5 @@ RULE = Rule(
             """,
             Safety.SAFE,
         ),
-        Example(
-            "reported where the policy has a fixed loss scale",
-            """\
-            import tensorflow as tf
-
-            policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=128)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=128)
-            """,
-            Safety.MANUAL,
-            message_contains="wrap the optimizer",
-        ),
     ),
 )

@@ -72,20 +72,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "on the shim where the function is passed on",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
-
-            policies = map(get_layer_policy, layers)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
-
-            policies = map(get_layer_policy, layers)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
             "a call",
             """\
             import tensorflow as tf

@@ -25,7 +25,6 @@ _RUN_AS_CODE = re.compile(
     r"exec|eval|compile|call|run|system|popen|timeit|timer|repeat|config|bind|query", re.IGNORECASE
 )
 """Functions that may run a string, by a part of their name; a path can be anywhere in it."""
-_IMPORTING = re.compile(r"import|load|locate|resolve|patch|spec", re.IGNORECASE)
 _MESSAGES = re.compile(
     r"critical|debug|echo|error|exception|fatal|fail|format|info|log|print|skip|vlog|warn|write"
 )
@@ -38,7 +37,6 @@ _DISPLAYS = (
 )  # fmt: skip
 _BELOW = ("tensorflow.", "tensorflow.keras.", "tensorflow.compat.v1.")
 """Where `operator.attrgetter("contrib.tpu.CrossShardOptimizer")` may start."""
-_WHOLE = ("contrib.mixed_precision", "keras.mixed_precision.experimental")
 _DEPTH = 4
 
 
@@ -121,32 +119,27 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
     if not isinstance(parent, cst.Arg) or not isinstance(call, cst.Call):
         is_run = isinstance(parent, cst.Assign) and _is_run(program, parent)
-        return _legacy_in(program, text, is_run, False)
+        return _legacy_in(program, text, is_run)
     function = program.code(call.func).rpartition(".")[2]
     keyword = parent.keyword.value if parent.keyword is not None else ""
     if keyword in _TEXT_ARGUMENTS or _MESSAGES.match(function):
         return ""
     if "attr" in function.lower() and not _PATH.match(text):
-        return next((text for below in _BELOW if _is_left(program, below + text, False)), "")
-    return _legacy_in(
-        program, text, bool(_RUN_AS_CODE.search(function)), bool(_IMPORTING.search(function))
-    )
+        return next((text for below in _BELOW if _is_left(program, below + text, True)), "")
+    return _legacy_in(program, text, bool(_RUN_AS_CODE.search(function)))
 
 
-def _legacy_in(program: Program, text: str, is_run: bool, is_imported: bool) -> str:
-    """The legacy path that a text is or, if it is run, contains; empty if there is none."""
-    for match in _PATH.finditer(text) if is_run else filter(None, [_PATH.match(text)]):
+def _legacy_in(program: Program, text: str, may_run: bool) -> str:
+    """The legacy path that a text is or, if it may be run, contains; empty if there is none."""
+    for match in _PATH.finditer(text) if may_run else filter(None, [_PATH.match(text)]):
         end = text[match.end() :]
-        if not is_run and end and not end.startswith((":", "(", "[")):
+        if not may_run and end and not end.startswith((":", "(", "[")):
             return ""
         parts = match[0].split(".")
         for length in range(2, len(parts) + 1):
             path = ".".join(["tensorflow" if parts[0] == "tf" else parts[0], *parts[1:length]])
-            is_whole = length == len(parts)
-            if _is_left(program, path, is_whole and (is_run or is_imported)):
+            if _is_left(program, path, length == len(parts)):
                 return ".".join(parts[:length]) if legacy_of(path) is not None else match[0]
-            if is_whole and _is_left(program, path, False):
-                return match[0]
     return ""
 
 
@@ -161,12 +154,12 @@ def _is_run(program: Program, statement: cst.Assign) -> bool:
     return False
 
 
-def _is_left(program: Program, path: str, any_module: bool) -> bool:
+def _is_left(program: Program, path: str, is_whole: bool) -> bool:
     """Whether a run rewrites the symbol or module `path` elsewhere, but not in a string."""
     legacy = legacy_of(path)
     if legacy is not None:
         return is_renamed(program, legacy) or legacy.never_existed
     module = namespace_of(path)
-    if module is None or not (any_module or module.name in _WHOLE):
+    if module is None or module.is_final:
         return False
-    return not module.is_final
+    return is_whole or "mixed_precision" in module.name

@@ -164,14 +164,6 @@ RULE = Rule(
     check=check,
     examples=(
         Example(
-            "not the final module",
-            """\
-            import tensorflow as tf
-
-            setup(tf.keras.mixed_precision)
-            """,
-        ),
-        Example(
             "an import of a name that the module never had",
             """\
             from tensorflow.keras.mixed_precision.experimental import DynamicLossScale

@@ -137,18 +137,5 @@ RULE = Rule(
             Safety.MANUAL,
             message_contains="isinstance",
         ),
-        Example(
-            "a fetch by name",
-            """\
-            import tensorflow as tf
-            from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
-
-            manager = FixedLossScaleManager(128)
-            scale = graph.get_tensor_by_name("tower/loss_scale:0")
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="is a handle",
-        ),
     ),
 )

@@ -7,9 +7,9 @@
   (`contrib.tpu().CrossShardOptimizer`) that import it lazily or raise on TensorFlow 2 (LS902).
 - Projects have their own `compat` modules (`from lingvo import compat as tf`), which may be
   TensorFlow's or not (LS903). If the module is in the run, its own names are rewritten there, and
-  the uses need no edit, so the command drops the finding. A class test of what `compile` may have
-  made is reported in any case, as is a comparison with `type(optimizer)`: the module shows which
-  class is named, but not which one the optimizer has.
+  the uses need no edit. A class test of what `compile` may have made is reported on its own, as is
+  a comparison with `type(optimizer)`: the module shows which class is named, but not which one the
+  optimizer has.
 - A name can mean a legacy symbol on one path and something else on another (LS904). Each place that
   binds it is rewritten on its own, to the shim, whose symbols have the same parameters. A use
   through a module that also holds other things cannot follow.
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety, Target
+from ...model import Group, Safety
 from ...resolve.classes import is_made_here, may_compile
 from ...resolve.mentions import compares_type, tested_object
 from ...resolve.places import Unclear
@@ -41,8 +41,8 @@ _MESSAGES = {
     "star": "names from `import *` ({0}) are not resolved: import them by name, then migrate again",
     "call": "`{0}` cannot be resolved statically: import {1} by name, then migrate again",
     "re-export": (
-        "{1} from `{0}`: migrate that module if it re-exports TensorFlow's; otherwise silence this "
-        "line (# lossscale: ignore[LS903])"
+        "{1} from `{0}`: see whether that module, once migrated, has it from tf_lossscale or the "
+        "current API, then silence this line (# lossscale: ignore[LS903])"
     ),
     "several": "this name can mean {0}: use different names, then migrate again",
 }
@@ -71,17 +71,8 @@ def check(program: Program) -> Iterator[Proposal]:
     for (why, through, _), places in found.items():
         names = " and ".join(dict.fromkeys(f"`{place.name}`" for place in places))
         message = _MESSAGES[why].format(through, names)
-        made = report(places[0].node, _CODES[why], places[0].name, message)
-        if why == "re-export":
-            made = made._replace(through=tuple(dict.fromkeys(map(_path, places))))
-        yield made
+        yield report(places[0].node, _CODES[why], places[0].name, message)
     yield from _tests(program)
-
-
-def _path(unclear: Unclear) -> str:
-    """The path of a name that comes through another module."""
-    dot = "" if unclear.through.endswith(".") else "."
-    return f"{unclear.through}{dot}{unclear.name}"
 
 
 def _is_lost(unclear: Unclear) -> bool:
@@ -139,20 +130,6 @@ RULE = Rule(
             """,
         ),
         Example(
-            "a star import, also for the shim",
-            """\
-            import tensorflow as tf
-            from tensorflow.contrib.mixed_precision import *
-
-            manager = FixedLossScaleManager(8)
-            opt = LossScaleOptimizer(tf.train.AdamOptimizer(), manager)
-            """,
-            None,
-            Safety.MANUAL,
-            target=Target.SHIM,
-            message_contains="import them by name",
-        ),
-        Example(
             "a function that returns contrib",
             """\
             from tensor2tensor.utils import contrib
@@ -173,27 +150,6 @@ RULE = Rule(
             None,
             Safety.MANUAL,
             message_contains="from `lingvo.compat`",
-        ),
-        Example(
-            "another library's class in the other branch",
-            """\
-            try:
-                from npu_bridge.npu_init import FixedLossScaleManager
-            except ImportError:
-                from tensorflow.contrib.mixed_precision import FixedLossScaleManager
-
-            manager = FixedLossScaleManager(8)
-            """,
-            """\
-            try:
-                from npu_bridge.npu_init import FixedLossScaleManager
-            except ImportError:
-                from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
-
-            manager = FixedLossScaleManager(8)
-            """,
-            Safety.SAFE,
-            message_contains="go to the shim",
         ),
     ),
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Group, Safety, Target
+from ...model import Group, Safety
 from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
@@ -93,21 +93,6 @@ RULE = Rule(
             ).minimize(loss)
             """,
             Safety.SAFE,
-        ),
-        Example(
-            "from compat.v1 to the shim",
-            """\
-            import tensorflow.compat.v1 as tf
-
-            scale = tf.train.experimental.DynamicLossScale(8)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            scale = tfls.compat.v1.train.experimental.DynamicLossScale(8)
-            """,
-            Safety.SAFE,
-            target=Target.SHIM,
         ),
     ),
 )

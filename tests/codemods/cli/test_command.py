@@ -291,8 +291,8 @@ def test_verbose_reports_why_each_file_was_left_unchanged(command_line):
     assert sorted(ran.err.splitlines()) == [
         ".git: unchanged: belongs to a version control system",
         "b.py: unchanged: no legacy name in it",
-        "c.py: unchanged: no symbol to migrate in it: `mixed_precision` not from TensorFlow, or "
-        "migrated already",
+        "c.py: unchanged: no symbol to migrate in it: its names are not TensorFlow's, or migrated "
+        "already",
         "d.py: unchanged: is ignored by git",
         "f: unchanged: is a virtual environment (has a pyvenv.cfg)",
         "target: Keras 2 (tensorflow 2.15.1 is installed)",

@@ -3,14 +3,16 @@
 import os
 import pathlib
 import re
+import runpy
 import subprocess
 import sys
 
-from tf_lossscale_codemods.cli.rule_pages import main, pages
 from tf_lossscale_codemods.rules.codes import codes
 
 ROOT = str(pathlib.Path(__file__).resolve().parents[3])
 FOLDER = os.path.join(ROOT, "docs", "rules")
+PROGRAM = runpy.run_path(os.path.join(ROOT, "docs", "rule_pages.py"))
+main, pages = PROGRAM["main"], PROGRAM["pages"]
 
 
 def test_the_committed_pages_are_current():

@@ -11,6 +11,24 @@ __all__ = ["EXAMPLES", "all_examples"]
 EXAMPLES = {
     "contrib-classes": (
         Example(
+            "FixedLossScale with --unsafe",
+            """\
+            import tensorflow as tf
+
+            manager = tf.contrib.mixed_precision.FixedLossScaleManager(loss_scale=128.0)
+            o = tf.contrib.mixed_precision.LossScaleOptimizer(o, loss_scale_manager=manager)
+            """,
+            """\
+            import tensorflow as tf
+
+            manager = tf.compat.v1.mixed_precision.FixedLossScale(loss_scale_value=128.0)
+            o = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(o, loss_scale=manager)
+            """,
+            Safety.UNSAFE,
+            unsafe=True,
+            message_contains="NaN",
+        ),
+        Example(
             "a lazy import stays in its function",
             """\
             import tensorflow as tf
@@ -242,6 +260,20 @@ EXAMPLES = {
         ),
     ),
     "keras-experimental-loss-scale-optimizer": (
+        Example(
+            "dynamic by position",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            """,
+            Safety.SAFE,
+        ),
         Example(
             "at run time where the multiplier is not two",
             """\
@@ -777,6 +809,16 @@ EXAMPLES = {
     ),
     "keras-loss-scale-call": (
         Example(
+            "not a method of a class that the program defines",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            class Scaler:
+                def scale(self):
+                    return self.loss_scale()
+            """,
+        ),
+        Example(
             "reported for the shim where the value is kept",
             """\
             from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
@@ -811,6 +853,12 @@ EXAMPLES = {
                 if tf.__version__ < "2.4":
                     return opt.loss_scale()
                 return opt.loss_scale
+            """,
+        ),
+        Example(
+            "reported where a test or a handler has the other form",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
             def ask(opt: LossScaleOptimizer):
                 return opt.loss_scale() if callable(opt.loss_scale) else opt.loss_scale
@@ -821,6 +869,9 @@ EXAMPLES = {
                 except TypeError:
                     return opt.loss_scale
             """,
+            None,
+            Safety.MANUAL,
+            message_contains="drop the parentheses",
         ),
         Example(
             "reported after it was unwrapped under the check",
@@ -1211,6 +1262,21 @@ EXAMPLES = {
     ),
     "policies": (
         Example(
+            "reported where the policy has a fixed loss scale",
+            """\
+            import tensorflow as tf
+
+            policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=128)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=128)
+            """,
+            Safety.MANUAL,
+            message_contains="wrap the optimizer",
+        ),
+        Example(
             "under compat.v1, which has no final policy function before 2.16",
             """\
             import tensorflow.compat.v1 as tf
@@ -1486,6 +1552,41 @@ EXAMPLES = {
         ),
     ),
     "unclear-origin": (
+        Example(
+            "a star import, also for the shim",
+            """\
+            import tensorflow as tf
+            from tensorflow.contrib.mixed_precision import *
+
+            manager = FixedLossScaleManager(8)
+            opt = LossScaleOptimizer(tf.train.AdamOptimizer(), manager)
+            """,
+            None,
+            Safety.MANUAL,
+            target=Target.SHIM,
+            message_contains="import them by name",
+        ),
+        Example(
+            "another library's class in the other branch",
+            """\
+            try:
+                from npu_bridge.npu_init import FixedLossScaleManager
+            except ImportError:
+                from tensorflow.contrib.mixed_precision import FixedLossScaleManager
+
+            manager = FixedLossScaleManager(8)
+            """,
+            """\
+            try:
+                from npu_bridge.npu_init import FixedLossScaleManager
+            except ImportError:
+                from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
+
+            manager = FixedLossScaleManager(8)
+            """,
+            Safety.SAFE,
+            message_contains="go to the shim",
+        ),
         Example(
             "a module that a star import of the project may bind",
             """\
@@ -1818,6 +1919,16 @@ EXAMPLES = {
     ),
     "keras-inner-optimizer": (
         Example(
+            "not an attribute of self",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+
+            class Wrapper:
+                def lr(self):
+                    return self._optimizer.lr
+            """,
+        ),
+        Example(
             "not an assignment",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
@@ -1967,6 +2078,14 @@ EXAMPLES = {
     ),
     "namespace-as-value": (
         Example(
+            "not the final module",
+            """\
+            import tensorflow as tf
+
+            setup(tf.keras.mixed_precision)
+            """,
+        ),
+        Example(
             "a name that contrib never had",
             """\
             import tensorflow as tf
@@ -2019,6 +2138,19 @@ EXAMPLES = {
         ),
     ),
     "strings": (
+        Example(
+            "a fetch by name",
+            """\
+            import tensorflow as tf
+            from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
+
+            manager = FixedLossScaleManager(128)
+            scale = graph.get_tensor_by_name("tower/loss_scale:0")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="is a handle",
+        ),
         Example(
             "not the final path",
             """\
@@ -2096,6 +2228,21 @@ EXAMPLES = {
     ),
     "keras3-compiled-optimizer": (
         Example(
+            "not where the optimizer is always wrapped before compile",
+            """\
+            import tensorflow as tf
+            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+            class Scaled(tf.keras.Model):
+                def train_step(self, data):
+                    return self.optimizer.get_scaled_loss(self.loss_of(data))
+
+            model = Scaled()
+            model.compile(LossScaleOptimizer(tf.keras.optimizers.SGD()))
+            """,
+            keras=3,
+        ),
+        Example(
             "the loss scale of a compiled model",
             """\
             from tensorflow.keras import mixed_precision
@@ -2121,6 +2268,20 @@ EXAMPLES = {
         ),
     ),
     "keras3-methods": (
+        Example(
+            "never scaled, beside a flag called scale_loss",
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            loss = loss * 2.0 if FLAGS.scale_loss else loss
+            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="inner_optimizer",
+        ),
         Example(
             "not a check for another attribute",
             """\
@@ -2199,6 +2360,20 @@ EXAMPLES = {
     ),
     "policy-of-layer": (
         Example(
+            "on the shim where the function is passed on",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+
+            policies = map(get_layer_policy, layers)
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
+
+            policies = map(get_layer_policy, layers)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
             "an import that other files may read",
             """\
             from tensorflow.keras.mixed_precision.experimental import get_layer_policy
@@ -2224,6 +2399,21 @@ EXAMPLES = {
         ),
     ),
     "v1-loss-scales": (
+        Example(
+            "from compat.v1 to the shim",
+            """\
+            import tensorflow.compat.v1 as tf
+
+            scale = tf.train.experimental.DynamicLossScale(8)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            scale = tfls.compat.v1.train.experimental.DynamicLossScale(8)
+            """,
+            Safety.SAFE,
+            target=Target.SHIM,
+        ),
         Example(
             "called to read its value",
             """\

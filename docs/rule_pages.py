@@ -1,0 +1,111 @@
+"""Writes the pages about the rules: `python docs/rule_pages.py docs/rules`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Iterator
+
+from tf_lossscale_codemods.cli.explain import options_of
+from tf_lossscale_codemods.rules.codes import codes
+from tf_lossscale_codemods.rules.registry import rules
+from tf_lossscale_codemods.rules.rule import Example, Rule
+
+__all__ = ["main", "pages"]
+
+
+def pages() -> dict[str, str]:
+    """Returns the text of `index.md` and of a page for each rule, by file name."""
+    written = {f"{rule.slug}.md": _page(rule) for rule in rules()}
+    written["index.md"] = _index()
+    return written
+
+
+def main() -> int:
+    """Writes the pages to the given folder, and removes the pages of rules that no longer exist."""
+    if len(sys.argv) != 2:
+        print(f"usage: {sys.argv[0]} FOLDER", file=sys.stderr)
+        return 2
+    folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
+    written = pages()
+    for name in set(os.listdir(folder)) - set(written):
+        os.unlink(os.path.join(folder, name))
+    for name, text in written.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    return 0
+
+
+def _index() -> str:
+    lines = [
+        "# The rules",
+        "",
+        "`tf-lossscale rules` prints this list, and `tf-lossscale explain CODE --all` one page.",
+        "The meaning of a code never changes. The outcomes *safe*, *unsafe* and *manual* are",
+        "explained under [outcomes](../migrate.md#outcomes).",
+    ]
+    family = ""
+    for code in codes():
+        if code.rule.family != family:
+            family = code.rule.family
+            lines += [
+                "",
+                f"## {family}",
+                "",
+                "| code | what | rule |",
+                "|---|---|---|",
+            ]
+        lines.append(
+            f"| [{code.code}]({code.rule.slug}.md) | {_cell(code.words)} | {_cell(code.summary)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _page(rule: Rule) -> str:
+    title = ", ".join(sorted(rule.codes))
+    parts = [f"# {title}: {rule.summary}\n"]
+    parts.append("".join(f"- **{code}**: {words}\n" for code, words in sorted(rule.codes.items())))
+    parts.append(rule.docstring + "\n")
+    parts.append(f"Upstream: {_linked(rule.upstream)}\n")
+    for title, is_rewritten in (("Before and after", True), ("Not rewritten", False)):
+        shown = [one for one in rule.examples if (one.after is not None) is is_rewritten]
+        if shown:
+            parts.append(f"## {title}\n")
+            parts += [part for example in shown for part in _example_lines(example)]
+    return "\n".join(parts)
+
+
+def _linked(text: str) -> str:
+    return " ".join(
+        f"<{word}>" if word.startswith(("http://", "https://")) else word
+        for word in text.split(" ")
+    )
+
+
+def _example_lines(example: Example) -> Iterator[str]:
+    yield f"### {example.id[:1].upper()}{example.id[1:]}\n"
+    yield (
+        f"`{options_of(example)}`\n"
+        if example.outcome
+        else f"`{options_of(example)}`, no finding\n"
+    )
+    yield _block(example.before)
+    if example.after is not None:
+        yield "becomes\n"
+        yield _block(example.after)
+    if example.message_contains:
+        yield f"The message contains: “{example.message_contains}”\n"
+
+
+def _block(source: str) -> str:
+    return f"```python\n{textwrap.dedent(source).strip(chr(10))}\n```\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
