@@ -123,6 +123,9 @@ class Finding(NamedTuple):
     `end_column` is the column after the last character; 0 if the end is unknown. `text` is the
     first line of the place in the source; empty if it is long.
 
+    `through` has the paths of names that come through another module of the project; the finding is
+    dropped if that module is in the run.
+
     `end_line` is the last line of the place, for suppression comments and annotations. A `safe`
     finding that is not applied needs no edit.
 
@@ -141,6 +144,7 @@ class Finding(NamedTuple):
     end_line: int = 0
     end_column: int = 0
     text: str = ""
+    through: tuple[str, ...] = ()
     cell: Optional[int] = None
     cell_line: int = 0
 
@@ -205,11 +209,14 @@ class FileFacts(NamedTuple):
       on_shim: those that must go to the shim.
       classes: which Keras optimizers it names, `final` or `experimental`, and `tested` if it has a
         class test for one.
+      bound: the top-level names, each with its possible meanings: dotted paths, or what begins with
+        `<` for values that the file makes; see `resolve.qualified_names`.
     """
 
     groups: frozenset[Group] = frozenset()
     on_shim: frozenset[Group] = frozenset()
     classes: frozenset[str] = frozenset()
+    bound: Mapping[str, frozenset[str]] = {}
 
 
 class FileResult(NamedTuple):

@@ -169,5 +169,6 @@ def _finding(one: Proposal, is_done: bool, place: Place, path: str) -> tuple[int
         end_line=place.end_line,
         end_column=place.end_column,
         text=place.text,
+        through=one.through,
     )
     return place.source, finding

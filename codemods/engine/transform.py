@@ -210,10 +210,15 @@ class Transformation:
         if program is None:
             return FileFacts()
         groups = frozenset(one.legacy.group for one in program.references if one.legacy.rule)
+        scope = program.scopes.module_scope
+        bound = {name: program.origins.of_name(name, scope) for name in scope.bindings}
+        if scope.stars:
+            bound["*"] = frozenset(path for _, path in scope.stars)
         return FileFacts(
             groups=groups - program.on_shim,
             on_shim=program.on_shim,
             classes=classes_named(program),
+            bound=bound,
         )
 
     def _choices(self) -> list[frozenset[Group]]:

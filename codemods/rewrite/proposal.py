@@ -28,6 +28,7 @@ class Proposal(NamedTuple):
       group: the symbols that are decided together with it; None if the place stands alone.
       blocks: whether the final API is not possible here, so that the group goes to the shim.
       stays: whether the place needs no edit, so that the finding is for information only.
+      through: the paths of names that come through another module; see `Finding`.
     """
 
     node: cst.CSTNode
@@ -41,3 +42,4 @@ class Proposal(NamedTuple):
     group: Optional[Group] = None
     blocks: bool = False
     stays: bool = False
+    through: tuple[str, ...] = ()

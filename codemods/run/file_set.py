@@ -12,6 +12,7 @@ from .limits import Limits
 from .pool import process_all
 from .process_file import finished
 from .programs import Modules, Programs
+from .re_exports import is_settled
 from .results import FileOutcome, FileWork, Plan, Spool, Task
 from .words import Words
 
@@ -64,6 +65,8 @@ class FileSet:
           done: called with the number of files after each.
         """
         connected = {real for program in self._programs for real in program}
+        if self._plan.options.target is Target.SHIM and len(self._candidates) > 1:
+            connected.update(one.real for one in self._candidates)
         tasks = [
             Task(
                 one.path,
@@ -102,7 +105,12 @@ class FileSet:
         if on_shim:
             largest = max(result.variants, key=len, default=frozenset())
             result = result.variants.get(on_shim) or result.variants.get(largest) or result
-        return result._replace(facts=None, variants={})
+        kept = [
+            one
+            for one in result.findings
+            if not is_settled(one, work.real, self._facts, self._modules)
+        ]
+        return result._replace(findings=tuple(kept), facts=None, variants={})
 
     def _read(self, file: str) -> bytes:
         try:

@@ -7,9 +7,9 @@
   (`contrib.tpu().CrossShardOptimizer`) that import it lazily or raise on TensorFlow 2 (LS902).
 - Projects have their own `compat` modules (`from lingvo import compat as tf`), which may be
   TensorFlow's or not (LS903). If the module is in the run, its own names are rewritten there, and
-  the uses need no edit. A class test of what `compile` may have made is reported on its own, as is
-  a comparison with `type(optimizer)`: the module shows which class is named, but not which one the
-  optimizer has.
+  the uses need no edit, so the command drops the finding. A class test of what `compile` may have
+  made is reported in any case, as is a comparison with `type(optimizer)`: the module shows which
+  class is named, but not which one the optimizer has.
 - A name can mean a legacy symbol on one path and something else on another (LS904). Each place that
   binds it is rewritten on its own, to the shim, whose symbols have the same parameters. A use
   through a module that also holds other things cannot follow.
@@ -41,8 +41,8 @@ _MESSAGES = {
     "star": "names from `import *` ({0}) are not resolved: import them by name, then migrate again",
     "call": "`{0}` cannot be resolved statically: import {1} by name, then migrate again",
     "re-export": (
-        "{1} from `{0}`: see whether that module, once migrated, has it from tf_lossscale or the "
-        "current API, then silence this line (# lossscale: ignore[LS903])"
+        "{1} from `{0}`: migrate that module if it re-exports TensorFlow's; otherwise silence this "
+        "line (# lossscale: ignore[LS903])"
     ),
     "several": "this name can mean {0}: use different names, then migrate again",
 }
@@ -71,8 +71,17 @@ def check(program: Program) -> Iterator[Proposal]:
     for (why, through, _), places in found.items():
         names = " and ".join(dict.fromkeys(f"`{place.name}`" for place in places))
         message = _MESSAGES[why].format(through, names)
-        yield report(places[0].node, _CODES[why], places[0].name, message)
+        made = report(places[0].node, _CODES[why], places[0].name, message)
+        if why == "re-export":
+            made = made._replace(through=tuple(dict.fromkeys(map(_path, places))))
+        yield made
     yield from _tests(program)
+
+
+def _path(unclear: Unclear) -> str:
+    """The path of a name that comes through another module."""
+    dot = "" if unclear.through.endswith(".") else "."
+    return f"{unclear.through}{dot}{unclear.name}"
 
 
 def _is_lost(unclear: Unclear) -> bool:
