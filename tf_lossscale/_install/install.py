@@ -187,6 +187,7 @@ class _Record:
     Attributes:
       replace: whether our symbols replace those that this TensorFlow still has.
       bound: name and value of each attribute that was set.
+      lazy: module and name of each attribute that is loaded on first use.
       modules: maps the full name to each module that we put into `sys.modules`.
       tensorflow_is_there: whether `import tensorflow` has completed.
       early: maps the full name to each module of interest that was imported before that.
@@ -203,6 +204,7 @@ class _Record:
         self._attributes: List[Tuple[Any, str, Any]] = []
         self._seen: Set[int] = set()
         self._theirs: Set[Tuple[int, str]] = set()
+        self.lazy: Set[Tuple[int, str]] = set()
 
     def note(self, module: Any, names: Iterable[str]) -> None:
         """Remembers which of `names` a module had when it was first seen.
@@ -277,7 +279,7 @@ def _fill(record: _Record, module_name: str, module: Any) -> None:
     namespace = namespace_of(module_name)
     if namespace is None or isinstance(module, SyntheticNamespace):
         return
-    present = set(dir(module))
+    present = {name for name in dir(module) if (id(module), name) not in record.lazy}
     for child in namespaces_below(namespace):
         if child not in present:
             _supply(record, module, module_name + "." + child, join(namespace, child))
@@ -335,7 +337,12 @@ def _bind_symbol(record: _Record, module: Any, module_name: str, symbol: _paths.
 def _bind_lazily(record: _Record, module: Any, symbol: _paths.Symbol) -> None:
     record.remember(module, symbol.name)
     _forget(module, symbol.name)
-    earlier = vars(module).get("__getattr__")
+    record.lazy.add((id(module), symbol.name))
+    earlier, listed = vars(module).get("__getattr__"), vars(module).get("__dir__")
+
+    def module_dir() -> List[str]:
+        names = vars(module) if listed is None else listed()
+        return sorted({*names, symbol.name})
 
     def module_getattr(name: str) -> Any:
         if name == symbol.name:
@@ -347,6 +354,7 @@ def _bind_lazily(record: _Record, module: Any, symbol: _paths.Symbol) -> None:
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     record.bind(module, "__getattr__", module_getattr)
+    record.bind(module, "__dir__", module_dir)
 
 
 _FINAL = _paths.NAMESPACES["keras.mixed_precision"]["LossScaleOptimizer"]

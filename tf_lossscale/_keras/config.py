@@ -1,6 +1,7 @@
 """Writes configurations in the form of the installed Keras, and reads those of every version."""
 
 import copy
+import inspect
 import sys
 from typing import Any, Dict, Optional
 
@@ -16,7 +17,26 @@ from tf_lossscale._versions.files import deserialize_optimizer, registered_class
 from tf_lossscale._versions.keras import calling_keras, is_keras_3, loaded_keras
 from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE
 
-__all__ = ["from_config", "to_config"]
+__all__ = ["OPTIONS_OF_KERAS_3", "from_config", "to_config"]
+
+OPTIONS_OF_KERAS_3 = (
+    "clipnorm",
+    "clipvalue",
+    "ema_momentum",
+    "ema_overwrite_frequency",
+    "global_clipnorm",
+    "gradient_accumulation_steps",
+    "use_ema",
+    "weight_decay",
+)
+"""Options of every optimizer: the installed class forwards them, and it may write its defaults."""
+
+_NOT_ARGUMENTS = (
+    *("inner_optimizer", "dynamic", "initial_scale", "dynamic_growth_steps"),
+    *("optimizer", "loss_scale", "name", "is_legacy_optimizer", "loss_scale_factor"),
+    *OPTIONS_OF_KERAS_3,
+)
+"""Keys of the originals. A subclass that writes others has arguments of these names."""
 
 # Arguments that Keras 3 does not have. `decay` is converted; the others do not change the results.
 _DROPPED = ("decay", "is_legacy_optimizer", "jit_compile")
@@ -71,13 +91,14 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
     config = copy.deepcopy(config)
     serialized = config["optimizer"] if "optimizer" in config else config["inner_optimizer"]
     inner = _inner(cls, serialized, custom_objects)
+    own = {key: value for key, value in config.items() if key not in _NOT_ARGUMENTS}
     if "loss_scale" in config:
         scale = config["loss_scale"]
         if isinstance(scale, dict):
             scale = loss_scale_from_config(scale, custom_objects)
         if cls.role != "final":
             # The constructor of a subclass may read it, and gets an object from the originals, too.
-            return cls(inner, scale)
+            return _experimental(cls, inner, scale, own)
         arguments = as_final_arguments(experimental_loss_scale(scale))
         is_public = "role" in vars(vars(cls).get("_derived_from", cls))
         if is_public and (arguments is None or EXPERIMENTAL_SHARES_LOSS_SCALE):
@@ -91,13 +112,37 @@ def from_config(cls: Any, config: Dict[str, Any], custom_objects: Optional[Dict[
                 "hold: a DynamicLossScale.multiplier other than 2, or a LossScale of another "
                 "class. Derive the class from the experimental LossScaleOptimizer."
             )
-        return cls(inner, **arguments)
+        return _final(cls, inner, dict(arguments, **own))
     # The constructor picks the class of the instance by the inner optimizer.
     if cls.role == "final":
         names = ("dynamic", "initial_scale", "dynamic_growth_steps")
-        return cls(inner, **{name: config[name] for name in names if name in config})
+        arguments = {name: config[name] for name in names if name in config}
+        return _final(cls, inner, dict(arguments, **own))
     scale, growth_steps = config.get("initial_scale"), config.get("dynamic_growth_steps")
-    return cls(inner, final_loss_scale(config.get("dynamic", True), scale, growth_steps))
+    loss_scale = final_loss_scale(config.get("dynamic", True), scale, growth_steps)
+    return _experimental(cls, inner, loss_scale, own)
+
+
+# The constructor of a subclass may have other names for its arguments, or take them by name only.
+
+
+def _experimental(cls: Any, inner: Any, loss_scale: Any, own: Dict[str, Any]) -> Any:
+    named = dict(own, optimizer=inner, loss_scale=loss_scale)  # as the originals pass them
+    return cls(**named) if _accepts(cls, **named) else cls(inner, loss_scale, **own)
+
+
+def _final(cls: Any, inner: Any, arguments: Dict[str, Any]) -> Any:
+    if _accepts(cls, inner, **arguments):  # as from 2.11 on
+        return cls(inner, **arguments)
+    return cls(inner_optimizer=inner, **arguments)
+
+
+def _accepts(cls: Any, *args: Any, **kwargs: Any) -> bool:
+    try:
+        inspect.signature(cls.__init__).bind(None, *args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) -> Any:

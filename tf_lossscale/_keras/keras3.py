@@ -14,7 +14,7 @@ from tf_lossscale._core.wrapper import (
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
 from tf_lossscale._keras.steps import StepArguments, reduce_sum, step
-from tf_lossscale._versions.base import do_not_convert, tf
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.keras_optimizers import (
     build_as_apply_does,
     is_overwritten_with_gradient,
@@ -25,6 +25,9 @@ from tf_lossscale._versions.keras_optimizers import (
 )
 
 __all__ = ["Keras3Wrapper"]
+
+_OF_KERAS_2 = ("get_scaled_loss", "get_unscaled_gradients")
+"""Methods by which a subclass changes the steps of `fit` on Keras 2."""
 
 
 class Keras3Wrapper(Keras3Attributes):
@@ -48,10 +51,27 @@ class Keras3Wrapper(Keras3Attributes):
           The product: float64 if the loss is float64, otherwise float32.
         """
         self._note("scale_loss")
+        self._warn_of_uncalled()
         loss = tf.convert_to_tensor(loss)
         if loss.dtype not in (tf.float32, tf.float64):
             loss = tf.cast(loss, tf.float32)
         return scale_loss(report_loss(self, loss), self._state)
+
+    def _warn_of_uncalled(self) -> None:
+        uncalled = [name for name in _OF_KERAS_2 if self._is_the_users(name)]
+        written_for_3 = any(self._is_the_users(name) for name in ("scale_loss", "apply"))
+        if uncalled and not written_for_3 and not self.__dict__.get("_has_warned"):
+            self.__dict__["_has_warned"] = True
+            tf1.logging.warning(
+                f"{type(self).__name__} defines {' and '.join(uncalled)}, which fit() on Keras 3 "
+                "never calls, so nothing of it takes effect there. Override scale_loss() and "
+                "apply() instead, or train in a loop that calls the methods itself."
+            )
+
+    def _is_the_users(self, name: str) -> bool:
+        owner = next(cls for cls in type(self).__mro__ if name in vars(cls))
+        package = owner.__module__.split(".")[0]
+        return name in vars(self) or package not in ("tf_lossscale", "keras", "tf_keras")
 
     def _unscaled(self, grads: Sequence[Any]) -> List[Any]:
         return unscale_gradients(list(grads), self._state())

@@ -5,6 +5,7 @@ from typing import Any, Callable, List, Optional, Sequence
 import numpy as np
 
 from tf_lossscale._keras.calls import ScalingCalls
+from tf_lossscale._keras.config import OPTIONS_OF_KERAS_3
 from tf_lossscale._keras.state import Keras3State, make_state
 from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
 from tf_lossscale._versions.base import tf
@@ -13,16 +14,6 @@ from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
 __all__ = ["Keras3Attributes"]
 
 _LARGEST_FLOAT32 = 3.4028234663852886e38
-_OPTIONS = (
-    "clipnorm",
-    "clipvalue",
-    "ema_momentum",
-    "ema_overwrite_frequency",
-    "global_clipnorm",
-    "gradient_accumulation_steps",
-    "use_ema",
-    "weight_decay",
-)
 
 
 class _InnerOption(Forward):
@@ -262,5 +253,5 @@ class Keras3Attributes(LossScaleWrapper):
             super().__setattr__(name, value)
 
 
-for _name in _OPTIONS:
+for _name in OPTIONS_OF_KERAS_3:
     setattr(Keras3Attributes, _name, _InnerOption(_name))

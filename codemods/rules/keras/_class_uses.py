@@ -7,6 +7,7 @@ class is not replaced in the other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -14,11 +15,11 @@ import libcst as cst
 from ...resolve.legacy_symbols import DISTINCTIVE
 from ...resolve.mentions import compares_type
 from ...resolve.program import Program
-from ...resolve.tree import is_stored, walk
+from ...resolve.tree import is_stored, root_name, walk
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
 from ..findings import report
-from ..names import names_bound
+from ..names import names_assigned, names_bound
 
 __all__ = ["reports_of_class", "tests_final"]
 
@@ -37,6 +38,8 @@ _COMPARED = (
 _NAME = "LossScaleOptimizer"
 _PATCHES = ("setattr", "delattr", "object")
 _TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set)
+_TYPE = re.compile(r"\btype\([^()]*\)(?![.\w])|\.__class__\b(?!\.)")
+"""The type of an object, of which not only an attribute is read."""
 
 
 def reports_of_class(program: Program, code: str) -> Iterator[Proposal]:
@@ -65,7 +68,23 @@ def _guidance(program: Program, node: cst.CSTNode) -> str:
         return _PATCHED if is_first and name in _PATCHES else ""
     if isinstance(parent, cst.DictElement):
         return _EXACT if parent.key is node else ""
-    return _EXACT if compares_type(program, node) else ""
+    compares = compares_type(program, node) or _is_in_table_beside_type(program, node)
+    return _EXACT if compares else ""
+
+
+def _is_in_table_beside_type(program: Program, node: cst.CSTNode) -> bool:
+    """Whether the class is in a tuple with a name, which a statement reads beside `type(x)`."""
+    root = root_name(node)
+    scope = program.scopes.loads.get(root) if root is not None else None
+    if scope is None or not isinstance(program.parents.get(node), cst.Element):
+        return False
+    loads = [one for name in names_assigned(program, node) for one in program.loads_of(scope, name)]
+    return any(_TYPE.search(program.code(_statement(program, load))) for load in loads)
+
+
+def _statement(program: Program, node: cst.CSTNode) -> cst.CSTNode:
+    statements = (cst.BaseCompoundStatement, cst.SimpleStatementLine, cst.SimpleStatementSuite)
+    return next((one for one in program.ancestors(node) if isinstance(one, statements)), node)
 
 
 def tests_final(program: Program, node: cst.CSTNode) -> bool:

@@ -11,8 +11,8 @@ scale. The shim's class has the methods, but a file that only tests for them doe
 class it is called with (LS404).
 
 `fit` on Keras 3 makes a step from `scale_loss` and `apply`. A subclass keeps its base, in the shim,
-but its `get_scaled_loss`, `get_unscaled_gradients` or `apply_gradients` has no effect there
-(LS405).
+but its `get_scaled_loss`, `get_unscaled_gradients` or `apply_gradients` has no effect there, and
+neither has a method that replaces one of the first two in an object (LS405).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ...resolve.classes import (
     own_classes,
 )
 from ...resolve.program import Program
+from ...resolve.tree import is_stored
 from ...resolve.values import class_named
 from ...rewrite.proposal import Proposal
 from ..findings import report
@@ -79,6 +80,12 @@ def check(program: Program) -> Iterator[Proposal]:
         if overridden and (may_wrap or inherits(program, owner)):
             message = _NOT_CALLED.format(" and ".join(overridden))
             yield report(owner.name, "LS405", owner.name.value, message)
+    for name in _SCALING:
+        for attribute in program.attributes(name):
+            is_own = isinstance(attribute.value, cst.Name) and attribute.value.value == "self"
+            if is_stored(attribute, program.parents) and not is_own:
+                message = _NOT_CALLED.format(name)
+                yield report(attribute, "LS405", f"LossScaleOptimizer.{name}", message)
 
 
 def _makes_all(program: Program) -> bool:
@@ -90,7 +97,11 @@ def _makes_all(program: Program) -> bool:
 
 
 def _methods(owner: cst.ClassDef) -> set[str]:
-    return {one.name.value for one in owner.body.body if isinstance(one, cst.FunctionDef)}
+    methods = {one.name.value for one in owner.body.body if isinstance(one, cst.FunctionDef)}
+    lines = [one for one in owner.body.body if isinstance(one, cst.SimpleStatementLine)]
+    assigned = [one for line in lines for one in line.body if isinstance(one, cst.Assign)]
+    targets = [target.target for one in assigned for target in one.targets]
+    return methods.union(one.value for one in targets if isinstance(one, cst.Name))
 
 
 RULE = Rule(

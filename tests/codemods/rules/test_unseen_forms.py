@@ -55,6 +55,27 @@ REPORTED = {
         (BOTH, SHIM),
         {"LS401"},
     ),
+    "its type is one of a tuple with a name": (
+        MADE + "KINDS = (mp.LossScaleOptimizer, int)\nprint(type(opt) in KINDS)\n",
+        (KERAS_2, BOTH, SHIM),
+        {"LS301"},
+    ),
+    "its type is compared with each of a tuple": (
+        MADE + "KINDS = [mp.LossScaleOptimizer, int]\n"
+        "def kind(opt):\n    return any(kind is opt.__class__ for kind in KINDS)\n",
+        (KERAS_2, BOTH, SHIM),
+        {"LS301"},
+    ),
+    "a method of an object is replaced": (
+        MADE + "opt.get_unscaled_gradients = clipped(opt.get_unscaled_gradients)\n",
+        (KERAS_3, BOTH, SHIM),
+        {"LS405"},
+    ),
+    "a subclass assigns a method": (
+        "class Mine(mp.LossScaleOptimizer):\n    get_scaled_loss = traced\n",
+        (KERAS_3, BOTH, SHIM),
+        {"LS405"},
+    ),
     "its dictionary is read": (
         MADE + "print(vars(opt)['_loss_scale'], opt.__dict__['_optimizer'])\n",
         ALL,

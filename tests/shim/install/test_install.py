@@ -1,5 +1,6 @@
 """`install()` and `uninstall()`: every legacy path resolves, what exists is left alone."""
 
+import inspect
 import os
 
 import pytest
@@ -44,6 +45,28 @@ def test_replace_installs_ours_over_everything_and_uninstall_restores_it():
             assert imported in ("ours", "both"), path
     assert without_kept(states, "after") == without_kept(states, "before")
     assert "original" in {each for pair in states["before"].values() for each in pair}
+
+
+def test_what_replaces_a_class_is_listed_in_its_module():
+    import tensorflow as tf
+
+    import tf_lossscale
+
+    def listed():
+        mixed_precision = tf.keras.mixed_precision
+        modules = [mixed_precision, getattr(mixed_precision, "experimental", None)]
+        return [dict(inspect.getmembers(module)).get("LossScaleOptimizer") for module in modules]
+
+    before = listed()
+    tf_lossscale.install(replace=True)
+    try:
+        during = listed()
+    finally:
+        tf_lossscale.uninstall()
+    ours = tf_lossscale.keras.mixed_precision
+    assert during[1] is ours.experimental.LossScaleOptimizer
+    assert during[0] is (before[0] and ours.LossScaleOptimizer)
+    assert listed() == before
 
 
 def test_no_lazy_part_of_tensorflow_is_loaded():

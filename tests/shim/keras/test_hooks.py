@@ -633,3 +633,34 @@ def test_a_hook_that_is_never_called_is_reported(kind: Any, messages: List[str])
     wrap(defining(kind, "_aggregate_gradients", own[kind.name])(0.5))
     wrap(kind.optimizers.Adam(0.5))
     assert messages == []
+
+
+@pytest.mark.parametrize("name", ["get_scaled_loss", "get_unscaled_gradients"])
+def test_a_method_that_fit_on_keras_3_never_calls_is_reported(
+    name: str, messages: List[str]
+) -> None:
+    kind = next((kind for kind in recorded.kinds() if kind.name == "keras3"), None)
+    if kind is None:
+        pytest.skip("there is no Keras 3")
+    inner = kind.optimizers.SGD
+    public: Any = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
+    base: Any = type(public(inner(), 8.0))  # derived from the public one, if tf.keras is tf_keras
+
+    def method(self: Any, *args: Any) -> Any:
+        return getattr(base, name)(self, *args)
+
+    for used in (base(inner(), 8.0), type("Both", (base,), {name: method, "apply": base.apply})):
+        optimizer = used if not isinstance(used, type) else used(inner(), 8.0)
+        optimizer.scale_loss(tf.constant(1.0))
+        optimizer.get_scaled_loss(tf.constant(1.0))
+    assert messages == []
+    subclass = type("Mine", (base,), {name: method})(inner(), 8.0)
+    patched = base(inner(), 8.0)
+    setattr(patched, name, lambda *args: None)
+    for optimizer in (subclass, patched):
+        optimizer.scale_loss(tf.constant(1.0))
+        optimizer.scale_loss(tf.constant(1.0))
+    assert [message[: message.index(",")] for message in messages] == [
+        f"Mine defines {name}",
+        f"{base.__name__} defines {name}",
+    ]

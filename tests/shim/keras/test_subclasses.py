@@ -368,6 +368,17 @@ def wrapped_at_run_time_by_bases(subject: Subject) -> Any:
 
 
 @program
+def wrapped_at_run_time_with_named_arguments(subject: Subject) -> Any:
+    def initialize(self: Any, **config: Any) -> None:
+        super(self.__class__, self).__init__(**config)
+
+    optimizer = make(subject.cls, subject)
+    wrapped = type("Wrapped", (optimizer.__class__,), {"__init__": initialize})
+    made: Any = wrapped.from_config(optimizer.get_config())  # type: ignore[attr-defined]
+    return type(made) is wrapped, trained(subject, made)
+
+
+@program
 def copied(subject: Subject) -> Any:
     optimizer = make(subject.cls, subject)
     shallow = copy.copy(optimizer)
@@ -447,6 +458,22 @@ def more_in_the_configuration(subject: Subject) -> Any:
 
 
 @program
+def own_argument_in_the_configuration(subject: Subject) -> Any:
+    class Scaled(base(subject)):  # type: ignore[misc]
+        def __init__(self, *args: Any, extra: int = 0, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.extra = extra
+
+        def get_config(self) -> Dict[str, Any]:
+            return dict(super().get_config(), extra=self.extra)
+
+    args, kwargs = arguments(subject)
+    optimizer = Scaled(sgd(subject), *args, extra=7, **kwargs)
+    again = Scaled.from_config(optimizer.get_config())
+    return type(again) is Scaled, again.extra, trained(subject, again)
+
+
+@program
 def saved_in_a_checkpoint(subject: Subject) -> Any:
     class Scaled(base(subject)):  # type: ignore[misc]
         pass
@@ -518,6 +545,18 @@ DIFFERENCES: List[Difference] = [
         lambda subject: recorded.TF < (2, 2),
         "that original has no configuration (K3)",
         (True, TRAINED, ["apply_gradients"] * 2),
+    ),
+    Difference(
+        "wrapped_at_run_time_with_named_arguments",
+        lambda subject: recorded.TF < (2, 2) or recorded.TF >= (2, 11),
+        "that original has no configuration (K3), or passes the inner optimizer by position",
+        (True, TRAINED),
+    ),
+    Difference(
+        "own_argument_in_the_configuration",
+        lambda subject: recorded.TF < (2, 2),
+        "that original has no configuration (K3)",
+        (True, 7, TRAINED),
     ),
     Difference(
         "more_in_the_configuration",
