@@ -383,9 +383,14 @@ class TestEnds:
             return 0
 
         before = sys.unraisablehook
-        for seconds in (60, 0):  # it comes again, and counts where the command ends before that
-            assert guarded("prog", lambda seconds=seconds: work(seconds)) == 130
-            assert capsys.readouterr().err == "prog: interrupted\n"
+        # A job that a shell starts in the background ignores it otherwise.
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            for seconds in (60, 0):  # it comes again, and counts where the command ends before
+                assert guarded("prog", lambda seconds=seconds: work(seconds)) == 130
+                assert capsys.readouterr().err == "prog: interrupted\n"
+        finally:
+            signal.signal(signal.SIGINT, handler)
         assert sys.unraisablehook is before
 
 
