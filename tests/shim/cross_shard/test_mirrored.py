@@ -19,7 +19,7 @@ REPLICA = np.array([1.0, 2.0, 3.0, 4.0])
 RESULTS = {}
 
 
-@pytest.fixture(params=["graph", "function", "eager"])
+@pytest.fixture(params=[pytest.param("graph", marks=pytest.mark.slow), "function", "eager"])
 def mode(request):
     if request.param not in RESULTS:
         RESULTS[request.param] = run_program(PROGRAM, request.param)
@@ -83,11 +83,13 @@ def test_each_step_is_the_inner_optimizers_with_the_summed_gradients(mode):
             np.testing.assert_allclose(found_rows, rows, 1e-5, 1e-6, err_msg=where)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["graph"], indirect=True)
 def test_a_session_may_fetch_the_sum_of_one_replica(mode):
     assert RESULTS[mode]["one"] == 6.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["graph"], indirect=True)
 def test_each_replica_may_have_a_loop_in_a_session(mode):
     rounds = 20 * 21 / 2
