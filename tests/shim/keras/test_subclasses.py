@@ -578,6 +578,7 @@ KERAS_3_AS_SECOND: Dict[str, Any] = {
     "has_attributes_first": ("first", TRAINED),
     "makes_the_inner_optimizer_itself": (False, 0.25, [0.75, 0.75, SCALE / 2]),
     "more_in_the_configuration": (False, 7, TRAINED),
+    "own_argument_in_the_configuration": (False, 7, TRAINED),
     "registered": (True, False, TRAINED),
     "unbound_calls": "AttributeError",  # of `apply` and `scale_loss`, which tf_keras does not have
     "what_the_class_is": (False, True, False, "LossScaleOptimizer", True, False),
