@@ -188,6 +188,10 @@ class Since:
     REWRITE_SWITCH_IS_A_FUNCTION = (2, 6)
     """The switch of the graph rewrite is set by a function. Before, it is a module attribute."""
 
+    FROM_CONFIG_PASSES_POSITION = (2, 9)
+    """`from_config` of the final class gives a subclass the inner optimizer by position. Before, it
+    gives it by name."""
+
     FILES_NAME_MODULES = (2, 12)
     """Model files contain the module of the optimizer's class, and its registered name."""
 

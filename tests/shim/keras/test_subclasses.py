@@ -548,8 +548,8 @@ DIFFERENCES: List[Difference] = [
     ),
     Difference(
         "wrapped_at_run_time_with_named_arguments",
-        lambda subject: recorded.TF < (2, 2) or recorded.TF >= (2, 11),
-        "that original has no configuration (K3), or passes the inner optimizer by position",
+        lambda subject: recorded.TF < (2, 2),
+        "that original has no configuration (K3)",
         (True, TRAINED),
     ),
     Difference(
