@@ -12,11 +12,13 @@ from tf_lossscale._keras.arguments import (
     final_loss_scale,
     loss_scale_from_config,
 )
-from tf_lossscale._versions.base import has, tf
+from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.files import deserialize_optimizer, registered_class_name
 from tf_lossscale._versions.keras import calling_keras, is_keras_3, loaded_keras
-from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE
-from tf_lossscale._versions.releases import Since
+from tf_lossscale._versions.keras_optimizers import (
+    EXPERIMENTAL_SHARES_LOSS_SCALE,
+    FROM_CONFIG_PASSES_POSITION,
+)
 
 __all__ = ["OPTIONS_OF_KERAS_3", "from_config", "to_config"]
 
@@ -133,7 +135,7 @@ def _experimental(cls: Any, inner: Any, loss_scale: Any, own: Dict[str, Any]) ->
 
 
 def _final(cls: Any, inner: Any, arguments: Dict[str, Any]) -> Any:
-    if has(Since.FROM_CONFIG_PASSES_POSITION) or _accepts(cls, inner, **arguments):
+    if FROM_CONFIG_PASSES_POSITION or _accepts(cls, inner, **arguments):
         return cls(inner, **arguments)
     return cls(inner_optimizer=inner, **arguments)
 
