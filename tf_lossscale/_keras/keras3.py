@@ -58,10 +58,13 @@ class Keras3Wrapper(Keras3Attributes):
         return scale_loss(report_loss(self, loss), self._state)
 
     def _warn_of_uncalled(self) -> None:
+        """Logs what a step of `fit` leaves out; looks for it at the first loss only."""
+        if self.__dict__.get("_has_looked"):
+            return
+        self.__dict__["_has_looked"] = True
         uncalled = [name for name in _OF_KERAS_2 if self._is_the_users(name)]
         written_for_3 = any(self._is_the_users(name) for name in ("scale_loss", "apply"))
-        if uncalled and not written_for_3 and not self.__dict__.get("_has_warned"):
-            self.__dict__["_has_warned"] = True
+        if uncalled and not written_for_3:
             tf1.logging.warning(
                 f"{type(self).__name__} defines {' and '.join(uncalled)}, which fit() on Keras 3 "
                 "never calls, so nothing of it takes effect there. Override scale_loss() and "
