@@ -2,13 +2,8 @@
 
 Missing symbols are added to each module of the API once it has been imported: to modules that are
 loaded already at once, to others by an import hook. So no lazy part of TensorFlow is loaded.
-
-Under `mixed_float16`, `Model.compile` wraps an optimizer that does not scale the loss. If the class
-at the public path is ours, the wrapper must be ours, too: a `train_step` that tests
-`isinstance(optimizer, LossScaleOptimizer)` would otherwise not scale the loss.
 """
 
-import importlib
 import sys
 import threading
 from importlib.machinery import ModuleSpec
@@ -16,6 +11,7 @@ from types import ModuleType
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from tf_lossscale import _import_hook, _namespace, _paths
+from tf_lossscale._install.compile_wrapper import wrapper_for
 from tf_lossscale._install.namespaces import (
     SyntheticNamespace,
     awaiting_spec,
@@ -27,8 +23,6 @@ from tf_lossscale._install.namespaces import (
 )
 from tf_lossscale._versions.originals import (
     COMPILERS,
-    Compiler,
-    StandIn,
     attribute_dicts,
     forget_replaced,
     is_lazy_loader,
@@ -187,7 +181,6 @@ class _Record:
     Attributes:
       replace: whether our symbols replace those that this TensorFlow still has.
       bound: name and value of each attribute that was set.
-      lazy: module and name of each attribute that is loaded on first use.
       modules: maps the full name to each module that we put into `sys.modules`.
       tensorflow_is_there: whether `import tensorflow` has completed.
       early: maps the full name to each module of interest that was imported before that.
@@ -204,7 +197,6 @@ class _Record:
         self._attributes: List[Tuple[Any, str, Any]] = []
         self._seen: Set[int] = set()
         self._theirs: Set[Tuple[int, str]] = set()
-        self.lazy: Set[Tuple[int, str]] = set()
 
     def note(self, module: Any, names: Iterable[str]) -> None:
         """Remembers which of `names` a module had when it was first seen.
@@ -274,12 +266,14 @@ def _fill(record: _Record, module_name: str, module: Any) -> None:
     A namespace that is missing entirely, such as `tf.contrib`, becomes a `SyntheticNamespace`.
     """
     if module_name in COMPILERS:
-        _wrap_in_ours(record, module, COMPILERS[module_name])
+        wrapper = wrapper_for(module, COMPILERS[module_name], record.replace)
+        if wrapper is not None:
+            record.bind(module, *wrapper)
         return
     namespace = namespace_of(module_name)
     if namespace is None or isinstance(module, SyntheticNamespace):
         return
-    present = {name for name in dir(module) if (id(module), name) not in record.lazy}
+    present = set(dir(module))
     for child in namespaces_below(namespace):
         if child not in present:
             _supply(record, module, module_name + "." + child, join(namespace, child))
@@ -291,24 +285,6 @@ def _fill(record: _Record, module_name: str, module: Any) -> None:
                 _bind_symbol(record, module, module_name, symbol)
         elif symbol.legacy:
             _bind_symbol(record, module, module_name, symbol)
-
-
-def _wrap_in_ours(record: _Record, module: Any, compiler: Compiler) -> None:
-    """Lets `compile` wrap optimizers in our class, if that is at the public path."""
-    name = compiler.attribute_of(module)
-    value = getattr(module, name, None)
-    # Otherwise only those of models with an experimental policy of ours, which says how to scale.
-    always = record.replace or compiler.keras_3
-    if isinstance(value, StandIn):
-        if value.always >= always:
-            return
-        value = value.installed
-    if isinstance(value, ModuleType):
-        # From TensorFlow 2.9 on; before, Keras has experimental policies itself.
-        if always or hasattr(value, "BaseLossScaleOptimizer"):
-            record.bind(module, name, _Module(value, always))
-    elif value is not None:
-        record.bind(module, name, _Class(value, always))
 
 
 def _is_of_keras_3(module: Any, symbol: _paths.Symbol) -> bool:
@@ -337,7 +313,6 @@ def _bind_symbol(record: _Record, module: Any, module_name: str, symbol: _paths.
 def _bind_lazily(record: _Record, module: Any, symbol: _paths.Symbol) -> None:
     record.remember(module, symbol.name)
     _forget(module, symbol.name)
-    record.lazy.add((id(module), symbol.name))
     earlier, listed = vars(module).get("__getattr__"), vars(module).get("__dir__")
 
     def module_dir() -> List[str]:
@@ -355,49 +330,3 @@ def _bind_lazily(record: _Record, module: Any, symbol: _paths.Symbol) -> None:
 
     record.bind(module, "__getattr__", module_getattr)
     record.bind(module, "__dir__", module_dir)
-
-
-_FINAL = _paths.NAMESPACES["keras.mixed_precision"]["LossScaleOptimizer"]
-
-_EXPERIMENTAL = _paths.NAMESPACES["keras.mixed_precision.experimental"]["LossScaleOptimizer"]
-
-# What `compile` names; up to TensorFlow 2.3 the class of the first name was the experimental one.
-_NAMES = ("LossScaleOptimizer", "BaseLossScaleOptimizer", "LossScaleOptimizerV1")
-
-
-class _Module(StandIn):
-    """Stands in for the module of Keras's loss-scale classes; only these classes are replaced."""
-
-    def __init__(self, installed: ModuleType, always: bool) -> None:
-        super().__init__(installed, always)
-        for name in _NAMES:
-            if hasattr(installed, name):
-                setattr(self, name, _Class(getattr(installed, name), always))
-
-
-class _Class(StandIn):
-    """Stands in for a loss-scale class: creates our class, recognizes instances of both."""
-
-    def __instancecheck__(self, instance: Any) -> bool:
-        return isinstance(instance, self.installed)  # our classes are subclasses of it
-
-    def __call__(self, optimizer: Any, *loss_scale: Any, **options: Any) -> Any:
-        """Wraps an optimizer in our class, or in Keras's own class if ours does not accept it.
-
-        Args:
-          optimizer: the optimizer that was passed to `compile`.
-          *loss_scale: the loss scale of an experimental policy, for the experimental class.
-          **options: `name`, in Keras 3.
-        """
-        # Imported late, because it imports TensorFlow.
-        arguments: Any = importlib.import_module("tf_lossscale._keras.arguments")
-        policies: Any = importlib.import_module("tf_lossscale._keras.policy")
-        policy = policies.experimental_policy_of_model(sys._getframe(1).f_locals.get("self"))
-        if not arguments.takes(optimizer) or not (self.always or policy):
-            return self.installed(optimizer, *loss_scale, **options)
-        if policy is not None:
-            if not policy.scales:
-                return optimizer
-            loss_scale = (policy.loss_scale_of_compile,)
-        arguments.forget_earlier_wrapper(optimizer)
-        return _namespace.load(_EXPERIMENTAL if loss_scale else _FINAL)(optimizer, *loss_scale)

@@ -1,0 +1,87 @@
+"""What `Model.compile` wraps optimizers in while the shim is installed.
+
+Under `mixed_float16`, `compile` wraps an optimizer that does not scale the loss. If the class at
+the public path is ours, the wrapper must be ours, too: a `train_step` that tests
+`isinstance(optimizer, LossScaleOptimizer)` would otherwise not scale the loss.
+"""
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any, Optional, Tuple
+
+from tf_lossscale import _namespace, _paths
+from tf_lossscale._versions.originals import Compiler, StandIn
+
+__all__ = ["wrapper_for"]
+
+
+def wrapper_for(module: Any, compiler: Compiler, replace: bool) -> Optional[Tuple[str, StandIn]]:
+    """Returns what `compile` names in a module of Keras, and what is to stand there instead.
+
+    None if nothing is to change.
+
+    Args:
+      module: the module that defines `compile`.
+      compiler: what is known about it.
+      replace: whether our class is at the public path where Keras has one, too.
+    """
+    name = compiler.attribute_of(module)
+    value = getattr(module, name, None)
+    # Otherwise only those of models with an experimental policy of ours, which says how to scale.
+    always = replace or compiler.keras_3
+    if isinstance(value, StandIn):
+        if value.always >= always:
+            return None
+        value = value.installed
+    if isinstance(value, ModuleType):
+        # From TensorFlow 2.9 on; before, Keras has experimental policies itself.
+        is_wrapped = always or hasattr(value, "BaseLossScaleOptimizer")
+        return (name, _Module(value, always)) if is_wrapped else None
+    return (name, _Class(value, always)) if value is not None else None
+
+
+_FINAL = _paths.NAMESPACES["keras.mixed_precision"]["LossScaleOptimizer"]
+
+_EXPERIMENTAL = _paths.NAMESPACES["keras.mixed_precision.experimental"]["LossScaleOptimizer"]
+
+# What `compile` names; up to TensorFlow 2.3 the class of the first name was the experimental one.
+_NAMES = ("LossScaleOptimizer", "BaseLossScaleOptimizer", "LossScaleOptimizerV1")
+
+
+class _Module(StandIn):
+    """Stands in for the module of Keras's loss-scale classes; only these classes are replaced."""
+
+    def __init__(self, installed: ModuleType, always: bool) -> None:
+        super().__init__(installed, always)
+        for name in _NAMES:
+            if hasattr(installed, name):
+                setattr(self, name, _Class(getattr(installed, name), always))
+
+
+class _Class(StandIn):
+    """Stands in for a loss-scale class: creates our class, recognizes instances of both."""
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, self.installed)  # our classes are subclasses of it
+
+    def __call__(self, optimizer: Any, *loss_scale: Any, **options: Any) -> Any:
+        """Wraps an optimizer in our class, or in Keras's own class if ours does not accept it.
+
+        Args:
+          optimizer: the optimizer that was passed to `compile`.
+          *loss_scale: the loss scale of an experimental policy, for the experimental class.
+          **options: `name`, in Keras 3.
+        """
+        # Imported late, because it imports TensorFlow.
+        arguments: Any = importlib.import_module("tf_lossscale._keras.arguments")
+        policies: Any = importlib.import_module("tf_lossscale._keras.policy")
+        policy = policies.experimental_policy_of_model(sys._getframe(1).f_locals.get("self"))
+        if not arguments.takes(optimizer) or not (self.always or policy):
+            return self.installed(optimizer, *loss_scale, **options)
+        if policy is not None:
+            if not policy.scales:
+                return optimizer
+            loss_scale = (policy.loss_scale_of_compile,)
+        arguments.forget_earlier_wrapper(optimizer)
+        return _namespace.load(_EXPERIMENTAL if loss_scale else _FINAL)(optimizer, *loss_scale)
