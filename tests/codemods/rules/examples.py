@@ -825,6 +825,7 @@ EXAMPLES = {
 
             opt = LossScaleOptimizer(opt, "dynamic")
             before = opt.loss_scale()
+            after = opt.loss_scale() if is_dynamic else 1.0
             """,
             None,
             Safety.MANUAL,
@@ -853,12 +854,6 @@ EXAMPLES = {
                 if tf.__version__ < "2.4":
                     return opt.loss_scale()
                 return opt.loss_scale
-            """,
-        ),
-        Example(
-            "reported where a test or a handler has the other form",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
             def ask(opt: LossScaleOptimizer):
                 return opt.loss_scale() if callable(opt.loss_scale) else opt.loss_scale
@@ -869,9 +864,6 @@ EXAMPLES = {
                 except TypeError:
                     return opt.loss_scale
             """,
-            None,
-            Safety.MANUAL,
-            message_contains="drop the parentheses",
         ),
         Example(
             "reported after it was unwrapped under the check",
