@@ -28,6 +28,16 @@ def test_module_that_only_another_file_reads_goes_to_the_shim(command_line):
     assert result.findings == ["compat.py:3 LS909 safe"]
 
 
+def test_class_of_the_project_itself_is_not_reported_where_it_is_imported(command_line):
+    files = {
+        "losses.py": "class FixedLossScaleManager:\n    pass\n",
+        "main.py": "from losses import FixedLossScaleManager as Fixed\n\nmanager = Fixed()\n",
+        "train.py": f"import main\nimport tensorflow as tf\n\no = {MP}.LossScaleOptimizer(o, 8)\n",
+    }
+    result = migrate(command_line, files)
+    assert result.findings == ["train.py:4 LS301 safe"]
+
+
 def test_class_that_another_file_calls_goes_to_the_shim(command_line):
     files = {
         "compat.py": f"import tensorflow as tf\n\nLossScaleOptimizer = {MP}.LossScaleOptimizer\n",
@@ -149,7 +159,9 @@ def test_class_that_another_file_tests_under_a_name_of_its_own_is_reported(
 ):
     files = {"losses.py": ALIAS, "main.py": main, "setup.py": f"{MP}.set_policy('mixed_float16')"}
     result = migrate(command_line, files, *to)
-    assert f"losses.py:{line} LS301 manual" in result.findings
+    # Its type may be compared; and a test may get what `compile` makes of the other class.
+    expected = 2 if "compile" in main else 1
+    assert result.findings.count(f"losses.py:{line} LS301 manual") == expected
 
 
 def test_class_that_is_compared_through_a_package_is_reported(command_line):
