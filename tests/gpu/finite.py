@@ -112,12 +112,9 @@ def _ratios(ways: Dict[str, Callable[[], Any]]) -> str:
 
 
 CHECKS = {
+    **{f"finite check, {dtype.name}": functools.partial(answers, dtype) for dtype in DTYPES},
     **{
-        f"finite check, {dtype.name}": functools.partial(answers, dtype)  # type: ignore[attr-defined]
-        for dtype in DTYPES
-    },
-    **{
-        f"speed of the finite check, {dtype.name}": functools.partial(speed, dtype)  # type: ignore[attr-defined]
+        f"speed of the finite check, {dtype.name}": functools.partial(speed, dtype)
         for dtype in DTYPES
     },
 }

@@ -24,11 +24,11 @@ def document(*cells: dict, language: str = "python") -> dict:
 
 
 def encoded(value: dict, **options: object) -> bytes:
-    return (json.dumps(value, indent=1, **options) + "\n").encode()  # type: ignore[arg-type]
+    return (json.dumps(value, indent=1, **options) + "\n").encode()
 
 
 def transformed(source: bytes, **options: object) -> notebook.FileResult:
-    result = notebook.transform(source, Options(**options))  # type: ignore[arg-type]
+    result = notebook.transform(source, Options(**options))
     assert result.error is None, result.error
     return result
 

@@ -135,7 +135,7 @@ def test_a_train_step_of_the_users(subject: Any) -> None:
     optimizer = subject.dynamic(sgd(subject), 8.0, 2)
     kind = subject.kind
 
-    class Clipped(kind.keras.Model):  # type: ignore[name-defined, misc]
+    class Clipped(kind.keras.Model):
         def train_step(self, data: Any) -> Dict[str, Any]:
             x, y = data[:2]
             with tf.GradientTape() as tape:
@@ -207,7 +207,7 @@ def test_backup_and_restore(subject: Any, tmp_path: Any) -> None:
     backup = getattr(callbacks, "BackupAndRestore", None)
     backup = backup or callbacks.experimental.BackupAndRestore
 
-    class Interrupt(callbacks.Callback):  # type: ignore[name-defined, misc]
+    class Interrupt(callbacks.Callback):
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             if epoch == 2:
                 raise KeyboardInterrupt
@@ -229,7 +229,7 @@ def test_backup_and_restore(subject: Any, tmp_path: Any) -> None:
     optimizer, model = start()
     ran: List[int] = []
 
-    class Count(callbacks.Callback):  # type: ignore[name-defined, misc]
+    class Count(callbacks.Callback):
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             ran.append(epoch)
             if len(ran) == 1:

@@ -179,5 +179,5 @@ def test_configs_of_tensorflow_2_3_are_read(subject: Any, api: str) -> None:
         assert recorded.number(optimizer.learning_rate) == 0.25
     thrice = {"class_name": "DynamicLossScale", "config": dict(OLD_DYNAMIC["config"], multiplier=3)}
     optimizer = cls.from_config({"optimizer": OLD_INNER, "loss_scale": thrice})
-    assert isinstance(optimizer, public._replace(api="experimental").cls)  # type: ignore[misc]
+    assert isinstance(optimizer, public._replace(api="experimental").cls)
     assert optimizer.get_config()["loss_scale"] == thrice

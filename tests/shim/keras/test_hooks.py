@@ -255,7 +255,7 @@ def legacy_hooked(kind: Any, change: Callable[[Any], Any], where: str) -> Any:
     if where == "gradient_transformers":
         return sgd(0.5, gradient_transformers=[changed])
 
-    class Hooked(sgd):  # type: ignore[misc, valid-type]
+    class Hooked(sgd):
         def _transform_gradients(self, grads_and_vars: Any) -> Any:
             if where == "_transform_gradients":
                 return changed(super()._transform_gradients(grads_and_vars))
@@ -276,7 +276,7 @@ def legacy_hooked(kind: Any, change: Callable[[Any], Any], where: str) -> Any:
 
 
 def new_hooked(kind: Any, change: Callable[[Any], Any], where: str) -> Any:
-    class Hooked(kind.optimizers.SGD):  # type: ignore[misc, name-defined]
+    class Hooked(kind.optimizers.SGD):
         def aggregate_gradients(self, grads_and_vars: Any) -> Any:
             result = super().aggregate_gradients(grads_and_vars)
             if where != "aggregate_gradients":
@@ -297,7 +297,7 @@ def new_hooked(kind: Any, change: Callable[[Any], Any], where: str) -> Any:
 
 
 def keras_3_hooked(kind: Any, change: Callable[[Any], Any], where: str, **options: Any) -> Any:
-    class Hooked(kind.optimizers.SGD):  # type: ignore[misc, name-defined]
+    class Hooked(kind.optimizers.SGD):
         def apply(self, grads: Any, trainable_variables: Any = None) -> None:
             if where == "apply":
                 grads = [change(each) for each in grads]
@@ -532,7 +532,7 @@ def test_a_step_in_a_branch_of_the_inner_optimizer(kind: Any, in_function: bool)
     with recorded.eagerly():
         factor = tf.compat.v2.Variable(1.0)
 
-        class Sometimes(kind.optimizers.SGD):  # type: ignore[misc, name-defined]
+        class Sometimes(kind.optimizers.SGD):
             def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
                 pairs = [(gradient * factor, variable) for gradient, variable in grads_and_vars]
 
@@ -587,7 +587,7 @@ def test_an_override_for_keras_2_is_called_once_by_each_step(api: str, kind: Any
     """As a program of Keras 2 expects; without a wrapper, `fit` of Keras 3 does so as well."""
     calls = []
 
-    class AllReduce(kind.optimizers.SGD):  # type: ignore[misc, name-defined]
+    class AllReduce(kind.optimizers.SGD):
         def apply_gradients(self, grads_and_vars: Any, **kwargs: Any) -> Any:
             pairs = list(grads_and_vars)
             calls.append([gradient is not None for gradient, _ in pairs])

@@ -251,7 +251,7 @@ def test_a_subclass_gets_an_object_from_its_config(subject: Any) -> None:
     seen = []
 
     # mypy cannot know the base class, which differs between the subjects.
-    class Noting(subject.cls):  # type: ignore[name-defined,misc]
+    class Noting(subject.cls):
         def __init__(self, optimizer: Any, loss_scale: Any) -> None:
             seen.append(type(loss_scale).__name__)
             super().__init__(optimizer, loss_scale)

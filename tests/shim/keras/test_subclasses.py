@@ -147,7 +147,7 @@ def step_methods(subject: Subject) -> Tuple[str, ...]:
 def makes_the_inner_optimizer_itself(subject: Subject) -> Any:
     args, kwargs = arguments(subject)
 
-    class Scaled(base(subject)):  # type: ignore[misc]
+    class Scaled(base(subject)):
         def __init__(self, rate: float) -> None:
             super().__init__(subject.inner("SGD", learning_rate=rate), *args, **kwargs)
             self.rate = rate
@@ -158,7 +158,7 @@ def makes_the_inner_optimizer_itself(subject: Subject) -> Any:
 
 @program
 def has_attributes_first(subject: Subject) -> Any:
-    class Scaled(base(subject)):  # type: ignore[misc]
+    class Scaled(base(subject)):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             self.note = "first"
             super().__init__(*args, **kwargs)
@@ -169,7 +169,7 @@ def has_attributes_first(subject: Subject) -> Any:
 
 @program
 def a_subclass_with_a_method(subject: Subject) -> Any:
-    class Scaled(base(subject)):  # type: ignore[misc]
+    class Scaled(base(subject)):
         factor = 3.0
 
         def several(self) -> float:
@@ -214,7 +214,7 @@ def overrides_in_minimize(subject: Subject) -> Any:
 
 @program
 def a_loss_scale_of_its_own(subject: Subject) -> Any:
-    class Scaled(base(subject)):  # type: ignore[misc]
+    class Scaled(base(subject)):
         @property
         def loss_scale(self) -> Any:
             return tf.constant(2.0)
@@ -237,18 +237,16 @@ def a_mixin_before(subject: Subject) -> Any:
 
         def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
             calls.append("apply_gradients")
-            return super().apply_gradients(  # type: ignore[misc]
-                grads_and_vars, *args, **kwargs
-            )
+            return super().apply_gradients(grads_and_vars, *args, **kwargs)
 
         def apply(self, *args: Any, **kwargs: Any) -> Any:
             calls.append("apply")
-            return super().apply(*args, **kwargs)  # type: ignore[misc]
+            return super().apply(*args, **kwargs)
 
     if "apply" not in names:
         del Counting.apply
 
-    class Scaled(Counting, base(subject)):  # type: ignore[misc]
+    class Scaled(Counting, base(subject)):
         pass
 
     optimizer = make(Scaled, subject)
@@ -266,7 +264,7 @@ def a_mixin_after(subject: Subject) -> Any:
         def get_config(self) -> Dict[str, Any]:
             raise AssertionError("the optimizer comes first")
 
-    class Scaled(base(subject), Described):  # type: ignore[misc]
+    class Scaled(base(subject), Described):
         pass
 
     optimizer = make(Scaled, subject)
@@ -279,7 +277,7 @@ def an_abstract_mixin(subject: Subject) -> Any:
         @abc.abstractmethod
         def title(self) -> str: ...
 
-    class Scaled(Named, base(subject)):  # type: ignore[misc]
+    class Scaled(Named, base(subject)):
         def title(self) -> str:
             return "scaled"
 
@@ -353,7 +351,7 @@ def horovod(subject: Subject, bases: Callable[[Any], Tuple[Any, ...]]) -> Any:
         return getattr(super(self.__class__, self), name)(*args, **kwargs)
 
     wrapped = type(optimizer.__class__.__name__, bases(optimizer), {name: method})
-    made: Any = wrapped.from_config(optimizer.get_config())  # type: ignore[attr-defined]
+    made: Any = wrapped.from_config(optimizer.get_config())
     return type(made) is wrapped, trained(subject, made), calls
 
 
@@ -374,7 +372,7 @@ def wrapped_at_run_time_with_named_arguments(subject: Subject) -> Any:
 
     optimizer = make(subject.cls, subject)
     wrapped = type("Wrapped", (optimizer.__class__,), {"__init__": initialize})
-    made: Any = wrapped.from_config(optimizer.get_config())  # type: ignore[attr-defined]
+    made: Any = wrapped.from_config(optimizer.get_config())
     return type(made) is wrapped, trained(subject, made)
 
 
@@ -423,7 +421,7 @@ def registered(subject: Subject) -> Any:
     keras = subject.kind.keras
     register = keras.utils.register_keras_serializable(f"tests_{subject.who}_{subject.api}")
 
-    class Scaled(base(subject)):  # type: ignore[misc]
+    class Scaled(base(subject)):
         pass
 
     register(Scaled)
@@ -437,7 +435,7 @@ def registered(subject: Subject) -> Any:
 
 @program
 def more_in_the_configuration(subject: Subject) -> Any:
-    class Scaled(base(subject)):  # type: ignore[misc]
+    class Scaled(base(subject)):
         extra = 0
 
         def get_config(self) -> Dict[str, Any]:
@@ -459,7 +457,7 @@ def more_in_the_configuration(subject: Subject) -> Any:
 
 @program
 def own_argument_in_the_configuration(subject: Subject) -> Any:
-    class Scaled(base(subject)):  # type: ignore[misc]
+    class Scaled(base(subject)):
         def __init__(self, *args: Any, extra: int = 0, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self.extra = extra
@@ -475,7 +473,7 @@ def own_argument_in_the_configuration(subject: Subject) -> Any:
 
 @program
 def saved_in_a_checkpoint(subject: Subject) -> Any:
-    class Scaled(base(subject)):  # type: ignore[misc]
+    class Scaled(base(subject)):
         pass
 
     names = []
@@ -654,9 +652,9 @@ def test_a_subclass_of_the_public_class(subject: Subject) -> None:
     class Mixin:
         def get_config(self) -> Dict[str, Any]:
             calls.append("get_config")
-            return super().get_config()  # type: ignore[misc]
+            return super().get_config()
 
-    class Scaled(Mixin, recording((name,), subject.cls, calls)):  # type: ignore[misc]
+    class Scaled(Mixin, recording((name,), subject.cls, calls)):
         def __init__(self, rate: float) -> None:
             args, kwargs = arguments(subject)
             super().__init__(subject.inner("SGD", learning_rate=rate), *args, **kwargs)

@@ -9,7 +9,6 @@ import watched
 from watched import KERAS_KINDS, TF1_FAMILIES
 
 # XLA compiles functions with optimizers on CPUs from 2.4 on in all environments of the matrix.
-# XLA compiles functions with optimizers on CPUs from 2.4 on in all environments of the matrix.
 XLA = ["xla"] if support.TF_VERSION >= (2, 4) else []
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 
