@@ -17,7 +17,6 @@ __all__ = [
     "Options",
     "Replacement",
     "Safety",
-    "SourceError",
     "Surroundings",
     "Target",
     "with_followers",
@@ -185,17 +184,6 @@ class FileError(NamedTuple):
     """
 
     path: str
-    line: int
-    message: str
-    is_syntax: bool = False
-
-
-class SourceError(NamedTuple):
-    """Why a source, a file or a cell of a notebook, cannot be parsed or edited.
-
-    `line` counts from 1 in that source; it is 0 if the error has no line.
-    """
-
     line: int
     message: str
     is_syntax: bool = False

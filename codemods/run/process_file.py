@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import traceback
 
-from ..engine.notebook import transform as transform_notebook
-from ..engine.prefilter import may_concern, may_refer, uses_other_contrib
+from ..engine.prefilter import may_refer, uses_other_contrib
 from ..engine.transform import transform
 from ..files import atomic_write
 from ..files.diffs import replacements, unified
 from ..files.discover import words
-from ..files.excludes import NOTEBOOK
-from ..model import ALONE, FileError, FileResult, Options, Surroundings
+from ..model import FileError, FileResult
 from .limits import Limits, memory_bound
 from .results import FileOutcome, FileWork, Plan, Task
 
-__all__ = ["finished", "rewritten", "work_on"]
+__all__ = ["finished", "work_on"]
 
 
 def work_on(task: Task, plan: Plan, limits: Limits) -> FileWork:
@@ -32,43 +30,20 @@ def work_on(task: Task, plan: Plan, limits: Limits) -> FileWork:
         source = atomic_write.read(task.real) if source is None else source
     except OSError as error:
         return FileWork(task.path, task.real, b"", _failed(task.path, words(error)))
-    options, surroundings = plan.options, task.surroundings
-    result = rewritten(task.path, source, options, plan.tracebacks, surroundings, task.shares)
-    return FileWork(task.path, task.real, source, result)
+    return FileWork(task.path, task.real, source, _rewritten(task, source, plan))
 
 
-def rewritten(
-    path: str,
-    source: bytes,
-    options: Options,
-    tracebacks: bool = False,
-    surroundings: Surroundings = ALONE,
-    shares: bool = False,
-) -> FileResult:
-    """Rewrites the bytes of a file. Never raises: an error is part of the result.
-
-    Args:
-      path: the name of the file; the suffix `.ipynb` means a notebook.
-      source: the bytes of the file.
-      options: how to rewrite them.
-      tracebacks: whether to print tracebacks of internal errors to stderr.
-      surroundings: what the search has seen in the other files.
-      shares: whether a program may contain the file and others with legacy names.
-    """
-    if not may_concern(source):
-        return FileResult(source, note="no legacy name in it")
+def _rewritten(task: Task, source: bytes, plan: Plan) -> FileResult:
     try:
-        if path.endswith(NOTEBOOK):
-            return transform_notebook(source, options, path, surroundings, shares)
-        return transform(source, options, path, surroundings, shares)
+        return transform(source, plan.options, task.path, task.surroundings, task.shares)
     except MemoryError:
         message = f"needs more than {memory_bound() / 2**30:.0f} GB of memory; --exclude it"
     except Exception as error:  # an internal error fails this file only
-        if tracebacks:
+        if plan.tracebacks:
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}"
         message = f"not rewritten: a rule failed ({what}); please report this, with the file"
-    return _failed(path, message, source)
+    return _failed(task.path, message, source)
 
 
 def finished(work: FileWork, result: FileResult, plan: Plan) -> FileOutcome:
