@@ -217,6 +217,7 @@ class FileResult(NamedTuple):
       note: why nothing was changed, for `-v`; empty if something was.
       facts: what the other files of its program must know; None if that was not requested.
       variants: the result if other files decide that more groups go to the shim, by these groups.
+      before: the bytes that a worker has read.
     """
 
     source: bytes
@@ -225,6 +226,7 @@ class FileResult(NamedTuple):
     note: str = ""
     facts: Optional[FileFacts] = None
     variants: Mapping[frozenset[Group], FileResult] = {}
+    before: bytes = b""
 
 
 class KerasChoice(NamedTuple):

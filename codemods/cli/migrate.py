@@ -123,16 +123,16 @@ def _run_stdin(request: Request) -> int:
         return _refuse(str(error))
     tasks = [Task(name, name, source)]
     plan = _plan(request, write=False)
-    (work,) = process_all(tasks, plan, 1, request.limits)
-    outcome = finished(work, work.result, plan)._replace(source=work.result.source)
-    put(sys.stdout, source if outcome.error is not None else outcome.source)
+    ((_, result),) = process_all(tasks, plan, 1, request.limits)
+    outcome = finished(name, name, result, plan)
+    put(sys.stdout, source if outcome.error is not None else result.source)
     summary = Summary(wrote=False)
     summary.is_dry = False
     summary.keras = keras
     summary.files = 1
     summary.add(outcome)
     with contextlib.closing(Spool[FileOutcome]()) as spool:
-        spool.append(outcome._replace(source=b""))
+        spool.append(outcome)
         _show(outcome._replace(diff=b""), request)
         return max(_report(request, spool, summary, sys.stderr), summary.status)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Callable
 
 from ..files import atomic_write
@@ -12,8 +12,8 @@ from .limits import Limits
 from .pool import process_all
 from .process_file import finished
 from .programs import Modules, Programs
-from .re_exports import is_settled
-from .results import FileOutcome, FileWork, Plan, Spool, Task
+from .re_exports import ReExports
+from .results import FileOutcome, Plan, Spool, Task
 from .words import Words
 
 __all__ = ["FileSet"]
@@ -42,13 +42,13 @@ class FileSet:
         self._plan = plan
         self._limits = limits
         self._modules = Modules(files)
-        self._works = Spool[FileWork]()
+        self._results = Spool[FileResult]()
         self._facts: dict[str, FileFacts] = {}
         self._on_shim: dict[str, frozenset[Group]] = {}
-        reals = sorted({one.real for one in candidates})
         self._surroundings: dict[str, Surroundings] = {}
         self._programs: list[list[str]] = []
         self._compiles = words.compiles
+        reals = sorted({one.real for one in candidates})
         if len(files) > 1:
             self._surroundings = {
                 real: words.around(real, self._modules.find, self._read) for real in reals
@@ -76,41 +76,40 @@ class FileSet:
             )
             for one in self._candidates
         ]
-        jobs = max(1, min(jobs, len(tasks)))
-        for number, work in enumerate(process_all(tasks, self._plan, jobs, self._limits), 1):
-            self._works.append(work)
-            if work.result.facts is not None:
-                self._facts[work.real] = work.result.facts
-            done(number)
-        self._on_shim = _groups_on_shim(self._programs, self._facts, self._compiles)
+        results = process_all(tasks, self._plan, jobs, self._limits)
+        for count, (number, result) in enumerate(results, 1):
+            self._results[number] = result
+            if result.facts is not None:
+                self._facts[tasks[number].real] = result.facts
+            done(count)
+        for program in self._programs:
+            self._on_shim.update(_groups_on_shim(program, self._facts, self._compiles))
 
     def changed(self) -> Iterator[str]:
         """The absolute paths of the files that the decided results change."""
-        for work in self._works:
-            if self._decided(work).source != work.source:
-                yield work.real
+        for candidate, result in self._decided():
+            if result.source != result.before:
+                yield candidate.real
 
     def outcomes(self) -> Iterator[FileOutcome]:
         """Writes the files if the plan says so, and yields what to report, in their order."""
-        for work in self._works:
-            yield finished(work, self._decided(work), self._plan)
+        for candidate, result in self._decided():
+            yield finished(candidate.path, candidate.real, result, self._plan)
 
     def close(self) -> None:
         """Frees the disk space."""
-        self._works.close()
+        self._results.close()
 
-    def _decided(self, work: FileWork) -> FileResult:
-        """The result of a file after the decision about its program."""
-        result, on_shim = work.result, self._on_shim.get(work.real, frozenset())
-        if on_shim:
-            largest = max(result.variants, key=len, default=frozenset())
-            result = result.variants.get(on_shim) or result.variants.get(largest) or result
-        kept = [
-            one
-            for one in result.findings
-            if not is_settled(one, work.real, self._facts, self._modules)
-        ]
-        return result._replace(findings=tuple(kept), facts=None, variants={})
+    def _decided(self) -> Iterator[tuple[Candidate, FileResult]]:
+        """The files, each with its result after the decision about its program."""
+        re_exports = ReExports(self._facts, self._modules)
+        for candidate, result in zip(self._candidates, self._results):
+            on_shim, chosen = self._on_shim.get(candidate.real), result
+            if on_shim and result.variants:
+                largest = max(result.variants, key=len)
+                chosen = result.variants.get(on_shim) or result.variants[largest]
+            left = [one for one in chosen.findings if not re_exports.settle(one, candidate.real)]
+            yield candidate, chosen._replace(findings=tuple(left), before=result.before)
 
     def _read(self, file: str) -> bytes:
         try:
@@ -121,20 +120,16 @@ class FileSet:
 
 
 def _groups_on_shim(
-    programs: Iterable[Iterable[str]], facts: Mapping[str, FileFacts], compiles: bool
+    program: Sequence[str], facts: Mapping[str, FileFacts], compiles: bool
 ) -> dict[str, frozenset[Group]]:
     """The groups of each file that go to the shim only because of other files of its program.
 
     A group of symbols goes to the shim in all of a program if one place of it needs that.
     """
-    found = {}
-    for program in programs:
-        known = [file for file in program if file in facts]
-        needs = frozenset(group for file in known for group in facts[file].on_shim)
-        classes = {name for file in known for name in facts[file].classes}
-        if classes >= {"final", "experimental", "tested"}:  # a test would no longer tell them apart
-            needs |= {Group.KERAS_OPTIMIZERS}
-        needed = with_followers(needs, compiles)
-        for file in known:
-            found[file] = needed & facts[file].groups
-    return found
+    known = {file: facts[file] for file in program if file in facts}
+    needs = frozenset(group for one in known.values() for group in one.on_shim)
+    classes = {name for one in known.values() for name in one.classes}
+    if classes >= {"final", "experimental", "tested"}:  # a test would no longer tell them apart
+        needs |= {Group.KERAS_OPTIMIZERS}
+    needs = with_followers(needs, compiles)
+    return {file: needs & one.groups for file, one in known.items()}

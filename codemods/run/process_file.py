@@ -12,12 +12,12 @@ from ..files.diffs import replacements, unified
 from ..files.discover import words
 from ..model import FileError, FileResult
 from .limits import Limits, memory_bound
-from .results import FileOutcome, FileWork, Plan, Task
+from .results import FileOutcome, Plan, Task
 
 __all__ = ["finished", "work_on"]
 
 
-def work_on(task: Task, plan: Plan, limits: Limits) -> FileWork:
+def work_on(task: Task, plan: Plan, limits: Limits) -> FileResult:
     """Rewrites a file that the search of the run has let through. Never raises, never writes.
 
     It is read here, and not in the search: its bytes must not wait in memory behind other files,
@@ -26,16 +26,12 @@ def work_on(task: Task, plan: Plan, limits: Limits) -> FileWork:
     source = task.source
     try:
         if source is None and os.stat(task.real).st_size > limits.size:
-            return FileWork(task.path, task.real, b"", _failed(task.path, limits.too_large))
+            return _failed(task.path, limits.too_large)
         source = atomic_write.read(task.real) if source is None else source
+        result = transform(source, plan.options, task.path, task.surroundings, task.shares)
+        return result._replace(before=source)
     except OSError as error:
-        return FileWork(task.path, task.real, b"", _failed(task.path, words(error)))
-    return FileWork(task.path, task.real, source, _rewritten(task, source, plan))
-
-
-def _rewritten(task: Task, source: bytes, plan: Plan) -> FileResult:
-    try:
-        return transform(source, plan.options, task.path, task.surroundings, task.shares)
+        message = words(error)
     except MemoryError:
         message = f"needs more than {memory_bound() / 2**30:.0f} GB of memory; --exclude it"
     except Exception as error:  # an internal error fails this file only
@@ -43,47 +39,55 @@ def _rewritten(task: Task, source: bytes, plan: Plan) -> FileResult:
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}"
         message = f"not rewritten: a rule failed ({what}); please report this, with the file"
-    return _failed(task.path, message, source)
+    return _failed(task.path, message, source or b"")
 
 
-def finished(work: FileWork, result: FileResult, plan: Plan) -> FileOutcome:
-    """Writes the decided result of a file if the plan says so; returns the outcome to report."""
-    outcome = _to_outcome(work.path, work.source, result, plan)
-    if result.error is None and plan.write and result.source != work.source:
+def finished(path: str, real: str, result: FileResult, plan: Plan) -> FileOutcome:
+    """Writes the decided result of a file if the plan says so; returns the outcome to report.
+
+    Args:
+      path: the path to show in reports.
+      real: the absolute path.
+      result: what becomes of the file.
+      plan: whether to write it, and what the reports need.
+    """
+    outcome = _to_outcome(path, result, plan)
+    if plan.write and outcome.changed:
         try:
-            atomic_write.replace(work.real, work.source, result.source)
+            atomic_write.replace(real, result.before, result.source)
         except atomic_write.ChangedOnDiskError:
-            return _error(work.path, "not written: the file changed during the run; run again")
+            return _error(path, "not written: the file changed during the run; run again")
         except atomic_write.ReadOnlyFileError:
             return _error(
-                work.path, "not written: the file is read-only; make it writable, or --exclude it"
+                path, "not written: the file is read-only; make it writable, or --exclude it"
             )
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            return _error(work.path, f"could not be written: {reason}; the file is unchanged")
+            return _error(path, f"could not be written: {reason}; the file is unchanged")
     return outcome
 
 
-def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
+def _to_outcome(path: str, result: FileResult, plan: Plan) -> FileOutcome:
     """Converts the result to the outcome that the reports show."""
     outcome = FileOutcome(path, other_contrib=uses_other_contrib(result.source))
-    if result.error is not None and result.error.is_syntax and not may_refer(source):
+    if result.error is not None and result.error.is_syntax and not may_refer(result.before):
         message = f"not checked, but without a legacy name of TensorFlow: {result.error.message}"
-        return outcome._replace(warning=result.error._replace(path=path, message=message))
+        return outcome._replace(warning=result.error._replace(message=message))
     if result.error is not None:
         return outcome._replace(error=result.error)
-    changed = result.source != source
+    before, after = result.before, result.source
+    changed = after != before
     return outcome._replace(
         changed=changed,
         findings=result.findings,
         note=result.note,
-        diff=unified(path, source, result.source) if changed and plan.diff else b"",
-        replacements=replacements(source, result.source) if plan.replacements and changed else (),
+        diff=unified(path, before, after) if changed and plan.diff else b"",
+        replacements=replacements(before, after) if plan.replacements and changed else (),
     )
 
 
 def _failed(path: str, message: str, source: bytes = b"") -> FileResult:
-    return FileResult(source, error=FileError(path, 0, message))
+    return FileResult(source, error=FileError(path, 0, message), before=source)
 
 
 def _error(path: str, message: str) -> FileOutcome:
