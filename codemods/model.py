@@ -72,12 +72,14 @@ class Surroundings(NamedTuple):
       makes_optimizers: whether a file mentions what makes a Keras loss-scale optimizer.
       compiles: whether a file may make or wrap an optimizer by `compile` or `load_model`.
       reads: the names that other files may read from this one.
+      shares: whether a program may contain the file and others with legacy names.
       is_alone: whether the run has this file only, so that nothing is known about others.
     """
 
     makes_optimizers: bool = False
     compiles: bool = False
     reads: frozenset[str] = frozenset()
+    shares: bool = False
     is_alone: bool = False
 
 

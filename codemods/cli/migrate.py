@@ -121,10 +121,10 @@ def _run_stdin(request: Request) -> int:
             request, keras = _with_keras(request, project, quiet=for_program)
     except LateError as error:
         return _refuse(str(error))
-    tasks = [Task(name, name, source)]
+    task = Task(name, name, source)
     plan = _plan(request, write=False)
-    ((_, result),) = process_all(tasks, plan, 1, request.limits)
-    outcome = finished(name, name, result, plan)
+    ((_, result),) = process_all([task], plan, 1, request.limits)
+    outcome = finished(task, result, plan)
     put(sys.stdout, source if outcome.error is not None else result.source)
     summary = Summary(wrote=False)
     summary.is_dry = False

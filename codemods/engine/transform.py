@@ -57,7 +57,6 @@ def transform(
     options: Options,
     path: str = "<source>",
     surroundings: Surroundings = ALONE,
-    with_variants: bool = False,
     only: Optional[Sequence[Rule]] = None,
 ) -> FileResult:
     """Transforms one file. An error in it is part of the result.
@@ -67,7 +66,6 @@ def transform(
       options: how to rewrite them.
       path: the path of the file, as reports show it; the suffix `.ipynb` means a notebook.
       surroundings: what the search has seen in the other files of the run.
-      with_variants: whether other files can decide that more groups of symbols go to the shim.
       only: the rules to run; by default all.
     """
     if not may_concern(source):
@@ -79,9 +77,10 @@ def transform(
             return FileResult(source, tuple(found), note=document.note or _NO_NAME)
         work = _Transformation(document, options, path, surroundings, only)
         result = work.result()
-        if with_variants:
-            variants = {groups: work.result(groups) for groups in work.choices()}
-            result = result._replace(facts=work.facts, variants=variants)
+        if surroundings.shares:
+            facts = work.facts()
+            variants = {groups: work.result(groups) for groups in _choices(facts.groups)}
+            result = result._replace(facts=facts, variants=variants)
         return result
     except SourceError as error:
         found_error = FileError(path, error.line, error.message, error.is_syntax)
@@ -225,31 +224,31 @@ class _Transformation:
         ordered.sort(key=lambda item: item[0])
         return [self._document.placed(*one) for one in ordered]
 
-    @property
     def facts(self) -> FileFacts:
         """What the other files of the program must know."""
         program = self.program
-        groups = frozenset(one.legacy.group for one in program.references if one.legacy.rule)
+        groups = {one.legacy.group for one in program.references if one.legacy.rule}
         scope = program.scopes.module_scope
         bound = {name: program.origins.of_name(name, scope) for name in scope.bindings}
         if scope.stars:
             bound["*"] = frozenset(path for _, path in scope.stars)
         return FileFacts(
-            groups=groups - program.on_shim,
+            groups=frozenset(one for one in groups if not program.goes_to_shim(one)),
             on_shim=program.on_shim,
             classes=classes_named(program),
             bound=bound,
         )
 
-    def choices(self) -> list[frozenset[Group]]:
-        """The sets of groups that other files can send to the shim."""
-        groups = sorted(self.facts.groups, key=lambda group: group.value)
-        if len(groups) > _MOST_VARIANTS:
-            return [frozenset(groups)]
-        sizes = range(1, len(groups) + 1)
-        return [
-            frozenset(chosen) for size in sizes for chosen in itertools.combinations(groups, size)
-        ]
+
+def _choices(groups: Collection[Group]) -> list[frozenset[Group]]:
+    """The sets of groups that other files can send to the shim."""
+    if len(groups) > _MOST_VARIANTS:
+        return [frozenset(groups)]
+    return [
+        frozenset(chosen)
+        for size in range(1, len(groups) + 1)
+        for chosen in itertools.combinations(groups, size)
+    ]
 
 
 def _order(item: tuple[int, Finding]) -> tuple[int, int, str, str, str]:

@@ -28,7 +28,7 @@ def work_on(task: Task, plan: Plan, limits: Limits) -> FileResult:
         if source is None and os.stat(task.real).st_size > limits.size:
             return _failed(task.path, limits.too_large)
         source = atomic_write.read(task.real) if source is None else source
-        result = transform(source, plan.options, task.path, task.surroundings, task.shares)
+        result = transform(source, plan.options, task.path, task.surroundings)
         return result._replace(before=source)
     except OSError as error:
         message = words(error)
@@ -42,40 +42,33 @@ def work_on(task: Task, plan: Plan, limits: Limits) -> FileResult:
     return _failed(task.path, message, source or b"")
 
 
-def finished(path: str, real: str, result: FileResult, plan: Plan) -> FileOutcome:
-    """Writes the decided result of a file if the plan says so; returns the outcome to report.
-
-    Args:
-      path: the path to show in reports.
-      real: the absolute path.
-      result: what becomes of the file.
-      plan: whether to write it, and what the reports need.
-    """
-    outcome = _to_outcome(path, result, plan)
-    if plan.write and outcome.changed:
-        try:
-            atomic_write.replace(real, result.before, result.source)
-        except atomic_write.ChangedOnDiskError:
-            return _error(path, "not written: the file changed during the run; run again")
-        except atomic_write.ReadOnlyFileError:
-            return _error(
-                path, "not written: the file is read-only; make it writable, or --exclude it"
-            )
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            return _error(path, f"could not be written: {reason}; the file is unchanged")
-    return outcome
+def finished(task: Task, result: FileResult, plan: Plan) -> FileOutcome:
+    """Writes the decided result of a file if the plan says so; returns the outcome to report."""
+    outcome = _to_outcome(task.path, result, plan)
+    if not (plan.write and outcome.changed):
+        return outcome
+    try:
+        atomic_write.replace(task.real, result.before, result.source)
+        return outcome
+    except atomic_write.ChangedOnDiskError:
+        message = "not written: the file changed during the run; run again"
+    except atomic_write.ReadOnlyFileError:
+        message = "not written: the file is read-only; make it writable, or --exclude it"
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        message = f"could not be written: {reason}; the file is unchanged"
+    return FileOutcome(task.path, error=FileError(task.path, 0, message))
 
 
 def _to_outcome(path: str, result: FileResult, plan: Plan) -> FileOutcome:
     """Converts the result to the outcome that the reports show."""
-    outcome = FileOutcome(path, other_contrib=uses_other_contrib(result.source))
-    if result.error is not None and result.error.is_syntax and not may_refer(result.before):
-        message = f"not checked, but without a legacy name of TensorFlow: {result.error.message}"
-        return outcome._replace(warning=result.error._replace(message=message))
-    if result.error is not None:
-        return outcome._replace(error=result.error)
-    before, after = result.before, result.source
+    before, after, error = result.before, result.source, result.error
+    outcome = FileOutcome(path, other_contrib=uses_other_contrib(after))
+    if error is not None and error.is_syntax and not may_refer(before):
+        message = f"not checked, but without a legacy name of TensorFlow: {error.message}"
+        return outcome._replace(warning=error._replace(message=message))
+    if error is not None:
+        return outcome._replace(error=error)
     changed = after != before
     return outcome._replace(
         changed=changed,
@@ -88,7 +81,3 @@ def _to_outcome(path: str, result: FileResult, plan: Plan) -> FileOutcome:
 
 def _failed(path: str, message: str, source: bytes = b"") -> FileResult:
     return FileResult(source, error=FileError(path, 0, message), before=source)
-
-
-def _error(path: str, message: str) -> FileOutcome:
-    return FileOutcome(path, error=FileError(path, 0, message))

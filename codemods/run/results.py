@@ -60,14 +60,12 @@ class Task(NamedTuple):
       real: the path of the file.
       source: the bytes from stdin; then no file is read.
       surroundings: what the search has seen in the other files of the run.
-      shares: whether a program may contain the file and others with legacy names.
     """
 
     path: str
     real: str
     source: Optional[bytes] = None
     surroundings: Surroundings = ALONE
-    shares: bool = False
 
 
 class Plan(NamedTuple):
