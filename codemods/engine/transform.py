@@ -22,19 +22,16 @@ from ..model import (
     Group,
     Options,
     Surroundings,
-    with_followers,
 )
-from ..resolve.classes import may_compile
 from ..resolve.guards import keep_guards
 from ..resolve.mentions import classes_named
 from ..resolve.program import Program
 from ..resolve.tree import rebuilt
-from ..rewrite.proposal import Proposal
 from ..rules.registry import rules
 from ..rules.rule import Rule
 from ..rules.to_shim import notes
-from .apply import edits_of, is_done, reasons_for_shim, without_edits
-from .comments import Suppressions, may_suppress
+from .apply import Decision
+from .comments import may_suppress
 from .notebook import Notebook
 from .parse import SourceError
 from .prefilter import may_concern
@@ -43,9 +40,6 @@ from .render import Source
 __all__ = ["transform"]
 
 _NO_NAME = "no legacy name in it"
-_NOT_SELECTED = "the selected rules find nothing in it; others do"
-_NOTHING = "no symbol to migrate in it: its names are not TensorFlow's, or migrated already"
-_SILENCED = "comments silence all findings in it"
 _ONLY_FINDINGS = "no edit is possible; see the findings"
 _DEEP = "is nested too deeply to be edited; split the deepest expression"
 _MOST_VARIANTS = 3
@@ -148,81 +142,38 @@ class _Transformation:
 
     def result(self, on_shim: Collection[Group] = ()) -> FileResult:
         """The result with further groups of symbols on the shim."""
-        program = self.program.with_on_shim(on_shim)
-        while True:
-            found = [one for rule in self._rules for one in rule.proposals(program)]
-            found += notes(program, found)
-            selected = [one for one in found if program.options.selects(one.code)]
-            suppressions = self._located(selected)
-            silenced = [
-                one for one in selected if suppressions.silence(one.code, self._places[one.node])
-            ]
-            reasons = reasons_for_shim(program, selected, silenced)
-            if not reasons:
-                break
-            groups = frozenset(one.group for one in reasons if one.group is not None)
-            by_node = {one.node: one for one in reversed(reasons)}  # the first counts
-            program = program.with_on_shim(with_followers(groups, may_compile(program)), by_node)
+        decision = self._decision(self.program.with_on_shim(on_shim))
+        while decision.reasons:
+            decision = self._decision(decision.next_program())
+        program = decision.program
         if not on_shim:
             self.program = program
-        return self._edited(program, found, selected, silenced, suppressions)
-
-    def _located(self, proposals: Sequence[Proposal]) -> Suppressions:
-        """Finds the places of the proposals, and the comments."""
-        nodes = frozenset(one.node for one in proposals)
-        if nodes or any(may_suppress(source.data) for source in self._sources):
-            for index, source in enumerate(self._sources):
-                with self._in(index):
-                    source.locate(nodes)
-        self._places = {node: at for one in self._sources for node, at in one.places.items()}
-        return Suppressions(self._sources)
-
-    def _edited(
-        self,
-        program: Program,
-        found: Sequence[Proposal],
-        selected: Sequence[Proposal],
-        silenced: Sequence[Proposal],
-        suppressions: Suppressions,
-    ) -> FileResult:
-        left_out = [one for one in found if not program.options.selects(one.code)]
-        ids = set(map(id, silenced))
-        shown = [one for one in selected if id(one) not in ids]
-        shown = without_edits(shown, [*left_out, *silenced])
-        edits = edits_of(program, shown, {one.node for one in silenced})
+        edits = decision.edits()
         data = list(self._document.sources)
         for index, source in enumerate(self._sources):
             module = rebuilt(source.module, edits, program.parents)
             if module is not None:
                 with self._in(index):
                     data[index] = source.edited(module)
-        findings = self._findings(program, shown, suppressions)
-        if edits:
-            note = ""
-        elif findings:
-            note = _ONLY_FINDINGS
-        elif silenced:
-            note = _SILENCED
-        else:
-            note = _NOT_SELECTED if left_out else _NOTHING
+        found = [
+            *self._document.findings(self._path, program.options),
+            *decision.findings(self._path),
+        ]
+        findings = [self._document.placed(*one) for one in sorted(found, key=lambda one: one[0])]
+        note = "" if edits else _ONLY_FINDINGS if findings else decision.note
         return FileResult(self._document.with_sources(data), tuple(findings), note=note)
 
-    def _findings(
-        self, program: Program, proposals: Sequence[Proposal], suppressions: Suppressions
-    ) -> list[Finding]:
-        found: list[tuple[int, Finding]] = []
-        for one in proposals:
-            place = self._places[one.node]
-            done = is_done(program, one)
-            finding = place.finding(
-                self._path, one.code, one.symbol, one.message, one.outcome, done, one.through
-            )
-            found.append((place.source, finding))
-        found += suppressions.unused(program.options, self._path)
-        ordered = sorted(dict.fromkeys(found), key=_order)
-        ordered = [*self._document.findings(self._path, program.options), *ordered]
-        ordered.sort(key=lambda item: item[0])
-        return [self._document.placed(*one) for one in ordered]
+    def _decision(self, program: Program) -> Decision:
+        found = [one for rule in self._rules for one in rule.proposals(program)]
+        found += notes(program, found)
+        selected = [one for one in found if program.options.selects(one.code)]
+        left_out = [one for one in found if not program.options.selects(one.code)]
+        nodes = frozenset(one.node for one in selected)
+        if nodes or any(may_suppress(source.data) for source in self._sources):
+            for index, source in enumerate(self._sources):
+                with self._in(index):
+                    source.locate(nodes)
+        return Decision(program, selected, left_out, self._sources)
 
     def facts(self) -> FileFacts:
         """What the other files of the program must know."""
@@ -249,8 +200,3 @@ def _choices(groups: Collection[Group]) -> list[frozenset[Group]]:
         for size in range(1, len(groups) + 1)
         for chosen in itertools.combinations(groups, size)
     ]
-
-
-def _order(item: tuple[int, Finding]) -> tuple[int, int, str, str, str]:
-    _, one = item
-    return one.line, one.column, one.code, one.symbol, one.message
