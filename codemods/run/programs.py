@@ -7,6 +7,7 @@ If more than one file of the run fits, the import is not resolved.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,13 +30,6 @@ class Modules:
 
     def __init__(self, files: Iterable[str]) -> None:
         self._files = {file for file in files if file.endswith(".py")}
-        self._directories: set[str] = set()
-        for file in self._files:
-            directory = os.path.dirname(file)
-            while directory not in self._directories:
-                self._directories.add(directory)
-                directory = os.path.dirname(directory)
-        self._tops: dict[tuple[str, str], list[str]] = {}
 
     def find(self, path: str, importer: str) -> Optional[str]:
         """The file that `path` names as a module; None if there is none, or more than one.
@@ -52,48 +46,29 @@ class Modules:
         name = path.lstrip(".")
         level = len(path) - len(name)
         here = os.path.dirname(importer)
+        for _ in range(level - 1):
+            here = os.path.dirname(here)
         if level:
-            for _ in range(level - 1):
-                here = os.path.dirname(here)
-            tops = [here]
-        elif not name or root_of(name) is not None:
-            return []
+            tops = [here.rstrip(os.sep)]
+        elif name and root_of(name) is None and name.partition(".")[0] not in LOOK_ALIKES:
+            tops = _tops(here)
         else:
-            tops = self._tops_with(name.partition(".")[0], here)
-        return [file for top in tops for file in self._at(top, name)]
+            tops = []
+        below = os.sep + name.replace(".", os.sep) if name else ""
+        ends = [f"{below}.py"] * bool(name) + [f"{below}{os.sep}{_INIT}"]
+        return [top + end for top in tops for end in ends if top + end in self._files]
 
-    def _at(self, directory: str, name: str) -> Iterator[str]:
-        below = os.path.join(directory, *name.split(".")) if name else directory
-        if name and f"{below}.py" in self._files:
-            yield f"{below}.py"
-        if os.path.join(below, _INIT) in self._files:
-            yield os.path.join(below, _INIT)
 
-    def _tops_with(self, first: str, directory: str) -> list[str]:
-        """The directories that can be on the import path and have a module `first`."""
-        if first in LOOK_ALIKES:
-            return []
-        key = (first, directory)
-        if key not in self._tops:
-            tops = self._possible_tops(directory)
-            self._tops[key] = [top for top in tops if self._has(top, first)]
-        return self._tops[key]
-
-    def _possible_tops(self, directory: str) -> Iterator[str]:
-        while directory in self._directories:
-            yield directory
-            for source in _SOURCES:
-                below = os.path.join(directory, source)
-                if below in self._directories:
-                    yield below
-            above = os.path.dirname(directory)
-            if above == directory:
-                return
-            directory = above
-
-    def _has(self, top: str, first: str) -> bool:
-        below = os.path.join(top, first)
-        return below in self._directories or f"{below}.py" in self._files
+@functools.lru_cache(maxsize=None)
+def _tops(directory: str) -> list[str]:
+    """The directories that can be on the import path of a file in a directory."""
+    found: dict[str, None] = {}
+    while True:
+        top = directory.rstrip(os.sep)
+        found.update(dict.fromkeys([top, *(f"{top}{os.sep}{source}" for source in _SOURCES)]))
+        if os.path.dirname(directory) == directory:
+            return list(found)
+        directory = os.path.dirname(directory)
 
 
 class Programs:
@@ -116,12 +91,13 @@ class Programs:
         self._words = words
         self._read = read
         self._computed = [(os.path.dirname(file) + os.sep, file) for file in words.computed]
+        self._is_alone = len(files) == 1
         self._named = Counter(map(stem_of, files))
         self._starts: dict[str, frozenset[str]] = {}
 
     def around(self, file: str, shares: bool) -> Surroundings:
         """What the other files show about one: rather too many names than too few."""
-        if sum(self._named.values()) == 1:
+        if self._is_alone:
             return ALONE
         reads = {
             name
