@@ -17,7 +17,6 @@ __all__ = [
     "Options",
     "Replacement",
     "Safety",
-    "SourceError",
     "Surroundings",
     "Target",
     "with_followers",
@@ -73,12 +72,14 @@ class Surroundings(NamedTuple):
       makes_optimizers: whether a file mentions what makes a Keras loss-scale optimizer.
       compiles: whether a file may make or wrap an optimizer by `compile` or `load_model`.
       reads: the names that other files may read from this one.
+      shares: whether a program may contain the file and others with legacy names.
       is_alone: whether the run has this file only, so that nothing is known about others.
     """
 
     makes_optimizers: bool = False
     compiles: bool = False
     reads: frozenset[str] = frozenset()
+    shares: bool = False
     is_alone: bool = False
 
 
@@ -190,17 +191,6 @@ class FileError(NamedTuple):
     is_syntax: bool = False
 
 
-class SourceError(NamedTuple):
-    """Why a source, a file or a cell of a notebook, cannot be parsed or edited.
-
-    `line` counts from 1 in that source; it is 0 if the error has no line.
-    """
-
-    line: int
-    message: str
-    is_syntax: bool = False
-
-
 class FileFacts(NamedTuple):
     """What the other files of a program must know about one file.
 
@@ -229,6 +219,7 @@ class FileResult(NamedTuple):
       note: why nothing was changed, for `-v`; empty if something was.
       facts: what the other files of its program must know; None if that was not requested.
       variants: the result if other files decide that more groups go to the shim, by these groups.
+      before: the bytes that a worker has read.
     """
 
     source: bytes
@@ -237,6 +228,7 @@ class FileResult(NamedTuple):
     note: str = ""
     facts: Optional[FileFacts] = None
     variants: Mapping[frozenset[Group], FileResult] = {}
+    before: bytes = b""
 
 
 class KerasChoice(NamedTuple):

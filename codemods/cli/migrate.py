@@ -121,18 +121,18 @@ def _run_stdin(request: Request) -> int:
             request, keras = _with_keras(request, project, quiet=for_program)
     except LateError as error:
         return _refuse(str(error))
-    tasks = [Task(name, name, source)]
+    task = Task(name, name, source)
     plan = _plan(request, write=False)
-    (work,) = process_all(tasks, plan, 1, request.limits)
-    outcome = finished(work, work.result, plan)._replace(source=work.result.source)
-    put(sys.stdout, source if outcome.error is not None else outcome.source)
+    ((_, result),) = process_all([task], plan, 1, request.limits)
+    outcome = finished(task, result, plan)
+    put(sys.stdout, source if outcome.error is not None else result.source)
     summary = Summary(wrote=False)
     summary.is_dry = False
     summary.keras = keras
     summary.files = 1
     summary.add(outcome)
     with contextlib.closing(Spool[FileOutcome]()) as spool:
-        spool.append(outcome._replace(source=b""))
+        spool.append(outcome)
         _show(outcome._replace(diff=b""), request)
         return max(_report(request, spool, summary, sys.stderr), summary.status)
 

@@ -7,11 +7,12 @@ a bracket was opened that is closed on its line: it may stand behind the last li
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Optional
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -19,7 +20,7 @@ from ..model import Finding, Options, Safety
 from ..resolve.program import Program
 from ..resolve.tree import Edit
 from ..rewrite.proposal import Proposal
-from .render import LONGEST_LINE, Place, Rendered
+from .render import LONGEST_LINE, Place, Source
 
 __all__ = ["UNUSED_CODE", "Suppressions", "mark_edits", "may_suppress"]
 
@@ -39,69 +40,66 @@ class _Suppression(NamedTuple):
     """A suppression comment.
 
     Attributes:
-      line: the line, from 1.
-      column: the column, from 1.
+      place: the comment.
       codes: the code prefixes to silence; `("",)` (all codes) for a comment without codes.
       problem: why the comment is invalid; then it silences nothing.
-      end_column: the column after the comment.
-      text: the line.
       opened: the lines on which the brackets were opened that are closed on its line.
     """
 
-    line: int
-    column: int
+    place: Place
     codes: tuple[str, ...]
-    problem: str = ""
-    end_column: int = 0
-    text: str = ""
-    opened: tuple[int, ...] = ()
+    problem: str
+    opened: tuple[int, ...]
+
+    def covers(self, place: Place) -> bool:
+        """Whether the comment silences what is at a place."""
+        return place.source == self.place.source and any(
+            place.line <= line <= place.end_line for line in (self.place.line, *self.opened)
+        )
 
 
 class Suppressions:
     """The suppression comments of one program, and which of their codes have silenced something."""
 
-    def __init__(self, texts: Sequence[Optional[Rendered]]) -> None:
-        self._found: dict[tuple[int, int], _Suppression] = {}
-        self._used: set[tuple[int, int, str]] = set()
-        for index, text in enumerate(texts):
-            if text is not None and _WORD in text.text.lower():
-                for suppression in _suppressions(text.text):
-                    self._found[index, suppression.line] = suppression
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._found = [
+            comment
+            for index, source in enumerate(sources)
+            if _WORD in source.text.lower()
+            for comment in _suppressions(source.text, index)
+        ]
+        self._used: set[tuple[Place, str]] = set()
 
     def silence(self, code: str, place: Place) -> bool:
         """Whether a comment at `place` silences `code`; marks the comment as used."""
-        silenced = False
-        for (source, line), found in self._found.items():
-            if source == place.source and any(
-                place.line <= one <= place.end_line for one in (line, *found.opened)
-            ):
-                for prefix in found.codes:
-                    if code.startswith(prefix):
-                        self._used.add((source, line, prefix))
-                        silenced = True
-        return silenced
+        used = {
+            (comment.place, prefix)
+            for comment in self._found
+            if comment.covers(place)
+            for prefix in comment.codes
+            if code.startswith(prefix)
+        }
+        self._used |= used
+        return bool(used)
 
-    def unused(self, options: Options, path: str) -> list[tuple[int, Finding]]:
-        """Returns a finding for each comment that is invalid or has a code that silenced nothing.
+    def unused(self, options: Options, path: str) -> Iterator[tuple[int, Finding]]:
+        """A finding for each comment that is invalid or has a code that silenced nothing.
 
         Codes that `--select` or `--ignore` turned off are not reported.
         """
-        if not options.selects(UNUSED_CODE):
-            return []
-        findings = []
-        for (source, line), found in self._found.items():
+        for place, codes, problem, _ in self._found if options.selects(UNUSED_CODE) else ():
             idle = [
                 prefix
-                for prefix in found.codes
-                if (source, line, prefix) not in self._used and _looked_for(prefix, options)
+                for prefix in codes
+                if (place, prefix) not in self._used and _looked_for(prefix, options)
             ]
-            if found.problem:
-                findings.append((source, _finding(path, found, found.problem)))
-            elif idle:
-                named = "" if idle == [""] else f" for {', '.join(idle)}"
-                message = f"this comment silences nothing{named}; remove it or fix its codes"
-                findings.append((source, _finding(path, found, message)))
-        return findings
+            named = "" if idle == [""] else f" for {', '.join(idle)}"
+            message = f"this comment silences nothing{named}; remove it or fix its codes"
+            if problem or idle:
+                yield (
+                    place.source,
+                    place.finding(path, UNUSED_CODE, "lossscale: ignore", problem or message),
+                )
 
 
 def _looked_for(prefix: str, options: Options) -> bool:
@@ -111,27 +109,11 @@ def _looked_for(prefix: str, options: Options) -> bool:
     return not any(prefix.startswith(one) or one.startswith(prefix) for one in options.ignore)
 
 
-def _finding(path: str, found: _Suppression, message: str) -> Finding:
-    return Finding(
-        path=path,
-        line=found.line,
-        column=found.column,
-        code=UNUSED_CODE,
-        symbol="lossscale: ignore",
-        outcome=Safety.MANUAL,
-        applied=False,
-        message=message,
-        end_line=found.line,
-        end_column=found.end_column,
-        text=found.text,
-    )
-
-
-def _suppressions(code: str) -> list[_Suppression]:
-    found = []
+def _suppressions(code: str, source: int) -> Iterator[_Suppression]:
     brackets: list[int] = []
     opened: list[int] = []
-    try:
+    # The tokenizer rejects some sources that LibCST accepts.
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
         for token in tokenize.generate_tokens(io.StringIO(code).readline):
             if token.type == tokenize.OP and token.string in "([{":
                 brackets.append(token.start[0])
@@ -141,52 +123,42 @@ def _suppressions(code: str) -> list[_Suppression]:
                 opened.clear()
             match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
             if match is not None and not _MARK.match(token.string):
-                line, column = token.start
-                comment = _read(match, line, column + match.start() + 1)
-                end = comment.column + len(match[0])
-                found.append(
-                    comment._replace(end_column=end, text=_shown(token.line), opened=tuple(opened))
-                )
-    except (tokenize.TokenError, SyntaxError):
-        pass  # the tokenizer rejects some sources that LibCST accepts
-    return found
+                line, start = token.start
+                column, end = start + match.start() + 1, start + match.end() + 1
+                shown = token.line.rstrip("\r\n")
+                shown = shown if len(shown) < LONGEST_LINE else ""
+                place = Place(source, line, column, line, end, shown)
+                yield _Suppression(place, *_codes(match), tuple(opened))
 
 
-def _shown(line: str) -> str:
-    line = line.rstrip("\r\n")
-    return line if len(line) < LONGEST_LINE else ""
-
-
-def _read(match: re.Match[str], line: int, column: int) -> _Suppression:
+def _codes(match: re.Match[str]) -> tuple[tuple[str, ...], str]:
+    """The code prefixes of a comment, and why it is invalid."""
     if match["list"] is None:
-        return _Suppression(line, column, ("",))
+        return ("",), ""
     codes = tuple(part.strip().upper() for part in match["codes"].split(",") if part.strip())
     wrong = [code for code in codes if not _CODE.match(code)]
     if match["end"] and codes and not wrong:
-        return _Suppression(line, column, codes)
+        return codes, ""
     what = f"{', '.join(wrong)} is not a rule code" if wrong else "there are no codes in brackets"
     hint = "write `# lossscale: ignore[LS301] reason`"
-    return _Suppression(line, column, (), f"this comment silences nothing: {what}; {hint}")
+    return (), f"this comment silences nothing: {what}; {hint}"
 
 
-def mark_edits(program: Program, manual: Iterable[Proposal]) -> dict[cst.CSTNode, list[Edit]]:
-    """Returns the edits that add the comments, except where a statement already has them."""
+def mark_edits(
+    program: Program, proposals: Iterable[Proposal]
+) -> Iterator[tuple[cst.CSTNode, Edit]]:
+    """The edits that mark manual findings, except where a statement has the comment already."""
     wanted: dict[cst.CSTNode, dict[str, str]] = {}
-    for one in manual:
+    for one in proposals:
         if one.outcome is Safety.MANUAL:
             statement = _statement(program, one.node)
             wanted.setdefault(statement, {}).setdefault(one.code, one.message)
-    edits: dict[cst.CSTNode, list[Edit]] = {}
     for statement, messages in wanted.items():
         present = _comments_above(program, statement)
-        missing = [
-            f"# TODO({code}): {message}"
-            for code, message in messages.items()
-            if f"# TODO({code}):" not in present
-        ]
+        marks = {f"# TODO({code}):": message for code, message in messages.items()}
+        missing = [f"{mark} {marks[mark]}" for mark in marks if mark not in present]
         if missing:
-            edits[statement] = [_marking(missing)]
-    return edits
+            yield statement, _marking(missing)
 
 
 def _marking(comments: list[str]) -> Edit:

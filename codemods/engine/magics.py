@@ -13,7 +13,11 @@ _PYTHON_CELLS = frozenset({"time", "timeit", "capture", "prun"})
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)")
 _LINE = re.compile(r"[ \t]*(?:[%!?]|[\w.]+\?{1,2}[ \t]*(?:\r?\n|\Z))")
 _ASSIGNMENT = re.compile(r"(?P<target>[ \t]*[\w.]+(?:[ \t]*,[ \t]*[\w.]+)*[ \t]*=[ \t]*)[!%]")
-_STRING = re.compile(r"(?i:[rbuf]{0,2})(?P<quote>'''|\"\"\"|'|\")")
+_OUTSIDE = re.compile(r"'''|\"\"\"|['\"#()\[\]{}]|\\\r?\n")
+_INSIDE = {
+    quote: re.compile(rf"{quote}|\\(?:\r\n|.)", re.DOTALL) for quote in ("'''", '"""', "'", '"')
+}
+"""What counts in a line outside strings, and inside those with each quote."""
 _MARK = "lossscale-masked-line-"
 
 
@@ -96,35 +100,18 @@ class _Scanner:
     def feed(self, line: str) -> None:
         self._continued = False
         at = 0
-        while at < len(line):
-            if self._quote:
-                at = self._string(line, at)
-                continue
-            string = _STRING.match(line, at)
-            if string:
-                self._quote = string["quote"]
-                at = string.end()
-                continue
-            character = line[at]
-            if character == "#":
-                return
-            if character == "\\" and not line[at + 1 :].strip():
-                self._continued = True
-                return
-            self._depth += (character in "([{") - (character in ")]}")
-            self._depth = max(self._depth, 0)
-            at += 1
-        if len(self._quote) == 1:
+        while True:
+            match = (_INSIDE[self._quote] if self._quote else _OUTSIDE).search(line, at)
+            if match is None or match[0] == "#":
+                break
+            token, at = match[0], match.end()
+            if token == self._quote:
+                self._quote = ""
+            elif token in _INSIDE:
+                self._quote = token
+            elif token.startswith("\\"):
+                self._continued = token.endswith("\n")
+            else:
+                self._depth = max(self._depth + (1 if token in "([{" else -1), 0)
+        if len(self._quote) == 1 and not self._continued:
             self._quote = ""  # an unclosed string; the parser reports it
-
-    def _string(self, line: str, at: int) -> int:
-        if line.startswith(self._quote, at):
-            at += len(self._quote)
-            self._quote = ""
-            return at
-        if line[at] == "\\":
-            if len(self._quote) == 1 and line[at + 1 :].strip("\r\n") == "":
-                self._continued = True
-                return len(line) + 1
-            return at + 2
-        return at + 1

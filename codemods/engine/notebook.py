@@ -1,23 +1,23 @@
-"""Transforms the code cells of a notebook as one program; changes only the edited cells."""
+"""The code cells of a notebook, which are one program; only the edited cells change."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import re
-from typing import NamedTuple, Optional
+from collections.abc import Iterator, Sequence
+from typing import Any, Union
 
-from ..model import ALONE, FileError, FileResult, Finding, Options, Safety, Surroundings
-from .json_spans import NestingError, Span, spans
-from .magics import MaskedCell, mask
-from .prefilter import may_concern
-from .render import LONGEST_LINE
-from .transform import Transformation
+from ..model import Finding, Options
+from .json_spans import Array, NestingError, String, parsed_json
+from .magics import mask
+from .parse import SourceError
+from .render import LONGEST_LINE, Place
 
-__all__ = ["transform"]
+__all__ = ["Notebook"]
 
-_NO_NAME = "no legacy name in it"
 _NOT_PYTHON = "LS910"
+_IN_MAGIC = "magic and shell lines are not rewritten: migrate this line by hand"
 _LEGACY = re.compile(
     r"(?<!\w)\w*LossScale(?:Optimizer|Manager)?\b|CrossShardOptimizer|cross_replica_sum|"
     r"get_(?:scaled_loss|unscaled_gradients)|(?:contrib\.mixed_precision|mixed_precision\.experimental)|"
@@ -27,190 +27,170 @@ _JSON_LINE = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n|\Z)", re.DOTALL)
 """Matches one line in the text of a JSON string, up to an escaped line end."""
 
 
-class _Cell(NamedTuple):
+class _Cell:
     """A code cell.
 
-    Attributes:
+    Args:
+      body: the JSON text.
       number: the position among all cells, from 1.
       value: the `source` member: a string, or an array of strings.
-      lines: the lines in JSON encoding, without the quotes.
-      starts: the index in the JSON text at which each line starts.
     """
 
-    number: int
-    value: Span
-    lines: list[str]
-    starts: list[int]
+    def __init__(self, body: str, number: int, value: Union[String, Array]) -> None:
+        self.number = number
+        self.value = value
+        self.lines: list[str] = []
+        """The lines in JSON encoding, without the quotes."""
+        self.starts: list[int] = []
+        """The index in the JSON text at which each line starts."""
+        open_line = False
+        for string in value if isinstance(value, Array) else [value]:
+            at = string.start + 1
+            for part in filter(None, _JSON_LINE.findall(body[at : string.end - 1])):
+                if open_line:
+                    self.lines[-1] += part
+                else:
+                    self.lines.append(part)
+                    self.starts.append(at)
+                open_line = not part.endswith("\\n")
+                at += len(part)
+        self.masked = mask("".join(map(_decoded, self.lines)))
 
-    @property
-    def source(self) -> str:
-        text: str = json.loads('"' + "".join(self.lines) + '"', strict=False)
-        return text
 
+class Notebook:
+    """The cells of a notebook, and how results for them become those for the file.
 
-def transform(
-    source: bytes,
-    options: Options,
-    path: str = "<notebook>",
-    surroundings: Surroundings = ALONE,
-    with_variants: bool = False,
-) -> FileResult:
-    """Transforms a notebook that the prefilter has let through.
-
-    Never raises: errors are part of the result.
+    Attributes:
+      sources: the Python source of each code cell; empty for a cell in another language.
+      note: why there are no cells; empty if there are.
 
     Args:
-      source: the bytes of the notebook.
-      options: how to rewrite them.
-      path: the path to show in reports.
-      surroundings: what the search has seen in the other files of the run.
-      with_variants: whether other files can decide that more groups of symbols go to the shim.
+      data: the bytes of the notebook.
+
+    Raises:
+      SourceError: if it cannot be read.
     """
-    try:
-        text = source.decode("utf-8")
-        body = text[1:] if text.startswith("\ufeff") else text
-        document = spans(body)
-    except json.JSONDecodeError as error:
-        return _failed(
-            path,
-            source,
-            error.lineno,
-            f"is not a notebook: invalid JSON: {error.msg}; save it again",
-        )
-    except UnicodeDecodeError as error:
-        line = source.count(b"\n", 0, error.start) + 1
-        return _failed(path, source, line, "is not a notebook: not UTF-8; save it again")
-    except NestingError as error:
-        line = body.count("\n", 0, error.at) + 1
-        return _failed(path, source, line, f"is {error}; --exclude it")
-    if not isinstance(document.value, dict):
-        return _failed(path, source, 1, "is not a notebook: the JSON is not an object")
-    language = _language(document)
-    if language not in ("", "python", "ipython"):
-        return FileResult(source, note=f"a notebook in {language}")
-    book = _Notebook(path, source, body, _cells(body, document), options)
-    if not any(may_concern(one) for one in book.sources):
-        return book.result([FileResult(one, note=_NO_NAME) for one in book.sources])
-    work = Transformation(book.sources, options, None, path, surroundings)
-    return work.joined(book.result, with_variants)
 
+    def __init__(self, data: bytes) -> None:
+        self.note = ""
+        self._body = ""
+        try:
+            text = data.decode("utf-8")
+            self._body = text[1:] if text.startswith("\ufeff") else text
+            document = parsed_json(self._body)
+        except json.JSONDecodeError as error:
+            message = f"is not a notebook: invalid JSON: {error.msg}; save it again"
+            raise SourceError(error.lineno, message) from None
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise SourceError(line, "is not a notebook: not UTF-8; save it again") from None
+        except NestingError as error:
+            raise SourceError(self._line_at(error.at), f"is {error}; --exclude it") from None
+        if not isinstance(document, dict):
+            raise SourceError(1, "is not a notebook: the JSON is not an object")
+        self._mark = text[: len(text) - len(self._body)]
+        language = _language(document)
+        if language in ("", "python", "ipython"):
+            self._cells = list(_cells(self._body, document))
+            self.note = "" if self._cells else "no code cell in it"
+        else:
+            self._cells = []
+            self.note = f"a notebook in {language}"
+        self.sources = [
+            (cell.masked.source or "").encode("utf-8", "surrogatepass") for cell in self._cells
+        ]
 
-class _Notebook:
-    """A notebook, which the results of its cells are put back into."""
+    def with_sources(self, sources: Sequence[bytes]) -> bytes:
+        """The bytes of the notebook with other sources of its cells.
 
-    def __init__(
-        self, path: str, source: bytes, body: str, cells: list[_Cell], options: Options
-    ) -> None:
-        self._path = path
-        self._source = source
-        self._body = body
-        self._cells = cells
-        self._options = options
-        self._masked = [mask(cell.source) for cell in cells]
-        self.sources = [(one.source or "").encode("utf-8", "surrogatepass") for one in self._masked]
-
-    def result(self, results: list[FileResult]) -> FileResult:
-        """The result for the notebook, from those for its cells."""
-        path, source, body = self._path, self._source, self._body
-        findings: list[Finding] = []
-        edits: list[tuple[int, int, str]] = []
-        for cell, one, before, result in zip(self._cells, self._masked, self.sources, results):
-            findings += _not_python(path, body, cell, one, self._options)
-            if result.error is not None:
-                line = _line(body, cell, result.error.line)
-                where = f"cell {cell.number}, line {result.error.line}"
-                return _failed(path, source, line, f"{where}: {result.error.message}")
-            findings += [_placed(body, cell, finding) for finding in result.findings]
-            if result.source != before:
+        Raises:
+          SourceError: if a source has lost a magic line.
+        """
+        edited = self._mark
+        at = 0
+        for cell, old, new in zip(self._cells, self.sources, sources):
+            if new != old:
                 try:
-                    new = one.restore(result.source.decode("utf-8", "surrogatepass"))
+                    source = cell.masked.restore(new.decode("utf-8", "surrogatepass"))
                 except ValueError as error:
                     message = f"cell {cell.number}: not rewritten: {error}"
-                    return _failed(path, source, _line(body, cell, 1), message)
-                edits.append((cell.value.start, cell.value.end, _encoded(body, cell, new)))
-        edited = body
-        for start, end, new in reversed(edits):
-            edited = edited[:start] + new + edited[end:]
-        start_mark = source[: len(source) - len(body.encode("utf-8"))]
-        note = "" if edits else next((r.note for r in results if r.note), "no code cell in it")
-        return FileResult(start_mark + edited.encode("utf-8"), tuple(findings), None, note)
+                    raise SourceError(self._line(cell, 1), message) from None
+                edited += self._body[at : cell.value.start] + _encoded(self._body, cell, source)
+                at = cell.value.end
+        return (edited + self._body[at:]).encode("utf-8")
+
+    def findings(self, path: str, options: Options) -> Iterator[tuple[int, Finding]]:
+        """A finding for each magic or shell line with a legacy name, with the index of the cell."""
+        if options.selects(_NOT_PYTHON):
+            for index, cell in enumerate(self._cells):
+                for number, line in cell.masked.lines.items():
+                    name = _LEGACY.search(line)
+                    if name is not None:
+                        start, end, shown = name.start() + 1, name.end() + 1, line[:LONGEST_LINE]
+                        place = Place(index, number, start, number, end, shown)
+                        yield index, place.finding(path, _NOT_PYTHON, name[0], _IN_MAGIC)
+
+    def placed(self, index: int, finding: Finding) -> Finding:
+        """A finding of a cell, with its place in the file."""
+        cell = self._cells[index]
+        return finding._replace(
+            line=self._line(cell, finding.line),
+            end_line=self._line(cell, finding.end_line),
+            cell=cell.number,
+            cell_line=finding.line,
+        )
+
+    def error(self, index: int, error: SourceError) -> SourceError:
+        """The error of a cell, with its place in the file."""
+        cell = self._cells[index]
+        message = f"cell {cell.number}, line {error.line}: {error.message}"
+        return SourceError(self._line(cell, error.line), message)
+
+    def _line(self, cell: _Cell, line: int) -> int:
+        """The line in the file of line `line` of the cell."""
+        starts = cell.starts or [cell.value.start]
+        return self._line_at(starts[min(max(line, 1), len(starts)) - 1])
+
+    def _line_at(self, index: int) -> int:
+        return self._body.count("\n", 0, index) + 1
 
 
-def _not_python(
-    path: str, body: str, cell: _Cell, masked: MaskedCell, options: Options
-) -> list[Finding]:
-    """Returns a finding for each magic or shell line that contains a legacy name."""
-    if not options.selects(_NOT_PYTHON):
-        return []
-    found = []
-    for number, line in masked.lines.items():
-        name = _LEGACY.search(line)
-        if name is not None:
-            message = "magic and shell lines are not rewritten: migrate this line by hand"
-            at = name.start() + 1
-            finding = Finding(
-                path, number, at, _NOT_PYTHON, name[0], Safety.MANUAL, False, message, number
-            )
-            finding = finding._replace(end_column=at + len(name[0]), text=line[:LONGEST_LINE])
-            found.append(_placed(body, cell, finding))
-    return found
+def _language(document: dict[str, Any]) -> str:
+    metadata = document.get("metadata")
+    for owner, name in (("kernelspec", "language"), ("language_info", "name")):
+        language = _member(_member(metadata, owner), name)
+        if isinstance(language, str) and language:
+            return language.lower()
+    return ""
 
 
-def _failed(path: str, source: bytes, line: int, message: str) -> FileResult:
-    return FileResult(source, error=FileError(path, line, message))
-
-
-def _language(document: Span) -> str:
-    metadata = document.member("metadata")
-    named = metadata.member("kernelspec").member("language").text
-    return (named or metadata.member("language_info").member("name").text).lower()
-
-
-def _cells(body: str, document: Span) -> list[_Cell]:
-    sheets = document.member("worksheets").items  # nbformat 3
-    cells = [cell for owner in (document, *sheets) for cell in owner.member("cells").items]
-    found = []
+def _cells(body: str, document: dict[str, Any]) -> Iterator[_Cell]:
+    sheets = document.get("worksheets")  # nbformat 3
+    owners = [document, *(sheets if isinstance(sheets, list) else ())]
+    lists = [_member(owner, "cells") for owner in owners]
+    cells = [cell for found in lists if isinstance(found, list) for cell in found]
     for number, cell in enumerate(cells, 1):
-        if cell.member("cell_type").text == "code":
-            members = cell.value
-            value = members.get("source", members.get("input"))
-            lines = None if value is None else _lines(body, value)
-            if value is not None and lines is not None:
-                found.append(
-                    _Cell(number, value, [line for line, _ in lines], [at for _, at in lines])
-                )
-    return found
+        if _member(cell, "cell_type") == "code":
+            value = cell.get("source", cell.get("input"))
+            strings = value if isinstance(value, Array) else [value]
+            if all(isinstance(one, String) for one in strings):
+                yield _Cell(body, number, value)
 
 
-def _lines(body: str, value: Span) -> Optional[list[tuple[str, int]]]:
-    """The lines of a cell's source in JSON encoding, and the index at which each starts."""
-    strings = value.items if isinstance(value.value, list) else [value]
-    lines: list[tuple[str, int]] = []
-    open_line = False
-    for string in strings:
-        if not isinstance(string.value, str):
-            return None
-        raw = body[string.start + 1 : string.end - 1]
-        at = 0
-        for part in _JSON_LINE.findall(raw):
-            if not part:
-                continue
-            if open_line:
-                lines[-1] = (lines[-1][0] + part, lines[-1][1])
-            else:
-                lines.append((part, string.start + 1 + at))
-            open_line = not part.endswith("\\n")
-            at += len(part)
-    return lines
+def _member(owner: object, name: str) -> Any:
+    """The member of an object; None if there is none, or if `owner` is something else."""
+    return owner.get(name) if isinstance(owner, dict) else None
+
+
+def _decoded(line: str) -> str:
+    text: str = json.loads(f'"{line}"', strict=False)
+    return text
 
 
 def _encoded(body: str, cell: _Cell, new: str) -> str:
     """Encodes the new source as JSON in the style of the old; unchanged lines keep their bytes."""
-    old_lines = [json.loads(f'"{line}"', strict=False) for line in cell.lines]
-    new_lines = new.split("\n")
-    new_lines = [line + "\n" for line in new_lines[:-1]] + (
-        [new_lines[-1]] if new_lines[-1] else []
-    )
+    old_lines = [_decoded(line) for line in cell.lines]
+    new_lines = re.findall(r"[^\n]*\n|[^\n]+", new)
     ascii_only = body.isascii()
     raw: list[str] = []
     matcher = difflib.SequenceMatcher(None, old_lines, new_lines, autojunk=False)
@@ -219,30 +199,13 @@ def _encoded(body: str, cell: _Cell, new: str) -> str:
             raw += cell.lines[old_start:old_end]
         else:
             raw += [
-                json.dumps(one, ensure_ascii=ascii_only)[1:-1]
-                for one in new_lines[new_start:new_end]
+                json.dumps(line, ensure_ascii=ascii_only)[1:-1]
+                for line in new_lines[new_start:new_end]
             ]
-    if isinstance(cell.value.value, str):
+    if isinstance(cell.value, String):
         return '"' + "".join(raw) + '"'
-    items = cell.value.items
-    first = body[cell.value.start + 1 : items[0].start]
+    items = cell.value
+    first = body[items.start + 1 : items[0].start]
     between = body[items[0].end : items[1].start] if len(items) > 1 else "," + (first or " ")
-    last = body[items[-1].end : cell.value.end - 1]
+    last = body[items[-1].end : items.end - 1]
     return "[" + first + between.join(f'"{line}"' for line in raw) + last + "]"
-
-
-def _line(body: str, cell: _Cell, line: int) -> int:
-    """The line in the file of line `line` of the cell."""
-    if not cell.starts:
-        return body.count("\n", 0, cell.value.start) + 1
-    at = cell.starts[min(max(line, 1), len(cell.starts)) - 1]
-    return body.count("\n", 0, at) + 1
-
-
-def _placed(body: str, cell: _Cell, finding: Finding) -> Finding:
-    return finding._replace(
-        line=_line(body, cell, finding.line),
-        end_line=_line(body, cell, finding.end_line or finding.line),
-        cell=cell.number,
-        cell_line=finding.line,
-    )

@@ -1,4 +1,4 @@
-"""Parses a source into a syntax tree or an error, and checks trees and results."""
+"""Parses sources, and checks trees and results."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import contextlib
 import re
 import warnings
 from collections.abc import Iterator
-from typing import Optional, Union
+from typing import Optional
 
 import libcst as cst
 
-from ..model import SourceError
-
-__all__ = ["parsed", "round_trip_error", "syntax_error"]
+__all__ = ["SourceError", "check_round_trip", "check_syntax", "parsed"]
 
 _PYTHON_2 = re.compile(
     rb"""^[ \t]*(?:print[ \t]+["'\w]|exec[ \t]+["'\w]"""
@@ -26,16 +24,33 @@ _ENCODING_HINT = (
 )
 
 
-def parsed(source: bytes) -> Union[cst.Module, SourceError]:
-    """Parses `source`; returns the tree, or an error with its line and a hint.
+class SourceError(Exception):
+    """A source, a file or a cell of a notebook, cannot be parsed or edited.
+
+    Attributes:
+      line: the line in that source, from 1; 0 if the error has no line.
+      message: what is wrong, and what to do.
+      is_syntax: whether the source cannot be decoded or parsed.
+    """
+
+    def __init__(self, line: int, message: str, is_syntax: bool = False) -> None:
+        super().__init__(message)
+        self.line = line
+        self.message = message
+        self.is_syntax = is_syntax
+
+
+def parsed(source: bytes) -> cst.Module:
+    """Parses `source`.
 
     Raises:
-      MemoryError: if there is not enough memory. Nothing else is raised.
+      SourceError: if it cannot be parsed.
+      MemoryError: if there is not enough memory.
     """
     problem = _python_error(source)
     line = _line_of_depth(problem)
     if line is not None:
-        return SourceError(line, f"is nested too deeply to be parsed; {_SPLIT_IT}")
+        raise SourceError(line, f"is nested too deeply to be parsed; {_SPLIT_IT}")
     try:
         with _unvalidated():
             return cst.parse_module(source)
@@ -44,29 +59,34 @@ def parsed(source: bytes) -> Union[cst.Module, SourceError]:
         line, what = error.raw_line, (error.message.strip() or "syntax error").splitlines()[0]
         if isinstance(problem, SyntaxError):
             line, what = problem.lineno or 0, problem.msg
-        return SourceError(line, f"cannot be parsed: {what}; {_hint(source)}", is_syntax=True)
+        message = f"cannot be parsed: {what}; {_hint(source)}"
+        raise SourceError(line, message, is_syntax=True) from None
     except (UnicodeDecodeError, LookupError, SyntaxError) as error:
-        line = _line_of(source, error)
-        return SourceError(line, f"cannot be decoded: {error}; {_ENCODING_HINT}", is_syntax=True)
+        line = source.count(b"\n", 0, getattr(error, "start", 0)) + 1
+        message = f"cannot be decoded: {error}; {_ENCODING_HINT}"
+        raise SourceError(line, message, is_syntax=True) from None
     except RecursionError:
-        return SourceError(0, f"is nested too deeply to be parsed; {_SPLIT_IT}")
+        raise SourceError(0, f"is nested too deeply to be parsed; {_SPLIT_IT}") from None
     except MemoryError:
         raise
     except Exception as error:  # the native parser can raise anything; it fails this file only
-        return SourceError(0, f"cannot be parsed: {type(error).__name__}: {error}")
+        raise SourceError(0, f"cannot be parsed: {type(error).__name__}: {error}") from error
 
 
-def round_trip_error(module: cst.Module, text: str, source: bytes) -> Optional[SourceError]:
-    """The error if `text`, the rendered `module`, differs from `source`; otherwise None.
+def check_round_trip(module: cst.Module, text: str, source: bytes) -> None:
+    """Compares `text`, the rendered `module`, with `source`.
 
     LibCST 1.9 drops comments that are indented less than the block that they end.
+
+    Raises:
+      SourceError: if they differ.
     """
     given_back = text.encode(module.encoding)
     if given_back == source:
-        return None
+        return
     lines = zip(source.split(b"\n"), given_back.split(b"\n"))
     changed = (number for number, (old, new) in enumerate(lines, 1) if old != new)
-    return SourceError(
+    raise SourceError(
         next(changed, min(source.count(b"\n"), given_back.count(b"\n")) + 1),
         "not rewritten: the parser does not reproduce it exactly; common causes are comments after "
         "the last statement that are partly indented (indent them fully or not at all), or spaces "
@@ -74,16 +94,21 @@ def round_trip_error(module: cst.Module, text: str, source: bytes) -> Optional[S
     )
 
 
-def syntax_error(source: bytes) -> Optional[SourceError]:
-    """The syntax error in `source`; None if there is none.
+def check_syntax(source: bytes) -> None:
+    """Parses an edited source.
 
     Python's own parser runs first because it is many times faster. What it rejects may still be
     valid in a newer Python, so LibCST's parser decides.
+
+    Raises:
+      SourceError: if it cannot be parsed.
     """
-    if _python_error(source) is None:
-        return None
-    result = parsed(source)
-    return result if isinstance(result, SourceError) else None
+    if _python_error(source) is not None:
+        try:
+            parsed(source)
+        except SourceError as error:
+            message = f"not rewritten: the result would not parse ({error.message})"
+            raise SourceError(error.line, message) from None
 
 
 def _python_error(source: bytes) -> Optional[Exception]:
@@ -128,9 +153,3 @@ def _hint(source: bytes) -> str:
     if _PYTHON_2.search(source):
         return "it looks like Python 2: convert it first (2to3, futurize)"
     return "fix the syntax error, or --exclude the file"
-
-
-def _line_of(source: bytes, error: Exception) -> int:
-    if isinstance(error, UnicodeDecodeError):
-        return source.count(b"\n", 0, error.start) + 1
-    return 1

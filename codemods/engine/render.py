@@ -1,4 +1,4 @@
-"""Renders a tree as text and finds the positions of some of its nodes, in one pass.
+"""One source of a program: its tree, the positions of some nodes, and its bytes after edits.
 
 LibCST's `PositionProvider` takes longer than the parse, because it computes the positions of all
 nodes and whitespace. This module renders the tree like `Module.code` and records where the wanted
@@ -11,8 +11,8 @@ import bisect
 import contextlib
 import itertools
 import re
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, Optional
+from collections.abc import Iterator, Set
+from typing import Any, NamedTuple
 
 import libcst as cst
 
@@ -20,7 +20,10 @@ import libcst as cst
 # hook for positions; LibCST's own position provider subclasses it in the same way.
 from libcst._nodes.internal import CodegenState
 
-__all__ = ["LONGEST_LINE", "Place", "Rendered", "rendered", "text_of"]
+from ..model import Finding, Safety
+from .parse import check_round_trip, check_syntax, parsed
+
+__all__ = ["LONGEST_LINE", "Place", "Source"]
 
 _NEWLINE = re.compile(r"\r\n?|\n")
 
@@ -41,32 +44,88 @@ class Place(NamedTuple):
     end_column: int = 0
     text: str = ""
 
+    def finding(
+        self,
+        path: str,
+        code: str,
+        symbol: str,
+        message: str,
+        outcome: Safety = Safety.MANUAL,
+        applied: bool = False,
+        through: tuple[str, ...] = (),
+    ) -> Finding:
+        """A finding about this place; the arguments are those of `Finding`."""
+        return Finding(
+            path=path,
+            line=self.line,
+            column=self.column,
+            code=code,
+            symbol=symbol,
+            outcome=outcome,
+            applied=applied,
+            message=message,
+            end_line=self.end_line,
+            end_column=self.end_column,
+            text=self.text,
+            through=through,
+        )
 
-class Rendered(NamedTuple):
-    """A rendered tree: text, places of the wanted nodes, tokens of each top-level statement."""
 
-    text: str
-    places: dict[cst.CSTNode, Place]
-    statements: dict[cst.CSTNode, list[str]]
+class Source:
+    """A parsed source.
 
+    Attributes:
+      data: its bytes.
+      module: its tree.
+      text: its text, once nodes have been located.
+      places: the places of the located nodes.
 
-class _Noting(contextlib.AbstractContextManager[None]):
-    """Records the number of tokens before and after a node."""
+    Args:
+      data: the bytes of a file, or of a cell of a notebook.
+      index: its position in the program.
 
-    def __init__(self, state: _State, node: cst.CSTNode) -> None:
-        self._state = state
-        self._node = node
+    Raises:
+      SourceError: if it cannot be parsed.
+    """
 
-    def __enter__(self) -> None:
-        self._state.spans[self._node] = (len(self._state.tokens), 0)
+    def __init__(self, data: bytes, index: int) -> None:
+        self.data = data
+        self.module = parsed(data)
+        self.text = ""
+        self.places: dict[cst.CSTNode, Place] = {}
+        self._index = index
+        self._statements: dict[cst.CSTNode, list[str]] = {}
+        self._wanted: Set[cst.CSTNode] = frozenset()
 
-    def __exit__(self, *raised: object) -> None:
-        start, _ = self._state.spans[self._node]
-        self._state.spans[self._node] = (start, len(self._state.tokens))
+    def locate(self, nodes: Set[cst.CSTNode]) -> None:
+        """Finds the places of those nodes that belong to this source.
+
+        Raises:
+          SourceError: if the tree does not reproduce the source.
+        """
+        if not self._statements or not nodes <= self._wanted:
+            self._wanted |= nodes
+            state = _State(self.module, self._wanted)
+            self._statements = _render(self.module, state, {})
+            self.text = "".join(state.tokens)
+            check_round_trip(self.module, self.text, self.data)
+            self.places = dict(_places(state, self._index, self.text))
+
+    def edited(self, module: cst.Module) -> bytes:
+        """The bytes of an edited tree, which shares unchanged statements with that of the source.
+
+        Raises:
+          SourceError: if they cannot be parsed.
+        """
+        state = _State(module, frozenset())
+        _render(module, state, self._statements)
+        data = "".join(state.tokens).encode(module.encoding)
+        check_syntax(data)
+        return data
 
 
 class _State(CodegenState):
-    def __init__(self, module: cst.Module, wanted: Collection[cst.CSTNode]) -> None:
+    def __init__(self, module: cst.Module, wanted: Set[cst.CSTNode]) -> None:
         super().__init__(module.default_indent, module.default_newline)
         self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
         self.wanted = {id(node) for node in wanted}  # hashing a node is slow
@@ -74,35 +133,24 @@ class _State(CodegenState):
         # Saves one call for each token.
         self.add_token = self.tokens.append  # type: ignore[method-assign,assignment]
 
-    def record_syntactic_position(
-        self,
-        node: cst.CSTNode,
-        *,
-        start_node: Optional[cst.CSTNode] = None,
-        end_node: Optional[cst.CSTNode] = None,
-    ) -> Any:  # the base class declares a generator context manager
-        return _Noting(self, node) if id(node) in self.wanted else self._nothing
+    def record_syntactic_position(self, node: cst.CSTNode, **_: Any) -> Any:
+        return self._noting(node) if id(node) in self.wanted else self._nothing
 
-
-def rendered(module: cst.Module, source: int, wanted: Collection[cst.CSTNode]) -> Rendered:
-    """Renders `module`, with the places of the `wanted` nodes."""
-    state = _State(module, wanted)
-    statements = _render(module, state, {})
-    text = "".join(state.tokens)
-    return Rendered(text, _places(state, source, text) if wanted else {}, statements)
-
-
-def text_of(module: cst.Module, known: Mapping[cst.CSTNode, list[str]]) -> str:
-    """Renders an edited `module`; `known` has the tokens of the unchanged statements."""
-    state = _State(module, ())
-    _render(module, state, known)
-    return "".join(state.tokens)
+    @contextlib.contextmanager
+    def _noting(self, node: cst.CSTNode) -> Iterator[None]:
+        """Records the number of tokens before and after a node."""
+        start = len(self.tokens)
+        yield
+        self.spans[node] = start, len(self.tokens)
 
 
 def _render(
-    module: cst.Module, state: _State, known: Mapping[cst.CSTNode, list[str]]
+    module: cst.Module, state: _State, known: dict[cst.CSTNode, list[str]]
 ) -> dict[cst.CSTNode, list[str]]:
-    """Renders like `Module.code`, and returns the tokens of each statement."""
+    """Renders like `Module.code`, and returns the tokens of each top-level statement.
+
+    `known` has the tokens of statements that need not be rendered again.
+    """
     statements: dict[cst.CSTNode, list[str]] = {}
     for line in module.header:
         line._codegen(state)
@@ -122,21 +170,16 @@ def _render(
     return statements
 
 
-def _places(state: _State, source: int, text: str) -> dict[cst.CSTNode, Place]:
-    ends = list(itertools.accumulate(map(len, state.tokens)))
+def _places(state: _State, source: int, text: str) -> Iterator[tuple[cst.CSTNode, Place]]:
+    ends = [0, *itertools.accumulate(map(len, state.tokens))]
     starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
-    places = {}
     for node, (first, last) in state.spans.items():
-        begin = ends[first - 1] if first else 0
+        begin, end = ends[first], max(ends[first], ends[last])
         line = bisect.bisect_right(starts, begin)
-        end = ends[last - 1] if last else begin
         end_line = bisect.bisect_right(starts, max(begin, end - 1))
-        end_column = max(begin, end) - starts[end_line - 1] + 1
+        column, end_column = begin - starts[line - 1] + 1, end - starts[end_line - 1] + 1
         shown = _line(text, starts[line - 1])
-        places[node] = Place(
-            source, line, begin - starts[line - 1] + 1, end_line, end_column, shown
-        )
-    return places
+        yield node, Place(source, line, column, end_line, end_column, shown)
 
 
 def _line(text: str, start: int) -> str:

@@ -1,4 +1,4 @@
-"""Processes files in worker processes: in order, within limits, and regardless of crashes.
+"""Processes files in worker processes, within limits and regardless of crashes.
 
 There is a worker process even for `--jobs 1`, because only a process can be stopped while native
 code runs: on very deep nesting the parser can overflow its stack or run for hours. If a worker
@@ -20,13 +20,10 @@ from typing import Optional
 
 from ..model import FileError, FileResult
 from .limits import Limits, memory_bound
-from .results import FileWork, Plan, Task
+from .results import Plan, Task
 from .worker import work
 
 __all__ = ["process_all"]
-
-_AHEAD = 8
-"""Files per worker that may be processed or finished ahead of the next one to report."""
 
 _FORKS = sys.platform == "linux"
 
@@ -70,16 +67,16 @@ class _Worker:
         with contextlib.suppress(OSError):  # if the worker has died, `take` notices
             self.pipe.send(task)
 
-    def take(self) -> FileWork:
-        """Returns the outcome of the task; an error if the process has died."""
+    def take(self) -> FileResult:
+        """Returns the result of the task; an error if the process has died."""
         assert self.task is not None
         try:
-            outcome: FileWork = self.pipe.recv()
+            result: FileResult = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
-            outcome = _failed(self.task, _how_it_ended(self.process.exitcode))
+            result = _failed(self.task, _how_it_ended(self.process.exitcode))
         self.task = None
-        return outcome
+        return result
 
     def kill(self) -> None:
         self.process.kill()
@@ -95,44 +92,28 @@ class _Worker:
             self.kill()
 
 
-def process_all(tasks: Iterable[Task], plan: Plan, jobs: int, limits: Limits) -> Iterator[FileWork]:
-    """Yields the outcome of each task, in the order of the tasks."""
-    left = enumerate(tasks)
-    jobs = min(jobs, _most_workers())
+def process_all(
+    tasks: Iterable[Task], plan: Plan, jobs: int, limits: Limits
+) -> Iterator[tuple[int, FileResult]]:
+    """Yields the number of each task, from 0, and its result, as soon as there is one."""
+    waiting = collections.deque(enumerate(tasks))
+    jobs = min(jobs, len(waiting), _most_workers())
     workers: list[_Worker] = []
-    done: dict[int, FileWork] = {}
-    next_out = 0
-    waiting: collections.deque[tuple[int, Task]] = collections.deque()
     try:
-        exhausted = False
-        while True:
-            while not exhausted and len(waiting) + len(done) < jobs * _AHEAD:
-                task = next(left, None)
-                if task is None:
-                    exhausted = True
+        while waiting or any(worker.task is not None for worker in workers):
+            for worker in workers:
+                if waiting and worker.task is None:
+                    worker.give(*waiting.popleft())
+            while waiting and len(workers) < jobs:
+                try:
+                    workers.append(_Worker(plan, limits, workers))
+                except OSError:  # the system allows no more processes or pipes
+                    if not workers:
+                        raise
+                    jobs = len(workers)
                 else:
-                    waiting.append(task)
-            while waiting:
-                idle = next((one for one in workers if one.task is None), None)
-                if idle is None:
-                    if len(workers) >= jobs:
-                        break
-                    try:
-                        idle = _Worker(plan, limits, workers)
-                    except OSError:  # the system allows no more processes or pipes
-                        if not workers:
-                            raise
-                        jobs = len(workers)
-                        break
-                    workers.append(idle)
-                idle.give(*waiting.popleft())
-            if all(worker.task is None for worker in workers):
-                return
-            for number, outcome in _outcomes(workers, limits):
-                done[number] = outcome
-            while next_out in done:
-                yield done.pop(next_out)
-                next_out += 1
+                    workers[-1].give(*waiting.popleft())
+            yield from _results(workers, limits)
     finally:
         for worker in workers:
             if worker.task is not None:
@@ -141,28 +122,25 @@ def process_all(tasks: Iterable[Task], plan: Plan, jobs: int, limits: Limits) ->
             worker.stop()
 
 
-def _outcomes(workers: list[_Worker], limits: Limits) -> Iterator[tuple[int, FileWork]]:
-    """Yields the outcomes that arrive within a tick, and timeouts; removes dead workers."""
+def _results(workers: list[_Worker], limits: Limits) -> Iterator[tuple[int, FileResult]]:
+    """Yields the results that arrive within a tick, and timeouts; removes dead workers."""
     busy = {worker.pipe: worker for worker in workers if worker.task is not None}
     begun = time.monotonic()
     ready = multiprocessing.connection.wait(list(busy), _TICK)
     seconds = min(time.monotonic() - begun, _TICK)
     for pipe, worker in busy.items():
         assert worker.task is not None
-        outcome = None
+        worker.seconds += seconds
         if pipe in ready:
-            outcome = worker.take()
-        else:
-            worker.seconds += seconds
-            if worker.seconds >= limits.seconds:
-                outcome = _failed(worker.task, limits.too_slow)
-                worker.kill()
-                worker.task = None
-        if outcome is not None:
-            yield worker.number, outcome
-            if not worker.process.is_alive():
-                worker.stop()
-                workers.remove(worker)
+            yield worker.number, worker.take()
+        elif worker.seconds >= limits.seconds:
+            result = _failed(worker.task, limits.too_slow)
+            worker.kill()
+            worker.task = None
+            yield worker.number, result
+        if worker.task is None and not worker.process.is_alive():
+            worker.stop()
+            workers.remove(worker)
 
 
 def _most_workers() -> int:
@@ -203,6 +181,5 @@ def _how_it_ended(exit_code: Optional[int]) -> str:
     return f"could not be processed: its worker ended {how}; --exclude it"
 
 
-def _failed(task: Task, message: str) -> FileWork:
-    result = FileResult(b"", error=FileError(task.path, 0, message))
-    return FileWork(task.path, task.real, b"", result)
+def _failed(task: Task, message: str) -> FileResult:
+    return FileResult(b"", error=FileError(task.path, 0, message))

@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 import traceback
 
-from ..engine.notebook import transform as transform_notebook
-from ..engine.prefilter import may_concern, may_refer, uses_other_contrib
+from ..engine.prefilter import may_refer, uses_other_contrib
 from ..engine.transform import transform
 from ..files import atomic_write
 from ..files.diffs import replacements, unified
 from ..files.discover import words
-from ..files.excludes import NOTEBOOK
-from ..model import ALONE, FileError, FileResult, Options, Surroundings
+from ..model import FileError, FileResult
 from .limits import Limits, memory_bound
-from .results import FileOutcome, FileWork, Plan, Task
+from .results import FileOutcome, Plan, Task
 
-__all__ = ["finished", "rewritten", "work_on"]
+__all__ = ["finished", "work_on"]
 
 
-def work_on(task: Task, plan: Plan, limits: Limits) -> FileWork:
+def work_on(task: Task, plan: Plan, limits: Limits) -> FileResult:
     """Rewrites a file that the search of the run has let through. Never raises, never writes.
 
     It is read here, and not in the search: its bytes must not wait in memory behind other files,
@@ -28,88 +26,58 @@ def work_on(task: Task, plan: Plan, limits: Limits) -> FileWork:
     source = task.source
     try:
         if source is None and os.stat(task.real).st_size > limits.size:
-            return FileWork(task.path, task.real, b"", _failed(task.path, limits.too_large))
+            return _failed(task.path, limits.too_large)
         source = atomic_write.read(task.real) if source is None else source
+        result = transform(source, plan.options, task.path, task.surroundings)
+        return result._replace(before=source)
     except OSError as error:
-        return FileWork(task.path, task.real, b"", _failed(task.path, words(error)))
-    options, surroundings = plan.options, task.surroundings
-    result = rewritten(task.path, source, options, plan.tracebacks, surroundings, task.shares)
-    return FileWork(task.path, task.real, source, result)
-
-
-def rewritten(
-    path: str,
-    source: bytes,
-    options: Options,
-    tracebacks: bool = False,
-    surroundings: Surroundings = ALONE,
-    shares: bool = False,
-) -> FileResult:
-    """Rewrites the bytes of a file. Never raises: an error is part of the result.
-
-    Args:
-      path: the name of the file; the suffix `.ipynb` means a notebook.
-      source: the bytes of the file.
-      options: how to rewrite them.
-      tracebacks: whether to print tracebacks of internal errors to stderr.
-      surroundings: what the search has seen in the other files.
-      shares: whether a program may contain the file and others with legacy names.
-    """
-    if not may_concern(source):
-        return FileResult(source, note="no legacy name in it")
-    try:
-        if path.endswith(NOTEBOOK):
-            return transform_notebook(source, options, path, surroundings, shares)
-        return transform(source, options, path, surroundings, shares)
+        message = words(error)
     except MemoryError:
         message = f"needs more than {memory_bound() / 2**30:.0f} GB of memory; --exclude it"
     except Exception as error:  # an internal error fails this file only
-        if tracebacks:
+        if plan.tracebacks:
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}"
         message = f"not rewritten: a rule failed ({what}); please report this, with the file"
-    return _failed(path, message, source)
+    return _failed(task.path, message, source or b"")
 
 
-def finished(work: FileWork, result: FileResult, plan: Plan) -> FileOutcome:
+def finished(task: Task, result: FileResult, plan: Plan) -> FileOutcome:
     """Writes the decided result of a file if the plan says so; returns the outcome to report."""
-    outcome = _to_outcome(work.path, work.source, result, plan)
-    if result.error is None and plan.write and result.source != work.source:
-        try:
-            atomic_write.replace(work.real, work.source, result.source)
-        except atomic_write.ChangedOnDiskError:
-            return _error(work.path, "not written: the file changed during the run; run again")
-        except atomic_write.ReadOnlyFileError:
-            return _error(
-                work.path, "not written: the file is read-only; make it writable, or --exclude it"
-            )
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            return _error(work.path, f"could not be written: {reason}; the file is unchanged")
-    return outcome
+    outcome = _to_outcome(task.path, result, plan)
+    if not (plan.write and outcome.changed):
+        return outcome
+    try:
+        atomic_write.replace(task.real, result.before, result.source)
+        return outcome
+    except atomic_write.ChangedOnDiskError:
+        message = "not written: the file changed during the run; run again"
+    except atomic_write.ReadOnlyFileError:
+        message = "not written: the file is read-only; make it writable, or --exclude it"
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        message = f"could not be written: {reason}; the file is unchanged"
+    return FileOutcome(task.path, error=FileError(task.path, 0, message))
 
 
-def _to_outcome(path: str, source: bytes, result: FileResult, plan: Plan) -> FileOutcome:
+def _to_outcome(path: str, result: FileResult, plan: Plan) -> FileOutcome:
     """Converts the result to the outcome that the reports show."""
-    outcome = FileOutcome(path, other_contrib=uses_other_contrib(result.source))
-    if result.error is not None and result.error.is_syntax and not may_refer(source):
-        message = f"not checked, but without a legacy name of TensorFlow: {result.error.message}"
-        return outcome._replace(warning=result.error._replace(path=path, message=message))
-    if result.error is not None:
-        return outcome._replace(error=result.error)
-    changed = result.source != source
+    before, after, error = result.before, result.source, result.error
+    outcome = FileOutcome(path, other_contrib=uses_other_contrib(after))
+    if error is not None and error.is_syntax and not may_refer(before):
+        message = f"not checked, but without a legacy name of TensorFlow: {error.message}"
+        return outcome._replace(warning=error._replace(message=message))
+    if error is not None:
+        return outcome._replace(error=error)
+    changed = after != before
     return outcome._replace(
         changed=changed,
         findings=result.findings,
         note=result.note,
-        diff=unified(path, source, result.source) if changed and plan.diff else b"",
-        replacements=replacements(source, result.source) if plan.replacements and changed else (),
+        diff=unified(path, before, after) if changed and plan.diff else b"",
+        replacements=replacements(before, after) if plan.replacements and changed else (),
     )
 
 
 def _failed(path: str, message: str, source: bytes = b"") -> FileResult:
-    return FileResult(source, error=FileError(path, 0, message))
-
-
-def _error(path: str, message: str) -> FileOutcome:
-    return FileOutcome(path, error=FileError(path, 0, message))
+    return FileResult(source, error=FileError(path, 0, message), before=source)

@@ -7,14 +7,16 @@ If more than one file of the run fits, the import is not resolved.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, Optional
 
+from ..model import ALONE, Surroundings
 from ..resolve.legacy_symbols import root_of
 from ..resolve.places import LOOK_ALIKES
-from .words import ImportWords, imports_of, stem_of
+from .words import Words, attributes_in, imports_of, stem_of, words_in
 
 __all__ = ["Modules", "Programs"]
 
@@ -28,16 +30,6 @@ class Modules:
 
     def __init__(self, files: Iterable[str]) -> None:
         self._files = {file for file in files if file.endswith(".py")}
-        self._directories: set[str] = set()
-        for file in self._files:
-            directory = os.path.dirname(file)
-            while directory not in self._directories:
-                self._directories.add(directory)
-                directory = os.path.dirname(directory)
-        self._tops: dict[tuple[str, str], list[str]] = {}
-
-    def __len__(self) -> int:
-        return len(self._files)
 
     def find(self, path: str, importer: str) -> Optional[str]:
         """The file that `path` names as a module; None if there is none, or more than one.
@@ -54,48 +46,29 @@ class Modules:
         name = path.lstrip(".")
         level = len(path) - len(name)
         here = os.path.dirname(importer)
+        for _ in range(level - 1):
+            here = os.path.dirname(here)
         if level:
-            for _ in range(level - 1):
-                here = os.path.dirname(here)
-            tops = [here]
-        elif not name or root_of(name) is not None:
-            return []
+            tops = [here.rstrip(os.sep)]
+        elif name and root_of(name) is None and name.partition(".")[0] not in LOOK_ALIKES:
+            tops = _tops(here)
         else:
-            tops = self._tops_with(name.partition(".")[0], here)
-        return [file for top in tops for file in self._at(top, name)]
+            tops = []
+        below = os.sep + name.replace(".", os.sep) if name else ""
+        ends = [f"{below}.py"] * bool(name) + [f"{below}{os.sep}{_INIT}"]
+        return [top + end for top in tops for end in ends if top + end in self._files]
 
-    def _at(self, directory: str, name: str) -> Iterator[str]:
-        below = os.path.join(directory, *name.split(".")) if name else directory
-        if name and f"{below}.py" in self._files:
-            yield f"{below}.py"
-        if os.path.join(below, _INIT) in self._files:
-            yield os.path.join(below, _INIT)
 
-    def _tops_with(self, first: str, directory: str) -> list[str]:
-        """The directories that can be on the import path and have a module `first`."""
-        if first in LOOK_ALIKES:
-            return []
-        key = (first, directory)
-        if key not in self._tops:
-            tops = self._possible_tops(directory)
-            self._tops[key] = [top for top in tops if self._has(top, first)]
-        return self._tops[key]
-
-    def _possible_tops(self, directory: str) -> Iterator[str]:
-        while directory in self._directories:
-            yield directory
-            for source in _SOURCES:
-                below = os.path.join(directory, source)
-                if below in self._directories:
-                    yield below
-            above = os.path.dirname(directory)
-            if above == directory:
-                return
-            directory = above
-
-    def _has(self, top: str, first: str) -> bool:
-        below = os.path.join(top, first)
-        return below in self._directories or f"{below}.py" in self._files
+@functools.lru_cache(maxsize=None)
+def _tops(directory: str) -> list[str]:
+    """The directories that can be on the import path of a file in a directory."""
+    found: dict[str, None] = {}
+    while True:
+        top = directory.rstrip(os.sep)
+        found.update(dict.fromkeys([top, *(f"{top}{os.sep}{source}" for source in _SOURCES)]))
+        if os.path.dirname(directory) == directory:
+            return list(found)
+        directory = os.path.dirname(directory)
 
 
 class Programs:
@@ -104,29 +77,52 @@ class Programs:
     A program contains the file that it starts with, and all that this one imports, directly or
     through others. Any file can start one.
 
+    Attributes:
+      modules: finds the module that an import names.
+
     Args:
       files: the absolute paths of all files.
-      imports: the words of their import statements.
-      modules: finds the module that an import names.
+      words: what the search has seen in them.
       read: the bytes of a file; none if it cannot be read.
-      computed: the files that import modules by computed names; they may import all files in their
-        directory and below it.
     """
 
-    def __init__(
-        self,
-        files: Iterable[str],
-        imports: ImportWords,
-        modules: Modules,
-        read: Callable[[str], bytes],
-        computed: Iterable[str] = (),
-    ) -> None:
-        self._computed = [(os.path.dirname(file) + os.sep, file) for file in computed]
-        self._imports = imports
-        self._modules = modules
+    def __init__(self, files: Sequence[str], words: Words, read: Callable[[str], bytes]) -> None:
+        self.modules = Modules(files)
+        self._words = words
         self._read = read
+        self._computed = [(os.path.dirname(file) + os.sep, file) for file in words.computed]
+        self._is_alone = len(files) == 1
         self._named = Counter(map(stem_of, files))
         self._starts: dict[str, frozenset[str]] = {}
+
+    def around(self, file: str, shares: bool) -> Surroundings:
+        """What the other files show about one: rather too many names than too few."""
+        if self._is_alone:
+            return ALONE
+        reads = {
+            name
+            for importer in self._words.importers(file)
+            for name in self._names_read(file, importer)
+        }
+        return Surroundings(
+            makes_optimizers=bool(self._words.makers - {file}),
+            compiles=self._words.compiles,
+            reads=frozenset(name.decode("utf-8", "replace") for name in reads),
+            shares=shares,
+        )
+
+    def _names_read(self, module: str, importer: str) -> Iterable[bytes]:
+        source = self._read(importer)
+        imported = imports_of(module, source)
+        if imported is None:
+            return words_in(source)
+        found: set[bytes] = set()
+        for path, name in imported:
+            if self.modules.find(path, importer) in (None, module):
+                if name == "*":
+                    return words_in(source)
+                found.update([name.encode()] if name else attributes_in(source))
+        return found
 
     def split(self, files: Iterable[str]) -> list[list[str]]:
         """The files, in one list for each program that contains them."""
@@ -156,20 +152,17 @@ class Programs:
         return self._starts[file]
 
     def _importers(self, module: str) -> Iterator[str]:
-        for one in self._imports.importers(module):
-            if self._may_import(one, module):
-                yield one
-        for folder, one in self._computed:
-            if module.startswith(folder) and module != one:
-                yield one
+        for importer in self._words.importers(module):
+            imported = imports_of(module, self._read(importer))
+            # A string such as "pkg.amp" may name the module, and so may a cell of a notebook.
+            paths = [stem_of(module)] if imported is None else [path for path, _ in imported]
+            if any(self._may_be(path, importer, module) for path in paths):
+                yield importer
+        for folder, importer in self._computed:
+            if module.startswith(folder) and module != importer:
+                yield importer
 
-    def _may_import(self, file: str, module: str) -> bool:
-        imported = imports_of(module, self._read(file))
-        # A string such as "pkg.amp" may name the module, and so may a cell of a notebook.
-        paths = [stem_of(module)] if imported is None else [path for path, _ in imported]
-        return any(self._may_be(path, file, module) for path in paths)
-
-    def _may_be(self, path: str, file: str, module: str) -> bool:
+    def _may_be(self, path: str, importer: str, module: str) -> bool:
         """Whether an import path can be that of a module, also if it is not below the same top."""
-        fitting = self._modules.fitting(path, file)
+        fitting = self.modules.fitting(path, importer)
         return module in fitting or (not fitting and self._named[stem_of(module)] == 1)

@@ -1,4 +1,4 @@
-"""The outcome of each file of a run, the counts over all files, and a store for outcomes."""
+"""The outcome of each file of a run, the counts over all files, and a store for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import IO, Generic, NamedTuple, Optional, TypeVar
 from ..model import (
     ALONE,
     FileError,
-    FileResult,
     Finding,
     KerasChoice,
     Options,
@@ -21,7 +20,7 @@ from ..model import (
     Surroundings,
 )
 
-__all__ = ["FileOutcome", "FileWork", "Plan", "Spool", "Summary", "Task"]
+__all__ = ["FileOutcome", "Plan", "Spool", "Summary", "Task"]
 
 
 _T = TypeVar("_T")
@@ -37,7 +36,6 @@ class FileOutcome(NamedTuple):
       error: set if the file could not be processed; then it is unchanged.
       note: why the file was left unchanged, for `-v`.
       diff: the diff from the old to the new bytes; empty if not requested or nothing changes.
-      source: the bytes after the edits, for input from stdin.
       replacements: the edits, if requested and not written.
       warning: why the file could not be read, if it has no legacy name of TensorFlow.
       other_contrib: whether it still uses `tf.contrib` for what no rule migrates.
@@ -49,7 +47,6 @@ class FileOutcome(NamedTuple):
     error: Optional[FileError] = None
     note: str = ""
     diff: bytes = b""
-    source: bytes = b""
     replacements: tuple[Replacement, ...] = ()
     warning: Optional[FileError] = None
     other_contrib: bool = False
@@ -63,30 +60,12 @@ class Task(NamedTuple):
       real: the path of the file.
       source: the bytes from stdin; then no file is read.
       surroundings: what the search has seen in the other files of the run.
-      shares: whether a program may contain the file and others with legacy names.
     """
 
     path: str
     real: str
     source: Optional[bytes] = None
     surroundings: Surroundings = ALONE
-    shares: bool = False
-
-
-class FileWork(NamedTuple):
-    """What a worker found out about one file; the decision about its program is still to be made.
-
-    Attributes:
-      path: the path to show in reports.
-      real: the absolute path.
-      source: the bytes that it was made from.
-      result: the result, with its variants.
-    """
-
-    path: str
-    real: str
-    source: bytes
-    result: FileResult
 
 
 class Plan(NamedTuple):
@@ -161,7 +140,7 @@ class Summary:
 
 
 class Spool(Generic[_T]):
-    """A store for outcomes on disk, so that memory does not grow with the number of files.
+    """A store on disk, so that memory does not grow with the number of files.
 
     Without a temporary directory, they stay in memory.
     """
@@ -171,21 +150,25 @@ class Spool(Generic[_T]):
             self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         except OSError:
             self._file = io.BytesIO()
+        self._starts: dict[int, int] = {}
         self._end = 0
 
-    def append(self, outcome: _T) -> None:
-        """Adds an outcome."""
+    def append(self, item: _T) -> None:
+        """Adds an item with the next number."""
+        self[len(self._starts)] = item
+
+    def __setitem__(self, number: int, item: _T) -> None:
+        self._starts[number] = self._end
         self._file.seek(self._end)
-        pickle.dump(outcome, self._file, protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.dump(item, self._file, protocol=pickle.HIGHEST_PROTOCOL)
         self._end = self._file.tell()
 
     def __iter__(self) -> Iterator[_T]:
-        at = 0
-        while at < self._end:
-            self._file.seek(at)
-            outcome: _T = pickle.load(self._file)
-            at = self._file.tell()
-            yield outcome
+        """The items in the order of their numbers."""
+        for number in sorted(self._starts):
+            self._file.seek(self._starts[number])
+            item: _T = pickle.load(self._file)
+            yield item
 
     def close(self) -> None:
         """Frees the disk space."""

@@ -1,4 +1,4 @@
-"""What the files of a run show about each other by their words, before any of them is parsed.
+"""What the words of a file show, for the other files of a run, before any of them is parsed.
 
 Every file of a run is searched for this, so it must be much quicker than a parse. Words in comments
 count, too: too many files are taken to import a module, rather than too few.
@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from typing import Callable, Optional
+from collections.abc import Iterator
+from typing import Optional
 
-from ..model import Surroundings
-
-__all__ = ["ImportWords", "Words", "imports_of", "stem_of"]
-
-Find = Callable[[str, str], Optional[str]]
-"""Finds the file of the module that an import path names in a file."""
+__all__ = ["Words", "attributes_in", "imports_of", "stem_of", "words_in"]
 
 # None of these patterns may backtrack: each part ends where the next one begins.
 _NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*|\.(?=[ \t]*import\b)")
@@ -30,44 +25,84 @@ _ALIAS = re.compile(r"(?:\A|,)\s*([\w.*]+)")
 _NO_CODE = re.compile(rb"#[^\n]*|\\\r?\n")
 """Comments and line continuations."""
 
+_MAKERS = (b"LossScaleOptimizer", b"mixed_precision_graph_rewrite", b"from_loss_scale")
+# Patterns that begin with plain bytes are searched for many times faster.
+_COMPILES = re.compile(rb"\.compile(?<!\bre\.compile)(?<!\bregex\.compile)\s*\(")
+_LOADS = re.compile(rb"load_model(?<!\wload_model)\b")
+_KERAS = (b"keras", b"models.load_model")
+"""What a file contains in which `load_model` is not only a function of the project."""
+_POLICIES = (b"set_policy", b"set_global_policy", b"set_dtype_policy", b"mixed_float16")
+"""What sets a policy under which `compile` wraps optimizers."""
+_IMPORTERS = (b"import_module", b"__import__")
+_COMPUTED = re.compile(rb"(?:import_module|__import__)\s*\(\s*(?![\s'\"])")
+_ATTRIBUTE = re.compile(rb"\.\s*([A-Za-z_]\w*)")
+_IMPORT_LINE = re.compile(rb"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
+_OWN_NAMES = {
+    name: (
+        re.compile(rb"\bimport " + module + rb" as " + name + rb"\b"),
+        re.compile(rb"\bas " + name + rb"\b|\b" + name + rb"[ \t]*=[^=]"),
+        re.compile(rb"(?<![\w.])" + name + rb"(?:\s*\.\s*\w+)+"),
+    )
+    for name, module in (
+        (b"tf", rb"tensorflow(?:\.compat\.v[12])?"),
+        (b"tfls", rb"tf_lossscale"),
+    )
+}
+"""For the usual names of TensorFlow and the shim: their import, any binding, and their chains."""
+_WORD = re.compile(rb"[A-Za-z_]\w*")
 
-class ImportWords:
-    """The words in the import statements of each file, as an index from words to files."""
+
+class Words:
+    """Collects what the search of a run sees in each file."""
 
     def __init__(self) -> None:
+        self.computed: list[str] = []
+        """The files that import modules by computed names."""
+        self.makers: set[str] = set()
+        """The files that mention what makes a Keras loss-scale optimizer."""
+        self._compiles = self._loads = self._sets_policy = False
         self._files: list[str] = []
         self._lines: list[bytes] = []
         self._with: dict[bytes, list[int]] = {}
         self._indexed = 0
 
     def add(self, file: str, source: bytes) -> None:
-        """Adds a Python file or a notebook."""
+        """Adds a Python file or a notebook, given by its absolute path."""
         # The words are needed only if a file of the run has a legacy name, which few runs know yet.
         lines = b"\n".join(_lines(source))
         if lines:
             self._files.append(file)
             self._lines.append(lines)
+        if any(word in source for word in _MAKERS):
+            self.makers.add(file)
+        if any(word in source for word in _IMPORTERS) and _COMPUTED.search(source):
+            self.computed.append(file)
+        if not self._loads:
+            is_keras = b"load_model" in source and any(word in source for word in _KERAS)
+            self._loads = is_keras and bool(_LOADS.search(source))
+        if not self._compiles:
+            self._compiles = b".compile" in source and bool(_COMPILES.search(source))
+        if not self._sets_policy:
+            self._sets_policy = any(word in source for word in _POLICIES)
 
-    def _index(self) -> None:
+    @property
+    def compiles(self) -> bool:
+        """Whether a file may make or wrap an optimizer by `compile` or `load_model`."""
+        return self._loads or (self._compiles and self._sets_policy)
+
+    def importers(self, module: str) -> list[str]:
+        """The files that may import the module in the file `module`, in their order."""
         for number in range(self._indexed, len(self._files)):
             for word in set(_NAME.findall(self._lines[number])):
                 self._with.setdefault(word, []).append(number)
             self._lines[number] = b""
         self._indexed = len(self._files)
-
-    def importers(self, module: str) -> list[str]:
-        """The files that may import the module in the file `module`, in their order."""
-        self._index()
+        numbers = set(self._with.get(os.fsencode(stem_of(module)), ()))
         directory, name = os.path.split(module)
-        numbers: set[int] = set()
-        if name == _INIT:
-            below = directory + os.sep  # `from . import name`
-            numbers.update(
-                number
-                for number in self._with.get(_HERE, ())
-                if self._files[number].startswith(below)
-            )
-        numbers.update(self._with.get(os.fsencode(stem_of(module)), ()))
+        if name == _INIT:  # `from . import name`
+            below = directory + os.sep
+            here = self._with.get(_HERE, ())
+            numbers.update(one for one in here if self._files[one].startswith(below))
         found = [self._files[number] for number in sorted(numbers)]
         return [file for file in found if file != module]
 
@@ -145,95 +180,12 @@ def stem_of(file: str) -> str:
     return os.path.basename(directory) if name == _INIT else os.path.splitext(name)[0]
 
 
-_MAKERS = (b"LossScaleOptimizer", b"mixed_precision_graph_rewrite", b"from_loss_scale")
-# Patterns that begin with plain bytes are searched for many times faster.
-_COMPILES = re.compile(rb"\.compile(?<!\bre\.compile)(?<!\bregex\.compile)\s*\(")
-_LOADS = re.compile(rb"load_model(?<!\wload_model)\b")
-_KERAS = (b"keras", b"models.load_model")
-"""What a file contains in which `load_model` is not only a function of the project."""
-_POLICIES = (b"set_policy", b"set_global_policy", b"set_dtype_policy", b"mixed_float16")
-"""What sets a policy under which `compile` wraps optimizers."""
-_IMPORTERS = (b"import_module", b"__import__")
-_COMPUTED = re.compile(rb"(?:import_module|__import__)\s*\(\s*(?![\s'\"])")
-_ATTRIBUTE = re.compile(rb"\.\s*([A-Za-z_]\w*)")
-_IMPORT_LINE = re.compile(rb"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
-_OWN_NAMES = {
-    name: (
-        re.compile(rb"\bimport " + module + rb" as " + name + rb"\b"),
-        re.compile(rb"\bas " + name + rb"\b|\b" + name + rb"[ \t]*=[^=]"),
-        re.compile(rb"(?<![\w.])" + name + rb"(?:\s*\.\s*\w+)+"),
-    )
-    for name, module in (
-        (b"tf", rb"tensorflow(?:\.compat\.v[12])?"),
-        (b"tfls", rb"tf_lossscale"),
-    )
-}
-"""For the usual names of TensorFlow and the shim: their import, any binding, and their chains."""
-_WORD = re.compile(rb"[A-Za-z_]\w*")
+def words_in(source: bytes) -> list[bytes]:
+    """Every name in a file."""
+    return _WORD.findall(source)
 
 
-class Words:
-    """Collects what the search of a run sees in each file.
-
-    Attributes:
-      imports: the words of the import statements of all files.
-      computed: the files that import modules by computed names.
-    """
-
-    def __init__(self) -> None:
-        self.imports = ImportWords()
-        self.computed: list[str] = []
-        self._makers: set[str] = set()
-        self._compiles = self._loads = self._sets_policy = False
-
-    def add(self, file: str, source: bytes) -> None:
-        """Adds a file, given by its absolute path."""
-        self.imports.add(file, source)
-        if any(word in source for word in _MAKERS):
-            self._makers.add(file)
-        if any(word in source for word in _IMPORTERS) and _COMPUTED.search(source):
-            self.computed.append(file)
-        if not self._loads:
-            is_keras = b"load_model" in source and any(word in source for word in _KERAS)
-            self._loads = is_keras and bool(_LOADS.search(source))
-        if not self._compiles:
-            self._compiles = b".compile" in source and bool(_COMPILES.search(source))
-        if not self._sets_policy:
-            self._sets_policy = any(word in source for word in _POLICIES)
-
-    @property
-    def compiles(self) -> bool:
-        """Whether a file may make or wrap an optimizer by `compile` or `load_model`."""
-        return self._loads or (self._compiles and self._sets_policy)
-
-    def around(self, file: str, find: Find, read: Callable[[str], bytes]) -> Surroundings:
-        """What the other files show about one; `read` returns the bytes of a file."""
-        reads: set[bytes] = set()
-        for importer in self.imports.importers(file):
-            reads.update(_names_read(file, importer, read(importer), find))
-        return Surroundings(
-            makes_optimizers=bool(self._makers - {file}),
-            compiles=self.compiles,
-            reads=frozenset(name.decode("utf-8", "replace") for name in reads),
-        )
-
-
-def _names_read(module: str, importer: str, source: bytes, find: Find) -> Iterable[bytes]:
-    """The names that a file may read from a module of the run: rather too many than too few."""
-    imported = imports_of(module, source)
-    if imported is None:
-        return _WORD.findall(source)
-    found: set[bytes] = set()
-    for path, name in imported:
-        if find(path, importer) not in (None, module):
-            continue
-        if name == "*":
-            return _WORD.findall(source)
-        found.update([name.encode()] if name else _attributes(source))
-    return found
-
-
-def _attributes(source: bytes) -> list[bytes]:
+def attributes_in(source: bytes) -> list[bytes]:
     """The attributes that are read in a file, but for those of TensorFlow and the shim."""
     code = _IMPORT_LINE.sub(b"", source)
     for imported, bound, chains in _OWN_NAMES.values():

@@ -44,7 +44,7 @@ def work(pipe: Any, others: Sequence[Any], parent: int, plan: Plan, limits: Limi
     """Processes tasks until the pipe is closed; only the parent writes files.
 
     Args:
-      pipe: receives tasks and sends outcomes.
+      pipe: receives tasks and sends results.
       others: ends of other pipes that the fork has copied, to be closed.
       parent: the id of the parent process.
       plan: what to do with each file.
@@ -99,9 +99,9 @@ def _serve(pipe: Any, plan: Plan, limits: Limits) -> None:
         while True:
             task = pipe.recv()
             _end_after(limits.seconds + _DIES_LATER)
-            done = work_on(task, plan, limits)
+            result = work_on(task, plan, limits)
             _end_after(0)
-            pipe.send(done)
+            pipe.send(result)
             gc.collect()
             gc.freeze()  # what is left are modules and caches; the next file need not visit them
 

@@ -5,7 +5,7 @@ import runpy
 
 import pytest
 from documents import ROOT, Text, blocks
-from tf_lossscale_codemods.engine.transform import transform_sources
+from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Safety, Target
 
 PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ def test_the_diff_is_what_migrate_writes():
     lines = code.splitlines()
     before = "".join(line[1:] + "\n" for line in lines if not line.startswith("+"))
     after = "".join(line[1:] + "\n" for line in lines if not line.startswith("-"))
-    (result,) = transform_sources([before.encode()], Options(Target.SHIM))
+    result = transform(before.encode(), Options(Target.SHIM))
     assert result.source.decode() == after
     assert {finding.outcome for finding in result.findings} == {Safety.SAFE}
 

@@ -11,7 +11,7 @@ from typing import Dict, List, Tuple
 import pytest
 from documents import ROOT, Text, blocks, prose
 from processes import run_program
-from tf_lossscale_codemods.engine.transform import transform_sources
+from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
 
 RECORDER = ROOT / "tests" / "data" / "recorders" / "messages.py"
@@ -89,9 +89,7 @@ def now(tmp_path_factory) -> Dict[str, str]:
     """Message of each program on the current TensorFlow, and of each cured one, as `cured ...`."""
     all_programs = dict(programs())
     for name, options in CURED_BY_MIGRATE.items():
-        (result,) = transform_sources(
-            [("import tensorflow as tf\n" + all_programs[name]).encode()], options
-        )
+        result = transform(("import tensorflow as tf\n" + all_programs[name]).encode(), options)
         all_programs["cured " + name] = result.source.decode()
     folder = tmp_path_factory.mktemp("messages")
     (folder / "run.py").write_text(RUN, encoding="utf-8")

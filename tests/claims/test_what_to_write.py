@@ -5,7 +5,7 @@ from typing import Dict, List, NamedTuple, Tuple
 
 import pytest
 from documents import ROOT
-from tf_lossscale_codemods.engine.transform import transform_sources
+from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Safety, Target
 from tf_lossscale_codemods.rules.codes import codes
 
@@ -57,7 +57,7 @@ ROWS = rows()
 def written(legacy: str, options: Options) -> Tuple[str, Dict[str, Safety]]:
     """What `migrate` makes of an expression, and its codes with the worst outcome of each."""
     source = f"import tensorflow as tf\n\nx = {legacy}\n"
-    (result,) = transform_sources([source.encode()], options)
+    result = transform(source.encode(), options)
     outcomes: Dict[str, Safety] = {}
     for finding in result.findings:
         if outcomes.get(finding.code) is not Safety.MANUAL:

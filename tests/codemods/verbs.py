@@ -5,7 +5,7 @@ import functools
 import textwrap
 from typing import Optional
 
-from tf_lossscale_codemods.engine.transform import transform, transform_sources
+from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import FileResult, Options
 from tf_lossscale_codemods.rules.rule import Example, Rule
 
@@ -15,7 +15,7 @@ transform_once = functools.lru_cache(maxsize=None)(transform)
 
 def transformed(source: str, options: Options, only: Optional[Rule] = None) -> FileResult:
     rules = None if only is None else [only]
-    (result,) = transform_sources([source.encode()], options, rules)
+    result = transform(source.encode(), options, only=rules)
     assert result.error is None, result.error
     return result
 

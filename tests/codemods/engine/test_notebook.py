@@ -4,9 +4,9 @@ import json
 
 import pytest
 from command_line import LEGACY
-from tf_lossscale_codemods.engine import notebook
-from tf_lossscale_codemods.engine.json_spans import spans
-from tf_lossscale_codemods.model import Options
+from tf_lossscale_codemods.engine.json_spans import Array, String, parsed_json
+from tf_lossscale_codemods.engine.transform import transform
+from tf_lossscale_codemods.model import FileResult, Options
 
 IMPORT = "import tensorflow as tf\n"
 OLD = 'opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")'
@@ -27,8 +27,8 @@ def encoded(value: dict, **options: object) -> bytes:
     return (json.dumps(value, indent=1, **options) + "\n").encode()
 
 
-def transformed(source: bytes, **options: object) -> notebook.FileResult:
-    result = notebook.transform(source, Options(**options))
+def transformed(source: bytes, **options: object) -> FileResult:
+    result = transform(source, Options(**options), "a.ipynb")
     assert result.error is None, result.error
     return result
 
@@ -42,6 +42,21 @@ def test_names_flow_from_cell_to_cell():
     (finding,) = result.findings
     assert source.splitlines()[finding.line - 1].strip() == json.dumps(OLD).encode()
     assert (finding.cell, finding.cell_line) == (3, 1)
+
+
+def test_imports_change_in_their_own_cell():
+    before = (
+        "from tensorflow.keras.mixed_precision import experimental as mp\n",
+        "mp.set_policy('mixed_float16')\n",
+        "opt = mp.LossScaleOptimizer(opt, 'dynamic')\n",
+    )
+    after = (
+        "from tensorflow.keras import mixed_precision as mp\n",
+        "mp.set_global_policy('mixed_float16')\n",
+        "opt = mp.LossScaleOptimizer(opt)\n",
+    )
+    result = transformed(encoded(document(*map(cell, before))))
+    assert result.source == encoded(document(*map(cell, after)))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +162,7 @@ def test_left_alone(one, note):
     ids=["cut", "more", "open list", "no colon", "no quotes", "list", "latin-1", "deep", "syntax"],
 )
 def test_what_cannot_be_processed_is_reported(source, line, says):
-    result = notebook.transform(source, Options())
+    result = transform(source, Options(), "a.ipynb")
     assert result.source == source
     assert result.error is not None
     assert result.error.line == line
@@ -232,15 +247,14 @@ def test_a_second_run_changes_nothing():
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", ' [1, -2.5e3, "a\\n", null, true, {"a": [[]]}] '])
-def test_spans_say_where_values_stand(text):
+def test_arrays_and_strings_say_where_they_stand(text):
     def check(value):
-        part = json.loads(text[value.start : value.end])
-        if isinstance(value.value, list):
-            assert part == [check(item) for item in value.items]
-        elif isinstance(value.value, dict):
-            assert part == {name: check(member) for name, member in value.value.items()}
-        else:
-            assert part == value.value
-        return part
+        if isinstance(value, (Array, String)):
+            assert json.loads(text[value.start : value.end], parse_int=str) == value
+        if isinstance(value, (list, dict)):
+            for item in value.values() if isinstance(value, dict) else value:
+                check(item)
 
-    assert check(spans(text)) == json.loads(text)
+    value = parsed_json(text)
+    assert value == json.loads(text, parse_int=str)
+    check(value)

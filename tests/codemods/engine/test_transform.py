@@ -4,8 +4,8 @@ import codecs
 
 import pytest
 from tf_lossscale_codemods.engine.prefilter import may_concern
-from tf_lossscale_codemods.engine.transform import transform, transform_sources
-from tf_lossscale_codemods.model import Options, Safety, Target
+from tf_lossscale_codemods.engine.transform import transform
+from tf_lossscale_codemods.model import Options, Safety
 from tf_lossscale_codemods.resolve.legacy_symbols import DISTINCTIVE
 from tf_lossscale_codemods.rules.registry import rules
 
@@ -109,7 +109,7 @@ class TestErrors:
         assert result.source == source
 
     def test_a_file_that_the_prefilter_rules_out_is_not_parsed(self):
-        (result,) = transform_sources([b"this is no Python (\n"], Options())
+        result = transform(b"this is no Python (\n", Options())
         assert result.error is None
         assert result.note
 
@@ -185,39 +185,6 @@ class TestChoices:
         assert b"tfls" in safe.source
         assert b"FixedLossScale(8)" in unsafe.source
         assert unsafe.findings[0].outcome is Safety.UNSAFE
-
-
-class TestCells:
-    def test_names_flow_from_cell_to_cell(self):
-        cells = [b"import tensorflow as tf\n", b"opt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"]
-        first, second = transform_sources(cells, Options())
-        assert first.source == cells[0]
-        assert second.source == b"opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)\n"
-        assert second.findings[0].line == 1
-
-    def test_imports_change_in_their_own_cell(self):
-        cells = [
-            b"from tensorflow.keras.mixed_precision import experimental as mp\n",
-            b"mp.set_policy('mixed_float16')\n",
-            b"opt = mp.LossScaleOptimizer(opt, 'dynamic')\n",
-        ]
-        results = transform_sources(cells, Options())
-        assert [result.source for result in results] == [
-            b"from tensorflow.keras import mixed_precision as mp\n",
-            b"mp.set_global_policy('mixed_float16')\n",
-            b"opt = mp.LossScaleOptimizer(opt)\n",
-        ]
-
-    def test_one_bad_cell_does_not_stop_the_others(self):
-        cells = [
-            b"import tensorflow as tf\n",
-            b"!pip install (\n",
-            BEFORE.splitlines(True)[1].encode(),
-        ]
-        results = transform_sources(cells, Options(target=Target.SHIM))
-        assert results[1].error is not None
-        assert b"tfls" in results[2].source
-        assert results[0].source == b"import tf_lossscale as tfls\n"
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ import random
 import libcst as cst
 import pytest
 from command_line import FINAL, LEGACY
-from tf_lossscale_codemods.engine import notebook
+from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options
 from tf_lossscale_codemods.rewrite.arguments import constant
-from tf_lossscale_codemods.run.process_file import rewritten
 
 LONG = os.environ.get("TFLS_TEST_SIZE") == "long"
 HEAD = "import tensorflow as tf\n\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
@@ -61,7 +60,7 @@ def test_arguments_that_are_large_constants(name, value):
     module = "mixed_precision" if "Manager" in name else "experimental"
     path = "contrib" if "Manager" in name else "keras.mixed_precision"
     source = f"import tensorflow as tf\nx = tf.{path}.{module}.{name.format(value)}\n"
-    result = rewritten("a.py", source.encode(), Options(unsafe=True))
+    result = transform(source.encode(), Options(unsafe=True), "a.py")
     assert result.error is None
     assert value.encode() in result.source
 
@@ -122,7 +121,7 @@ def test_deep_files_are_one_error_each(command_line):
 
 @pytest.mark.parametrize("kind", sorted({*DEEP} - {"never closed", "await", "f-strings", *SLOW}))
 def test_nesting_that_python_takes_is_not_refused(kind):
-    result = rewritten("a.py", (HEAD + DEEP[kind](90) + "\n").encode(), Options())
+    result = transform((HEAD + DEEP[kind](90) + "\n").encode(), Options(), "a.py")
     assert result.error is None
     assert b"tf.contrib" not in result.source
 
@@ -135,7 +134,7 @@ NOTEBOOK = {"cells": [CELL], "metadata": {}, "nbformat": 4}
 @pytest.mark.parametrize("value", ["9" * 5000, "-" + "9" * 5000, "9" * 500_000, "1e999", "NaN"])
 def test_numbers_in_notebooks(value):
     text = json.dumps({**NOTEBOOK, "x": "HERE"}).replace('"HERE"', value)
-    result = rewritten("a.ipynb", text.encode(), Options())
+    result = transform(text.encode(), Options(), "a.ipynb")
     assert result.error is None
     assert value.encode() in result.source
     assert b"experimental" not in result.source
@@ -144,7 +143,7 @@ def test_numbers_in_notebooks(value):
 @pytest.mark.parametrize("bracket", ["[", '{"a": '])
 def test_deep_notebooks(bracket):
     text = json.dumps({**NOTEBOOK, "x": "HERE"}, indent=1).replace('"HERE"', bracket * 100_000)
-    result = rewritten("a.ipynb", text.encode(), Options())
+    result = transform(text.encode(), Options(), "a.ipynb")
     assert result.error is not None
     assert result.error.message == "is nested more than 200 deep; --exclude it"
     assert result.error.line == text.count("\n", 0, text.index(bracket * 10)) + 1
@@ -153,7 +152,7 @@ def test_deep_notebooks(bracket):
 def test_the_last_of_two_keys_counts():
     text = json.dumps(NOTEBOOK)
     twice = text[:-1] + ', "cells": ' + json.dumps(NOTEBOOK["cells"]) + "}"
-    result = rewritten("a.ipynb", twice.encode(), Options())
+    result = transform(twice.encode(), Options(), "a.ipynb")
     assert result.error is None
     assert result.source.count(b"experimental") == 1
     assert b"experimental" not in json.dumps(json.loads(result.source)).encode()
@@ -164,7 +163,7 @@ def test_lone_surrogates():
         one = {**NOTEBOOK, "cells": [{**CELL, "source": [HEAD, *source]}]}
         text = json.dumps(one)
         for before in (text, text[:-1] + ', "ä": 1}'):
-            result = rewritten("a.ipynb", before.encode(), Options())
+            result = transform(before.encode(), Options(), "a.ipynb")
             if result.error is not None:
                 assert "cannot be decoded" in result.error.message
                 assert result.source == before.encode()
@@ -201,7 +200,7 @@ def test_mutated_notebooks(seed):
     outcomes = set()
     for _ in range(100):
         before = mutated(rng, text).encode("utf-8", "surrogatepass")
-        result = rewritten("a.ipynb", before, Options(unsafe=True, mark=True))
+        result = transform(before, Options(unsafe=True, mark=True), "a.ipynb")
         if result.error is not None:
             assert "a rule failed" not in result.error.message, (result.error, before)
             assert result.source == before
@@ -214,7 +213,7 @@ def test_mutated_notebooks(seed):
 
 def test_a_long_line_of_a_magic_is_searched_in_linear_time():
     one = {**NOTEBOOK, "cells": [{**CELL, "source": [OLD + "\n", "!" + "a" * 1_000_000]}]}
-    assert notebook.transform(json.dumps(one).encode(), Options()).error is None
+    assert transform(json.dumps(one).encode(), Options(), "a.ipynb").error is None
 
 
 HIDDEN = "x = " + '("""\ndef f(): """ + ' * 3000 + "1" + ")" * 3000  # from the quick look

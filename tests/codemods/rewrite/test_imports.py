@@ -4,7 +4,7 @@ import textwrap
 
 import libcst as cst
 import pytest
-from tf_lossscale_codemods.engine.transform import transform_sources
+from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options
 from tf_lossscale_codemods.resolve.places import NamespaceUse
 from tf_lossscale_codemods.resolve.program import Program
@@ -162,7 +162,7 @@ opt = mp.LossScaleOptimizer(LossScaleOptimizer, Policy)
 
 
 def test_comments_of_names_that_go_stand_above_and_semicolons_stay():
-    (result,) = transform_sources([COMMENTED.encode()], Options(keras=3))
+    result = transform(COMMENTED.encode(), Options(keras=3))
     lines = result.source.decode().splitlines()
     assert lines[:-1] == [
         "# scales",
@@ -187,7 +187,7 @@ def test_comment_of_a_name_that_goes_stands_above_its_import():
         opt = LossScaleOptimizer(opt, DynamicLossScale(8))
         print(FixedLossScale(2))
         """
-    (result,) = transform_sources([textwrap.dedent(source).encode()], Options())
+    result = transform(textwrap.dedent(source).encode(), Options())
     assert "# dynamic\nfrom tensorflow.compat.v1.mixed_precision import (" in result.source.decode()
 
 
@@ -202,7 +202,7 @@ def wrap(opt, scale):
 
 
 def test_name_in_an_annotation_that_is_text_keeps_an_import_that_works():
-    (result,) = transform_sources([ANNOTATED.encode()], Options())
+    result = transform(ANNOTATED.encode(), Options())
     text = result.source.decode()
     assert "import DynamicLossScale\n" in text
     assert "tensorflow.train.experimental" not in text

@@ -4,7 +4,7 @@ import os
 
 import pytest
 from several_files import migrate
-from tf_lossscale_codemods.run.words import ImportWords, imports_of
+from tf_lossscale_codemods.run.words import Words, imports_of
 
 IMPORTS = {
     "import models": {("models", "")},
@@ -60,7 +60,7 @@ def test_what_is_no_plain_import_is_uncertain(source):
 
 @pytest.mark.parametrize("source", [one for one in IMPORTS if IMPORTS[one]] + UNCERTAIN)
 def test_the_importers_of_a_module_have_its_name_in_an_import(source):
-    words = ImportWords()
+    words = Words()
     importer, module = os.path.join("p", "test_use.py"), os.path.join("p", "models.py")
     words.add(importer, source.encode())
     assert words.importers(module) == [importer]
