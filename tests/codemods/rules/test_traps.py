@@ -384,11 +384,12 @@ REWRITES = [
         tf.Session()
         """,
         """\
-        import tf_lossscale as tfls
         try:
             import tensorflow.compat.v1 as tf
+            import tf_lossscale as tfls
         except ImportError:
             import tensorflow as tf
+            import tf_lossscale as tfls
 
         opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
         tf.Session()
