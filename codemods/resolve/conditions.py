@@ -15,9 +15,9 @@ from .legacy_symbols import is_of_shim, root_of
 from .program import Program
 from .scopes import Binding
 from .tree import root_name, walk
-from .values import bindings_of, class_around, sources_of
+from .values import bindings_of, sources_of
 
-__all__ = ["asks_version", "may_ask_version"]
+__all__ = ["asks_version"]
 
 _VERSIONS = frozenset(
     ["__version__", "VERSION", "version", "version.VERSION", "version.GIT_VERSION"]
@@ -32,18 +32,17 @@ _FLAG = re.compile(
 """The name of a flag that another file has made of the version."""
 
 
-def may_ask_version(program: Program) -> bool:
-    """Whether any condition of a program could depend on the version; a quick look."""
-    if any(program.attributes(name) for name in ("__version__", "VERSION", "version")):
-        return True
-    if any(name.value in _ASKING or _FLAG.search(name.value) for name in program.scopes.loads):
-        return True
-    return any(map(_FLAG.search, program.scopes.attributes))
-
-
 def asks_version(program: Program, test: cst.CSTNode) -> bool:
     """Whether an expression is made of the version of TensorFlow, or of what its modules have."""
-    return _asks(program, test, set())
+    known = program.cached(_answers)
+    if test not in known:
+        known[test] = _asks(program, test, set())
+    return known[test]
+
+
+def _answers(program: Program) -> dict[cst.CSTNode, bool]:
+    """Filled with the answer for each condition, as many places can be below one."""
+    return {}
 
 
 def _asks(program: Program, node: cst.CSTNode, seen: set[cst.CSTNode]) -> bool:
@@ -74,9 +73,9 @@ def _is_flag(program: Program, node: cst.BaseExpression, seen: set[cst.CSTNode])
     if paths and all(root or is_of_shim(path) for root, path in zip(roots, paths)):
         return False  # another part of TensorFlow, such as a module imported as `tf2`, or of ours
     if isinstance(node, cst.Attribute):
-        if class_around(program, node) is None:
+        if program.code(node.value) != "self":
             return bool(_FLAG.search(node.attr.value))
-        values = sources_of(program, node)
+        values = [one for one in sources_of(program, node) if one is not node]
     else:
         bindings = bindings_of(program, node) if isinstance(node, cst.Name) else []
         if any(_is_set_by_import(program, one) for one in bindings):

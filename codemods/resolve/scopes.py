@@ -7,7 +7,7 @@ rules need: the bindings of each name in a scope, and the scope of each load of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 import libcst as cst
 
@@ -197,9 +197,6 @@ class ScopeBuilder:
     def _as_name(self, node: cst.AsName, scope: Scope) -> None:
         self._target(node.name, scope, None)
 
-    def _delete(self, node: cst.Del, scope: Scope) -> None:
-        self._stack.append((node.target, scope))
-
     def _elsewhere(self, node: cst.CSTNode, scope: Scope) -> None:
         assert isinstance(node, (cst.Global, cst.Nonlocal))
         for item in node.names:
@@ -212,26 +209,19 @@ class ScopeBuilder:
 
     def _function(self, node: cst.FunctionDef, scope: Scope) -> None:
         self._bind(scope, node.name.value, "function", node)
-        inner = self._open(node, "function", scope)
-        self._stack.append((node.body, inner))
-        self._parameters(node.params, scope, inner)
+        self._lambda(node, scope)
         self._push([*node.decorators, *([node.returns] if node.returns else [])], scope)
 
-    def _lambda(self, node: cst.Lambda, scope: Scope) -> None:
+    def _lambda(self, node: Union[cst.FunctionDef, cst.Lambda], scope: Scope) -> None:
         inner = self._open(node, "function", scope)
         self._stack.append((node.body, inner))
-        self._parameters(node.params, scope, inner)
-
-    def _parameters(self, parameters: cst.Parameters, scope: Scope, inner: Scope) -> None:
-        for parameter in children(parameters):
-            self.parents[parameter] = parameters
-            if not isinstance(parameter, cst.Param):
-                continue
-            self._bind(inner, parameter.name.value, "parameter", parameter)
-            outside = [part for part in (parameter.annotation, parameter.default) if part]
-            for part in outside:
-                self.parents[part] = parameter
-            self._push(list(outside), scope)
+        for parameter in children(node.params):
+            self.parents[parameter] = node.params
+            if isinstance(parameter, cst.Param):
+                self._bind(inner, parameter.name.value, "parameter", parameter)
+                outside = [part for part in (parameter.annotation, parameter.default) if part]
+                self.parents.update(dict.fromkeys(outside, parameter))
+                self._push(list(outside), scope)
 
     def _class(self, node: cst.ClassDef, scope: Scope) -> None:
         self._bind(scope, node.name.value, "class", node)
@@ -296,7 +286,6 @@ _HANDLERS: dict[type, Callable[[ScopeBuilder, Any, Scope], None]] = {
     cst.NamedExpr: ScopeBuilder._walrus,
     cst.For: ScopeBuilder._for,
     cst.AsName: ScopeBuilder._as_name,
-    cst.Del: ScopeBuilder._delete,
     cst.Global: ScopeBuilder._elsewhere,
     cst.Nonlocal: ScopeBuilder._elsewhere,
     cst.FunctionDef: ScopeBuilder._function,

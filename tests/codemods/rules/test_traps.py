@@ -77,7 +77,7 @@ NO_OPS = [
         import tensorflow as tf
 
         hparams.loss_scale = 128
-        print(hparams.loss_scale(), model.loss_scale._current_loss_scale, "mixed_precision")
+        print(hparams.loss_scale(), hparams.loss_scale._current_loss_scale, "mixed_precision")
         """,
     ),
     Example(
