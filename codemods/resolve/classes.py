@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Iterable
 from typing import Optional
 
 import libcst as cst
@@ -134,13 +135,7 @@ def is_configuration(program: Program, node: cst.CSTNode) -> bool:
 
 def own_classes(program: Program) -> list[cst.ClassDef]:
     """The classes that the program defines."""
-    return [
-        binding.node
-        for scope in program.all_scopes()
-        for bindings in scope.bindings.values()
-        for binding in bindings
-        if isinstance(binding.node, cst.ClassDef)
-    ]
+    return [scope.node for scope in program.all_scopes() if isinstance(scope.node, cst.ClassDef)]
 
 
 def may_be_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
@@ -250,22 +245,19 @@ def kind_of_optimizer(program: Program, node: cst.CSTNode) -> Kind:
     In `opt = enable_mixed_precision_graph_rewrite(opt)`, the call itself is no source of its own.
     """
     sources = [one for one in sources_of(program, node) if not _is_rewrite(program, one)]
-    kinds = {kind_of_source(program, source) for source in sources}
-    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+    return _only(kind_of_source(program, source) for source in sources)
 
 
 def kind_of_source(program: Program, source: cst.CSTNode) -> Kind:
     """The kind of the optimizer that a call makes; unknown for everything else."""
-    if not isinstance(source, cst.Call):
-        return Kind.UNKNOWN
-    found = {_kind_of_class(program, one) for one in _outer_classes(program, source.func)}
-    kinds = found - {Kind.UNKNOWN}
-    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+    outer = _outer_classes(program, source.func) if isinstance(source, cst.Call) else []
+    found = {_only(map(_kind_of_path, program.paths_of(one))) for one in outer}
+    return _only(found - {Kind.UNKNOWN})
 
 
-def _kind_of_class(program: Program, node: cst.BaseExpression) -> Kind:
-    kinds = {_kind_of_path(path) for path in program.paths_of(node)}
-    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+def _only(kinds: Iterable[Kind]) -> Kind:
+    found = set(kinds)
+    return found.pop() if len(found) == 1 else Kind.UNKNOWN
 
 
 def _kind_of_path(path: str) -> Kind:

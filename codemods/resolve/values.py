@@ -18,7 +18,6 @@ from .tree import is_stored
 
 __all__ = ["bindings_of", "class_around", "class_named", "only_binding", "sources_of"]
 
-_DEPTH = 8
 _SETTERS = ("setattr", "vars")
 
 
@@ -40,26 +39,17 @@ def sources_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
     For an unknown value, the result is the node that binds it: a parameter, an import, or the
     target of a loop.
     """
-    found: dict[cst.CSTNode, None] = {}
-    _follow(program, node, found, set(), _DEPTH)
-    return list(found)
-
-
-def _follow(
-    program: Program,
-    node: cst.CSTNode,
-    found: dict[cst.CSTNode, None],
-    seen: set[cst.CSTNode],
-    depth: int,
-) -> None:
-    if node in seen or (isinstance(node, cst.Name) and node.value == "None"):
-        return
-    seen.add(node)
-    parts = _parts(program, node) if depth else []
-    if not parts:
-        found[node] = None
-    for part in parts:
-        _follow(program, part, found, seen, depth - 1)
+    found: list[cst.CSTNode] = []
+    seen: set[cst.CSTNode] = set()
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if one not in seen and not (isinstance(one, cst.Name) and one.value == "None"):
+            seen.add(one)
+            parts = _parts(program, one)
+            pending += reversed(parts)
+            found += [] if parts else [one]
+    return found
 
 
 def _parts(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
