@@ -86,17 +86,11 @@ class _Speller:
             lost = self.lost.get(variable, set())
             if lost and len(lost) == len(self.program.loads_of(*variable)):
                 self._drop(variable)
-            elif lost or self._is_removed(variable):
+            elif lost or not self.removed.isdisjoint(map(self._place_of, _bindings(variable))):
                 self.imports.drop_dotted(variable, self._left(variable, lost))
         for node, edits in self.imports.edits().items():
             self.found.setdefault(node, []).extend(edits)
         return self.found
-
-    def _is_removed(self, variable: Variable) -> bool:
-        """Whether an import of the variable is removed that nothing reads."""
-        return any(
-            self.imported.get(one.node) in self.removed for one in variable[0].bindings[variable[1]]
-        )
 
     def _affected_variables(self) -> list[Variable]:
         """The variables that moved references use, each before the variables it depends on."""
@@ -106,19 +100,18 @@ class _Speller:
             owner = scope.owner(name)
             if owner is None or (owner, name) in found:
                 return
-            below = [root_name(one.value) for one in owner.bindings[name]]
             found[owner, name] = None
-            for root, binding in zip(below, owner.bindings[name]):
+            for binding in owner.bindings[name]:
+                root = root_name(binding.value)
                 if root is not None:
                     visit(root.value, binding.scope)
 
+        bound = {binding.node: binding for binding in self.program.imports()}
         for place in [*self.targets, *self.removed]:
             if place.root is not None:
                 visit(place.root.value, place.scope)
             else:
-                bindings = [one for many in place.scope.bindings.values() for one in many]
-                binding = next(one for one in bindings if one.node is place.node)
-                visit(binding.name, binding.scope)
+                visit(bound[place.node].name, place.scope)
         assigned = [one for one in found if not _has_import(one)]
         return [*assigned, *filter(_has_import, found)]
 
@@ -157,7 +150,7 @@ class _Speller:
 
     def _new_path(self, variable: Variable, uses: Sequence[_Use]) -> Optional[str]:
         """The path that is right for most uses if the variable means that; None if it must stay."""
-        bindings = [one for one in variable[0].bindings[variable[1]] if not _is_none(one)]
+        bindings = [one for one in _bindings(variable) if not _is_none(one)]
         places = [self._place_of(one) for one in bindings]
         own = {self.targets.get(place) if place is not None else None for place in places}
         if not _has_import(variable):
@@ -202,21 +195,24 @@ class _Speller:
         return place if place is not None and place.node is binding.value else None
 
     def _drop(self, variable: Variable) -> None:
-        """Removes what binds a name that nothing reads any longer."""
-        owner, name = variable
-        binding = owner.bindings[name][-1]
+        """Removes what binds a name that nothing reads any longer.
+
+        An assignment goes only with uses that are removed, such as `mp = tf.train.experimental`.
+        """
         if self.imports.drop(variable):
             return
+        self._retarget_each(variable)
+        binding, *others = _bindings(variable)
         root = root_name(binding.value)
-        edits = removal_of(self.program, binding) if root is not None else None
-        is_read = self.program.is_read_elsewhere(owner, name) or len(owner.bindings[name]) > 1
         below = binding.scope.owner(root.value) if root is not None else None
-        if root is None or below is None or edits is None or is_read:
-            self._retarget_each(variable)
+        is_removed = all(use.is_removed for use in self._uses(variable))
+        if root is None or below is None or others or not is_removed:
             return
-        for node, edit in edits:
-            self.found.setdefault(node, []).append(edit)
-        self._lose((below, root.value), root)
+        edits = removal_of(self.program, binding)
+        if edits is not None and not self.program.is_read_elsewhere(*variable):
+            for node, edit in edits:
+                self.found.setdefault(node, []).append(edit)
+            self._lose((below, root.value), root)
 
     def _retarget_each(self, variable: Variable) -> None:
         """Rewrites the imports of a name that nothing here reads, or that has other meanings."""
@@ -293,8 +289,12 @@ class _Speller:
         self.found.setdefault(node, []).append(edit)
 
 
+def _bindings(variable: Variable) -> list[Binding]:
+    return variable[0].bindings[variable[1]]
+
+
 def _has_import(variable: Variable) -> bool:
-    return any(binding.kind == "import" for binding in variable[0].bindings[variable[1]])
+    return any(binding.kind == "import" for binding in _bindings(variable))
 
 
 def _is_none(binding: Binding) -> bool:
