@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Iterable
 from typing import Optional
 
 import libcst as cst
 
-from .legacy_symbols import Family, is_of_shim, legacy_of, root_of
+from .legacy_symbols import is_of_shim, legacy_of, root_of
 from .places import LOOK_ALIKES
 from .program import Program
-from .values import class_named, sources_of
+from .values import class_around, class_named, sources_of
 
 __all__ = [
     "Kind",
@@ -78,7 +79,7 @@ def is_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
     those, called or not.
     """
     if isinstance(node, cst.Name) and node.value == "self":
-        return inherits(program, _class_of_self(program, node))
+        return inherits(program, class_around(program, node))
     sources = sources_of(program, node)
     wrapped = [source for source in sources if _is_made(program, source)]
     return bool(wrapped) and all(
@@ -99,10 +100,6 @@ def _is_rewrite(program: Program, source: cst.CSTNode) -> bool:
     return bool(paths) and all(
         path.rpartition(".")[2] == _REWRITE and legacy_of(path) is not None for path in paths
     )
-
-
-def _class_of_self(program: Program, node: cst.CSTNode) -> Optional[cst.ClassDef]:
-    return next((one for one in program.ancestors(node) if isinstance(one, cst.ClassDef)), None)
 
 
 def inherits(program: Program, owner: Optional[cst.ClassDef]) -> bool:
@@ -138,34 +135,16 @@ def is_configuration(program: Program, node: cst.CSTNode) -> bool:
 
 def own_classes(program: Program) -> list[cst.ClassDef]:
     """The classes that the program defines."""
-    return [
-        binding.node
-        for scope in program.all_scopes()
-        for bindings in scope.bindings.values()
-        for binding in bindings
-        if isinstance(binding.node, cst.ClassDef)
-    ]
+    return [scope.node for scope in program.all_scopes() if isinstance(scope.node, cst.ClassDef)]
 
 
-def may_be_loss_scale_optimizer(
-    program: Program, node: cst.CSTNode, with_unknown_files: bool = False
-) -> bool:
-    """Whether `node` can be such an optimizer, as far as can be determined statically.
-
-    Args:
-      program: the program.
-      node: the expression.
-      with_unknown_files: whether a file that the run does not have may make the optimizer.
-    """
+def may_be_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` can be such an optimizer, as far as can be determined statically."""
     if isinstance(node, cst.Name) and node.value in ("self", "cls"):
-        owner = _class_of_self(program, node)
+        owner = class_around(program, node)
         return inherits(program, owner) or may_inherit(program, owner)
-    if is_configuration(program, node):
+    if is_configuration(program, node) or not program.cached(_may_get_optimizers):
         return False
-    if not program.cached(_may_make_optimizers):
-        is_alone = program.surroundings.is_alone and program.cached(_imports_tensorflow)
-        if not (with_unknown_files and is_alone):
-            return False
     return any(_may_be_made(program, source) for source in sources_of(program, node))
 
 
@@ -186,28 +165,20 @@ def _may_be_made(program: Program, source: cst.CSTNode) -> bool:
     return not any(root_of(path) is not None or is_of_shim(path) for path in paths)
 
 
-def _may_make_optimizers(program: Program) -> bool:
-    """Whether this file, or another one of the run, mentions what makes such optimizers."""
+def _may_get_optimizers(program: Program) -> bool:
+    """Whether this file, or one around it, mentions what makes such optimizers.
+
+    A file of another library with classes of the same names, and without TensorFlow, has none.
+    """
     around = program.surroundings
-    if around.makes_optimizers and not _is_of_another_library(program):
-        return True
-    named = {one.legacy.name for one in [*program.references, *program.guarded]}
-    named |= {name for _, name in program.migrated} | {one.name for one in program.unclear}
-    if named & _MAKERS:
-        return True
-    return any(binding.path.rpartition(".")[2] in _MAKERS for binding in program.imports())
-
-
-def _imports_tensorflow(program: Program) -> bool:
-    return any(root_of(binding.path) is not None for binding in program.imports())
-
-
-def _is_of_another_library(program: Program) -> bool:
-    """Whether the file imports a library with classes of the same names, and not TensorFlow."""
     paths = [binding.path for binding in program.imports()]
-    if program.cached(_imports_tensorflow) or any(map(is_of_shim, paths)):
+    is_of_tensorflow = any(root_of(path) is not None for path in paths)
+    is_of_other = any(path.partition(".")[0] in LOOK_ALIKES for path in paths)
+    if is_of_other and not is_of_tensorflow and not any(map(is_of_shim, paths)):
         return False
-    return any(path.partition(".")[0] in LOOK_ALIKES for path in paths)
+    names = {*program.scopes.attributes, *(path.rpartition(".")[2] for path in paths)}
+    is_unknown = around.is_alone and is_of_tensorflow  # the run does not have the other files
+    return around.makes_optimizers or is_unknown or not names.isdisjoint(_MAKERS)
 
 
 def is_written_for_keras_3(program: Program) -> bool:
@@ -248,9 +219,8 @@ def sets_policy(program: Program) -> bool:
 
 def names_final_class(program: Program) -> bool:
     """Whether the program names the final class, of TensorFlow or of the shim."""
-    places = [*program.references, *program.guarded]
-    optimizers = [one.legacy for one in places if one.legacy.is_keras_optimizer]
-    is_named = any(not one.is_experimental_optimizer for one in optimizers)
+    legacy = [one.legacy for one in [*program.references, *program.guarded]]
+    is_named = any(one.is_keras_optimizer and not one.is_experimental_optimizer for one in legacy)
     return is_named or names_final_class_of_shim(program)
 
 
@@ -275,39 +245,32 @@ def kind_of_optimizer(program: Program, node: cst.CSTNode) -> Kind:
     In `opt = enable_mixed_precision_graph_rewrite(opt)`, the call itself is no source of its own.
     """
     sources = [one for one in sources_of(program, node) if not _is_rewrite(program, one)]
-    kinds = {kind_of_source(program, source) for source in sources}
-    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+    return _only(kind_of_source(program, source) for source in sources)
 
 
 def kind_of_source(program: Program, source: cst.CSTNode) -> Kind:
     """The kind of the optimizer that a call makes; unknown for everything else."""
-    if not isinstance(source, cst.Call):
-        return Kind.UNKNOWN
-    found = {_kind_of_class(program, one) for one in _outer_classes(program, source.func)}
-    kinds = found - {Kind.UNKNOWN}
-    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+    outer = _outer_classes(program, source.func) if isinstance(source, cst.Call) else []
+    found = {_only(map(_kind_of_path, program.paths_of(one))) for one in outer}
+    return _only(found - {Kind.UNKNOWN})
 
 
-def _kind_of_class(program: Program, node: cst.BaseExpression) -> Kind:
-    kinds = {_kind_of_path(path) for path in program.paths_of(node)}
-    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+def _only(kinds: Iterable[Kind]) -> Kind:
+    found = set(kinds)
+    return found.pop() if len(found) == 1 else Kind.UNKNOWN
 
 
 def _kind_of_path(path: str) -> Kind:
     legacy = legacy_of(path)
-    if legacy is not None:
-        is_v1 = legacy.family in (Family.CONTRIB, Family.V1, Family.CROSS_SHARD)
-        if legacy.is_keras_optimizer:
-            return Kind.KERAS
-        return Kind.V1 if is_v1 and legacy.name.endswith("Optimizer") else Kind.UNKNOWN
-    root = root_of(path)
-    if root is None or not path.rpartition(".")[2][:1].isupper():
-        return Kind.UNKNOWN
-    place = root.rest.rpartition(".")[0]
-    if root.name in ("keras", "tf_keras"):
-        place = f"keras.{place}"
-    if place.startswith("keras.optimizers"):
+    if legacy is not None and legacy.is_keras_optimizer:
         return Kind.KERAS
-    if place == "train" or (place.startswith("contrib.") and path.endswith("Optimizer")):
-        return Kind.V1
-    return Kind.UNKNOWN
+    root = root_of(path)
+    name = path.rpartition(".")[2]
+    if legacy is not None:
+        return Kind.V1 if name.endswith("Optimizer") else Kind.UNKNOWN
+    if root is None or not name[:1].isupper():
+        return Kind.UNKNOWN
+    if "optimizers" in root.rest.split("."):
+        return Kind.KERAS
+    is_v1 = root.rest == f"train.{name}" or root.rest.startswith("contrib.")
+    return Kind.V1 if is_v1 and name.endswith("Optimizer") else Kind.UNKNOWN

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Optional
 
 import libcst as cst
 
@@ -15,9 +16,9 @@ from .legacy_symbols import is_of_shim, root_of
 from .program import Program
 from .scopes import Binding
 from .tree import root_name, walk
-from .values import bindings_of, class_around, sources_of
+from .values import bindings_of, sources_of
 
-__all__ = ["asks_version", "may_ask_version"]
+__all__ = ["asks_version"]
 
 _VERSIONS = frozenset(
     ["__version__", "VERSION", "version", "version.VERSION", "version.GIT_VERSION"]
@@ -32,18 +33,17 @@ _FLAG = re.compile(
 """The name of a flag that another file has made of the version."""
 
 
-def may_ask_version(program: Program) -> bool:
-    """Whether any condition of a program could depend on the version; a quick look."""
-    if any(program.attributes(name) for name in ("__version__", "VERSION", "version")):
-        return True
-    if any(name.value in _ASKING or _FLAG.search(name.value) for name in program.scopes.loads):
-        return True
-    return any(map(_FLAG.search, program.scopes.attributes))
-
-
 def asks_version(program: Program, test: cst.CSTNode) -> bool:
     """Whether an expression is made of the version of TensorFlow, or of what its modules have."""
-    return _asks(program, test, set())
+    known = program.cached(_answers)
+    if test not in known:
+        known[test] = _asks(program, test, set())
+    return known[test]
+
+
+def _answers(program: Program) -> dict[cst.CSTNode, bool]:
+    """Filled with the answer for each condition, as many places can be below one."""
+    return {}
 
 
 def _asks(program: Program, node: cst.CSTNode, seen: set[cst.CSTNode]) -> bool:
@@ -67,6 +67,7 @@ def _asks_module(program: Program, call: cst.Call) -> bool:
 
 
 def _is_flag(program: Program, node: cst.BaseExpression, seen: set[cst.CSTNode]) -> bool:
+    """Whether a name or attribute is the version, or made of it as far as this file shows."""
     paths = program.paths_of(node)
     roots = [root_of(path) for path in paths]
     if any(root is not None and root.rest in _VERSIONS for root in roots):
@@ -74,17 +75,15 @@ def _is_flag(program: Program, node: cst.BaseExpression, seen: set[cst.CSTNode])
     if paths and all(root or is_of_shim(path) for root, path in zip(roots, paths)):
         return False  # another part of TensorFlow, such as a module imported as `tf2`, or of ours
     if isinstance(node, cst.Attribute):
-        if class_around(program, node) is None:
-            return bool(_FLAG.search(node.attr.value))
-        values = sources_of(program, node)
+        parts = [one for one in sources_of(program, node) if one is not node]
+        name = node.attr.value
     else:
         bindings = bindings_of(program, node) if isinstance(node, cst.Name) else []
         if any(_is_set_by_import(program, one) for one in bindings):
             return True
-        values = [value for one in bindings for value in _values_of(program, one)]
-        if not values:
-            return isinstance(node, cst.Name) and bool(_FLAG.search(node.value))
-    return any(_asks(program, part, seen) for value in values for part in _deciding(value))
+        parts = [part for one in bindings for part in _deciding(program, one)]
+        name = program.code(node)
+    return any(_asks(program, one, seen) for one in parts) if parts else bool(_FLAG.search(name))
 
 
 def _is_set_by_import(program: Program, binding: Binding) -> bool:
@@ -97,37 +96,31 @@ def _is_set_by_import(program: Program, binding: Binding) -> bool:
 
 def _imports_tensorflow(node: cst.CSTNode) -> bool:
     """Whether a statement imports TensorFlow, or the shim, which a first run writes."""
+    names: list[Optional[cst.CSTNode]] = []
     if isinstance(node, cst.ImportFrom):
-        modules = [node.module]
-    else:
-        modules = [one.name for one in node.names] if isinstance(node, cst.Import) else []
-    roots = (root_name(one) for one in modules if one is not None)
-    return any(
-        one is not None and (one.value == "tensorflow" or is_of_shim(one.value)) for one in roots
-    )
+        names = [node.module]
+    elif isinstance(node, cst.Import):
+        names = [alias.name for alias in node.names]
+    roots = [root.value for root in map(root_name, names) if root is not None]
+    return "tensorflow" in roots or any(map(is_of_shim, roots))
 
 
-def _values_of(program: Program, binding: Binding) -> list[cst.CSTNode]:
-    """What a name is bound to; for `major, minor = ...`, what both are made of."""
+def _deciding(program: Program, binding: Binding) -> Iterator[cst.CSTNode]:
+    """What a name is made of: its value, or what a function returns and its conditions.
+
+    For `major, minor = ...`, it is what both are made of.
+    """
     if binding.value is not None:
-        return [binding.value]
-    if isinstance(binding.node, cst.FunctionDef):
-        return [binding.node]
-    for above in program.ancestors(binding.node):
-        if isinstance(above, cst.Assign):
-            return [above.value]
-        if not isinstance(above, (cst.AssignTarget, cst.Tuple, cst.List, cst.Element)):
-            break
-    return []
-
-
-def _deciding(value: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The value itself; of a function, what it returns and the conditions of its branches."""
-    if not isinstance(value, cst.FunctionDef):
-        yield value
-        return
-    for one in walk(value.body):
-        if isinstance(one, cst.Return) and one.value is not None:
-            yield one.value
-        elif isinstance(one, cst.If):
-            yield one.test
+        yield binding.value
+    elif isinstance(binding.node, cst.FunctionDef):
+        for one in walk(binding.node.body):
+            if isinstance(one, cst.Return) and one.value is not None:
+                yield one.value
+            elif isinstance(one, cst.If):
+                yield one.test
+    else:
+        for above in program.ancestors(binding.node):
+            if isinstance(above, cst.Assign):
+                yield above.value
+            if not isinstance(above, (cst.AssignTarget, cst.Tuple, cst.List, cst.Element)):
+                return

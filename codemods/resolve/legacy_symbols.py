@@ -95,15 +95,10 @@ class Legacy(NamedTuple):
         return self.is_policy and not self.name.startswith("set_")
 
     @property
-    def is_loss_scale(self) -> bool:
-        """Whether it is one of the loss scales that v1 and experimental optimizers accept."""
-        return self.family is Family.V1 and self.name.endswith("LossScale")
-
-    @property
     def is_graph_optimizer(self) -> bool:
         """Whether it creates an optimizer that scales the loss in `compute_gradients`."""
         if self.family is Family.V1:
-            return not self.is_loss_scale
+            return not self.name.endswith("LossScale")
         return self.family is Family.CONTRIB and self.name == "LossScaleOptimizer"
 
     @property
@@ -112,16 +107,9 @@ class Legacy(NamedTuple):
         return self.root == ON_SHIM
 
     @property
-    def is_in_compat_v1(self) -> bool:
-        """Whether the path is in `compat.v1`, where current TensorFlow still has the symbol."""
-        return self.root == "v1" and self.family in (Family.V1, Family.CROSS_SHARD)
-
-    @property
     def is_final_path(self) -> bool:
         """Whether the path leads to the API that the symbol is migrated to."""
-        if self.is_on_shim:
-            return self.family in _STAY_ON_SHIM
-        return self.is_in_compat_v1 or self.namespace == "keras.mixed_precision"
+        return _is_final(self.namespace, self.family, self.root)
 
     @property
     def _is_keras(self) -> bool:
@@ -226,9 +214,7 @@ def _table() -> dict[str, tuple[str, Family, bool]]:
         # Of the final API only the optimizer is migrated: Keras 3 has another class of that name.
         rule = symbol.rule if symbol.legacy or symbol.name == "LossScaleOptimizer" else ""
         for namespace in symbol.namespaces:
-            place = (
-                namespace[len("compat.v1.") :] if namespace.startswith("compat.v1.") else namespace
-            )
+            place = namespace.removeprefix("compat.v1.")
             table[f"{place}.{symbol.name}"] = (rule, _FAMILIES[place], False)
     del table["keras.mixed_precision.from_loss_scale"]  # the shim's own, not TensorFlow's
     for path, meant in _NEVER_EXISTED.items():
@@ -282,12 +268,19 @@ def legacy_of(path: str) -> Optional[Legacy]:
 def _split(path: str) -> tuple[Optional[str], str]:
     """The root of a path, as in `Legacy`, and the rest below the top of TensorFlow or the shim."""
     if is_of_shim(path):
-        rest = path.partition(".")[2]
-        return ON_SHIM, rest[len("compat.v1.") :] if rest.startswith("compat.v1.") else rest
+        return ON_SHIM, path.partition(".")[2].removeprefix("compat.v1.")
     root = root_of(path)
     if root is None:
         return None, ""
     return root.name, f"keras.{root.rest}" if root.name in ("keras", "tf_keras") else root.rest
+
+
+def _is_final(namespace: str, family: Family, root: str) -> bool:
+    """Whether a namespace is where the symbols of its family are migrated to."""
+    if root == ON_SHIM:
+        return family in _STAY_ON_SHIM
+    in_v1 = root == "v1" and family in (Family.V1, Family.CROSS_SHARD)
+    return in_v1 or namespace == "keras.mixed_precision"
 
 
 class Namespace(NamedTuple):
@@ -312,9 +305,6 @@ def namespace_of(path: str) -> Optional[Namespace]:
     if root is None or name not in _NAMESPACES:
         return None
     family = _FAMILIES[name]
-    if root == ON_SHIM:
-        if family not in _ON_SHIM:
-            return None
-        return Namespace(name, family, family in _STAY_ON_SHIM)
-    in_v1 = root == "v1" and family in (Family.V1, Family.CROSS_SHARD)
-    return Namespace(name, family, in_v1 or family is Family.FINAL)
+    if root == ON_SHIM and family not in _ON_SHIM:
+        return None
+    return Namespace(name, family, _is_final(name, family, root))

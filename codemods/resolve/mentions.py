@@ -54,16 +54,12 @@ def mention_of(program: Program, reference: Reference) -> Mention:
     parent = program.parents.get(node)
     if reference.root is None:
         return Mention.IMPORT
-    if is_stored(node, program.parents):
+    if isinstance(parent, cst.Attribute) or is_stored(node, program.parents):
         return Mention.MEMBER
-    if isinstance(parent, cst.Call) and parent.func is node:
+    if program.call_of(node) is not None:
         return Mention.CALL
-    if isinstance(parent, cst.Attribute):
-        return Mention.MEMBER
-    if isinstance(parent, cst.Arg):
-        owner = program.parents.get(parent)
-        if isinstance(owner, cst.ClassDef):
-            return Mention.BASE
+    if isinstance(parent, cst.Arg) and isinstance(program.parents.get(parent), cst.ClassDef):
+        return Mention.BASE
     if tested_object(program, node) is not None:
         return Mention.TEST
     if _is_alias(program, reference):
@@ -119,14 +115,12 @@ def classes_named(program: Program) -> frozenset[str]:
 def named_in_text(program: Program, name: str) -> bool:
     """Whether a string that is an annotation may name a variable."""
     word = re.compile(rf"\b{re.escape(name)}\b")
-    for string in program.scopes.strings:
-        if string.raw_value == name:
-            return True
-        if word.search(string.value) and any(
-            isinstance(above, cst.Annotation) for above in program.ancestors(string)
-        ):
-            return True
-    return False
+    return any(
+        string.raw_value == name
+        or any(isinstance(above, cst.Annotation) for above in program.ancestors(string))
+        for string in program.scopes.strings
+        if word.search(string.value)
+    )
 
 
 def _is_alias(program: Program, reference: Reference) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Optional, Union
@@ -129,36 +128,33 @@ class Places:
         self.guarded: list[Reference] = []
         self.unclear: list[Unclear] = []
         self.migrated: list[tuple[cst.CSTNode, str]] = []
-        suspects = self._named_like_legacy()
         for name, scope in scopes.loads.items():
             meanings = origins.of_name(name.value, scope)
-            if name in suspects or any(map(_may_be_known, meanings)):
+            if any(root_of(one) is not None or is_of_shim(one) for one in meanings):
                 self._resolve(name, scope, meanings)
+            elif name.value in DISTINCTIVE and STAR in meanings:
+                self._unclear(name, scope, "star", _stars_of_others(scope))
         for binding in imports_of(scopes):
             self._resolve_import(binding)
-        self._reached_through_objects()
+        known = {one.node for one in [*self.references, *self.guarded]}
+        known |= {one.node for one in self.unclear} | {node for node, _ in self.migrated}
+        for attribute in self._named_like_legacy():
+            if attribute not in known:
+                self._maybe_legacy(attribute)
         for scope in scopes.all:
             for statement, path in scope.stars:
                 space = namespace_of(path)
                 if space is not None and not (is_of_shim(path) and space.is_final):
                     self.unclear.append(Unclear(statement, scope, "*", "star", path))
 
-    def _named_like_legacy(self) -> set[cst.Name]:
-        """The first names of all chains that contain the name of a legacy symbol."""
-        found = {name for name in self._scopes.loads if name.value in DISTINCTIVE}
-        for symbol in DISTINCTIVE:
-            for attribute in self._scopes.attributes.get(symbol, []):
-                node: cst.CSTNode = attribute
-                while isinstance(node, (cst.Attribute, cst.Call)):
-                    node = node.value if isinstance(node, cst.Attribute) else node.func
-                if isinstance(node, cst.Name):
-                    found.add(node)
-        return found
+    def _named_like_legacy(self) -> list[cst.Attribute]:
+        """All attributes with the name of a legacy symbol, in the order of the source."""
+        found = [node for name in _NAMES for node in self._scopes.attributes.get(name, ())]
+        order = {node: number for number, node in enumerate(self._parents if found else ())}
+        return sorted(found, key=order.__getitem__)
 
     def _resolve(self, name: cst.Name, scope: Scope, meanings: frozenset[str]) -> None:
         """Follows the chain that begins with a name to its first symbol or its last module."""
-        if not meanings:
-            return
         node: cst.CSTNode = name
         last = name.value
         space: Optional[NamespaceUse] = None
@@ -166,8 +162,6 @@ class Places:
             symbols = {meaning: legacy_of(meaning) for meaning in meanings if is_path(meaning)}
             if any(symbols.values()):
                 self._symbol(name, node, scope, symbols, meanings)
-                return
-            if last in DISTINCTIVE and self._maybe_legacy(node, meanings, scope, name, last):
                 return
             paths = [one for one in meanings if is_path(one) and namespace_of(one) is not None]
             if paths:
@@ -184,53 +178,6 @@ class Places:
             self.migrated.append((node, last))
         elif space is not None:
             self.namespaces.append(space)
-        elif not _foreign(meanings):
-            self._called(node, scope)
-
-    def _called(self, node: cst.CSTNode, scope: Scope) -> None:
-        """Finds `module().CrossShardOptimizer`, where a call returns what may be a module."""
-        call = self._parents.get(node)
-        if not isinstance(call, cst.Call) or call.func is not node:
-            return
-        above = self._parents.get(call)
-        if isinstance(above, cst.Attribute) and above.attr.value in DISTINCTIVE:
-            through = code_of(node) + "()"
-            self.unclear.append(Unclear(above, scope, above.attr.value, "call", through))
-
-    def _reached_through_objects(self) -> None:
-        """Finds `self.mp.experimental.LossScaleOptimizer`, `modules["tf"].contrib.tpu...`."""
-        known = {one.node for one in [*self.references, *self.guarded]}
-        known |= {one.node for one in self.unclear} | {node for node, _ in self.migrated}
-        for attribute, scope, stars in self._of_objects():
-            name, module = attribute.attr.value, attribute.value
-            above = code_of(module).rpartition(".")[2]
-            is_legacy = above == "experimental" or (above in _MODULES and name in DISTINCTIVE)
-            if name == "experimental":  # the module itself, which is bound or passed on
-                is_read = isinstance(self._parents.get(attribute), cst.Attribute)
-                is_legacy = above in _MODULES and not is_read
-            if name == _FINAL and not self._final_moves(module):
-                continue
-            if is_legacy and attribute not in known:
-                why, through = ("star", stars) if stars else ("call", code_of(module))
-                self.unclear.append(Unclear(attribute, scope, name, why, through))
-
-    def _of_objects(self) -> Iterator[tuple[cst.Attribute, Scope, str]]:
-        """The attributes with the name of a legacy symbol that no name of a module leads to.
-
-        Those below a name that a star import may bind come with the modules of such imports.
-        """
-        for name in _NAMES:
-            for attribute in self._scopes.attributes.get(name, []):
-                node: cst.CSTNode = attribute
-                while isinstance(node, cst.Attribute):
-                    node = node.value
-                if not isinstance(node, cst.Name) or node.value in ("self", "cls"):
-                    yield attribute, self._scopes.module_scope, ""
-                elif node in self._scopes.loads:
-                    scope = self._scopes.loads[node]
-                    stars = _stars_of_others(scope)
-                    if stars and STAR in self._origins.of_name(node.value, scope):
-                        yield attribute, scope, stars
 
     def _final_moves(self, module: cst.BaseExpression) -> bool:
         """Whether a chain names a class that is not the final one, or that moves, too."""
@@ -262,35 +209,43 @@ class Places:
                 Unclear(node, scope, found[0].name, "several", through, tuple(found))
             )
 
-    def _maybe_legacy(
-        self,
-        node: cst.CSTNode,
-        meanings: frozenset[str],
-        scope: Scope,
-        name: cst.Name,
-        last: str,
-    ) -> bool:
-        """Adds a place with the name of a legacy symbol, unless it is known to be another one."""
-        if _foreign(meanings):
-            return False
-        if STAR in meanings:
-            stars = _stars_of_others(scope)
-            is_left = isinstance(node, cst.Attribute) and not self._final_moves(node.value)
-            if stars and not (last == _FINAL and is_left):
-                self.unclear.append(Unclear(node, scope, last, "star", stars))
-            return bool(stars)
-        if node is name:
-            return False  # a name that the program defines or imports
-        paths = sorted(meaning for meaning in meanings if is_path(meaning))
-        if paths and root_of(paths[0]) is None:
-            module = paths[0].rpartition(".")[0]
-            self.unclear.append(Unclear(node, scope, last, "re-export", module))
-            return True
-        if CALL in meanings or (PARAMETER in meanings and name.value not in ("self", "cls")):
-            through = code_of(node).rpartition(".")[0]
-            self.unclear.append(Unclear(node, scope, last, "call", through))
-            return True
-        return False
+    def _maybe_legacy(self, node: cst.Attribute) -> None:
+        """Adds a place with the name of a legacy symbol, unless it is known to be another one.
+
+        An object such as `self` or `modules["tf"]` can hold anything, so what is read from it
+        counts below the name of a module only.
+        """
+        name, module, through = node.attr.value, node.value, code_of(node.value)
+        above = through.rpartition(".")[2]
+        is_below_module = above == "experimental" or (above in _MODULES and name in DISTINCTIVE)
+        if name == "experimental":  # the module itself, which is bound or passed on
+            is_read = isinstance(self._parents.get(node), cst.Attribute)
+            is_below_module = above in _MODULES and not is_read
+        is_named = name in DISTINCTIVE
+        is_left = name == _FINAL and not self._final_moves(module)
+        root = _first_name(node)
+        scope = self._scopes.loads.get(root) if root is not None else None
+        if root is None or scope is None or root.value in ("self", "cls"):
+            if is_below_module and not is_left:
+                self._unclear(node, self._scopes.module_scope, "call", through)
+            return
+        if _foreign(self._origins.of_name(root.value, scope)):
+            return
+        meanings = self._origins.of_expression(node, scope)
+        paths = sorted(filter(is_path, meanings))
+        if is_named and paths and root_of(paths[0]) is None:
+            self._unclear(node, scope, "re-export", paths[0].rpartition(".")[0])
+        elif paths or is_left or not (is_named or is_below_module):
+            return
+        elif STAR in meanings:
+            self._unclear(node, scope, "star", _stars_of_others(scope))
+        elif CALL in meanings or PARAMETER in meanings:
+            self._unclear(node, scope, "call", through)
+
+    def _unclear(self, node: cst.CSTNode, scope: Scope, why: str, through: str) -> None:
+        if through:
+            name = node.attr.value if isinstance(node, cst.Attribute) else code_of(node)
+            self.unclear.append(Unclear(node, scope, name, why, through))
 
     def _resolve_import(self, binding: Binding) -> None:
         legacy = legacy_of(binding.path)
@@ -306,6 +261,13 @@ class Places:
             self.unclear.append(
                 Unclear(binding.node, binding.scope, name, "re-export", module or ".")
             )
+
+
+def _first_name(node: cst.CSTNode) -> Optional[cst.Name]:
+    """The first name of a chain of attributes and calls; None if it begins with something else."""
+    while isinstance(node, (cst.Attribute, cst.Call)):
+        node = node.value if isinstance(node, cst.Attribute) else node.func
+    return node if isinstance(node, cst.Name) else None
 
 
 def _stars_of_others(scope: Scope) -> str:
@@ -328,12 +290,6 @@ def imports_of(scopes: ScopeBuilder) -> Iterator[Binding]:
 def code_of(node: cst.CSTNode) -> str:
     """The source of `node`."""
     return cst.Module([]).code_for_node(node)
-
-
-@functools.lru_cache(maxsize=4096)
-def _may_be_known(meaning: str) -> bool:
-    """Whether a chain that begins with `meaning` can end at a symbol of TensorFlow or the shim."""
-    return root_of(meaning) is not None or meaning.partition(".")[0] == "tf_lossscale"
 
 
 def _foreign(meanings: frozenset[str]) -> bool:

@@ -64,8 +64,10 @@ class Origins:
             return frozenset([binding.path])
         if binding.kind == "parameter":
             return frozenset([PARAMETER])
-        if binding.value is None or binding in self._open:
-            return frozenset() if binding in self._open else frozenset([LOCAL])
+        if binding.value is None:
+            return frozenset([LOCAL])
+        if binding in self._open:
+            return frozenset()
         self._open.add(binding)
         try:
             return self.of_expression(binding.value, binding.scope)
@@ -91,6 +93,7 @@ class Origins:
 
 _IN_BOTH = frozenset(["keras.mixed_precision.LossScaleOptimizer"])
 """Symbols that are the same object in `compat.v1`."""
+_KERAS = ("keras", "tf_keras")
 
 
 def attribute_path(path: str, target: str) -> Optional[str]:
@@ -105,25 +108,13 @@ def attribute_path(path: str, target: str) -> Optional[str]:
         return ""
     if target.startswith(path + ".") and path != "tensorflow.compat":
         return target[len(path) + 1 :]
-    root = root_of(path)
-    if root is None or not target.startswith("tensorflow."):
+    root, wanted = root_of(path), root_of(target)
+    if root is None or wanted is None or not target.startswith("tensorflow."):
         return None
-    wanted = root_of(target)
-    assert wanted is not None
-    if root.name in ("keras", "tf_keras"):
-        if wanted.name != "tf" or not wanted.rest.startswith("keras."):
-            return None
-        place = f"keras.{root.rest}" if root.rest else "keras"
-        return wanted.rest[len(place) + 1 :] if wanted.rest.startswith(place + ".") else None
-    if root.name == wanted.name or (wanted.name == "tf" and root.name == "v2"):
-        if not root.rest:
-            return wanted.rest
-        if wanted.rest.startswith(root.rest + "."):
-            return wanted.rest[len(root.rest) + 1 :]
+    rest = root.rest if root.name not in _KERAS else f"keras.{root.rest}".rstrip(".")
+    is_in_both = root.name == "v1" and wanted.rest in _IN_BOTH
+    if wanted.name == root.name or (wanted.name == "tf" and (root.name != "v1" or is_in_both)):
+        if f".{wanted.rest}".startswith(f".{rest}." if rest else "."):
+            return wanted.rest[len(rest) + 1 if rest else 0 :]
         return None
-    in_both = wanted.name == "tf" and root.name == "v1" and wanted.rest in _IN_BOTH
-    if in_both and f".{wanted.rest}".startswith(f".{root.rest}." if root.rest else "."):
-        return wanted.rest[len(root.rest) + 1 if root.rest else 0 :]
-    if root.rest:
-        return None
-    return f"compat.{wanted.name if wanted.name != 'tf' else 'v2'}.{wanted.rest}"
+    return None if rest else f"compat.{wanted.name if wanted.name != 'tf' else 'v2'}.{wanted.rest}"

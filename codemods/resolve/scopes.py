@@ -7,7 +7,7 @@ rules need: the bindings of each name in a scope, and the scope of each load of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 import libcst as cst
 
@@ -177,28 +177,21 @@ class ScopeBuilder:
             self._target(assign_target.target, scope, node.value)
         self._stack.append((node.value, scope))
 
-    def _annotated(self, node: cst.AnnAssign, scope: Scope) -> None:
-        self._target(node.target, scope, node.value)
-        self._push([node.annotation, *([node.value] if node.value else [])], scope)
-
     def _augmented(self, node: cst.AugAssign, scope: Scope) -> None:
         if isinstance(node.target, cst.Name):
             self._bind(scope, node.target.value, "other", node)
         self._push([node.target, node.value], scope)
 
-    def _walrus(self, node: cst.NamedExpr, scope: Scope) -> None:
-        self._target(node.target, scope.function, node.value)
-        self._stack.append((node.value, scope))
-
-    def _for(self, node: cst.For, scope: Scope) -> None:
-        self._target(node.target, scope, None)
-        self._push([node.iter, node.body, *([node.orelse] if node.orelse else [])], scope)
-
-    def _as_name(self, node: cst.AsName, scope: Scope) -> None:
-        self._target(node.name, scope, None)
-
-    def _delete(self, node: cst.Del, scope: Scope) -> None:
-        self._stack.append((node.target, scope))
+    def _stored(self, node: cst.CSTNode, scope: Scope) -> None:
+        """A node that binds the names of one child, such as the target of a loop."""
+        found = [getattr(node, field, None) for field in ("target", "name", "rest")]
+        target = next((one for one in found if isinstance(one, cst.CSTNode)), None)
+        value = node.value if isinstance(node, (cst.AnnAssign, cst.NamedExpr)) else None
+        if target is not None:
+            self._target(
+                target, scope.function if isinstance(node, cst.NamedExpr) else scope, value
+            )
+        self._push([child for child in children(node) if child is not target], scope)
 
     def _elsewhere(self, node: cst.CSTNode, scope: Scope) -> None:
         assert isinstance(node, (cst.Global, cst.Nonlocal))
@@ -212,26 +205,19 @@ class ScopeBuilder:
 
     def _function(self, node: cst.FunctionDef, scope: Scope) -> None:
         self._bind(scope, node.name.value, "function", node)
-        inner = self._open(node, "function", scope)
-        self._stack.append((node.body, inner))
-        self._parameters(node.params, scope, inner)
+        self._lambda(node, scope)
         self._push([*node.decorators, *([node.returns] if node.returns else [])], scope)
 
-    def _lambda(self, node: cst.Lambda, scope: Scope) -> None:
+    def _lambda(self, node: Union[cst.FunctionDef, cst.Lambda], scope: Scope) -> None:
         inner = self._open(node, "function", scope)
         self._stack.append((node.body, inner))
-        self._parameters(node.params, scope, inner)
-
-    def _parameters(self, parameters: cst.Parameters, scope: Scope, inner: Scope) -> None:
-        for parameter in children(parameters):
-            self.parents[parameter] = parameters
-            if not isinstance(parameter, cst.Param):
-                continue
-            self._bind(inner, parameter.name.value, "parameter", parameter)
-            outside = [part for part in (parameter.annotation, parameter.default) if part]
-            for part in outside:
-                self.parents[part] = parameter
-            self._push(list(outside), scope)
+        for parameter in children(node.params):
+            self.parents[parameter] = node.params
+            if isinstance(parameter, cst.Param):
+                self._bind(inner, parameter.name.value, "parameter", parameter)
+                outside = [part for part in (parameter.annotation, parameter.default) if part]
+                self.parents.update(dict.fromkeys(outside, parameter))
+                self._push(list(outside), scope)
 
     def _class(self, node: cst.ClassDef, scope: Scope) -> None:
         self._bind(scope, node.name.value, "class", node)
@@ -240,17 +226,6 @@ class ScopeBuilder:
 
     def _comprehension(self, node: cst.CSTNode, scope: Scope) -> None:
         self._push(children(node), self._open(node, "comprehension", scope))
-
-    def _comp_for(self, node: cst.CompFor, scope: Scope) -> None:
-        self._target(node.target, scope, None)
-        rest = [*node.ifs, *([node.inner_for_in] if node.inner_for_in else [])]
-        self._push([node.iter, *rest], scope)
-
-    def _capture(self, node: cst.CSTNode, scope: Scope) -> None:
-        name = getattr(node, "name", None) or getattr(node, "rest", None)
-        if isinstance(name, cst.Name):
-            self._bind(scope, name.value, "other", node)
-        self._push([child for child in children(node) if child is not name], scope)
 
     def _target(
         self, target: cst.CSTNode, scope: Scope, value: Optional[cst.BaseExpression]
@@ -283,6 +258,11 @@ def dotted(node: cst.CSTNode) -> str:
     return ".".join(reversed([*parts, node.value]))
 
 
+_STORING = (
+    cst.AnnAssign, cst.AsName, cst.CompFor, cst.For, cst.MatchAs, cst.MatchMapping, cst.MatchStar,
+    cst.NamedExpr,
+)  # fmt: skip
+_COMPREHENSIONS = (cst.DictComp, cst.GeneratorExp, cst.ListComp, cst.SetComp)
 _HANDLERS: dict[type, Callable[[ScopeBuilder, Any, Scope], None]] = {
     cst.Name: ScopeBuilder._name,
     cst.Attribute: ScopeBuilder._attribute,
@@ -291,23 +271,12 @@ _HANDLERS: dict[type, Callable[[ScopeBuilder, Any, Scope], None]] = {
     cst.Import: ScopeBuilder._import,
     cst.ImportFrom: ScopeBuilder._import_from,
     cst.Assign: ScopeBuilder._assign,
-    cst.AnnAssign: ScopeBuilder._annotated,
     cst.AugAssign: ScopeBuilder._augmented,
-    cst.NamedExpr: ScopeBuilder._walrus,
-    cst.For: ScopeBuilder._for,
-    cst.AsName: ScopeBuilder._as_name,
-    cst.Del: ScopeBuilder._delete,
     cst.Global: ScopeBuilder._elsewhere,
     cst.Nonlocal: ScopeBuilder._elsewhere,
     cst.FunctionDef: ScopeBuilder._function,
     cst.Lambda: ScopeBuilder._lambda,
     cst.ClassDef: ScopeBuilder._class,
-    cst.ListComp: ScopeBuilder._comprehension,
-    cst.SetComp: ScopeBuilder._comprehension,
-    cst.DictComp: ScopeBuilder._comprehension,
-    cst.GeneratorExp: ScopeBuilder._comprehension,
-    cst.CompFor: ScopeBuilder._comp_for,
-    cst.MatchAs: ScopeBuilder._capture,
-    cst.MatchStar: ScopeBuilder._capture,
-    cst.MatchMapping: ScopeBuilder._capture,
+    **dict.fromkeys(_STORING, ScopeBuilder._stored),
+    **dict.fromkeys(_COMPREHENSIONS, ScopeBuilder._comprehension),
 }

@@ -18,7 +18,6 @@ from .tree import is_stored
 
 __all__ = ["bindings_of", "class_around", "class_named", "only_binding", "sources_of"]
 
-_DEPTH = 8
 _SETTERS = ("setattr", "vars")
 
 
@@ -40,26 +39,17 @@ def sources_of(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
     For an unknown value, the result is the node that binds it: a parameter, an import, or the
     target of a loop.
     """
-    found: dict[cst.CSTNode, None] = {}
-    _follow(program, node, found, set(), _DEPTH)
-    return list(found)
-
-
-def _follow(
-    program: Program,
-    node: cst.CSTNode,
-    found: dict[cst.CSTNode, None],
-    seen: set[cst.CSTNode],
-    depth: int,
-) -> None:
-    if node in seen or (isinstance(node, cst.Name) and node.value == "None"):
-        return
-    seen.add(node)
-    parts = _parts(program, node) if depth else []
-    if not parts:
-        found[node] = None
-    for part in parts:
-        _follow(program, part, found, seen, depth - 1)
+    found: list[cst.CSTNode] = []
+    seen: set[cst.CSTNode] = set()
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if one not in seen and not (isinstance(one, cst.Name) and one.value == "None"):
+            seen.add(one)
+            parts = _parts(program, one)
+            pending += reversed(parts)
+            found += [] if parts else [one]
+    return found
 
 
 def _parts(program: Program, node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -84,7 +74,7 @@ def _stored_on_self(program: Program, node: cst.Attribute) -> Iterator[cst.CSTNo
     That is an assignment that is not plain, one to an attribute of this name of another object, and
     any attribute if the file sets some by a computed name.
     """
-    owner = class_around(program, node)
+    owner = class_around(program, node) if _is_of_self(node) else None
     if owner is None:
         return
     if any(name.value in _SETTERS for name in program.scopes.loads) or program.attributes(
@@ -101,17 +91,17 @@ def _stored_on_self(program: Program, node: cst.Attribute) -> Iterator[cst.CSTNo
             if isinstance(parent, cst.AssignTarget):
                 parent = program.parents.get(parent)
             value = parent.value if isinstance(parent, (cst.Assign, cst.AnnAssign)) else None
-            is_own = class_around(program, attribute) is owner
+            is_own = _is_of_self(attribute) and class_around(program, attribute) is owner
             yield value if is_own and value is not None else attribute
 
 
-def class_around(program: Program, node: cst.Attribute) -> Optional[cst.ClassDef]:
-    """The class whose method contains `self.name`; None for attributes of other objects."""
-    if not isinstance(node.value, cst.Name) or node.value.value != "self":
-        return None
-    return next(
-        (above for above in program.ancestors(node) if isinstance(above, cst.ClassDef)), None
-    )
+def _is_of_self(node: cst.Attribute) -> bool:
+    return isinstance(node.value, cst.Name) and node.value.value == "self"
+
+
+def class_around(program: Program, node: cst.CSTNode) -> Optional[cst.ClassDef]:
+    """The class whose body contains a node."""
+    return next((one for one in program.ancestors(node) if isinstance(one, cst.ClassDef)), None)
 
 
 def class_named(program: Program, node: cst.CSTNode) -> Optional[cst.ClassDef]:

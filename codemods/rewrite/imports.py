@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple, Optional
 
 import libcst as cst
@@ -14,36 +14,24 @@ from ..resolve.program import Program
 from ..resolve.qualified_names import attribute_path
 from ..resolve.scopes import Binding, Scope, dotted
 from ..resolve.tree import Edit
-from .import_lines import Change, Line, Lines
+from .import_lines import Change, edits_of_lines
 
-__all__ = ["ImportEdits"]
+__all__ = ["ImportEdits", "Variable"]
 
 Variable = tuple[Scope, str]
 
 _SHIM = "tf_lossscale"
-_SHIM_NAMES = ("tfls", "tf_lossscale")
-_TENSORFLOW_NAMES = ("tf", "tensorflow")
-
-
-class _Anchor(NamedTuple):
-    """Where an import can be added.
-
-    Attributes:
-      node: the import statement that it follows, or the compound statement that it precedes.
-      scope: the scope in which it binds its name.
-    """
-
-    node: cst.CSTNode
-    scope: Scope
+_LOCALS = {_SHIM: ("tfls", _SHIM), "tensorflow": ("tf", "tensorflow")}
+"""The names that a package can have in a program, the usual one first."""
 
 
 class _Added(NamedTuple):
-    """An import that is added: its text, its path, its local name, and the place."""
+    """An import that is added: its path and local name, and the statements that it follows."""
 
-    statement: str
     path: str
     local: str
-    anchor: _Anchor
+    scope: Scope
+    behind: Sequence[cst.CSTNode]
 
 
 class ImportEdits:
@@ -54,35 +42,29 @@ class ImportEdits:
         self._kept = kept
         self._changes: dict[cst.ImportAlias, Change] = {}
         self._added: list[_Added] = []
+        self._statements: dict[cst.CSTNode, list[str]] = {}
         self._needed: set[Variable] = set()
         self._given: dict[str, str] = {}  # the path of each new name
-        self._order: Optional[dict[cst.CSTNode, int]] = None
+        self._order = {node: number for number, node in enumerate(program.parents)}
         self._loads = {name.value for name in program.scopes.loads}
 
-    def retarget(self, variable: Variable, path: str, uses: list[cst.Name]) -> str:
+    def retarget(self, variable: Variable, path: str, uses: Iterable[cst.Name]) -> str:
         """Changes the imports of `variable` to import `path`; returns the local name."""
         owner, name = variable
         wanted = path.rpartition(".")[2]
-        local = name
-        aliases = [one.node for one in owner.bindings[name] if one.kind == "import"]
-        plain = len(aliases) == len(owner.bindings[name]) and all(
-            isinstance(alias, cst.ImportAlias)
-            and alias.asname is None
-            and isinstance(self.program.parents[alias], cst.ImportFrom)
-            for alias in aliases
+        scopes = [owner, *map(self.program.scopes.loads.__getitem__, uses)]
+        is_renamed = (
+            wanted != name
+            and all(map(self._is_plain, owner.bindings[name]))
+            and not self._is_read_otherwise(variable)
+            and self._is_free(wanted, path, owner, scopes)
         )
-        if (
-            plain
-            and wanted != name
-            and not self.program.is_read_elsewhere(owner, name)
-            and not named_in_text(self.program, name)
-            and self._free(wanted, path, owner, [self._scope(use) for use in uses])
-        ):
-            local = wanted
+        local = wanted if is_renamed else name
+        if is_renamed:
             self._given[local] = path
-        for alias in aliases:
-            assert isinstance(alias, cst.ImportAlias)
-            self._changes[alias] = Change(path, local)
+        for binding in owner.bindings[name]:
+            if isinstance(binding.node, cst.ImportAlias):
+                self._changes[binding.node] = Change(path, local)
         self._needed.add(variable)
         return local
 
@@ -95,14 +77,13 @@ class ImportEdits:
         owner, name = variable
         if variable in self._needed:
             return True
-        if named_in_text(self.program, name) or self.program.is_read_elsewhere(owner, name):
-            return False
         bindings = owner.bindings[name]
-        for binding in bindings:
-            if binding.node in self._kept:
-                return False
-            if binding.kind != "import" or (len(bindings) > 1 and self._only_in_block(binding)):
-                return False
+        if self._is_read_otherwise(variable) or any(one.node in self._kept for one in bindings):
+            return False
+        if any(one.kind != "import" for one in bindings) or (
+            len(bindings) > 1 and any(map(self._is_alone_in_block, bindings))
+        ):
+            return False
         for binding in bindings:
             assert isinstance(binding.node, cst.ImportAlias)
             self._changes.setdefault(binding.node, Change())
@@ -111,189 +92,150 @@ class ImportEdits:
     def drop_dotted(self, variable: Variable, left: set[str]) -> None:
         """Removes `import tensorflow.contrib...` if no remaining use goes through it."""
         owner, name = variable
-        aliases = [
-            binding.node
-            for binding in owner.bindings[name]
-            if isinstance(binding.node, cst.ImportAlias) and binding.node.asname is None
-        ]
-        dotted_ones = [
-            alias
-            for alias in aliases
-            if isinstance(alias.name, cst.Attribute)
-            and isinstance(self.program.parents[alias], cst.Import)
-            and _is_legacy(dotted(alias.name))
-        ]
-        going = [
-            alias
-            for alias in dotted_ones
-            if not any(f"{use}.".startswith(dotted(alias.name) + ".") for use in left)
-        ]
-        for index, alias in enumerate(going):
-            last_one = not index and len(going) == len(aliases)
-            self._changes[alias] = Change(name, name) if last_one else Change()
+        aliases = [one.node for one in owner.bindings[name]]
+        for alias in aliases:
+            if not isinstance(alias, cst.ImportAlias) or not isinstance(alias.name, cst.Attribute):
+                continue
+            path = dotted(alias.name)
+            is_plain = alias.asname is None and isinstance(self.program.parents[alias], cst.Import)
+            if not is_plain or not _is_legacy(path):
+                continue
+            if not any(f"{use}.".startswith(f"{path}.") for use in left):
+                others = [one for one in aliases if one not in self._changes and one is not alias]
+                self._changes[alias] = Change() if others else Change(name, name)
 
-    def name_for(self, target: str, use: Place, variable: Variable, by_name: bool) -> str:
+    def name_for(self, target: str, use: Place, variable: Variable) -> str:
         """An expression for `target` at a place; may add an import next to that of `variable`."""
-        anchor = self._anchor(variable)
-        scope = use.scope
-        if by_name:
-            known = self._visible(target, use)
-            if known is not None:
-                return known
+        found = self._known(target, use)
+        if found is not None and "." not in found:
+            return found
+        behind, owner = self._anchors(variable)
+        if isinstance(use.node, cst.Name):
             module, _, name = target.rpartition(".")
-            if self._free(name, target, anchor.scope, [scope]):
-                self._add(anchor, f"from {module} import {name}", target, name)
+            if self._is_free(name, target, owner, [owner, use.scope]):
+                self._add(f"from {module} import {name}", _Added(target, name, owner, behind))
                 return name
-        if target.startswith(_SHIM + "."):
-            package, names = _SHIM, _SHIM_NAMES
-        else:
-            through = self._through_tensorflow(target, use)
-            if through is not None:
-                return through
-            package, names = "tensorflow", _TENSORFLOW_NAMES
-        local = self._visible(package, use)
-        if local is None:
-            free = (name for name in names if self._free(name, package, anchor.scope, [scope]))
-            local = next(free, names[-1])
-            alias = "" if local == package else f" as {local}"
-            self._add(anchor, f"import {package}{alias}", package, local)
+        if found is not None:
+            return found
+        package = _SHIM if is_of_shim(target) else "tensorflow"
+        names = _LOCALS[package]
+        free = (one for one in names if self._is_free(one, package, owner, [owner, use.scope]))
+        local = next(free, package)
+        alias = "" if local == package else f" as {local}"
+        self._add(f"import {package}{alias}", _Added(package, local, owner, behind))
         return f"{local}.{target[len(package) + 1 :]}"
 
-    def write(self, found: dict[cst.CSTNode, list[Edit]]) -> None:
-        """Adds the edits to `found`."""
-        self._merge()
-        changed_lines = Lines(self.program.parents, self._changes, found)
-        behind: dict[cst.CSTNode, list[str]] = {}
-        before: dict[cst.CSTNode, list[str]] = {}
-        for added in self._added:
-            node = added.anchor.node
-            is_import = isinstance(node, (cst.Import, cst.ImportFrom))
-            (behind if is_import else before).setdefault(node, []).append(added.statement)
-        for node, statements in before.items():
-            changed_lines.put_before(node, statements)
-        lines = {self._line(node): None for node in [*self._changes, *behind]}
-        for line in lines:
-            changed_lines.write(line, behind)
-        changed_lines.close_up(self.program.modules)
-
-    def _merge(self) -> None:
-        """Removes imports that are now equal to an earlier one in the same block."""
+    def edits(self) -> dict[cst.CSTNode, list[Edit]]:
+        """The edits of all lines with imports that change, or that new ones follow."""
         seen: set[tuple[cst.CSTNode, Change]] = set()
-        for alias in [node for node in self.program.parents if isinstance(node, cst.ImportAlias)]:
-            change = self._changes.get(alias, Change())
+        for alias in sorted(self._changes, key=self._order.__getitem__):
+            change = self._changes[alias]
+            if (self._block(alias), change) in seen:
+                self._changes[alias] = Change()  # equal to an earlier one
             if change.path is not None:
-                block = self.program.parents[self._line(alias)]
-                if (block, change) in seen:
-                    self._changes[alias] = Change()
-                seen.add((block, change))
+                seen.add((self._block(alias), change))
+        return edits_of_lines(self.program.parents, self._changes, self._statements)
+
+    def _add(self, statement: str, added: _Added) -> None:
+        self._added.append(added)
+        for node in added.behind:
+            self._statements.setdefault(node, []).append(statement)
 
     # Where names are bound.
 
-    def _scope(self, name: cst.Name) -> Scope:
-        return self.program.scopes.loads[name]
+    def _is_plain(self, binding: Binding) -> bool:
+        """Whether a name is bound by `from module import name`."""
+        alias = binding.node
+        is_from = isinstance(self.program.parents.get(alias), cst.ImportFrom)
+        return is_from and isinstance(alias, cst.ImportAlias) and alias.asname is None
 
-    def _free(self, name: str, path: str, owner: Scope, uses: list[Scope]) -> bool:
+    def _is_read_otherwise(self, variable: Variable) -> bool:
+        """Whether other files, or annotations in strings, may read a variable."""
+        is_named = named_in_text(self.program, variable[1])
+        return is_named or self.program.is_read_elsewhere(*variable)
+
+    def _is_alone_in_block(self, binding: Binding) -> bool:
+        block = self._block(binding.node)
+        return isinstance(block, cst.IndentedBlock) and len(block.body) == 1
+
+    def _block(self, alias: cst.CSTNode) -> cst.CSTNode:
+        """The block with the line of an import."""
+        line = self.program.parents[self.program.parents[alias]]
+        return self.program.parents[line]
+
+    def _is_free(self, name: str, path: str, owner: Scope, uses: Sequence[Scope]) -> bool:
         """Whether `name` can be bound to `path` in `owner` without a conflict at any use."""
-        if self._given.get(name, path) != path:
+        if self._given.get(name, path) != path or name in self._loads:
             return False
-        if any(added.local == name and added.anchor.scope is owner for added in self._added):
+        if any(added.local == name and added.scope is owner for added in self._added):
             return False
-        for use in [owner, *uses]:
+        for use in uses:
             for scope in use.chain():
                 if name in scope.bindings:
                     return False
                 if scope is owner:
                     break
-        return name not in self._loads
+        return True
 
-    def _visible(self, path: str, use: Place) -> Optional[str]:
-        """A name that is bound to exactly `path` by an import and visible at a place."""
-        around = list(use.scope.chain())
+    def _known(self, target: str, use: Place) -> Optional[str]:
+        """The shortest name of `target` at a place, through a name bound to it or to a package."""
+        found: list[tuple[int, str, Variable]] = []
+        for variable, paths in self._names_at(use):
+            ways = {attribute_path(path, target) for path in paths}
+            way = ways.pop() if len(ways) == 1 else None
+            if way == "" or (way and all(map(_is_package, paths))):
+                name = f"{variable[1]}.{way}" if way else variable[1]
+                found.append((name.count("."), name, variable))
+        if not found:
+            return None
+        _, name, variable = min(found, key=lambda one: one[:2])
+        self._needed.add(variable)
+        return name
+
+    def _names_at(self, use: Place) -> Iterator[tuple[Variable, list[str]]]:
+        """The names that a place can read and only imports bind that stay or are new."""
         for added in self._added:
-            if added.path == path and added.anchor.scope in around:
-                return added.local
-        for place, name, bindings in self._imports_at(use):
-            if all(bind.path == path for bind in bindings):
-                self._needed.add((place, name))
-                return name
-        return None
-
-    def _imports_at(self, use: Place) -> Iterator[tuple[Scope, str, list[Binding]]]:
-        """The names that only unchanged imports bind, and that a place can read."""
-        for place in use.scope.chain():
-            for name, bindings in place.bindings.items():
+            if added.scope in use.scope.chain() and self._is_above(added.behind, added.scope, use):
+                yield (added.scope, added.local), [added.path]
+        for scope in use.scope.chain():
+            for name, bindings in scope.bindings.items():
+                nodes = [one.node for one in bindings]
                 if (
-                    all(one.kind == "import" and one.node not in self._changes for one in bindings)
-                    and use.scope.owner(name) is place
-                    and self._is_bound_before(bindings, place, use)
+                    all(one.kind == "import" for one in bindings)
+                    and not any(node in self._changes for node in nodes)
+                    and use.scope.owner(name) is scope
+                    and self._is_above(nodes, scope, use)
                 ):
-                    yield place, name, bindings
+                    yield (scope, name), [one.path for one in bindings]
 
-    def _is_bound_before(self, bindings: list[Binding], place: Scope, use: Place) -> bool:
+    def _is_above(self, nodes: Sequence[cst.CSTNode], owner: Scope, use: Place) -> bool:
         """Whether an import is above a place that uses its name, or the place is run later."""
         for scope in use.scope.chain():
-            if scope is place:
+            if scope is owner:
                 break
             if scope.kind == "function":
                 return True
-        if self._order is None:
-            self._order = {node: number for number, node in enumerate(self.program.parents)}
         at = self._order.get(use.node, len(self._order))
-        return any(self._order[one.node] < at for one in bindings)
+        return any(self._order[node] < at for node in nodes)
 
-    def _through_tensorflow(self, target: str, use: Place) -> Optional[str]:
-        candidates: list[tuple[int, str, str, Scope]] = []
-        for place, name, bindings in self._imports_at(use):
-            ways = {
-                attribute_path(one.path, target) if _is_root(one.path) else None for one in bindings
-            }
-            way = ways.pop() if len(ways) == 1 else None
-            if way:
-                candidates.append((way.count("."), name, way, place))
-        if not candidates:
-            return None
-        _, name, way, place = min(candidates, key=lambda candidate: candidate[:2])
-        self._needed.add((place, name))
-        return f"{name}.{way}"
-
-    def _anchor(self, variable: Variable) -> _Anchor:
-        """Where to add an import: at the one that a variable comes from, or the first one."""
+    def _anchors(self, variable: Variable) -> tuple[list[cst.CSTNode], Scope]:
+        """The import statements behind which a name is bound wherever a variable is."""
         owner, name = variable
-        imports = [binding for binding in owner.bindings[name] if binding.kind == "import"]
-        if not imports:  # a variable that is made of an imported name
-            around = list(owner.chain())
-            known = (
-                one for one in self.program.imports() if root_of(one.path) or is_of_shim(one.path)
-            )
-            binding = min(known, key=lambda one: one.scope not in around)
-            return self._anchor((binding.scope, binding.name))
-        statement = self.program.parents[imports[0].node]
-        if len(imports) > 1:
-            for above in self.program.ancestors(statement):
-                if above is owner.node or isinstance(above, cst.Module):
-                    break
-                if isinstance(above, cst.BaseCompoundStatement):
-                    statement = above
-        return _Anchor(statement, owner)
-
-    def _add(self, anchor: _Anchor, statement: str, path: str, local: str) -> None:
-        self._added.append(_Added(statement, path, local, anchor))
-
-    def _line(self, node: cst.CSTNode) -> Line:
-        for above in self.program.ancestors(node):
-            if isinstance(above, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
-                return above
-        raise AssertionError("an import outside a statement")
-
-    def _only_in_block(self, binding: Binding) -> bool:
-        line = self._line(binding.node)
-        block = self.program.parents.get(line)
-        return isinstance(block, cst.IndentedBlock) and len(block.body) == 1
+        imports = [one.node for one in owner.bindings[name] if one.kind == "import"]
+        if imports:
+            around_first = self.program.parents.get(self._block(imports[0]))
+            if around_first is owner.node:  # not in a branch
+                imports = imports[:1]
+            return list(dict.fromkeys(self.program.parents[node] for node in imports)), owner
+        around = list(owner.chain())  # a variable that is made of an imported name
+        known = (one for one in self.program.imports() if root_of(one.path) or is_of_shim(one.path))
+        binding = min(known, key=lambda one: one.scope not in around)
+        return self._anchors((binding.scope, binding.name))
 
 
-def _is_root(path: str) -> bool:
+def _is_package(path: str) -> bool:
     root = root_of(path)
-    return root is not None and not root.rest
+    return path == _SHIM if root is None else not root.rest
 
 
 def _is_legacy(path: str) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from ..resolve.legacy_symbols import Family, Legacy
 from ..resolve.places import Reference
 from ..resolve.program import Program
@@ -50,9 +48,5 @@ def shim_path(reference: Reference) -> str:
 
 
 def is_at(program: Program, reference: Reference, path: str) -> bool:
-    """Whether the reference already resolves to exactly `path`, without a rewrite."""
-    if isinstance(reference.node, cst.ImportAlias):
-        paths = {one.path for one in program.imports() if one.node is reference.node}
-    else:
-        paths = set(program.origins.of_expression(reference.node, reference.scope))
-    return paths == {path}
+    """Whether a reference that is no import resolves to exactly `path`, without a rewrite."""
+    return program.paths_of(reference.node) == {path}

@@ -7,33 +7,43 @@ is already bound to TensorFlow, or with an import that is added next to the old 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 import libcst as cst
 
 from ..resolve.legacy_symbols import is_of_shim, root_of
-from ..resolve.places import NamespaceUse, Place, Reference
+from ..resolve.places import Place, Reference
 from ..resolve.program import Program
 from ..resolve.qualified_names import attribute_path, is_path
 from ..resolve.scopes import Binding, Scope
 from ..resolve.tree import Edit, root_name
 from .comments import keeping_comments
-from .imports import ImportEdits
+from .imports import ImportEdits, Variable
 from .remove_statement import removal_of
 
 __all__ = ["respell"]
 
-Variable = tuple[Scope, str]
-
 
 class _Use(NamedTuple):
-    """One load of a variable: the place of its attribute chain, and the new path of that place."""
+    """One load of a variable: the place of its attribute chain, and the new path of that place.
+
+    Without a path, it stays; `is_removed` is set if another edit takes it away.
+    """
 
     name: cst.Name
     place: Optional[Place]
     target: Optional[str]
-    removed: bool
+    is_removed: bool
+
+    @property
+    def base(self) -> Optional[str]:
+        """The path that its first name must refer to so that its chain is the target."""
+        if self.place is None or self.target is None:
+            return None
+        parts, depth = self.target.split("."), len(_suffix(self.place.node))
+        return ".".join(parts[: len(parts) - depth]) if depth < len(parts) else None
 
 
 def respell(
@@ -59,76 +69,51 @@ class _Speller:
     ) -> None:
         self.program = program
         self.kept = kept
-        self.targets: dict[Place, str] = dict(moves.items())
+        self.targets = dict(moves)
         self.removed = removed
         self.imports = ImportEdits(program, kept)
         self.found: dict[cst.CSTNode, list[Edit]] = {}
-        self.place_at: dict[cst.Name, Place] = {}
-        for reference in program.references:
-            if reference.root is not None:
-                self.place_at[reference.root] = reference
-        for space in program.namespaces:
-            if space.root is not None:
-                self.place_at[space.root] = space
         self.lost: dict[Variable, set[cst.Name]] = {}
-        self.imported: dict[cst.CSTNode, Place] = {
-            place.node: place for place in program.places() if place.root is None
-        }
+        places = program.places()
+        self.place_at = {place.root: place for place in places if place.root is not None}
+        self.imported = {place.node: place for place in places if place.root is None}
 
     def edits(self) -> dict[cst.CSTNode, list[Edit]]:
         variables = self._affected_variables()
         for variable in variables:
-            if all(binding.kind == "value" for binding in variable[0].bindings[variable[1]]):
-                self._alias(variable)
-        for variable in variables:
-            self._drop_alias(variable)
-        for variable in variables:
-            if any(binding.kind == "import" for binding in variable[0].bindings[variable[1]]):
-                self._imported(variable)
+            self._spell(variable)
         for variable in variables:
             lost = self.lost.get(variable, set())
             if lost and len(lost) == len(self.program.loads_of(*variable)):
-                if not self.imports.drop(variable):
-                    self._retarget(variable)
-            elif lost or self._is_removed(variable):
+                self._drop(variable)
+            elif lost or not self.removed.isdisjoint(map(self._place_of, _bindings(variable))):
                 self.imports.drop_dotted(variable, self._left(variable, lost))
-        self.imports.write(self.found)
+        for node, edits in self.imports.edits().items():
+            self.found.setdefault(node, []).extend(edits)
         return self.found
-
-    def _is_removed(self, variable: Variable) -> bool:
-        """Whether an import of the variable is removed that nothing reads."""
-        return any(
-            self.imported.get(one.node) in self.removed for one in variable[0].bindings[variable[1]]
-        )
 
     def _affected_variables(self) -> list[Variable]:
         """The variables that moved references use, each before the variables it depends on."""
         found: dict[Variable, None] = {}
 
-        def visit(name: cst.Name, scope: Scope) -> None:
-            owner = scope.owner(name.value)
-            if owner is None or (owner, name.value) in found:
+        def visit(name: str, scope: Scope) -> None:
+            owner = scope.owner(name)
+            if owner is None or (owner, name) in found:
                 return
-            found[owner, name.value] = None
-            for binding in owner.bindings[name.value]:
-                root = root_name(binding.value) if binding.value is not None else None
+            found[owner, name] = None
+            for binding in owner.bindings[name]:
+                root = root_name(binding.value)
                 if root is not None:
-                    visit(root, binding.scope)
+                    visit(root.value, binding.scope)
 
+        bound = {binding.node: binding for binding in self.program.imports()}
         for place in [*self.targets, *self.removed]:
             if place.root is not None:
-                visit(place.root, place.scope)
+                visit(place.root.value, place.scope)
             else:
-                binding = self._binding_of(place)
-                found[binding.scope, binding.name] = None
-        return list(found)
-
-    def _binding_of(self, reference: Place) -> Binding:
-        for bindings in reference.scope.bindings.values():
-            for binding in bindings:
-                if binding.node is reference.node:
-                    return binding
-        raise AssertionError("an import without a binding")
+                visit(bound[place.node].name, place.scope)
+        assigned = [one for one in found if not _has_import(one)]
+        return [*assigned, *filter(_has_import, found)]
 
     def _uses(self, variable: Variable) -> list[_Use]:
         found = []
@@ -139,105 +124,97 @@ class _Speller:
             found.append(_Use(name, place, target, removed))
         return found
 
-    def _new_module(self, uses: list[_Use]) -> Optional[str]:
-        """The path that is right for most uses if the variable is imported from there.
-
-        None if any use stays, because then the variable must stay, too.
-        """
-        paths: dict[str, int] = {}
+    def _spell(self, variable: Variable) -> None:
+        """Rewrites the uses of a name, and what binds it where that is right for most of them."""
+        owner, name = variable
+        uses = self._uses(variable)
+        path = self._new_path(variable, uses)
+        local = name
+        if path is not None:
+            for binding in owner.bindings[name]:
+                place = self._place_of(binding)
+                if place is not None and place.root is not None:
+                    self.targets[place] = path
+            if _has_import(variable):
+                local = self.imports.retarget(variable, path, [use.name for use in uses])
         for use in uses:
-            if use.removed:
-                continue
-            path = _base_of(use)
-            if path is None:
+            if use.is_removed:
+                self._lose(variable, use.name)
+            elif use.place is not None and use.target is not None:
+                if path is not None and use.base == path:
+                    self._replace(use.place.node, local + use.target[len(path) :])
+                else:
+                    self._write(variable, use.name, use.place, use.target, path is None)
+        if path is None and all(use.target is None and not use.is_removed for use in uses):
+            self._retarget_each(variable)
+
+    def _new_path(self, variable: Variable, uses: Sequence[_Use]) -> Optional[str]:
+        """The path that is right for most uses if the variable means that; None if it must stay."""
+        bindings = [one for one in _bindings(variable) if not _is_none(one)]
+        places = [self._place_of(one) for one in bindings]
+        own = {self.targets.get(place) if place is not None else None for place in places}
+        if not _has_import(variable):
+            if None in places:
                 return None
-            paths[path] = paths.get(path, 0) + 1
-        return max(
-            paths, key=lambda path: (paths[path], not path.startswith("tf_lossscale")), default=None
-        )
+            if any(isinstance(place, Reference) for place in places):
+                return own.pop() if len(own) == 1 else None
+        elif not all(map(self._may_retarget, bindings)):
+            return None
+        left = [use for use in uses if not use.is_removed]
+        paths = Counter(use.base for use in left) if uses else Counter(own)
+        if not paths or None in paths or (not uses and len(own) > 1):
+            return None
+        path = max(paths, key=lambda one: (paths[one], one is not None and not is_of_shim(one)))
+        root = root_of(path) if path is not None else None
+        if (root is not None and not root.rest) or path in [one.path for one in bindings]:
+            return None
+        if _has_import(variable) and any(
+            use.place is not None
+            and use.target is not None
+            and self._through_own_chain(use.place, use.target) is not None
+            for use in left
+        ):
+            return None  # the import is right for these
+        return path
 
-    def _alias(self, variable: Variable) -> None:
-        """Rewrites an assigned name: `LSO = tf.contrib...`, `mp = tf.contrib.mixed_precision`."""
-        owner, name = variable
-        uses = self._uses(variable)
-        spaces = [
-            self._place_of(binding.value)
-            for binding in owner.bindings[name]
-            if binding.value is not None
-        ]
-        if spaces and all(isinstance(space, NamespaceUse) for space in spaces):
-            path = self._new_module(uses)
-            if path is not None:
-                for space in spaces:
-                    assert space is not None
-                    self.targets[space] = path
-                for use in uses:
-                    if _base_of(use) == path:
-                        self._keep_root(use, name)
-                    elif not use.removed:
-                        self._write_with_new_name(variable, use)
-                return
-        stays = {self.targets.get(space) for space in spaces if space is not None}
-        for use in uses:
-            if use.removed:
-                self._lose(variable, use.name)
-            elif use.target is not None and {use.target} != stays:
-                self._write(variable, use)
+    def _may_retarget(self, binding: Binding) -> bool:
+        """Whether a binding is an import that can change without taking other symbols away."""
+        if binding.kind != "import" or binding.node in self.kept:
+            return False
+        if is_of_shim(binding.path):
+            return binding.path.count(".") > 1
+        root = root_of(binding.path)
+        return root is not None and root.rest not in ("", "keras")
 
-    def _drop_alias(self, variable: Variable) -> None:
-        """Removes an alias such as `mp = tf.train.experimental` if all its uses are removed."""
-        owner, name = variable
-        uses = self._uses(variable)
-        bindings = owner.bindings[name]
-        if not uses or not all(use.removed for use in uses) or len(bindings) > 1:
+    def _place_of(self, binding: Binding) -> Optional[Place]:
+        """The symbol or module that a binding names."""
+        root = root_name(binding.value)
+        if root is None:
+            return self.imported.get(binding.node)
+        place = self.place_at.get(root)
+        return place if place is not None and place.node is binding.value else None
+
+    def _drop(self, variable: Variable) -> None:
+        """Removes what binds a name that nothing reads any longer.
+
+        An assignment goes only with uses that are removed, such as `mp = tf.train.experimental`.
+        """
+        if self.imports.drop(variable):
             return
-        if self.program.is_read_elsewhere(owner, name):
+        self._retarget_each(variable)
+        binding, *others = _bindings(variable)
+        root = root_name(binding.value)
+        below = binding.scope.owner(root.value) if root is not None else None
+        is_removed = all(use.is_removed for use in self._uses(variable))
+        if root is None or below is None or others or not is_removed:
             return
-        root = root_name(bindings[0].value)
-        edits = removal_of(self.program, bindings[0]) if root is not None else None
-        below = bindings[0].scope.owner(root.value) if root is not None else None
-        if root is None or edits is None or below is None:
-            return
-        for node, edit in edits:
-            self.found.setdefault(node, []).append(edit)
-        self._lose((below, root.value), root)
+        edits = removal_of(self.program, binding)
+        if edits is not None and not self.program.is_read_elsewhere(*variable):
+            for node, edit in edits:
+                self.found.setdefault(node, []).append(edit)
+            self._lose((below, root.value), root)
 
-    def _place_of(self, value: Optional[cst.BaseExpression]) -> Optional[Place]:
-        root = root_name(value) if value is not None else None
-        return self.place_at.get(root) if root is not None else None
-
-    def _imported(self, variable: Variable) -> None:
-        owner, name = variable
-        uses = self._uses(variable)
-        bindings = owner.bindings[name]
-        path = self._new_module(uses) if uses else None
-        if not uses:
-            targets = {
-                self.targets.get(self.imported[binding.node])
-                for binding in bindings
-                if binding.node in self.imported
-            }
-            is_left = any(  # a branch of a version guard stays
-                binding.node not in self.imported for binding in bindings if not _is_none(binding)
-            )
-            path = targets.pop() if len(targets) == 1 and not is_left else None
-        if path is not None and self._may_retarget(bindings, uses, path):
-            local = self.imports.retarget(variable, path, [use.name for use in uses])
-            for use in uses:
-                if _base_of(use) == path:
-                    self._keep_root(use, local)
-                elif not use.removed:
-                    self._write_with_new_name(variable, use)
-            return
-        for use in uses:
-            if use.removed:
-                self._lose(variable, use.name)
-            elif use.target is not None:
-                self._write(variable, use)
-        if all(use.target is None and not use.removed for use in uses):
-            self._retarget(variable)
-
-    def _retarget(self, variable: Variable) -> None:
+    def _retarget_each(self, variable: Variable) -> None:
         """Rewrites the imports of a name that nothing here reads, or that has other meanings."""
         owner, name = variable
         for binding in owner.bindings[name]:
@@ -247,72 +224,28 @@ class _Speller:
                 assert isinstance(binding.node, cst.ImportAlias)
                 self.imports.retarget_one(binding.node, moved, name)
 
-    def _may_retarget(self, bindings: list[Binding], uses: list[_Use], path: str) -> bool:
-        goal = root_of(path)
-        if goal is not None and not goal.rest:
-            return False
-        bindings = [binding for binding in bindings if not _is_none(binding)]
-        if not all(binding.kind == "import" for binding in bindings):
-            return False
-        for binding in bindings:
-            if binding.node in self.kept:
-                return False
-            if path == binding.path or not self._is_below_root(binding.path):
-                return False
-        left = [use for use in uses if not use.removed]
-        if any(self._through_own_chain(use) is not None for use in left):
-            return False  # the import is right for these
-        return bool(left) or not uses
-
-    def _is_below_root(self, path: str) -> bool:
-        """Whether an import of `path` can be changed without taking other symbols away."""
-        if is_of_shim(path):
-            return path.count(".") > 1
-        root = root_of(path)
-        return root is not None and root.rest not in ("", "keras")
-
-    def _keep_root(self, use: _Use, local: str) -> None:
-        """Rewrites a use whose first name will refer to the new module."""
-        if use.removed or use.place is None or use.target is None:
-            return
-        suffix = _suffix(use.place.node)
-        new_suffix = use.target.split(".")[-len(suffix) :] if suffix else []
-        if use.name.value != local or suffix != new_suffix:
-            self._replace(use.place.node, ".".join([local, *new_suffix]))
-
-    def _write(self, variable: Variable, use: _Use) -> None:
+    def _write(
+        self, variable: Variable, name: cst.Name, place: Place, target: str, keeps_root: bool
+    ) -> None:
         """Rewrites a single use: keeps a part of its chain, or else finds or adds a name."""
-        assert use.place is not None
-        assert use.target is not None
-        kept = self._through_own_chain(use)
+        kept = self._through_own_chain(place, target) if keeps_root else None
         if kept is not None:
-            base, suffix = kept
-            self._replace_keeping(use.place.node, base, suffix)
-            return
-        self._write_with_new_name(variable, use)
+            self._replace_keeping(place.node, *kept)
+        else:
+            self._lose(variable, name)
+            self._replace(place.node, self.imports.name_for(target, place, variable))
 
-    def _write_with_new_name(self, variable: Variable, use: _Use) -> None:
-        assert use.place is not None
-        assert use.target is not None
-        self._lose(variable, use.name)
-        text = self.imports.name_for(
-            use.target, use.place, variable, by_name=isinstance(use.place.node, cst.Name)
-        )
-        self._replace(use.place.node, text)
-
-    def _through_own_chain(self, use: _Use) -> Optional[tuple[cst.BaseExpression, str]]:
+    def _through_own_chain(
+        self, place: Place, target: str
+    ) -> Optional[tuple[cst.BaseExpression, str]]:
         """The longest part of the chain that leads to the new path, and the attributes to add."""
-        assert use.place is not None
-        assert use.target is not None
-        node: Optional[cst.CSTNode] = use.place.node
-        while node is not None:
-            paths = self.program.origins.of_expression(node, use.place.scope)
-            ways = {attribute_path(path, use.target) if is_path(path) else None for path in paths}
-            if len(ways) == 1:
-                way = ways.pop()
-                if way is not None:
-                    assert isinstance(node, cst.BaseExpression)
-                    return node, way
+        node: Optional[cst.CSTNode] = place.node
+        while isinstance(node, (cst.Name, cst.Attribute)):
+            paths = self.program.origins.of_expression(node, place.scope)
+            ways = {attribute_path(path, target) if is_path(path) else None for path in paths}
+            way = ways.pop() if len(ways) == 1 else None
+            if way is not None:
+                return node, way
             node = node.value if isinstance(node, cst.Attribute) else None
         return None
 
@@ -323,20 +256,19 @@ class _Speller:
         """The dotted paths in the remaining uses of a variable."""
         left = set()
         for name in self.program.loads_of(*variable):
-            if name in lost:
-                continue
-            parts = [name.value]
             node: cst.CSTNode = name
             parent = self.program.parents.get(node)
             while isinstance(parent, cst.Attribute) and parent.value is node:
-                parts.append(parent.attr.value)
                 node, parent = parent, self.program.parents.get(parent)
-            left.add(".".join(parts))
+            if name not in lost:
+                left.add(".".join([name.value, *_suffix(node)]))
         return left
 
     def _replace(self, node: cst.CSTNode, text: str) -> None:
         base, _, rest = text.partition(".")
-        self._replace_keeping(node, cst.Name(base), rest)
+        root = root_name(node)
+        if root is None or text.split(".") != [root.value, *_suffix(node)]:
+            self._replace_keeping(node, cst.Name(base), rest)
 
     def _replace_keeping(self, node: cst.CSTNode, base: cst.BaseExpression, suffix: str) -> None:
         """Replaces `node` with `base` and `suffix`; `base` may be a part of `node`."""
@@ -357,21 +289,20 @@ class _Speller:
         self.found.setdefault(node, []).append(edit)
 
 
+def _bindings(variable: Variable) -> list[Binding]:
+    return variable[0].bindings[variable[1]]
+
+
+def _has_import(variable: Variable) -> bool:
+    return any(binding.kind == "import" for binding in _bindings(variable))
+
+
 def _is_none(binding: Binding) -> bool:
     """Whether the binding is `None`, as in `except ImportError: name = None`."""
     return isinstance(binding.value, cst.Name) and binding.value.value == "None"
 
 
-def _base_of(use: _Use) -> Optional[str]:
-    """The path that the first name of a use must refer to so that its chain is the target."""
-    if use.place is None or use.target is None:
-        return None
-    depth = len(_suffix(use.place.node))
-    parts = use.target.split(".")
-    return ".".join(parts[: len(parts) - depth]) if depth < len(parts) else None
-
-
-def _links(chain: cst.CSTNode, base: cst.CSTNode) -> list[cst.Attribute]:
+def _links(chain: cst.CSTNode, base: Optional[cst.CSTNode] = None) -> list[cst.Attribute]:
     """The attributes in `chain` down to `base`, the outermost first."""
     found = []
     while chain is not base and isinstance(chain, cst.Attribute):
@@ -381,8 +312,5 @@ def _links(chain: cst.CSTNode, base: cst.CSTNode) -> list[cst.Attribute]:
 
 
 def _suffix(node: cst.CSTNode) -> list[str]:
-    names = []
-    while isinstance(node, cst.Attribute):
-        names.append(node.attr.value)
-        node = node.value
-    return names[::-1]
+    """The attributes of a chain, in order."""
+    return [link.attr.value for link in reversed(_links(node))]

@@ -72,7 +72,7 @@ def check(program: Program) -> Iterator[Proposal]:
             message = "loss_scale is a property since TensorFlow 2.4; parentheses dropped"
             made = Proposal(call, "LS302", _SYMBOL, Safety.SAFE, message)
             yield made._replace(edits=((call, _uncalled),), group=Group.KERAS_OPTIMIZERS)
-        elif may_be_loss_scale_optimizer(program, attribute.value, with_unknown_files=True):
+        elif may_be_loss_scale_optimizer(program, attribute.value):
             yield report(call, "LS302", _SYMBOL, _PERHAPS)
 
 

@@ -124,9 +124,8 @@ KINDS = (
     "is_experimental_optimizer",
     "is_policy",
     "returns_policy",
-    "is_loss_scale",
     "is_graph_optimizer",
-    "is_in_compat_v1",
+    "is_final_path",
 )
 
 
@@ -136,13 +135,9 @@ KINDS = (
         ("contrib.mixed_precision.FixedLossScaleManager", Family.CONTRIB, set()),
         ("contrib.mixed_precision.LossScaleManager", Family.CONTRIB, set()),
         ("contrib.mixed_precision.LossScaleOptimizer", Family.CONTRIB, {"is_graph_optimizer"}),
-        ("train.experimental.LossScale", Family.V1, {"is_loss_scale"}),
-        ("mixed_precision.experimental.FixedLossScale", Family.V1, {"is_loss_scale"}),
-        (
-            "compat.v1.mixed_precision.DynamicLossScale",
-            Family.V1,
-            {"is_loss_scale", "is_in_compat_v1"},
-        ),
+        ("train.experimental.LossScale", Family.V1, set()),
+        ("mixed_precision.experimental.FixedLossScale", Family.V1, set()),
+        ("compat.v1.mixed_precision.DynamicLossScale", Family.V1, {"is_final_path"}),
         (
             "train.experimental.MixedPrecisionLossScaleOptimizer",
             Family.V1,
@@ -154,25 +149,37 @@ KINDS = (
             {"is_graph_optimizer"},
         ),
         ("contrib.tpu.CrossShardOptimizer", Family.CROSS_SHARD, set()),
-        ("compat.v1.tpu.cross_replica_sum", Family.CROSS_SHARD, {"is_in_compat_v1"}),
+        ("compat.v1.tpu.cross_replica_sum", Family.CROSS_SHARD, {"is_final_path"}),
         (
             "keras.mixed_precision.experimental.LossScaleOptimizer",
             Family.EXPERIMENTAL,
             {"is_keras_optimizer", "is_experimental_optimizer"},
         ),
-        ("keras.mixed_precision.LossScaleOptimizer", Family.FINAL, {"is_keras_optimizer"}),
+        (
+            "keras.mixed_precision.LossScaleOptimizer",
+            Family.FINAL,
+            {"is_keras_optimizer", "is_final_path"},
+        ),
         (
             "keras.mixed_precision.experimental.Policy",
             Family.EXPERIMENTAL,
             {"is_policy", "returns_policy"},
         ),
         ("keras.mixed_precision.experimental.set_policy", Family.EXPERIMENTAL, {"is_policy"}),
-        ("keras.mixed_precision.set_policy", Family.EXPERIMENTAL, {"is_policy"}),
-        ("keras.mixed_precision.set_global_policy", Family.FINAL, {"is_policy"}),
+        (
+            "keras.mixed_precision.set_policy",
+            Family.EXPERIMENTAL,
+            {"is_policy", "is_final_path"},
+        ),
+        (
+            "keras.mixed_precision.set_global_policy",
+            Family.FINAL,
+            {"is_policy", "is_final_path"},
+        ),
         (
             "keras.mixed_precision.global_policy",
             Family.FINAL,
-            {"is_policy", "returns_policy"},
+            {"is_policy", "returns_policy", "is_final_path"},
         ),
     ],
 )

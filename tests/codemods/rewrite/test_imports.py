@@ -20,8 +20,10 @@ class Imports:
         self.program = Program([self.module], Options())
         self.edits = ImportEdits(self.program)
         self.scope = self.program.scopes.module_scope
-        new = cst.Name("new")  # as if it stood at the end
-        self.end = NamespaceUse(new, self.scope, new, "")
+        root = cst.Name("root")
+        new = cst.Attribute(root, cst.Name("new"))  # as if it stood at the end
+        self.end = NamespaceUse(new, self.scope, "", root)
+        self.end_by_name = NamespaceUse(root, self.scope, "", root)
 
     def variable(self, name: str):
         return self.scope, name
@@ -31,9 +33,7 @@ class Imports:
 
     @property
     def source(self) -> str:
-        found: dict = {}
-        self.edits.write(found)
-        module = rebuilt(self.module, found, self.program.parents)
+        module = rebuilt(self.module, self.edits.edits(), self.program.parents)
         return self.module.code if module is None else module.code
 
 
@@ -63,12 +63,8 @@ class TestLeftAlone:
 
     def test_a_name_that_is_needed_is_not_dropped(self):
         imports = Imports("import tensorflow as tf\n")
-        assert (
-            imports.edits.name_for(
-                "tensorflow.a.b", imports.end, imports.variable("tf"), by_name=False
-            )
-            == "tf.a.b"
-        )
+        name = imports.edits.name_for("tensorflow.a.b", imports.end, imports.variable("tf"))
+        assert name == "tf.a.b"
         imports.edits.drop(imports.variable("tf"))
         assert imports.source == "import tensorflow as tf\n"
 
@@ -122,7 +118,8 @@ class TestRetarget:
 
 class TestNameFor:
     def name(self, imports: Imports, target: str, by_name: bool = False) -> str:
-        return imports.edits.name_for(target, imports.end, imports.variable("a"), by_name)
+        end = imports.end_by_name if by_name else imports.end
+        return imports.edits.name_for(target, end, imports.variable("a"))
 
     def test_what_is_imported_already_is_used(self):
         source = "import a\nfrom c import D\nimport tf_lossscale as s\n"

@@ -77,7 +77,7 @@ NO_OPS = [
         import tensorflow as tf
 
         hparams.loss_scale = 128
-        print(hparams.loss_scale(), model.loss_scale._current_loss_scale, "mixed_precision")
+        print(hparams.loss_scale(), hparams.loss_scale._current_loss_scale, "mixed_precision")
         """,
     ),
     Example(
@@ -384,11 +384,12 @@ REWRITES = [
         tf.Session()
         """,
         """\
-        import tf_lossscale as tfls
         try:
             import tensorflow.compat.v1 as tf
+            import tf_lossscale as tfls
         except ImportError:
             import tensorflow as tf
+            import tf_lossscale as tfls
 
         opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
         tf.Session()
