@@ -154,12 +154,11 @@ def _is_within(program: Program, node: cst.CSTNode, parts: Collection[cst.CSTNod
 
 
 def _moves(place: Place) -> bool:
-    """Whether a place names a legacy symbol, or a module of such."""
+    """Whether a place names a legacy symbol, a module of such, or the twin of one of these."""
     if isinstance(place, NamespaceUse):
         module = namespace_of(place.path)
-        return module is not None and not module.is_final and "mixed_precision" in module.name
-    legacy = place.legacy
-    return bool(legacy.rule) and (legacy.is_on_shim or not legacy.is_final_path)
+        return module is not None and not module.is_current and "mixed_precision" in module.name
+    return bool(place.legacy.rule) and not place.legacy.is_current
 
 
 def _is_of_keras(place: Place) -> bool:

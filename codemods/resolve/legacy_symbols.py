@@ -57,6 +57,7 @@ class Legacy(NamedTuple):
       family: the API that it belongs to.
       namespace: the public namespace of the path, without `tensorflow.` and `compat.v1.`.
       root: the TensorFlow namespace that the path starts from, as in `Root`; or `ON_SHIM`.
+      is_current: whether the newest TensorFlow has the path, or that of which it is the twin.
       never_existed: whether the path never existed in TensorFlow.
     """
 
@@ -65,6 +66,7 @@ class Legacy(NamedTuple):
     family: Family
     namespace: str
     root: str
+    is_current: bool
     never_existed: bool = False
 
     @property
@@ -109,7 +111,7 @@ class Legacy(NamedTuple):
     @property
     def is_final_path(self) -> bool:
         """Whether the path leads to the API that the symbol is migrated to."""
-        return _is_final(self.namespace, self.family, self.root)
+        return self.family in _STAY_ON_SHIM if self.is_on_shim else self.is_current
 
     @property
     def _is_keras(self) -> bool:
@@ -261,8 +263,9 @@ def legacy_of(path: str) -> Optional[Legacy]:
     rule, family, never = _TABLE.get(rest, ("", None, False))
     if family is None or (root == ON_SHIM and (never or family not in _ON_SHIM)):
         return None
-    namespace, _, name = _NEVER_EXISTED.get(rest, rest).rpartition(".")
-    return Legacy(name, rule, family, rest.rpartition(".")[0], root, never)
+    name, namespace = _NEVER_EXISTED.get(rest, rest).rpartition(".")[2], rest.rpartition(".")[0]
+    is_current = _is_current(namespace, family, path)
+    return Legacy(name, rule, family, namespace, root, is_current, never)
 
 
 def _split(path: str) -> tuple[Optional[str], str]:
@@ -275,12 +278,12 @@ def _split(path: str) -> tuple[Optional[str], str]:
     return root.name, f"keras.{root.rest}" if root.name in ("keras", "tf_keras") else root.rest
 
 
-def _is_final(namespace: str, family: Family, root: str) -> bool:
-    """Whether a namespace is where the symbols of its family are migrated to."""
-    if root == ON_SHIM:
-        return family in _STAY_ON_SHIM
-    in_v1 = root == "v1" and family in (Family.V1, Family.CROSS_SHARD)
-    return in_v1 or namespace == "keras.mixed_precision"
+def _is_current(namespace: str, family: Family, path: str) -> bool:
+    """Whether the newest TensorFlow has these symbols in that namespace of `path`."""
+    root = root_of(path.replace(_SHIM, "tensorflow", 1)) if is_of_shim(path) else root_of(path)
+    if root is not None and root.name == "v1" and family in (Family.V1, Family.CROSS_SHARD):
+        return True
+    return namespace == "keras.mixed_precision"
 
 
 class Namespace(NamedTuple):
@@ -290,11 +293,13 @@ class Namespace(NamedTuple):
       name: its public name, without `tensorflow.` and `compat.v1.`.
       family: the API that it belongs to; the final Keras module belongs to the final one.
       is_final: whether its symbols are what the legacy ones of the family are migrated to.
+      is_current: whether the newest TensorFlow has it, or that of which it is the twin.
     """
 
     name: str
     family: Family
     is_final: bool
+    is_current: bool
 
 
 @functools.lru_cache(maxsize=4096)
@@ -307,4 +312,6 @@ def namespace_of(path: str) -> Optional[Namespace]:
     family = _FAMILIES[name]
     if root == ON_SHIM and family not in _ON_SHIM:
         return None
-    return Namespace(name, family, _is_final(name, family, root))
+    is_current = _is_current(name, family, path)
+    is_final = family in _STAY_ON_SHIM if root == ON_SHIM else is_current
+    return Namespace(name, family, is_final, is_current)

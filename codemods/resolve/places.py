@@ -196,7 +196,7 @@ class Places:
         found = [legacy for _, legacy in sorted(symbols.items()) if legacy is not None]
         others = [meaning for meaning in meanings if not symbols.get(meaning)]
         # The shim's symbols run on every TensorFlow, so beside TensorFlow's they are a guard.
-        is_mixed = len({legacy.is_final_path for legacy in found}) > 1
+        is_mixed = len({legacy.is_current for legacy in found}) > 1
         is_mixed |= len(set(map(is_of_shim, symbols))) > 1
         reference = Reference(node, scope, found[-1], name)
         if is_mixed:
