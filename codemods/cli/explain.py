@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
-from collections.abc import Sequence
 from typing import TextIO
 
 from ..files.diffs import unified
 from ..model import Safety, Target
 from ..rules.codes import Code, codes
 from ..rules.rule import Example
-from .request import prefixes_in
 
 __all__ = ["explain", "list_rules", "options_of"]
 
@@ -23,13 +20,8 @@ def list_rules(stream: TextIO) -> int:
     return 0
 
 
-def explain(names: Sequence[str], stream: TextIO, all_examples: bool = False) -> int:
-    """Prints what rules do, why, and examples; returns 2 if no code starts with one of `names`."""
-    try:
-        prefixes = prefixes_in(names)
-    except ValueError as error:
-        print(f"tf-lossscale: error: {error}", file=sys.stderr)
-        return 2
+def explain(prefixes: tuple[str, ...], stream: TextIO, all_examples: bool = False) -> int:
+    """Prints what the rules with these codes do, why, and examples."""
     found = [code for code in codes() if code.code.startswith(prefixes)]
     stream.write("\n\n".join(_text(code, all_examples) for code in found))
     return 0

@@ -12,12 +12,13 @@ import os
 import re
 import reprlib
 import sys
-from collections.abc import Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple, NoReturn, Optional
 
-from ..files.directories import Directory, TooLargeError
+from ..files import atomic_write
 from ..files.discover import enclosing
 from ..files.printable import quoted, visible
+from .options import Parser, add_options
 
 __all__ = ["Settings", "SettingsError", "load"]
 
@@ -30,6 +31,12 @@ _LONGEST_STRING = 200
 
 _MOST_WORK = 10**7
 """Limit for the steps of the TOML parser."""
+
+_FLAGS = ("unsafe", "mark", "allow-dirty")
+_LISTS = ("select", "ignore", "exclude", "report")
+_KEYS = ("to", "keras", "jobs", *_FLAGS, *_LISTS)
+"""The options that can be set here. `write`, `check`, the limits and the file of a report cannot:
+only the command line decides what a run writes, and how much it may use up."""
 
 _SHOWN = ("allow-dirty", "unsafe", "exclude")
 """The settings that are printed: they make a run do more, or skip files."""
@@ -55,18 +62,17 @@ class Settings(NamedTuple):
         """The directory of the file; globs in the file are relative to it."""
         return os.path.dirname(self.path)
 
-    def shown(self, counts: Callable[[str], bool]) -> str:
+    def shown(self, given: Collection[str]) -> str:
         """The line that reports the settings that users must know about; may be empty.
 
         Args:
-          counts: whether the setting of an option is in effect, that is, the command line does not
-            override it.
+          given: the names of the options that the command line gives, which override settings.
         """
         parts = []
         for key in _SHOWN:
             name = key.replace("-", "_")
             value = self.values.get(name)
-            if value and counts(name):
+            if value and name not in given:
                 listed = ", ".join(map(quoted, value)) if isinstance(value, list) else "true"
                 parts.append(f"{key} = {listed}")
         return f"settings from {_shown(self.path)}: {'; '.join(parts)}" if parts else ""
@@ -108,12 +114,8 @@ def _nearest(paths: Sequence[str]) -> Optional[str]:
 
 
 def _read(path: str) -> bytes:
-    folder, name = os.path.split(os.path.realpath(path))
     try:
-        with Directory(folder) as directory:
-            return directory.read(name, _MOST_BYTES)
-    except TooLargeError:
-        raise SettingsError(f"{_shown(path)}:0: is larger than 512 KiB; {_WITHOUT}") from None
+        return atomic_write.read(os.path.realpath(path), _MOST_BYTES)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise SettingsError(f"{_shown(path)}:0: {reason}; {_WITHOUT}") from None
@@ -156,20 +158,50 @@ def _values(path: str, data: bytes) -> dict[str, Any]:
         raise SettingsError(f"{path}:{_line(text, 'tf-lossscale')}: [{_TABLE}] is not a table")
     values = {}
     for key, value in table.items():
-        read = _KEYS.get(key)
-        if read is None:
+        place = f"{path}:{_line(text, key)}: [{_TABLE}]"
+        if key not in _KEYS:
             known = ", ".join(sorted(_KEYS))
-            raise SettingsError(
-                f"{path}:{_line(text, key)}: [{_TABLE}] has the unknown key {_short(key)}; "
-                f"the keys are {known}"
-            )
+            raise SettingsError(f"{place} has the unknown key {_short(key)}; the keys are {known}")
         try:
-            values[key.replace("-", "_")] = read(value)
+            values[key.replace("-", "_")] = _value(key, value)
         except ValueError as error:
-            raise SettingsError(
-                f"{path}:{_line(text, key)}: [{_TABLE}] {key} = {_short(value)}: {error}"
-            ) from None
+            raise SettingsError(f"{place} {key} = {_short(value)}: {error}") from None
     return values
+
+
+class _Parser(Parser):
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(visible(message.partition(": ")[2]))  # without the name of the option
+
+
+def _value(key: str, value: Any) -> object:
+    """The value of a key, read as that of the option on the command line.
+
+    Raises:
+      ValueError: if the option has no such value, if it is too long, or names a file.
+    """
+    if key in _FLAGS:
+        if not isinstance(value, bool):
+            raise ValueError("must be true or false")
+        return value
+    types, words = ((str,), "a list of strings") if key in _LISTS else ((str, int), "a string")
+    values = value if key in _LISTS and isinstance(value, list) else [value]
+    if not all(type(one) in types for one in values):
+        raise ValueError(f"must be {words}")
+    texts = list(map(str, values))
+    if len(texts) > _MOST_STRINGS or any(len(text) > _LONGEST_STRING for text in texts):
+        raise ValueError(
+            f"must be at most {_MOST_STRINGS} strings of at most {_LONGEST_STRING} characters"
+        )
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    add_options(parser)
+    read = getattr(parser.parse_args([f"--{key}={text}" for text in texts]), key) or []
+    if key == "report" and any(report.file is not None for report in read):
+        raise ValueError(
+            "names a file, which is allowed on the command line only: "
+            f"--report {read[0].format}:FILE"
+        )
+    return read
 
 
 def _parsed(path: str, text: str) -> dict[str, Any]:
@@ -227,68 +259,3 @@ def _line(text: str, key: str) -> int:
         elif inside and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
             return number
     return here
-
-
-def _one_of(*allowed: object) -> Callable[[object], object]:
-    def read(value: object) -> object:
-        if value not in allowed or isinstance(value, bool):
-            raise ValueError("must be one of " + ", ".join(map(repr, allowed)))
-        return value
-
-    return read
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("must be true or false")
-    return value
-
-
-def _number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError("must be a whole number, 1 or more")
-    return value
-
-
-def _strings(value: object) -> list[str]:
-    values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
-        raise ValueError("must be a list of strings")
-    if len(values) > _MOST_STRINGS or any(len(one) > _LONGEST_STRING for one in values):
-        raise ValueError(
-            f"must be at most {_MOST_STRINGS} strings of at most {_LONGEST_STRING} characters"
-        )
-    return values
-
-
-def _formats(value: object) -> list[str]:
-    from .. import reports  # late: most runs do not need it here
-
-    values = _strings(value)
-    for one in values:
-        report = reports.parse(one)
-        if report.file is not None:
-            raise ValueError(
-                "names a file, which is allowed on the command line only: "
-                f"--report {report.format}:FILE"
-            )
-    return values
-
-
-_KEYS: dict[str, Callable[[object], object]] = {
-    "to": _one_of("shim", "final"),
-    "keras": _one_of("auto", 2, 3),
-    "unsafe": _flag,
-    "mark": _flag,
-    "allow-dirty": _flag,
-    "select": _strings,
-    "ignore": _strings,
-    "exclude": _strings,
-    "report": _formats,
-    "jobs": _number,
-}
-"""The keys, each with the function that validates its value.
-
-`write`, `check` and the file of a report cannot be set here: only the command line decides what a
-run writes.
-"""

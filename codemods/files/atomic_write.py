@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, Optional
 
 from .directories import Directory, SwappedError
 
@@ -51,16 +51,17 @@ class ReadOnlyFileError(PermissionError):
     """The file is read-only."""
 
 
-def read(path: str) -> bytes:
+def read(path: str, most: Optional[int] = None) -> bytes:
     """Reads a regular file.
 
     Raises:
+      TooLargeError: if it has more than `most` bytes.
       SwappedError: if the path contains a symbolic link.
       OSError: if the file cannot be read, or is a pipe or device.
     """
     folder, name = os.path.split(path)
     with Directory(folder) as directory:
-        return directory.read(name)
+        return directory.read(name, most)
 
 
 def replace(path: str, old: bytes, new: bytes) -> None:

@@ -97,7 +97,7 @@ class Directory:
                 raise OSError(0, "not a regular file", os.path.join(self.path, name))
             size = status.st_size
             if most is not None and size > most:
-                raise TooLargeError(errno.EFBIG, f"has more than {most:,} bytes", name)
+                raise TooLargeError(errno.EFBIG, f"is larger than {most:,} bytes", name)
             data = os.read(descriptor, size + 1)
             if len(data) == size:
                 return data

@@ -13,8 +13,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Callable, Optional
 
-from . import git
-from .directories import Directory
+from . import atomic_write, git
 from .excludes import SUFFIXES, is_environment_or_cache
 from .printable import quoted, visible
 
@@ -167,9 +166,7 @@ def _differing(top: str, index: _Index, paths: Iterable[str]) -> Iterator[tuple[
             yield path, f"git does not track {shown} and could not restore it"
             continue
         try:
-            folder, name = os.path.split(os.path.join(top, path))
-            with Directory(folder) as directory:
-                data = directory.read(name, _LARGEST)
+            data = atomic_write.read(os.path.join(top, path), _LARGEST)
         except OSError:
             yield path, f"{shown} has uncommitted changes"
             continue

@@ -37,7 +37,6 @@ class FileOutcome(NamedTuple):
       error: set if the file could not be processed; then it is unchanged.
       note: why the file was left unchanged, for `-v`.
       diff: the diff from the old to the new bytes; empty if not requested or nothing changes.
-      source: the bytes after the edits, for input from stdin.
       replacements: the edits, if requested and not written.
       warning: why the file could not be read, if it has no legacy name of TensorFlow.
       other_contrib: whether it still uses `tf.contrib` for what no rule migrates.
@@ -49,10 +48,15 @@ class FileOutcome(NamedTuple):
     error: Optional[FileError] = None
     note: str = ""
     diff: bytes = b""
-    source: bytes = b""
     replacements: tuple[Replacement, ...] = ()
     warning: Optional[FileError] = None
     other_contrib: bool = False
+
+    @property
+    def problems(self) -> list[tuple[str, FileError]]:
+        """The error or the warning, with its kind: `error` or `warning`."""
+        both = (("error", self.error), ("warning", self.warning))
+        return [(kind, problem) for kind, problem in both if problem is not None]
 
 
 class Task(NamedTuple):

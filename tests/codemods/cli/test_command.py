@@ -458,8 +458,8 @@ def shown_on_a_terminal(stream, *argv, code=PROGRAM, **environment) -> bytes:
 def test_a_progress_bar_on_a_terminal(command_line):
     for number in range(4):
         command_line.write(**{f"a{number}": LEGACY})
-    at_once = "from tf_lossscale_codemods.cli.terminal import Progress\n" + "".join(
-        f"Progress.{name} = 0.0\n" for name in ("_QUIET_SECONDS", "_EVERY_SECONDS")
+    at_once = "from tf_lossscale_codemods.cli.terminal import Messages\n" + "".join(
+        f"Messages.{name} = 0.0\n" for name in ("_QUIET_SECONDS", "_EVERY_SECONDS")
     )
     code = PROGRAM.replace("sys.exit(main())", at_once + "sys.exit(main())")
     shown = shown_on_a_terminal("stderr", "migrate", "--check", "--jobs", "1", code=code)

@@ -115,10 +115,10 @@ def test_settings_hold_for_stdin_by_its_name(command_line):
         ),
         (
             "# x\n[tool.tf-lossscale]\n'to' = 'kears'\n",
-            "pyproject.toml:3: [tool.tf-lossscale] to = 'kears': must be one of 'shim', 'final'",
+            "pyproject.toml:3: [tool.tf-lossscale] to = 'kears': invalid choice: 'kears'",
         ),
         ("[tool.tf-lossscale]\nkeras = true\n", "pyproject.toml:2: [tool.tf-lossscale] keras = Tr"),
-        ("[tool.tf-lossscale]\njobs = 0\n", "jobs = 0: must be a whole number, 1 or more"),
+        ("[tool.tf-lossscale]\njobs = 0\n", "jobs = 0: '0' must be a whole number, 1 or more"),
         ("[tool.tf-lossscale]\nunsafe = 'yes'\n", "unsafe = 'yes': must be true or false"),
         ("[tool.tf-lossscale]\nselect = [1]\n", "select = [1]: must be a list of strings"),
         ("[tool.tf-lossscale]\nselect = ['LS777']\n", "unknown rule code LS777"),
