@@ -46,8 +46,10 @@ def _main(words: Sequence[str], prog: str) -> int:
         from . import explain
 
         if arguments.command == "rules":
-            return explain.list_rules(sys.stdout)
-        return explain.explain(sum(arguments.codes, ()), sys.stdout, arguments.all)
+            sys.stdout.write(explain.listed())
+        else:
+            sys.stdout.write(explain.explained(sum(arguments.codes, ()), arguments.all))
+        return 0
     except SystemExit as exit_:  # argparse has printed the help or the error
         return int(exit_.code or 0)
 

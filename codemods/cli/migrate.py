@@ -89,10 +89,10 @@ def _process_files(
         chosen.work(request.jobs, lambda done: messages.at("Processing", done, count))
         messages.clear()
         if request.write and not request.allow_dirty:
-            reasons = list(work_trees.not_restorable(chosen.changed()).values())
-            if reasons:
+            why = work_trees.why_not_restorable(chosen.changed())
+            if why is not None:
                 what = "commit or stash the changes, or pass --allow-dirty"
-                raise _RefusedError(f"nothing written: {reasons[0]}; {what}")
+                raise _RefusedError(f"nothing written: {why}; {what}")
         processed = chosen.outcomes()
     return (next(processed) if isinstance(step, Candidate) else step for step in search.steps)
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any, Callable, NoReturn
+import difflib
+from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
 from tf_lossscale._process import ArgumentParser
 
 from ..files.printable import visible
-from ..reports import FORMATS, Report
+
+if TYPE_CHECKING:
+    from ..reports import Report
 
 __all__ = ["Parser", "add_options", "code_prefixes"]
 
 
 class Parser(ArgumentParser):
-    """Suggests what a misspelled word could mean, and where to find help; prints no usage.
+    """Suggests what a misspelled option could mean, and where to find help; prints no usage.
 
     Escapes file names in errors: a shell's `*` can expand to any name.
     """
@@ -25,28 +27,14 @@ class Parser(ArgumentParser):
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             known = [option for action in self._actions for option in action.option_strings]
-            near = [_nearest(word.split("=")[0], known) for word in unknown]
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{''.join(near)}")
+            near = difflib.get_close_matches(unknown[0].split("=")[0], known, 1, 0.75)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return parsed, unknown
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError as error:
-            error.message += _nearest(str(value), list(map(str, action.choices or ())))
-            raise
 
     def error(self, message: str) -> NoReturn:
         """Exits with status 2."""
         self.exit(2, f"{self.prog}: error: {visible(message)}\nsee `{self.prog} --help`\n")
-
-
-def _nearest(word: str, known: Sequence[str]) -> str:
-    """The end of an error message, with the known word that is most similar, if one is."""
-    import difflib
-
-    near = difflib.get_close_matches(word, known, 1, 0.75)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -76,6 +64,8 @@ def code_prefixes(text: str) -> tuple[str, ...]:
 
 
 def _report(text: str) -> Report:
+    from ..reports import FORMATS, Report
+
     name, colon, file = text.partition(":")
     if name not in FORMATS:
         known = ", ".join(FORMATS)

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from typing import Optional
 
 from ..files.excludes import Excludes
-from ..files.printable import quoted
+from ..files.printable import quoted, relative
 from ..model import KerasChoice, Options, Target
 from ..reports import Report
 from ..run.limits import Limits
 from ..run.results import Plan
 from .settings import Settings, load
 
-__all__ = ["Request", "shown"]
+__all__ = ["Request"]
 
 _JOBS_PER_CORE = 4
 """An upper limit for `--jobs`: more processes use memory and save no time."""
@@ -82,7 +82,7 @@ class Request(argparse.Namespace):
         request.excludes = Excludes(request.exclude, base)
         request.settings_note = settings.shown(given)
         if request.keras != "auto":
-            reason = f"keras = {request.keras} in {quoted(shown(settings.path))}"
+            reason = f"keras = {request.keras} in {quoted(relative(settings.path))}"
             if "keras" in given:
                 reason = f"--keras {request.keras}"
             request.choice = KerasChoice(int(request.keras), reason, is_given="keras" in given)
@@ -135,14 +135,6 @@ class Request(argparse.Namespace):
             tracebacks=self.verbose > 1,
             replacements="sarif" in self.formats and not self.write,
         )
-
-
-def shown(path: str) -> str:
-    """The path relative to the working directory if there is a relative path."""
-    try:
-        return os.path.relpath(path)
-    except ValueError:  # on another drive
-        return path
 
 
 def _cores() -> int:

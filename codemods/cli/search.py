@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Callable, Union
+from collections.abc import Iterable
+from typing import Optional, Union
 
 from ..engine.prefilter import may_concern, may_concern_in, uses_other_contrib
 from ..files.directories import TooLargeError
 from ..files.discover import Candidate, Note, discover, project_files_above, words
-from ..files.printable import visible
+from ..files.printable import relative, visible
 from ..model import FileError, KerasChoice
 from ..project.search import ProjectSearch, is_project_file, largest
 from ..reports.text import problem_line
 from ..run.limits import LateError, Watch
 from ..run.results import FileOutcome
 from ..run.words import Words
-from .request import Request, shown
+from .request import Request
 from .terminal import Messages
 
 __all__ = ["FileSearch", "keras_of_directory"]
@@ -58,15 +59,9 @@ class FileSearch:
     def run(self) -> None:
         """Searches all files."""
         request = self._request
-        paths = sorted(request.paths)  # the report must not depend on their order
         describes = None if self._project is None else is_project_file
-        for found in discover(paths, request.excludes, request.follow_links_outside, describes):
-            if isinstance(found, Note):
-                self._note(found)
-            elif found.is_source:
-                self._source(found)
-            else:
-                self._project_file(found)
+        paths = sorted(request.paths)  # the report must not depend on their order
+        self._take(discover(paths, request.excludes, request.follow_links_outside, describes))
         self._waiting.clear()
 
     def run_stdin(self, source: bytes) -> None:
@@ -74,8 +69,7 @@ class FileSearch:
         name = self._request.stdin_filename
         if self._project is not None:
             self._project.add(name, os.path.abspath(name), source)
-            for file in project_files_above(name, self._request.excludes, is_project_file):
-                self._project_file(file)
+            self._take(project_files_above(name, self._request.excludes, is_project_file))
 
     def decided_keras(self) -> KerasChoice:
         """The Keras version to target, which the request gets if it does not give one."""
@@ -89,63 +83,53 @@ class FileSearch:
             self._messages.say(visible(line))
         return choice
 
-    def _note(self, note: Note) -> None:
-        path = shown(note.path)
-        if note.kind == "error":
-            self.steps.append(FileOutcome(path, error=FileError(path, 0, note.why)))
-        elif note.kind == "warning":
-            self._warn(path, note.why)
-        elif self._request.verbose:
-            self.steps.append(FileOutcome(path, note=note.why))
+    def _take(self, found: Iterable[Union[Candidate, Note]]) -> None:
+        for one in found:
+            note = one if isinstance(one, Note) else self._searched(one)
+            if note is not None:
+                path = relative(note.path)
+                problem = FileError(path, 0, note.why)
+                if note.kind == "warning":
+                    self._messages.say(problem_line("warning", problem))
+                elif note.kind == "error":
+                    self.steps.append(FileOutcome(path, error=problem))
+                elif self._request.verbose:
+                    self.steps.append(FileOutcome(path, note=note.why))
+            self._messages.at("Searching", len(self.files))
 
-    def _project_file(self, file: Candidate) -> None:
-        project, path = self._project, shown(file.path)
-        assert project is not None
-        why = self._failure(lambda: project.add(path, file.real, file.read(largest(file.real))))
-        if why:
-            self._warn(path, f"does not count for --keras auto: {why}")
-
-    def _source(self, file: Candidate) -> None:
-        """Adds the file to the steps if a rule could apply to it, or if that is reported."""
-        self.files.append(file.real)
-        path = shown(file.path)
-        concerns = False
-
-        def search() -> None:
-            nonlocal concerns
-            try:
-                data = file.read(self._limits.size)
-            except TooLargeError as error:
-                if self._concerns_large(file.real):
-                    raise TooLargeError(error.errno, self._limits.too_large) from None
-            else:
-                concerns = self._concerns(file, path, data)
-
-        why = self._failure(search)
-        if why:
-            self.steps.append(FileOutcome(path, error=FileError(path, 0, why)))
-        elif concerns:
-            self.steps.append(Candidate(path, file.real))
-        elif self._request.verbose:
-            self.steps.append(FileOutcome(path, note="no legacy name in it"))
-        self._messages.at("Searching", len(self.files))
-
-    def _failure(self, step: Callable[[], None]) -> str:
-        """Takes a step of the search; returns why it failed, or nothing.
-
-        Raises:
-          LateError: if the whole search takes too long.
-        """
+    def _searched(self, file: Candidate) -> Optional[Note]:
+        """Searches a file; returns why that failed, and the search goes on."""
+        path = relative(file.path)
         try:
             with self._watch.step:
-                step()
+                if file.is_source:
+                    self._source(file, path)
+                elif self._project is not None:
+                    self._project.add(path, file.real, file.read(largest(file.real)))
+            return None
         except OSError as error:
-            return words(error)
+            why = words(error)
         except LateError as error:
             if self._watch.is_over:
                 raise
-            return str(error)
-        return ""
+            why = str(error)
+        if file.is_source:
+            return Note(file.path, "error", why)
+        return Note(file.path, "warning", f"does not count for --keras auto: {why}")
+
+    def _source(self, file: Candidate, path: str) -> None:
+        """Adds the file to the steps if a rule could apply to it, or if that is reported."""
+        self.files.append(file.real)
+        try:
+            concerns = self._concerns(file, path, file.read(self._limits.size))
+        except TooLargeError as error:
+            concerns = False
+            if self._concerns_large(file.real):
+                raise TooLargeError(error.errno, self._limits.too_large) from None
+        if concerns:
+            self.steps.append(Candidate(path, file.real))
+        elif self._request.verbose:
+            self.steps.append(FileOutcome(path, note="no legacy name in it"))
 
     def _concerns(self, file: Candidate, path: str, data: bytes) -> bool:
         """Whether a rule could apply to the file."""
@@ -174,9 +158,6 @@ class FileSearch:
         self._bytes_left -= size
         with open(real, "rb") as file:
             return may_concern_in(file)
-
-    def _warn(self, path: str, why: str) -> None:
-        self._messages.say(problem_line("warning", FileError(path, 0, why)))
 
 
 def keras_of_directory() -> str:

@@ -16,8 +16,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, NoReturn, Optional
 
 from ..files import atomic_write
-from ..files.discover import enclosing
-from ..files.printable import quoted, visible
+from ..files.printable import quoted, relative, visible
+from ..files.work_trees import enclosing
 from .options import Parser, add_options
 
 __all__ = ["Settings", "SettingsError", "load"]
@@ -75,7 +75,7 @@ class Settings(NamedTuple):
             if value and name not in given:
                 listed = ", ".join(map(quoted, value)) if isinstance(value, list) else "true"
                 parts.append(f"{key} = {listed}")
-        return f"settings from {_shown(self.path)}: {'; '.join(parts)}" if parts else ""
+        return f"settings from {quoted(relative(self.path))}: {'; '.join(parts)}" if parts else ""
 
 
 def load(paths: Sequence[str]) -> Settings:
@@ -90,38 +90,35 @@ def load(paths: Sequence[str]) -> Settings:
         regular file, is too large, or belongs to another user.
     """
     path = _nearest(paths)
-    data = b"" if path is None else _read(path)
-    if path is None or b"tf-lossscale" not in data:
+    if path is None:
+        return Settings({})
+    try:
+        data = atomic_write.read(os.path.realpath(path), _MOST_BYTES)
+    except OSError as error:
+        raise _error(path, 0, error.strerror or type(error).__name__) from None
+    if b"tf-lossscale" not in data:
         return Settings({})
     _refuse_other_owner(path)
-    return Settings(_values(_shown(path), data), path)
+    try:
+        return Settings(_values(path, data.decode("utf-8")), path)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _error(path, line, "is not UTF-8") from None
 
 
 def _nearest(paths: Sequence[str]) -> Optional[str]:
-    directories = []
-    for path in paths:
-        real = os.path.realpath(path)
-        directories.append(real if os.path.isdir(real) else os.path.dirname(real))
     try:
-        above = os.path.commonpath(directories)
+        common = os.path.commonpath([os.path.realpath(path) for path in paths])
     except ValueError:  # on several drives
         return None
-    for directory in (above, *enclosing(above)):
-        path = os.path.join(directory, "pyproject.toml")
-        if os.path.lexists(path) and not os.path.isdir(path):
-            return path
-    return None
+    files = (os.path.join(directory, "pyproject.toml") for directory in enclosing(common))
+    return next((file for file in files if os.path.lexists(file) and not os.path.isdir(file)), None)
 
 
-def _read(path: str) -> bytes:
-    try:
-        return atomic_write.read(os.path.realpath(path), _MOST_BYTES)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise SettingsError(f"{_shown(path)}:0: {reason}; {_WITHOUT}") from None
-
-
-_WITHOUT = "pass --no-settings to ignore it"
+def _error(path: str, line: int, what: str) -> SettingsError:
+    """An error at a line; line 0 means the whole file, which can be ignored."""
+    hint = "" if line else "; pass --no-settings to ignore it"
+    return SettingsError(f"{quoted(relative(path))}:{line}: {visible(what)}{hint}")
 
 
 def _refuse_other_owner(path: str) -> None:
@@ -134,44 +131,30 @@ def _refuse_other_owner(path: str) -> None:
         trusted.add(int(by_sudo))
     for status in (os.lstat(path), os.stat(path)):
         if status.st_uid not in trusted:
-            raise SettingsError(
-                f"{_shown(path)}:0: belongs to another user (id {status.st_uid}); {_WITHOUT}"
-            )
+            raise _error(path, 0, f"belongs to another user (id {status.st_uid})")
 
 
-def _shown(path: str) -> str:
-    try:
-        return quoted(os.path.relpath(path))
-    except ValueError:  # on another drive
-        return quoted(path)
-
-
-def _values(path: str, data: bytes) -> dict[str, Any]:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SettingsError(f"{path}:{line}: is not UTF-8") from None
+def _values(path: str, text: str) -> dict[str, Any]:
     tool = _parsed(path, text).get("tool", {})
     table = tool.get("tf-lossscale", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
-        raise SettingsError(f"{path}:{_line(text, 'tf-lossscale')}: [{_TABLE}] is not a table")
+        raise _error(path, _line(text, "tf-lossscale"), f"[{_TABLE}] is not a table")
     values = {}
     for key, value in table.items():
-        place = f"{path}:{_line(text, key)}: [{_TABLE}]"
         if key not in _KEYS:
-            known = ", ".join(sorted(_KEYS))
-            raise SettingsError(f"{place} has the unknown key {_short(key)}; the keys are {known}")
+            what = f"the unknown key {_short(key)}; the keys are {', '.join(sorted(_KEYS))}"
+            raise _error(path, _line(text, key), f"[{_TABLE}] has {what}")
         try:
             values[key.replace("-", "_")] = _value(key, value)
         except ValueError as error:
-            raise SettingsError(f"{place} {key} = {_short(value)}: {error}") from None
+            what = f"[{_TABLE}] {key} = {_short(value)}: {error}"
+            raise _error(path, _line(text, key), what) from None
     return values
 
 
 class _Parser(Parser):
     def error(self, message: str) -> NoReturn:
-        raise ValueError(visible(message.partition(": ")[2]))  # without the name of the option
+        raise ValueError(message.partition(": ")[2])  # without the name of the option
 
 
 def _value(key: str, value: Any) -> object:
@@ -207,22 +190,16 @@ def _value(key: str, value: Any) -> object:
 def _parsed(path: str, text: str) -> dict[str, Any]:
     """Parses TOML in bounded time; real files need a thousandth of it."""
     if _work(text) > _MOST_WORK:
-        raise SettingsError(f"{path}:0: its keys have too many parts; {_WITHOUT}")
+        raise _error(path, 0, "its keys have too many parts")
     tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    line, hint = 0, f"; {_WITHOUT}"
     try:
         parsed: dict[str, Any] = tomllib.loads(text)
         return parsed
-    except tomllib.TOMLDecodeError as error:
-        what = f"is not valid TOML: {error}"
-        found = re.search(r"at line (\d+)", what)
-        if found:
-            line, hint = int(found[1]), ""
     except RecursionError:
-        what = "is nested too deeply"
-    except ValueError as error:  # a number with more digits than Python reads
-        what = f"cannot be read: {error}"
-    raise SettingsError(f"{path}:{line}: {visible(what)}{hint}")
+        raise _error(path, 0, "is nested too deeply") from None
+    except ValueError as error:  # also a number with more digits than Python reads
+        found = re.search(r"at line (\d+)", str(error))
+        raise _error(path, int(found[1]) if found else 0, f"is not valid TOML: {error}") from None
 
 
 def _work(text: str) -> int:

@@ -13,13 +13,12 @@ from . import atomic_write
 from .directories import Directory, Entry, SwappedError, TooLargeError
 from .excludes import INTERNAL, SUFFIXES, VERSION_CONTROL, Excludes, is_environment_or_cache
 from .git import top_of
-from .work_trees import IgnoredPaths
+from .work_trees import IgnoredPaths, enclosing
 
 __all__ = [
     "Candidate",
     "Note",
     "discover",
-    "enclosing",
     "project_files_above",
     "words",
 ]
@@ -104,32 +103,6 @@ def discover(
 def project_files_above(path: str, excludes: Excludes, describes: Describes) -> Iterator[Candidate]:
     """Yields the project files in the directories above `path`, in its project."""
     return _Walk([path], excludes, False, describes).above()
-
-
-def enclosing(path: str) -> Iterator[str]:
-    """Yields the directories above a file or directory in its project, the nearest first."""
-    real = os.path.realpath(path)
-    is_directory = os.path.isdir(real)
-    above = real if is_directory else os.path.dirname(real)
-    last = _last_directory(above)
-    if not is_directory:
-        yield above
-    while above not in (last, os.path.dirname(above)):
-        above = os.path.dirname(above)
-        yield above
-
-
-def _last_directory(start: str) -> str:
-    """The last directory of the project of `start`, going up.
-
-    That is the top of its git work tree. Outside git, it is the working directory, or `start` if
-    that is not below the working directory.
-    """
-    top = top_of(start)
-    if top is not None:
-        return top
-    here = os.path.realpath(os.getcwd())
-    return here if start == here or start.startswith(here.rstrip(os.sep) + os.sep) else start
 
 
 class _Level:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["is_utf8", "quoted", "visible"]
+__all__ = ["is_utf8", "quoted", "relative", "visible"]
 
 _SHORT = {one: f"\\{letter}" for one, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\')}
 """The short escapes of C."""
@@ -40,6 +40,14 @@ def visible(text: str) -> str:
     if not text.isprintable():
         text = "".join(one if one.isprintable() else _quoted_character(one) for one in text)
     return _hashes(text)
+
+
+def relative(path: str) -> str:
+    """The path relative to the working directory if there is a relative path."""
+    try:
+        return os.path.relpath(path)
+    except ValueError:  # on another drive
+        return path
 
 
 def is_utf8(path: str) -> bool:
