@@ -1,4 +1,4 @@
-"""`tf-lossscale migrate|rules|explain`: parses the options and calls the subcommand."""
+"""`tf-lossscale migrate|rules|explain`, and the completion of all subcommands in a shell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tf_lossscale._process import guarded
 
 from .options import Parser, add_options, code_prefixes
 
-__all__ = ["main", "parsers"]
+__all__ = ["OTHER_OPTIONS", "SHELLS", "completion", "main", "parsers"]
 
 
 def main(argv: Optional[Sequence[str]] = None, prog: str = "tf-lossscale") -> int:
@@ -117,3 +117,45 @@ exit status:
 
 Options can also be set in [tool.tf-lossscale] in pyproject.toml; the command line wins.
 """
+
+
+SHELLS = ("bash", "zsh", "tcsh")
+OTHER_OPTIONS = {
+    "run": ("--replace", "--record", "--no-norm"),
+    "compare": (),
+    "checkpoint": (),
+    "doctor": (),
+}
+"""The options of the subcommands that do not belong to the codemods, for completion."""
+_MISSING = "--print-completion needs shtab: pip install tf-lossscale[completion]"
+
+
+def completion(shell: str, prog: str) -> int:
+    """Prints the completion script for a shell; returns the exit status."""
+    try:
+        import shtab
+    except ImportError:
+        print(f"{prog}: error: {_MISSING}", file=sys.stderr)
+        return 2
+    print(shtab.complete(_completed_parser(prog, shtab.FILE), shell))
+    return 0
+
+
+def _completed_parser(prog: str, file: Any) -> argparse.ArgumentParser:
+    """A parser for every subcommand, in which arguments are marked as files."""
+    from ..rules.codes import codes
+
+    parser, commands = parsers(prog)
+    parser.add_argument("--version", action="store_true", help="show the version")
+    for name, options in OTHER_OPTIONS.items():
+        other = commands.add_parser(name, help=name)
+        for option in options:
+            other.add_argument(option, action="store_true")
+        other.add_argument("paths", nargs="*").complete = file
+    for subparser in commands.choices.values():
+        for action in subparser._actions:
+            if action.dest in ("paths", "stdin_filename"):
+                action.complete = file
+            elif action.dest == "codes":
+                action.choices = [code.code for code in codes()]
+    return parser

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import reprlib
 import sys
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, NoReturn, Optional
@@ -142,13 +141,12 @@ def _values(path: str, text: str) -> dict[str, Any]:
     values = {}
     for key, value in table.items():
         if key not in _KEYS:
-            what = f"the unknown key {_short(key)}; the keys are {', '.join(sorted(_KEYS))}"
+            what = f"the unknown key {key[:60]!r}; the keys are {', '.join(sorted(_KEYS))}"
             raise _error(path, _line(text, key), f"[{_TABLE}] has {what}")
         try:
             values[key.replace("-", "_")] = _value(key, value)
         except ValueError as error:
-            what = f"[{_TABLE}] {key} = {_short(value)}: {error}"
-            raise _error(path, _line(text, key), what) from None
+            raise _error(path, _line(text, key), f"[{_TABLE}] {key}: {error}") from None
     return values
 
 
@@ -215,15 +213,6 @@ def _work(text: str) -> int:
             longest = dots
         work += dots * dots + longest
     return work
-
-
-def _short(value: object) -> str:
-    shortened = reprlib.Repr()
-    shortened.maxstring = shortened.maxother = 60
-    try:
-        return visible(shortened.repr(value))
-    except ValueError:  # a number with more digits than Python prints
-        return "a number too large to show"
 
 
 def _line(text: str, key: str) -> int:

@@ -24,7 +24,6 @@ except ImportError:  # Windows
 __all__ = [
     "BusyError",
     "ChangedOnDiskError",
-    "HardLinkedError",
     "ReadOnlyFileError",
     "SwappedError",
     "read",
@@ -41,10 +40,6 @@ class BusyError(OSError):
 
 class ChangedOnDiskError(OSError):
     """The file has changed since it was read."""
-
-
-class HardLinkedError(OSError):
-    """The file has several hard links, of which a rename would replace only one."""
 
 
 class ReadOnlyFileError(PermissionError):
@@ -73,20 +68,17 @@ def replace(path: str, old: bytes, new: bytes) -> None:
     Raises:
       BusyError: if another process is replacing the file.
       ChangedOnDiskError: if the file no longer has the content `old`.
-      HardLinkedError: if the file has several hard links.
       ReadOnlyFileError: if the file is read-only.
       SwappedError: if the path contains a symbolic link.
-      OSError: if the directory cannot be written, the disk is full, or the owner cannot be kept.
+      OSError: if the file has several hard links, of which only one would be replaced, the
+        directory cannot be written, the disk is full, or the owner cannot be kept.
     """
     folder, name = os.path.split(path)
     with Directory(folder) as directory:
         status = directory.status(name)
         if status.st_nlink > 1:
-            raise HardLinkedError(
-                errno.EMLINK,
-                f"it has {status.st_nlink} hard links, of which only one would be replaced",
-                path,
-            )
+            links = f"it has {status.st_nlink} hard links, of which only one would be replaced"
+            raise OSError(errno.EMLINK, links, path)
         if not status.st_mode & 0o222 or not directory.is_writable(name):
             raise ReadOnlyFileError(0, "read-only", path)
         with replacing(directory, name) as file:

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Callable, NamedTuple, Optional, Union
 
 from . import atomic_write
-from .directories import Directory, Entry, SwappedError, TooLargeError
+from .directories import Directory, SwappedError, TooLargeError
 from .excludes import INTERNAL, SUFFIXES, VERSION_CONTROL, Excludes, is_environment_or_cache
 from .git import top_of
 from .work_trees import IgnoredPaths, enclosing
@@ -106,14 +106,25 @@ def project_files_above(path: str, excludes: Excludes, describes: Describes) -> 
 
 
 class _Level:
-    """A directory that is being walked, and its remaining entries."""
+    """A directory that is being walked, and its remaining entries.
 
-    def __init__(self, path: str, real: str, directory: Directory) -> None:
+    Raises:
+      OSError: if the directory cannot be read.
+    """
+
+    def __init__(self, path: str, real: str) -> None:
         self.path = "" if path == os.curdir else os.path.join(path, "")
         self.real = os.path.join(real, "")
-        self.entries: Iterator[Entry] = iter(())
         self._real = real
-        self._directory: Optional[Directory] = directory
+        self._directory: Optional[Directory] = Directory(real)
+        try:
+            self.status = self._directory.status()
+            entries = self._directory.entries()
+        except BaseException:
+            self.close()
+            raise
+        self.is_work_tree = any(entry.name == ".git" for entry in entries)
+        self.entries = iter(entries)
 
     def read(self, real: str, most: Optional[int]) -> bytes:
         """Reads a file in the directory."""
@@ -156,7 +167,7 @@ class _Walk:
         for directory in dict.fromkeys(one for path in self._paths for one in enclosing(path)):
             # Project files only help: the run goes on without those that cannot be read.
             with contextlib.suppress(OSError), Directory(directory) as opened:
-                if not self._is_new(opened):
+                if not self._is_new(opened.status()):
                     continue
                 self._add_ignored(directory)
                 for entry in opened.entries():
@@ -192,9 +203,13 @@ class _Walk:
             below: Optional[tuple[str, str]] = (path, real)
             while below is not None:
                 try:
-                    level = self._level(*below)
-                    if level is not None:
+                    level = _Level(*below)
+                    if self._is_new(level.status):
                         stack.append(level)
+                        if level.is_work_tree:
+                            self._ignored.add(below[1])
+                    else:
+                        level.close()
                 except OSError as error:
                     yield Note(below[0], "error", words(error))
                 while self._warnings:
@@ -208,23 +223,6 @@ class _Walk:
         finally:
             for level in stack:
                 level.close()
-
-    def _level(self, path: str, real: str) -> Optional[_Level]:
-        """The level of a directory; None if it has already been walked."""
-        directory = Directory(real)
-        try:
-            if not self._is_new(directory):
-                directory.close()
-                return None
-            entries = directory.entries()
-        except BaseException:
-            directory.close()
-            raise
-        if any(entry.name == ".git" for entry in entries):
-            self._ignored.add(real)
-        level = _Level(path, real, directory)
-        level.entries = iter(entries)
-        return level
 
     def _entries(self, level: _Level) -> Generator[_Found, None, Optional[tuple[str, str]]]:
         """Yields the files of a level; returns its next directory, None at the end."""
@@ -280,9 +278,8 @@ class _Walk:
         if top is not None:
             self._ignored.add(top)
 
-    def _is_new(self, directory: Directory) -> bool:
+    def _is_new(self, status: os.stat_result) -> bool:
         """Whether a directory has not been walked yet."""
-        status = directory.status()
         identity = (status.st_dev, status.st_ino)
         if identity in self._directories:
             return False

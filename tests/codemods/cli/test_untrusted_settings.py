@@ -82,7 +82,7 @@ def test_no_setting_names_a_file_to_write(command_line, victim, mode, target, na
     before = snapshot(victim, command_line.directory)
     ran = command_line.run("migrate", *mode)
     assert ran.status == 2
-    assert "pyproject.toml:2: [tool.tf-lossscale] report = " in ran.err
+    assert "pyproject.toml:2: [tool.tf-lossscale] report: names a file" in ran.err
     assert f"allowed on the command line only: --report {name}:FILE" in ran.err
     assert snapshot(victim, command_line.directory) == before
 
@@ -234,7 +234,7 @@ def test_what_is_no_ordinary_file_ends_with_an_error(command_line, target):
         ('"\u2028"."\u2028".' * 40_000 + "a = 1", "too many parts"),
         ("[" + ".".join("a" * 200_000) + "]", "too many parts"),
         ("keras = " + "9" * 5_000, "error: pyproject.toml:"),
-        ("keras = 0x" + "f" * 100_000, "keras = a number too large to show: "),
+        ("keras = 0x" + "f" * 100_000, "[tool.tf-lossscale] keras: "),
         ("to = '" + "x" * 400_000 + "'", "at most 200 strings of at most 200 characters"),
         ("exclude = [" + "'*',\n" * 201 + "]", "at most 200 strings"),
         ("select = [" + "'LS3',\n" * 201 + "]", "at most 200 strings"),
