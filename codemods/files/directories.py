@@ -11,7 +11,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from types import TracebackType
 from typing import NamedTuple, Optional, Union
 
 __all__ = ["Directory", "Entry", "SwappedError", "TooLargeError"]
@@ -66,12 +65,7 @@ class Directory:
     def __enter__(self) -> Directory:
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        where: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["is_utf8", "quoted", "relative", "visible"]
+__all__ = ["quoted", "relative", "visible"]
 
 _SHORT = {one: f"\\{letter}" for one, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\')}
 """The short escapes of C."""
@@ -48,15 +48,6 @@ def relative(path: str) -> str:
         return os.path.relpath(path)
     except ValueError:  # on another drive
         return path
-
-
-def is_utf8(path: str) -> bool:
-    """Whether the name can be encoded as UTF-8."""
-    try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _quoted_character(character: str) -> str:

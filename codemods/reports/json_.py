@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from ..files.printable import is_utf8, quoted, visible
+from ..files.printable import quoted, visible
 from ..model import FileError
 from ..run.results import FileOutcome, Summary
 
@@ -66,4 +66,5 @@ def _problem(problem: FileError) -> dict[str, object]:
 
 def _path(path: str) -> str:
     """The path; quoted if it is not UTF-8, which JSON cannot represent, or looks quoted."""
-    return path if is_utf8(path) and not path.startswith('"') else quoted(path)
+    is_utf8 = path.encode("utf-8", "replace").decode("utf-8") == path
+    return path if is_utf8 and not path.startswith('"') else quoted(path)
