@@ -1,53 +1,21 @@
-"""What a project says about its Keras version, and which version follows from that."""
+"""The Keras version that follows from what a project says about it, or from what is installed."""
 
 from __future__ import annotations
 
-import enum
 import os
 from collections.abc import Iterable
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
 from ..files.printable import quoted, visible
 from ..model import FileError, KerasChoice
-from .pins import TENSORFLOW, keras_of
+from .pins import TENSORFLOW, Evidence, keras_of
 
-__all__ = ["Evidence", "Rank", "choose", "version_of"]
+__all__ = ["choose", "version_of"]
 
 _UNKNOWN = "no Keras version found in the project; pass --keras 2 or --keras 3 to choose one"
 _SHOWN = 20
-
-
-class Rank(enum.IntEnum):
-    """The kinds of evidence; a lower rank takes precedence."""
-
-    LEGACY_KERAS = 1
-    """`TF_USE_LEGACY_KERAS`, or an import of `tf_keras`."""
-    PIN = 2
-    """A version of TensorFlow or Keras that the project requires."""
-
-
-class Evidence(NamedTuple):
-    """A place that decides for one Keras version.
-
-    Attributes:
-      rank: the kind of evidence.
-      keras: the Keras version: 2 or 3.
-      path: the path of the file, as reports show it.
-      line: the line, counted from 1.
-      words: what the file contains there, such as `tensorflow==2.10`.
-    """
-
-    rank: Rank
-    keras: int
-    path: str
-    line: int
-    words: str
-
-    def order(self) -> tuple[int, str, int, str]:
-        """The key for sorting: files near the top of the project come first."""
-        return self.path.replace("\\", "/").count("/"), self.path, self.line, self.words
 
 
 def choose(evidence: Iterable[Evidence]) -> KerasChoice:
@@ -56,18 +24,25 @@ def choose(evidence: Iterable[Evidence]) -> KerasChoice:
     `TF_USE_LEGACY_KERAS` and imports of `tf_keras` come first, then version pins. If the evidence
     of one kind is contradictory, or if there is none at all, the result runs on both versions.
     """
-    ordered = sorted(set(evidence), key=Evidence.order)
-    for rank in Rank:
-        found = [one for one in ordered if one.rank is rank]
-        by_keras = [[one for one in found if one.keras == keras] for keras in (2, 3)]
-        two, three = by_keras
+    ordered = sorted(set(evidence), key=_order)
+    for is_pin in (False, True):
+        found = [one for one in ordered if one.is_pin is is_pin]
+        two, three = ([one for one in found if one.keras == keras] for keras in (2, 3))
         if two and three:
+            words = f"{two[0].words} means Keras 2, but {_place(three[0])} means Keras 3"
+            more = "the result runs on both; pass --keras 2 or --keras 3 to choose one"
+            warning = FileError(two[0].path, two[0].line, f"{words}; {more}")
             reason = f"contradictory: {_place(two[0])}, but {_place(three[0])}"
-            return KerasChoice(None, reason, (_conflict(two[0], three[0]),), _details(found))
+            return KerasChoice(None, reason, (warning,), _details(found))
         if found:
             return KerasChoice(found[0].keras, _place(found[0]), (), _details(found))
     beside = _installed_keras()
     return KerasChoice(None, _UNKNOWN) if beside is None else KerasChoice(*beside)
+
+
+def _order(one: Evidence) -> tuple[int, str, int, str]:
+    """The key for sorting: files near the top of the project come first."""
+    return one.path.replace("\\", "/").count("/"), one.path, one.line, one.words
 
 
 def _place(one: Evidence) -> str:
@@ -78,15 +53,6 @@ def _details(found: list[Evidence]) -> tuple[str, ...]:
     more = len(found) - _SHOWN
     shown = [f"Keras {one.keras}: {_place(one)}" for one in found[:_SHOWN]]
     return (*shown, f"and {more:,} more") if more > 0 else tuple(shown)
-
-
-def _conflict(two: Evidence, three: Evidence) -> FileError:
-    return FileError(
-        two.path,
-        two.line,
-        f"{two.words} means Keras 2, but {_place(three)} means Keras 3; the result runs on both; "
-        "pass --keras 2 or --keras 3 to choose one",
-    )
 
 
 def version_of(package: str) -> Optional[str]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
 from ..model import KerasChoice
-from .evidence import Evidence, Rank, choose
-from .pins import Found, has_pins, pins_in
+from .evidence import choose
+from .pins import Evidence, has_pins, pins_in
 
 __all__ = ["ProjectSearch", "is_project_file", "largest", "legacy_keras_in"]
 
@@ -70,11 +70,11 @@ class ProjectSearch:
     """The evidence of a run."""
 
     def __init__(self) -> None:
-        self.evidence: list[Evidence] = []
+        self._evidence: list[Evidence] = []
 
     def choice(self) -> KerasChoice:
         """The Keras version that the evidence so far decides for."""
-        return choose(self.evidence)
+        return choose(self._evidence)
 
     def may_decide(self, real: str, data: bytes) -> bool:
         """Whether a Python file or notebook may have evidence."""
@@ -93,17 +93,17 @@ class ProjectSearch:
         text = data.decode("utf-8-sig", "replace")
         is_source = real.endswith((".py", ".pyi", ".pyw", ".ipynb"))
         if _LEGACY_KERAS in data or (is_source and _IMPORTED in data):
-            self._add(Rank.LEGACY_KERAS, path, legacy_keras_in(real, text))
+            self._add(path, legacy_keras_in(real, text))
         known = data.lower()
         named = path if has_pins(path) else real  # a link, or its target
         if has_pins(named) and any(word in known for word in _PACKAGES):
-            self._add(Rank.PIN, path, pins_in(named, text))
+            self._add(path, pins_in(named, text))
 
-    def _add(self, rank: Rank, path: str, found: Iterable[Found]) -> None:
-        self.evidence += [Evidence(rank, one.keras, path, one.line, one.words) for one in found]
+    def _add(self, path: str, found: Iterable[Evidence]) -> None:
+        self._evidence += [one._replace(path=path) for one in found]
 
 
-def legacy_keras_in(path: str, text: str) -> Iterator[Found]:
+def legacy_keras_in(path: str, text: str) -> Iterator[Evidence]:
     """Yields the places that set `TF_USE_LEGACY_KERAS` or import `tf_keras`.
 
     Comments and docstrings do not count. Long lines are not searched.
@@ -115,10 +115,11 @@ def legacy_keras_in(path: str, text: str) -> Iterator[Found]:
         if len(line) > _LONGEST_LINE:
             continue
         if "tf_keras" in line and is_import(line):
-            yield Found(number, 2, "an import of tf_keras")
+            yield Evidence(number, 2, "an import of tf_keras", is_pin=False)
         for match in _SET.finditer(line.split("#")[0]) if LEGACY_KERAS in line else ():
             value = match[1]
             is_on, is_off = value in LEGACY_KERAS_VALUES, value.lower() in ("0", "false")
             is_read = _READ.search(line[max(match.start() - 20, 0) : match.start()])
             if (is_on or is_off) and not is_read:
-                yield Found(number, 2 if is_on else 3, f"{LEGACY_KERAS}={value}")
+                words = f"{LEGACY_KERAS}={value}"
+                yield Evidence(number, 2 if is_on else 3, words, is_pin=False)
