@@ -99,13 +99,13 @@ class FileSearch:
 
     def _searched(self, file: Candidate) -> Optional[Note]:
         """Searches a file; returns why that failed, and the search goes on."""
-        path = relative(file.path)
         try:
             with self._watch.step:
                 if file.is_source:
-                    self._source(file, path)
+                    self._source(file)
                 elif self._project is not None:
-                    self._project.add(path, file.real, file.read(largest(file.real)))
+                    data = file.read(largest(file.real))
+                    self._project.add(relative(file.path), file.real, data)
             return None
         except OSError as error:
             why = words(error)
@@ -117,21 +117,21 @@ class FileSearch:
             return Note(file.path, "error", why)
         return Note(file.path, "warning", f"does not count for --keras auto: {why}")
 
-    def _source(self, file: Candidate, path: str) -> None:
+    def _source(self, file: Candidate) -> None:
         """Adds the file to the steps if a rule could apply to it, or if that is reported."""
         self.files.append(file.real)
         try:
-            concerns = self._concerns(file, path, file.read(self._limits.size))
+            concerns = self._concerns(file, file.read(self._limits.size))
         except TooLargeError as error:
             concerns = False
             if self._concerns_large(file.real):
                 raise TooLargeError(error.errno, self._limits.too_large) from None
         if concerns:
-            self.steps.append(Candidate(path, file.real))
+            self.steps.append(Candidate(relative(file.path), file.real))
         elif self._request.verbose:
-            self.steps.append(FileOutcome(path, note="no legacy name in it"))
+            self.steps.append(FileOutcome(relative(file.path), note="no legacy name in it"))
 
-    def _concerns(self, file: Candidate, path: str, data: bytes) -> bool:
+    def _concerns(self, file: Candidate, data: bytes) -> bool:
         """Whether a rule could apply to the file."""
         concerns = may_concern(data)
         self._waiting.append((file.real, data))
@@ -141,7 +141,7 @@ class FileSearch:
                 self.words.add(*waiting)
             self._waiting.clear()
         if self._project is not None and self._project.may_decide(file.real, data):
-            self._project.add(path, file.real, data)
+            self._project.add(relative(file.path), file.real, data)
         if not concerns:  # the others count after the rewrite
             self.other_contrib += uses_other_contrib(data)
         return concerns
