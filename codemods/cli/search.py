@@ -12,7 +12,7 @@ from ..files.directories import TooLargeError
 from ..files.discover import Candidate, Note, discover, project_files_above, words
 from ..files.printable import relative, visible
 from ..model import FileError, KerasChoice
-from ..project.search import ProjectSearch, is_project_file, largest
+from ..project.evidence import ProjectSearch, is_project_file, largest
 from ..reports.text import problem_line
 from ..run.limits import LateError, Watch
 from ..run.results import FileOutcome
@@ -84,8 +84,8 @@ class FileSearch:
         return choice
 
     def _take(self, found: Iterable[Union[Candidate, Note]]) -> None:
-        for one in found:
-            note = one if isinstance(one, Note) else self._searched(one)
+        for item in found:
+            note = item if isinstance(item, Note) else self._searched(item)
             if note is not None:
                 path = relative(note.path)
                 problem = FileError(path, 0, note.why)

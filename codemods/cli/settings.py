@@ -167,7 +167,7 @@ def _value(key: str, value: Any) -> object:
         return value
     types, words = ((str,), "a list of strings") if key in _LISTS else ((str, int), "a string")
     values = value if key in _LISTS and isinstance(value, list) else [value]
-    if not all(type(one) in types for one in values):
+    if not all(type(item) in types for item in values):
         raise ValueError(f"must be {words}")
     texts = list(map(str, values))
     if len(texts) > _MOST_STRINGS or any(len(text) > _LONGEST_STRING for text in texts):
