@@ -165,10 +165,13 @@ def _value(key: str, value: Any) -> object:
         if not isinstance(value, bool):
             raise ValueError("must be true or false")
         return value
-    types, words = ((str,), "a list of strings") if key in _LISTS else ((str, int), "a string")
-    values = value if key in _LISTS and isinstance(value, list) else [value]
-    if not all(type(item) in types for item in values):
-        raise ValueError(f"must be {words}")
+    is_list = key in _LISTS
+    values = value if is_list and isinstance(value, list) else [value]
+    kinds: tuple[type, ...] = (str,) if is_list else (str, int)
+    if not all(type(item) in kinds for item in values):
+        raise ValueError(
+            f"must be a {'list of strings' if is_list else 'string or a whole number'}"
+        )
     texts = list(map(str, values))
     if len(texts) > _MOST_STRINGS or any(len(text) > _LONGEST_STRING for text in texts):
         raise ValueError(

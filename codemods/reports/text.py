@@ -26,13 +26,13 @@ __all__ = [
     "write",
 ]
 
-_COLORS = {Safety.SAFE: "green", Safety.UNSAFE: "yellow", Safety.MANUAL: "magenta"}
+_BOLD, _CYAN = "1", "36"
+_COLORS = {Safety.SAFE: "32", Safety.UNSAFE: "33", Safety.MANUAL: "35"}
+"""The codes of terminals: green, yellow, magenta."""
 _LONG = 40
 """The length from which a reason is printed once for a file."""
 _BEFORE = 8
 """Columns kept before a place if its line is too long for the terminal."""
-
-_CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
 
 
 class Style(NamedTuple):
@@ -46,11 +46,9 @@ class Style(NamedTuple):
     color: bool = False
     width: int = 0
 
-    def paint(self, text: str, *styles: str) -> str:
-        """The text in these styles."""
-        if not (self.color and styles):
-            return text
-        return f"\x1b[{';'.join(_CODES[one] for one in styles)}m{text}\x1b[0m"
+    def paint(self, text: str, *codes: str) -> str:
+        """The text in the styles with these codes."""
+        return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if self.color else text
 
 
 PLAIN = Style()
@@ -86,7 +84,7 @@ def write(
     if counts and not summary.keras.is_given:
         stream.write(visible(summary.keras.words) + "\n")
     first, *others = summary_lines(summary)
-    for line in (style.paint(first, "bold"), *others, next_steps(summary)):
+    for line in (style.paint(first, _BOLD), *others, next_steps(summary)):
         if line:
             stream.write(line + "\n")
 
@@ -145,7 +143,7 @@ def _source(finding: Finding, style: Style) -> Iterator[str]:
     marks = "^" * max(min(_width_of(marked), _width_of(line) - start), 1)
     yield gutter + line
     below = "| ".rjust(len(gutter)) + " " * start
-    yield below + style.paint(marks, "bold", _COLORS[finding.outcome])
+    yield below + style.paint(marks, _BOLD, _COLORS[finding.outcome])
 
 
 def _plain(text: str) -> str:
@@ -154,8 +152,8 @@ def _plain(text: str) -> str:
 
 def line_of(finding: Finding, style: Style = PLAIN) -> str:
     """Formats a finding as `path:line:column: CODE outcome symbol: message`."""
-    place = style.paint(f"{quoted(finding.path)}:{finding.line}:{finding.column}", "cyan")
-    code = style.paint(finding.code, "bold")
+    place = style.paint(f"{quoted(finding.path)}:{finding.line}:{finding.column}", _CYAN)
+    code = style.paint(finding.code, _BOLD)
     outcome = style.paint(finding.outcome.value, _COLORS[finding.outcome])
     if finding.remark:
         outcome += f" ({finding.remark})"
@@ -174,7 +172,7 @@ def _table(counts: collections.Counter[tuple[str, Safety]], style: Style) -> Ite
 
     words = {code.code: code.words for code in codes()}
     head = "".join(f"{safety.value:>8}" for safety in Safety)
-    yield style.paint(f"{'code':<6}{head}  what", "bold")
+    yield style.paint(f"{'code':<6}{head}  what", _BOLD)
     for code in sorted({code for code, _ in counts}):
         numbers = "".join(f"{counts[code, safety]:>8,}" for safety in Safety)
         yield f"{code:<6}{numbers}  {words.get(code, '')}".rstrip()
