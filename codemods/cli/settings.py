@@ -169,9 +169,7 @@ def _value(key: str, value: Any) -> object:
     values = value if is_list and isinstance(value, list) else [value]
     kinds: tuple[type, ...] = (str,) if is_list else (str, int)
     if not all(type(item) in kinds for item in values):
-        raise ValueError(
-            f"must be a {'list of strings' if is_list else 'string or a whole number'}"
-        )
+        raise ValueError(f"must be a {'list of strings' if is_list else 'string or a number'}")
     texts = list(map(str, values))
     if len(texts) > _MOST_STRINGS or any(len(text) > _LONGEST_STRING for text in texts):
         raise ValueError(
