@@ -13,6 +13,32 @@ from .options import Parser, add_options, code_prefixes
 
 __all__ = ["OTHER_OPTIONS", "SHELLS", "completion", "main", "parsers"]
 
+SHELLS = ("bash", "zsh", "tcsh")
+OTHER_OPTIONS = {
+    "run": ("--replace", "--record", "--no-norm"),
+    "compare": (),
+    "checkpoint": (),
+    "doctor": (),
+}
+"""The options of the subcommands that do not belong to the codemods, for completion."""
+_MISSING = "--print-completion needs shtab: pip install tf-lossscale[completion]"
+_EPILOG = """\
+examples:
+  %(prog)s                       show a diff of this directory
+  %(prog)s --to shim --write     move to the shim, same behavior
+  %(prog)s --keras 3 --write     move to the API of Keras 3
+  %(prog)s --check --select LS3  report what some rules find
+  %(prog)s --report html:a.html  write a page with all findings
+
+exit status:
+  0    nothing is left to do
+  1    changes are needed, or findings are left after writing
+  2    wrong usage, or a file could not be processed
+  130  interrupted
+
+Options can also be set in [tool.tf-lossscale] in pyproject.toml; the command line wins.
+"""
+
 
 def main(argv: Optional[Sequence[str]] = None, prog: str = "tf-lossscale") -> int:
     """Runs one subcommand.
@@ -99,35 +125,6 @@ def parsers(prog: str) -> tuple[argparse.ArgumentParser, Any]:
     explain.add_argument("codes", nargs="+", metavar="CODE", type=code_prefixes, help=codes)
     explain.add_argument("--all", action="store_true", help="show all examples, not only two")
     return parser, commands
-
-
-_EPILOG = """\
-examples:
-  %(prog)s                       show a diff of this directory
-  %(prog)s --to shim --write     move to the shim, same behavior
-  %(prog)s --keras 3 --write     move to the API of Keras 3
-  %(prog)s --check --select LS3  report what some rules find
-  %(prog)s --report html:a.html  write a page with all findings
-
-exit status:
-  0    nothing is left to do
-  1    changes are needed, or findings are left after writing
-  2    wrong usage, or a file could not be processed
-  130  interrupted
-
-Options can also be set in [tool.tf-lossscale] in pyproject.toml; the command line wins.
-"""
-
-
-SHELLS = ("bash", "zsh", "tcsh")
-OTHER_OPTIONS = {
-    "run": ("--replace", "--record", "--no-norm"),
-    "compare": (),
-    "checkpoint": (),
-    "doctor": (),
-}
-"""The options of the subcommands that do not belong to the codemods, for completion."""
-_MISSING = "--print-completion needs shtab: pip install tf-lossscale[completion]"
 
 
 def completion(shell: str, prog: str) -> int:

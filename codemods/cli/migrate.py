@@ -42,9 +42,6 @@ def run(request: Request) -> int:
         stack.callback(messages.clear)
         spool = stack.enter_context(contextlib.closing(Spool[FileOutcome]()))
         try:
-            for report in request.report:
-                if report.file and not os.path.isdir(os.path.dirname(os.path.abspath(report.file))):
-                    raise _RefusedError(f"{report.option}: the directory does not exist")
             if request.settings_note:
                 messages.say(request.settings_note)
             processed = _process_stdin if request.is_stdin else _process_files
@@ -150,33 +147,28 @@ def _report(request: Request, spool: Spool[FileOutcome], summary: Summary) -> in
             with reports.replacing(report.file) as file:
                 reports.write(report.format, spool, summary, file, statistics=request.statistics)
         except OSError as error:
-            status = _refuse(f"{report.option}: {error.strerror}")
+            status = _refuse(f"--report {report.format}:{report.file}: {error.strerror}")
     return status
 
 
 def _about(request: Request) -> dict[str, str]:
     """What identifies a run, by heading; nothing that does not affect its result."""
     options = request.options
-    keras = f"Keras {options.keras}" if options.keras else "every Keras"
-    words = ["migrate", *map(quoted, request.paths), "--to", options.target.value]
-    if options.target is Target.FINAL and options.keras:
-        words += ["--keras", str(options.keras)]
-    words += ["--unsafe"] * options.unsafe + ["--write"] * request.write
+    is_final = options.target is Target.FINAL
+    words = ["tf-lossscale migrate", *map(quoted, request.paths), f"--to {request.to}"]
+    words += [f"--keras {options.keras}"] if is_final and options.keras else []
+    words += ["--unsafe"] * request.unsafe + ["--write"] * request.write
     for name, codes in (("--select", options.select), ("--ignore", options.ignore)):
-        words += [name, ",".join(codes)] if codes else []
-    return {
-        "Command": visible(" ".join(["tf-lossscale", *words])),
-        "Target": "the shim" if options.target is Target.SHIM else f"the final API, {keras}",
-        "Versions": f"tf-lossscale {VERSION}, Python {platform.python_version()}",
-        "Date": _today(),
-    }
-
-
-def _today() -> str:
-    """The date; that of SOURCE_DATE_EPOCH if it is set, for reproducible builds."""
-    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+        words += [f"{name} {','.join(codes)}"] if codes else []
+    keras = f"Keras {options.keras}" if options.keras else "every Keras"
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")  # for reproducible builds
     seconds = int(given) if given.isdecimal() and len(given) < 12 else time.time()
-    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
+    return {
+        "Command": visible(" ".join(words)),
+        "Target": f"the final API, {keras}" if is_final else "the shim",
+        "Versions": f"tf-lossscale {VERSION}, Python {platform.python_version()}",
+        "Date": time.strftime("%Y-%m-%d", time.gmtime(seconds)),
+    }
 
 
 def _refuse(message: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
 from tf_lossscale._process import ArgumentParser
@@ -74,6 +75,8 @@ def _report(text: str) -> Report:
         raise argparse.ArgumentTypeError(
             f"{text!r} has no file name; use {name}:FILE, or {name} for stdout"
         )
+    if file and not os.path.isdir(os.path.dirname(os.path.abspath(file))):
+        raise argparse.ArgumentTypeError(f"{text}: the directory does not exist")
     return Report(name, file or None)
 
 

@@ -28,11 +28,6 @@ class Report(NamedTuple):
     format: str
     file: Optional[str]
 
-    @property
-    def option(self) -> str:
-        """The option that requests a report in a file."""
-        return f"--report {self.format}:{self.file}"
-
 
 def write(
     form: str,

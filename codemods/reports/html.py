@@ -12,6 +12,7 @@ from ..files.printable import quoted, visible
 from ..model import Finding, Safety
 from ..rules.codes import Code, codes
 from ..run.results import FileOutcome, Summary
+from .text import problem_line
 
 __all__ = ["write"]
 
@@ -55,9 +56,8 @@ def _summary(summary: Summary) -> Iterator[str]:
         yield f"<div><dt>{names.get(name, name)}</dt><dd>{count:,}</dd></div>\n"
     yield "</dl>\n"
     yield f"<p>{escape(visible(summary.keras.words))}</p>\n"
-    for one in summary.keras.warnings:
-        place = f"{quoted(one.path)}:{one.line}"
-        yield f'<p class="manual">{escape(place)}: {escape(visible(one.message))}</p>\n'
+    for warning in summary.keras.warnings:
+        yield f'<p class="manual">{escape(problem_line("warning", warning))}</p>\n'
 
 
 def _about(summary: Summary) -> Iterator[str]:
