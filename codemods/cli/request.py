@@ -4,153 +4,137 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Optional
+from collections.abc import Sequence
+from typing import Optional
 
-from .. import reports
 from ..files.excludes import Excludes
-from ..files.printable import quoted
+from ..files.printable import quoted, relative
 from ..model import KerasChoice, Options, Target
 from ..reports import Report
 from ..run.limits import Limits
-from .settings import Settings
+from ..run.results import Plan
+from .settings import Settings, load
 
-__all__ = ["Request", "given_keras", "prefixes_in", "shown"]
+__all__ = ["Request"]
 
 _JOBS_PER_CORE = 4
 """An upper limit for `--jobs`: more processes use memory and save no time."""
 
 
-class Request(NamedTuple):
-    """What a run does, from the command line and the settings.
+class Request(argparse.Namespace):
+    """The options of a run, by the names that the parser gives them.
+
+    What neither the command line nor the settings give is as below.
 
     Attributes:
-      paths: as the user gave them; `["-"]` is stdin.
-      options: how files are rewritten; their Keras version is decided after the search.
-      keras: the Keras version that the command line or the settings give; None for `auto`.
-      write: whether to write the files.
-      show_diff: whether to print the diff.
-      excludes: the paths to skip.
       jobs: the number of worker processes.
-      reports: the reports to write.
-      allow_dirty: whether to write even if there are uncommitted changes.
-      stdin_filename: the file name to report for stdin.
-      verbose: whether to report why files were left unchanged.
-      follow_links_outside: whether to follow symbolic links that leave the given paths.
+      excludes: the paths to skip.
       settings_note: the line that reports the settings in effect; may be empty.
-      limits: the time and size limits for each file.
-      tracebacks: whether to print tracebacks of internal errors.
-      color: `auto`, `always` or `never`.
-      statistics: whether the text report has the counts of each rule.
+      choice: the Keras version to target, and why; None until the search of the run has decided.
     """
 
     paths: Sequence[str]
-    options: Options
-    keras: Optional[KerasChoice]
-    write: bool
-    show_diff: bool
+    to = "final"
+    keras = "auto"
+    write = check = unsafe = mark = allow_dirty = follow_links_outside = statistics = False
+    select: Sequence[tuple[str, ...]] = ()
+    ignore: Sequence[tuple[str, ...]] = ()
+    exclude: Sequence[str] = ()
+    stdin_filename = ""
+    report: Sequence[Report] = (Report("text", None),)
+    color = "auto"
+    verbose = 0
+    jobs = 0
+    time_limit = 60.0
+    size_limit = 32.0
     excludes: Excludes
-    jobs: int
-    reports: tuple[Report, ...]
-    allow_dirty: bool
-    stdin_filename: str
-    verbose: bool
-    follow_links_outside: bool
     settings_note: str
-    limits: Limits
-    tracebacks: bool
-    color: str
-    statistics: bool
+    choice: Optional[KerasChoice] = None
 
     @classmethod
-    def of(cls, paths: Sequence[str], arguments: argparse.Namespace, settings: Settings) -> Request:
-        """Creates the request from the paths, the other arguments, and the settings.
+    def of(cls, arguments: argparse.Namespace) -> Request:
+        """Creates the request from the command line and the settings of the project.
 
         Raises:
-          ValueError: if an option has an invalid value.
+          SettingsError: if the settings are invalid.
+          ValueError: if options cannot be combined.
         """
-
-        def chosen(name: str, default: Any) -> Any:
-            given = getattr(arguments, name)
-            return settings.values.get(name, default) if given is None else given
-
-        options = Options(
-            target=Target(chosen("to", "final")),
-            unsafe=chosen("unsafe", False),
-            select=prefixes_in(chosen("select", [])),
-            ignore=prefixes_in(chosen("ignore", [])),
-            mark=chosen("mark", False),
-        )
-        base = settings.directory if arguments.exclude is None else os.getcwd()
-        requested = tuple(map(reports.parse, chosen("report", ["text"])))
-        if sum(report.file is None for report in requested) > 1:
+        given = {name: value for name, value in vars(arguments).items() if value is not None}
+        request = cls(**given)
+        if "-" in request.paths and not request.is_stdin:
+            raise ValueError("- (stdin) cannot be combined with other paths")
+        if request.stdin_filename and not request.is_stdin:
+            raise ValueError("--stdin-filename requires -")
+        if request.write and (request.check or request.is_stdin):
+            raise ValueError("--write cannot be combined with --check or -")
+        settings = Settings({})
+        if arguments.settings:
+            settings = load([request.stdin_filename or "."] if request.is_stdin else request.paths)
+        for name in settings.values.keys() - given.keys():
+            setattr(request, name, settings.values[name])
+        if sum(report.file is None for report in request.report) > 1:
             raise ValueError("only one --report can go to stdout; use FORMAT:FILE for the others")
-        if arguments.statistics and all(report.format != "text" for report in requested):
+        if request.statistics and "text" not in request.formats:
             raise ValueError("--statistics requires the text report")
-        to_stdout = any(report.file is None and report.format != "text" for report in requested)
-        return cls(
-            paths=paths,
-            options=options,
-            keras=given_keras(arguments.keras, settings),
-            write=arguments.write,
-            show_diff=not (arguments.write or arguments.check or to_stdout),
-            excludes=Excludes(chosen("exclude", []), base),
-            jobs=min(chosen("jobs", None) or _cores(), _JOBS_PER_CORE * _cores()),
-            reports=requested,
-            allow_dirty=chosen("allow_dirty", False),
-            stdin_filename=arguments.stdin_filename or "<stdin>",
-            verbose=arguments.verbose > 0,
-            follow_links_outside=arguments.follow_links_outside,
-            settings_note=settings.shown(lambda name: getattr(arguments, name) is None),
-            limits=Limits.of(arguments.time_limit, arguments.size_limit),
-            tracebacks=arguments.verbose > 1,
-            color=arguments.color,
-            statistics=arguments.statistics,
+        request.jobs = min(request.jobs or _cores(), _JOBS_PER_CORE * _cores())
+        request.stdin_filename = request.stdin_filename or "<stdin>"
+        base = os.getcwd() if "exclude" in given else settings.directory
+        request.excludes = Excludes(request.exclude, base)
+        request.settings_note = settings.shown(given)
+        if request.keras != "auto":
+            reason = f"keras = {request.keras} in {quoted(relative(settings.path))}"
+            if "keras" in given:
+                reason = f"--keras {request.keras}"
+            request.choice = KerasChoice(int(request.keras), reason, is_given="keras" in given)
+        return request
+
+    @property
+    def is_stdin(self) -> bool:
+        """Whether the source comes from stdin."""
+        return list(self.paths) == ["-"]
+
+    @property
+    def formats(self) -> set[str]:
+        """The formats of all reports."""
+        return {report.format for report in self.report}
+
+    @property
+    def is_for_program(self) -> bool:
+        """Whether a program may read the report that goes to a stream."""
+        return any(report.file is None and report.format != "text" for report in self.report)
+
+    @property
+    def shows_diff(self) -> bool:
+        """Whether to print the diff."""
+        return not (self.write or self.check or self.is_stdin or self.is_for_program)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits on each file."""
+        return Limits.of(self.time_limit, self.size_limit)
+
+    @property
+    def options(self) -> Options:
+        """How files are rewritten."""
+        return Options(
+            Target(self.to),
+            self.choice.keras if self.choice else None,
+            self.unsafe,
+            sum(self.select, ()),
+            sum(self.ignore, ()),
+            self.mark,
         )
 
-
-def prefixes_in(values: Iterable[str]) -> tuple[str, ...]:
-    """The code prefixes in words such as the values of `--select`, separated by commas.
-
-    Raises:
-      ValueError: if no rule code starts with one of them.
-    """
-    prefixes = tuple(
-        one.strip().upper() for value in values for one in value.split(",") if one.strip()
-    )
-    if prefixes:
-        from ..rules.codes import nearest, unknown_prefixes
-
-        unknown = unknown_prefixes(prefixes)
-        if unknown:
-            shown = ", ".join(unknown[:10])
-            near = nearest(unknown[0])
-            hint = f"did you mean {', '.join(near)}?" if near else "see `tf-lossscale rules`"
-            raise ValueError(f"unknown rule code {shown}; {hint}")
-    return prefixes
-
-
-def given_keras(option: Optional[str], settings: Settings) -> Optional[KerasChoice]:
-    """The Keras version that the command line or the settings give; None for `auto`.
-
-    Args:
-      option: the value of `--keras`; None if it was not passed.
-      settings: the settings of the project.
-    """
-    value = settings.values.get("keras", "auto") if option is None else option
-    if value == "auto":
-        return None
-    if option is not None:
-        return KerasChoice(int(option), f"--keras {option}", is_given=True)
-    return KerasChoice(int(value), f"keras = {value} in {quoted(shown(settings.path))}")
-
-
-def shown(path: str) -> str:
-    """The path relative to the working directory if there is a relative path."""
-    try:
-        return os.path.relpath(path)
-    except ValueError:  # on another drive
-        return path
+    @property
+    def plan(self) -> Plan:
+        """What to do with each file."""
+        return Plan(
+            self.options,
+            self.write,
+            diff=self.shows_diff or "html" in self.formats,
+            tracebacks=self.verbose > 1,
+            replacements="sarif" in self.formats and not self.write,
+        )
 
 
 def _cores() -> int:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
+from collections.abc import Iterable
 from typing import Optional, Union
 
 from ..engine.prefilter import may_concern, may_concern_in, uses_other_contrib
 from ..files.directories import TooLargeError
-from ..files.discover import Candidate, ProjectFile, Skipped, Warned, discover, words
-from ..files.excludes import Excludes
-from ..files.printable import quoted, visible
+from ..files.discover import Candidate, Note, discover, project_files_above, words
+from ..files.printable import relative, visible
 from ..model import FileError, KerasChoice
-from ..project.search import ProjectSearch, is_project_file, largest
-from ..run.limits import LateError, Limits, Watch
-from ..run.results import FileOutcome, Summary
+from ..project.evidence import ProjectSearch, is_project_file, largest
+from ..reports.text import problem_line
+from ..run.limits import LateError, Watch
+from ..run.results import FileOutcome
 from ..run.words import Words
-from .request import Request, given_keras, shown
-from .settings import load
-from .terminal import Progress
+from .request import Request
+from .terminal import Messages
 
-__all__ = ["FileSearch", "Step", "keras_of_directory", "read_project_file", "warn"]
-
-Step = Union[Candidate, FileOutcome]
+__all__ = ["FileSearch", "keras_of_directory"]
 
 _MOST_WAITING = 64 * 1024 * 1024
 """Bytes of files whose words are not read before a file of the run has a legacy name."""
@@ -34,110 +32,119 @@ class FileSearch:
     Attributes:
       steps: the files to process and, in order between them, the outcomes that are already known.
         Files without a legacy name, which are nearly all files, are counted but not kept.
-      files: the path of every file, by its absolute path.
+      files: the absolute path of every file.
       words: what their words show.
-      project: gets what the files say about the Keras version; None if it is given.
+      other_contrib: how many of those that are not processed use the rest of `tf.contrib`.
 
     Args:
       request: what the run does.
-      summary: gets the number of files.
       watch: limits the time for each file.
+      messages: gets warnings and the progress.
     """
 
-    def __init__(self, request: Request, summary: Summary, watch: Watch) -> None:
+    def __init__(self, request: Request, watch: Watch, messages: Messages) -> None:
         self._request = request
         self._limits = request.limits
-        self._summary = summary
         self._watch = watch
-        self._bytes_left = request.limits.search
+        self._messages = messages
+        self._bytes_left = self._limits.search
         self._waiting: list[tuple[str, bytes]] = []
         self._may_wait = _MOST_WAITING
-        self.steps: list[Step] = []
-        self.files: dict[str, str] = {}
+        self._project = None if request.choice is not None else ProjectSearch()
+        self.steps: list[Union[Candidate, FileOutcome]] = []
+        self.files: list[str] = []
         self.words = Words()
-        self.project = None if request.keras is not None else ProjectSearch()
+        self.other_contrib = 0
 
-    def run(self, progress: Progress) -> None:
+    def run(self) -> None:
         """Searches all files."""
         request = self._request
-        describes = None if self.project is None else is_project_file
+        describes = None if self._project is None else is_project_file
         paths = sorted(request.paths)  # the report must not depend on their order
-        for found in discover(paths, request.excludes, request.follow_links_outside, describes):
-            if isinstance(found, Candidate):
-                step = self._searched(found)
-                if step is not None:
-                    self.steps.append(step)
-                progress.at("Searching", self._summary.files)
-            elif isinstance(found, FileError):
-                error = found._replace(path=shown(found.path))
-                self.steps.append(FileOutcome(error.path, error=error))
-            elif isinstance(found, ProjectFile):
-                progress.clear()
-                self._project_file(found.file)
-            elif isinstance(found, Warned):
-                progress.clear()
-                warn(shown(found.path), 0, found.why)
-            elif request.verbose:
-                assert isinstance(found, Skipped)
-                self.steps.append(FileOutcome(shown(found.path), note=found.why))
+        self._take(discover(paths, request.excludes, request.follow_links_outside, describes))
         self._waiting.clear()
 
-    def _project_file(self, file: Candidate) -> None:
-        assert self.project is not None
+    def run_stdin(self, source: bytes) -> None:
+        """Searches a source from stdin, and the project files above it."""
+        name = self._request.stdin_filename
+        if self._project is not None:
+            self._project.add(name, os.path.abspath(name), source)
+            self._take(project_files_above(name, self._request.excludes, is_project_file))
+
+    def decided_keras(self) -> KerasChoice:
+        """The Keras version to target, which the request gets if it does not give one."""
+        choice = self._request.choice
+        if choice is None:
+            assert self._project is not None
+            choice = self._request.choice = self._project.choice()
+        for warning in choice.warnings:
+            self._messages.say(problem_line("warning", warning))
+        for line in (choice.words, *choice.details) if self._request.verbose else ():
+            self._messages.say(visible(line))
+        return choice
+
+    def _take(self, found: Iterable[Union[Candidate, Note]]) -> None:
+        for item in found:
+            note = item if isinstance(item, Note) else self._searched(item)
+            if note is not None:
+                path = relative(note.path)
+                problem = FileError(path, 0, note.why)
+                if note.kind == "warning":
+                    self._messages.say(problem_line("warning", problem))
+                elif note.kind == "error":
+                    self.steps.append(FileOutcome(path, error=problem))
+                elif self._request.verbose:
+                    self.steps.append(FileOutcome(path, note=note.why))
+            self._messages.at("Searching", len(self.files))
+
+    def _searched(self, file: Candidate) -> Optional[Note]:
+        """Searches a file; returns why that failed, and the search goes on."""
         try:
             with self._watch.step:
-                read_project_file(file, self.project)
+                if file.is_source:
+                    self._source(file)
+                elif self._project is not None:
+                    data = file.read(largest(file.real))
+                    self._project.add(relative(file.path), file.real, data)
+            return None
+        except OSError as error:
+            why = words(error)
         except LateError as error:
             if self._watch.is_over:
                 raise
-            warn(shown(file.path), 0, f"does not count for --keras auto: {error}")
+            why = str(error)
+        if file.is_source:
+            return Note(file.path, "error", why)
+        return Note(file.path, "warning", f"does not count for --keras auto: {why}")
 
-    def _searched(self, candidate: Candidate) -> Optional[Step]:
-        """The candidate if a rule could apply to it; otherwise its outcome, if it is reported."""
-        self._summary.files += 1
-        self.files[candidate.real] = candidate.path
-        message = ""
-        concerns = False
+    def _source(self, file: Candidate) -> None:
+        """Adds the file to the steps if a rule could apply to it, or if that is reported."""
+        self.files.append(file.real)
         try:
-            with self._watch.step:
-                try:
-                    concerns = self._concerns(candidate, candidate.read(self._limits.size))
-                except TooLargeError:
-                    if self._concerns_large(candidate.real):
-                        message = self._limits.too_large
-        except OSError as problem:
-            message = words(problem)
-        except LateError as late:
-            if self._watch.is_over:
-                raise
-            message = str(late)
-        if message:
-            path = shown(candidate.path)
-            return FileOutcome(path, error=FileError(path, 0, message))
+            concerns = self._concerns(file, file.read(self._limits.size))
+        except TooLargeError as error:
+            concerns = False
+            if self._concerns_large(file.real):
+                raise TooLargeError(error.errno, self._limits.too_large) from None
         if concerns:
-            return Candidate(shown(candidate.path), candidate.real)
-        if self._request.verbose:
-            return FileOutcome(shown(candidate.path), note="no legacy name in it")
-        return None
+            self.steps.append(Candidate(relative(file.path), file.real))
+        elif self._request.verbose:
+            self.steps.append(FileOutcome(relative(file.path), note="no legacy name in it"))
 
-    def _concerns(self, candidate: Candidate, data: bytes) -> bool:
+    def _concerns(self, file: Candidate, data: bytes) -> bool:
         """Whether a rule could apply to the file."""
         concerns = may_concern(data)
-        self._waiting.append((candidate.real, data))
+        self._waiting.append((file.real, data))
         self._may_wait = 0 if concerns else self._may_wait - len(data)
-        if self._may_wait <= 0:
-            self._read_words()
-        if self.project is not None and self.project.may_decide(candidate.real, data):
-            self.project.add(shown(candidate.path), candidate.real, data)
+        if self._may_wait <= 0:  # most runs find no legacy name and need no words
+            for waiting in self._waiting:
+                self.words.add(*waiting)
+            self._waiting.clear()
+        if self._project is not None and self._project.may_decide(file.real, data):
+            self._project.add(relative(file.path), file.real, data)
         if not concerns:  # the others count after the rewrite
-            self._summary.other_contrib += uses_other_contrib(data)
+            self.other_contrib += uses_other_contrib(data)
         return concerns
-
-    def _read_words(self) -> None:
-        """Reads the words of the files that wait; most runs find no legacy name and need none."""
-        for file, source in self._waiting:
-            self.words.add(file, source)
-        self._waiting.clear()
 
     def _concerns_large(self, real: str) -> bool:
         """Whether a rule could apply to a file that is too large to process, or to be searched.
@@ -153,56 +160,18 @@ class FileSearch:
             return may_concern_in(file)
 
 
-def read_project_file(file: Candidate, project: ProjectSearch, quiet: bool = False) -> None:
-    """Reads a project file for `project`; one that cannot be read gives a warning if not `quiet`.
-
-    Raises:
-      LateError: if it takes too long.
-    """
-    path, most = shown(file.path), largest(file.real)
-    try:
-        project.add(path, file.real, file.read(most))
-        return
-    except TooLargeError:
-        why = f"is larger than {most:,} bytes"
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-    if not quiet:
-        warn(path, 0, f"does not count for --keras auto: {why}")
-
-
 def keras_of_directory() -> str:
     """What `migrate` without options targets in the working directory, and why, as one line.
 
     Raises:
       SettingsError: if the settings of the project are invalid.
     """
-    settings = load(["."])
-    choice = given_keras(None, settings)
-    if choice is None:
-        try:
-            with Watch(Limits()):
-                excludes = Excludes(settings.values.get("exclude", []), settings.directory)
-                choice = _searched_keras(excludes)
-        except LateError as error:
-            return f"not known: {error}"
-    return visible(choice.words)
-
-
-def _searched_keras(excludes: Excludes) -> KerasChoice:
-    project = ProjectSearch()
-    for found in discover(["."], excludes, describes=is_project_file):
-        if isinstance(found, ProjectFile):
-            read_project_file(found.file, project, quiet=True)
-        elif isinstance(found, Candidate):
-            try:
-                project.add(shown(found.path), found.real, found.read(Limits().size))
-            except OSError:
-                continue  # `migrate` reports it
-    return project.choice()
-
-
-def warn(path: str, line: int, why: str) -> None:
-    """Prints a warning about a place; line 0 means the whole file."""
-    place = quoted(path) + (f":{line}" if line else "")
-    print(f"{place}: warning: {visible(why)}", file=sys.stderr)
+    request = Request.of(argparse.Namespace(paths=["."], settings=True))
+    try:
+        with Watch(request.limits) as watch:
+            search = FileSearch(request, watch, Messages(quiet=True))
+            if request.choice is None:
+                search.run()
+            return visible(search.decided_keras().words)
+    except LateError as error:
+        return f"not known: {error}"

@@ -10,14 +10,14 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import reprlib
 import sys
-from collections.abc import Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple, NoReturn, Optional
 
-from ..files.directories import Directory, TooLargeError
-from ..files.discover import enclosing
-from ..files.printable import quoted, visible
+from ..files import atomic_write
+from ..files.printable import quoted, relative, visible
+from ..files.work_trees import enclosing
+from .options import Parser, add_options
 
 __all__ = ["Settings", "SettingsError", "load"]
 
@@ -30,6 +30,12 @@ _LONGEST_STRING = 200
 
 _MOST_WORK = 10**7
 """Limit for the steps of the TOML parser."""
+
+_FLAGS = ("unsafe", "mark", "allow-dirty")
+_LISTS = ("select", "ignore", "exclude", "report")
+_KEYS = ("to", "keras", "jobs", *_FLAGS, *_LISTS)
+"""The options that can be set here. `write`, `check`, the limits and the file of a report cannot:
+only the command line decides what a run writes, and how much it may use up."""
 
 _SHOWN = ("allow-dirty", "unsafe", "exclude")
 """The settings that are printed: they make a run do more, or skip files."""
@@ -55,21 +61,20 @@ class Settings(NamedTuple):
         """The directory of the file; globs in the file are relative to it."""
         return os.path.dirname(self.path)
 
-    def shown(self, counts: Callable[[str], bool]) -> str:
+    def shown(self, given: Collection[str]) -> str:
         """The line that reports the settings that users must know about; may be empty.
 
         Args:
-          counts: whether the setting of an option is in effect, that is, the command line does not
-            override it.
+          given: the names of the options that the command line gives, which override settings.
         """
         parts = []
         for key in _SHOWN:
             name = key.replace("-", "_")
             value = self.values.get(name)
-            if value and counts(name):
+            if value and name not in given:
                 listed = ", ".join(map(quoted, value)) if isinstance(value, list) else "true"
                 parts.append(f"{key} = {listed}")
-        return f"settings from {_shown(self.path)}: {'; '.join(parts)}" if parts else ""
+        return f"settings from {quoted(relative(self.path))}: {'; '.join(parts)}" if parts else ""
 
 
 def load(paths: Sequence[str]) -> Settings:
@@ -84,42 +89,35 @@ def load(paths: Sequence[str]) -> Settings:
         regular file, is too large, or belongs to another user.
     """
     path = _nearest(paths)
-    data = b"" if path is None else _read(path)
-    if path is None or b"tf-lossscale" not in data:
+    if path is None:
+        return Settings({})
+    try:
+        data = atomic_write.read(os.path.realpath(path), _MOST_BYTES)
+    except OSError as error:
+        raise _error(path, 0, error.strerror or type(error).__name__) from None
+    if b"tf-lossscale" not in data:
         return Settings({})
     _refuse_other_owner(path)
-    return Settings(_values(_shown(path), data), path)
+    try:
+        return Settings(_values(path, data.decode("utf-8")), path)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _error(path, line, "is not UTF-8") from None
 
 
 def _nearest(paths: Sequence[str]) -> Optional[str]:
-    directories = []
-    for path in paths:
-        real = os.path.realpath(path)
-        directories.append(real if os.path.isdir(real) else os.path.dirname(real))
     try:
-        above = os.path.commonpath(directories)
+        common = os.path.commonpath([os.path.realpath(path) for path in paths])
     except ValueError:  # on several drives
         return None
-    for directory in (above, *enclosing(above)):
-        path = os.path.join(directory, "pyproject.toml")
-        if os.path.lexists(path) and not os.path.isdir(path):
-            return path
-    return None
+    files = (os.path.join(directory, "pyproject.toml") for directory in enclosing(common))
+    return next((file for file in files if os.path.lexists(file) and not os.path.isdir(file)), None)
 
 
-def _read(path: str) -> bytes:
-    folder, name = os.path.split(os.path.realpath(path))
-    try:
-        with Directory(folder) as directory:
-            return directory.read(name, _MOST_BYTES)
-    except TooLargeError:
-        raise SettingsError(f"{_shown(path)}:0: is larger than 512 KiB; {_WITHOUT}") from None
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise SettingsError(f"{_shown(path)}:0: {reason}; {_WITHOUT}") from None
-
-
-_WITHOUT = "pass --no-settings to ignore it"
+def _error(path: str, line: int, what: str) -> SettingsError:
+    """An error at a line; line 0 means the whole file, which can be ignored."""
+    hint = "" if line else "; pass --no-settings to ignore it"
+    return SettingsError(f"{quoted(relative(path))}:{line}: {visible(what)}{hint}")
 
 
 def _refuse_other_owner(path: str) -> None:
@@ -132,65 +130,75 @@ def _refuse_other_owner(path: str) -> None:
         trusted.add(int(by_sudo))
     for status in (os.lstat(path), os.stat(path)):
         if status.st_uid not in trusted:
-            raise SettingsError(
-                f"{_shown(path)}:0: belongs to another user (id {status.st_uid}); {_WITHOUT}"
-            )
+            raise _error(path, 0, f"belongs to another user (id {status.st_uid})")
 
 
-def _shown(path: str) -> str:
-    try:
-        return quoted(os.path.relpath(path))
-    except ValueError:  # on another drive
-        return quoted(path)
-
-
-def _values(path: str, data: bytes) -> dict[str, Any]:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SettingsError(f"{path}:{line}: is not UTF-8") from None
+def _values(path: str, text: str) -> dict[str, Any]:
     tool = _parsed(path, text).get("tool", {})
     table = tool.get("tf-lossscale", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
-        raise SettingsError(f"{path}:{_line(text, 'tf-lossscale')}: [{_TABLE}] is not a table")
+        raise _error(path, _line(text, "tf-lossscale"), f"[{_TABLE}] is not a table")
     values = {}
     for key, value in table.items():
-        read = _KEYS.get(key)
-        if read is None:
-            known = ", ".join(sorted(_KEYS))
-            raise SettingsError(
-                f"{path}:{_line(text, key)}: [{_TABLE}] has the unknown key {_short(key)}; "
-                f"the keys are {known}"
-            )
+        if key not in _KEYS:
+            what = f"the unknown key {key[:60]!r}; the keys are {', '.join(sorted(_KEYS))}"
+            raise _error(path, _line(text, key), f"[{_TABLE}] has {what}")
         try:
-            values[key.replace("-", "_")] = read(value)
+            values[key.replace("-", "_")] = _value(key, value)
         except ValueError as error:
-            raise SettingsError(
-                f"{path}:{_line(text, key)}: [{_TABLE}] {key} = {_short(value)}: {error}"
-            ) from None
+            raise _error(path, _line(text, key), f"[{_TABLE}] {key}: {error}") from None
     return values
+
+
+class _Parser(Parser):
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message.partition(": ")[2])  # without the name of the option
+
+
+def _value(key: str, value: Any) -> object:
+    """The value of a key, read as that of the option on the command line.
+
+    Raises:
+      ValueError: if the option has no such value, if it is too long, or names a file.
+    """
+    if key in _FLAGS:
+        if not isinstance(value, bool):
+            raise ValueError("must be true or false")
+        return value
+    is_list = key in _LISTS
+    values = value if is_list and isinstance(value, list) else [value]
+    kinds: tuple[type, ...] = (str,) if is_list else (str, int)
+    if not all(type(item) in kinds for item in values):
+        raise ValueError(f"must be a {'list of strings' if is_list else 'string or a number'}")
+    texts = list(map(str, values))
+    if len(texts) > _MOST_STRINGS or any(len(text) > _LONGEST_STRING for text in texts):
+        raise ValueError(
+            f"must be at most {_MOST_STRINGS} strings of at most {_LONGEST_STRING} characters"
+        )
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    add_options(parser)
+    read = getattr(parser.parse_args([f"--{key}={text}" for text in texts]), key) or []
+    if key == "report" and any(report.file is not None for report in read):
+        raise ValueError(
+            "names a file, which is allowed on the command line only: "
+            f"--report {read[0].format}:FILE"
+        )
+    return read
 
 
 def _parsed(path: str, text: str) -> dict[str, Any]:
     """Parses TOML in bounded time; real files need a thousandth of it."""
     if _work(text) > _MOST_WORK:
-        raise SettingsError(f"{path}:0: its keys have too many parts; {_WITHOUT}")
+        raise _error(path, 0, "its keys have too many parts")
     tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    line, hint = 0, f"; {_WITHOUT}"
     try:
         parsed: dict[str, Any] = tomllib.loads(text)
         return parsed
-    except tomllib.TOMLDecodeError as error:
-        what = f"is not valid TOML: {error}"
-        found = re.search(r"at line (\d+)", what)
-        if found:
-            line, hint = int(found[1]), ""
     except RecursionError:
-        what = "is nested too deeply"
-    except ValueError as error:  # a number with more digits than Python reads
-        what = f"cannot be read: {error}"
-    raise SettingsError(f"{path}:{line}: {visible(what)}{hint}")
+        raise _error(path, 0, "is nested too deeply") from None
+    except ValueError as error:  # also a number with more digits than Python reads
+        found = re.search(r"at line (\d+)", str(error))
+        raise _error(path, int(found[1]) if found else 0, f"is not valid TOML: {error}") from None
 
 
 def _work(text: str) -> int:
@@ -208,15 +216,6 @@ def _work(text: str) -> int:
     return work
 
 
-def _short(value: object) -> str:
-    shortened = reprlib.Repr()
-    shortened.maxstring = shortened.maxother = 60
-    try:
-        return visible(shortened.repr(value))
-    except ValueError:  # a number with more digits than Python prints
-        return "a number too large to show"
-
-
 def _line(text: str, key: str) -> int:
     """The line of `key` in the table, or of the table itself."""
     here = inside = 0
@@ -227,68 +226,3 @@ def _line(text: str, key: str) -> int:
         elif inside and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
             return number
     return here
-
-
-def _one_of(*allowed: object) -> Callable[[object], object]:
-    def read(value: object) -> object:
-        if value not in allowed or isinstance(value, bool):
-            raise ValueError("must be one of " + ", ".join(map(repr, allowed)))
-        return value
-
-    return read
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("must be true or false")
-    return value
-
-
-def _number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError("must be a whole number, 1 or more")
-    return value
-
-
-def _strings(value: object) -> list[str]:
-    values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
-        raise ValueError("must be a list of strings")
-    if len(values) > _MOST_STRINGS or any(len(one) > _LONGEST_STRING for one in values):
-        raise ValueError(
-            f"must be at most {_MOST_STRINGS} strings of at most {_LONGEST_STRING} characters"
-        )
-    return values
-
-
-def _formats(value: object) -> list[str]:
-    from .. import reports  # late: most runs do not need it here
-
-    values = _strings(value)
-    for one in values:
-        report = reports.parse(one)
-        if report.file is not None:
-            raise ValueError(
-                "names a file, which is allowed on the command line only: "
-                f"--report {report.format}:FILE"
-            )
-    return values
-
-
-_KEYS: dict[str, Callable[[object], object]] = {
-    "to": _one_of("shim", "final"),
-    "keras": _one_of("auto", 2, 3),
-    "unsafe": _flag,
-    "mark": _flag,
-    "allow-dirty": _flag,
-    "select": _strings,
-    "ignore": _strings,
-    "exclude": _strings,
-    "report": _formats,
-    "jobs": _number,
-}
-"""The keys, each with the function that validates its value.
-
-`write`, `check` and the file of a report cannot be set here: only the command line decides what a
-run writes.
-"""

@@ -1,4 +1,4 @@
-"""Output: bytes to stdout, a progress bar and colors on terminals only."""
+"""Output: bytes to stdout, messages, a progress bar and colors on terminals only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TextIO
 
 from ..reports.text import Style
 
-__all__ = ["Progress", "put", "style_of"]
+__all__ = ["Messages", "put", "style_of"]
 
 
 def put(stream: TextIO, data: bytes) -> None:
@@ -42,21 +42,32 @@ def style_of(stream: TextIO, color: str) -> Style:
     return Style(forced or (is_terminal and os.environ.get("TERM") != "dumb"), width)
 
 
-class Progress:
-    """A progress bar on stderr, shown after half a second, and only on a terminal."""
+class Messages:
+    """What is written to stderr: lines, and on a terminal a progress bar after half a second.
+
+    Args:
+      quiet: whether to write nothing, because stderr is for something else.
+    """
 
     _QUIET_SECONDS = 0.5
     _EVERY_SECONDS = 0.1
 
-    def __init__(self) -> None:
-        self._shows = sys.stderr.isatty()
+    def __init__(self, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._has_bar = sys.stderr.isatty() and not quiet
         self._next = time.monotonic() + self._QUIET_SECONDS
         self._drawn = False
 
+    def say(self, line: str) -> None:
+        """Writes a line."""
+        self.clear()
+        if not self._quiet:
+            print(line, file=sys.stderr)
+
     def at(self, verb: str, done: int, total: int = 0) -> None:
         """Shows that `done` of `total` files are done; `total` is 0 if it is not known yet."""
-        now = time.monotonic() if self._shows else 0.0
-        if not self._shows or now < self._next:
+        now = time.monotonic() if self._has_bar else 0.0
+        if not self._has_bar or now < self._next:
             return
         self._next = now + self._EVERY_SECONDS
         text = f"{verb} {done:,} files"

@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, Optional
 
 from .directories import Directory, SwappedError
 
@@ -24,7 +24,6 @@ except ImportError:  # Windows
 __all__ = [
     "BusyError",
     "ChangedOnDiskError",
-    "HardLinkedError",
     "ReadOnlyFileError",
     "SwappedError",
     "read",
@@ -43,24 +42,21 @@ class ChangedOnDiskError(OSError):
     """The file has changed since it was read."""
 
 
-class HardLinkedError(OSError):
-    """The file has several hard links, of which a rename would replace only one."""
-
-
 class ReadOnlyFileError(PermissionError):
     """The file is read-only."""
 
 
-def read(path: str) -> bytes:
+def read(path: str, most: Optional[int] = None) -> bytes:
     """Reads a regular file.
 
     Raises:
+      TooLargeError: if it has more than `most` bytes.
       SwappedError: if the path contains a symbolic link.
       OSError: if the file cannot be read, or is a pipe or device.
     """
     folder, name = os.path.split(path)
     with Directory(folder) as directory:
-        return directory.read(name)
+        return directory.read(name, most)
 
 
 def replace(path: str, old: bytes, new: bytes) -> None:
@@ -72,20 +68,17 @@ def replace(path: str, old: bytes, new: bytes) -> None:
     Raises:
       BusyError: if another process is replacing the file.
       ChangedOnDiskError: if the file no longer has the content `old`.
-      HardLinkedError: if the file has several hard links.
       ReadOnlyFileError: if the file is read-only.
       SwappedError: if the path contains a symbolic link.
-      OSError: if the directory cannot be written, the disk is full, or the owner cannot be kept.
+      OSError: if the file has several hard links, of which only one would be replaced, the
+        directory cannot be written, the disk is full, or the owner cannot be kept.
     """
     folder, name = os.path.split(path)
     with Directory(folder) as directory:
         status = directory.status(name)
         if status.st_nlink > 1:
-            raise HardLinkedError(
-                errno.EMLINK,
-                f"it has {status.st_nlink} hard links, of which only one would be replaced",
-                path,
-            )
+            links = f"it has {status.st_nlink} hard links, of which only one would be replaced"
+            raise OSError(errno.EMLINK, links, path)
         if not status.st_mode & 0o222 or not directory.is_writable(name):
             raise ReadOnlyFileError(0, "read-only", path)
         with replacing(directory, name) as file:

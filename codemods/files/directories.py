@@ -11,7 +11,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from types import TracebackType
 from typing import NamedTuple, Optional, Union
 
 __all__ = ["Directory", "Entry", "SwappedError", "TooLargeError"]
@@ -66,12 +65,7 @@ class Directory:
     def __enter__(self) -> Directory:
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        where: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
@@ -97,7 +91,7 @@ class Directory:
                 raise OSError(0, "not a regular file", os.path.join(self.path, name))
             size = status.st_size
             if most is not None and size > most:
-                raise TooLargeError(errno.EFBIG, f"has more than {most:,} bytes", name)
+                raise TooLargeError(errno.EFBIG, f"is larger than {most:,} bytes", name)
             data = os.read(descriptor, size + 1)
             if len(data) == size:
                 return data

@@ -9,19 +9,16 @@ import stat
 from collections.abc import Generator, Iterator, Sequence
 from typing import Callable, NamedTuple, Optional, Union
 
-from ..model import FileError
-from .directories import Directory, Entry, SwappedError
+from . import atomic_write
+from .directories import Directory, SwappedError, TooLargeError
 from .excludes import INTERNAL, SUFFIXES, VERSION_CONTROL, Excludes, is_environment_or_cache
 from .git import top_of
-from .work_trees import IgnoredPaths
+from .work_trees import IgnoredPaths, enclosing
 
 __all__ = [
     "Candidate",
-    "ProjectFile",
-    "Skipped",
-    "Warned",
+    "Note",
     "discover",
-    "enclosing",
     "project_files_above",
     "words",
 ]
@@ -32,16 +29,18 @@ _OUTSIDE = "is a symbolic link that leaves the given paths; see --follow-links-o
 
 
 class Candidate(NamedTuple):
-    """A file to check.
+    """A file that is found.
 
     Attributes:
       path: the path as given, or below the given directory.
       real: the absolute path without symbolic links.
+      is_source: whether to check it; otherwise it only describes the project, by its name.
       level: the directory in the walk, for `read`; None if the file is read by its path.
     """
 
     path: str
     real: str
+    is_source: bool = True
     level: Optional[_Level] = None
 
     def read(self, most: Optional[int] = None) -> bytes:
@@ -53,32 +52,24 @@ class Candidate(NamedTuple):
         """
         if self.level is not None:
             return self.level.read(self.real, most)
-        folder, name = os.path.split(self.real)
-        with Directory(folder) as directory:
-            return directory.read(name, most)
+        return atomic_write.read(self.real, most)
 
 
-class ProjectFile(NamedTuple):
-    """A file that is read but not rewritten: by its name, it describes the project."""
+class Note(NamedTuple):
+    """A path that is skipped, cannot be read, or needs a warning.
 
-    file: Candidate
-
-
-class Skipped(NamedTuple):
-    """A skipped path, and the reason."""
+    Attributes:
+      path: as in `Candidate`.
+      kind: `skipped`, `error` or `warning`.
+      why: the reason.
+    """
 
     path: str
+    kind: str
     why: str
 
 
-class Warned(NamedTuple):
-    """A warning about a path."""
-
-    path: str
-    why: str
-
-
-_Found = Union[Candidate, ProjectFile, Skipped, Warned, FileError]
+_Found = Union[Candidate, Note]
 
 Describes = Callable[[str], bool]
 """Whether an absolute path is one of a project file."""
@@ -100,56 +91,40 @@ def discover(
       paths: files and directories.
       excludes: the paths to skip.
       follow_outside: whether to follow links that leave `paths`.
-      describes: whether a path is a project file. Such files are yielded as well, also from the
-        directories above `paths` in their project.
+      describes: whether a path is one of a project file. Such files are yielded as well, also from
+        the directories above `paths` in their project.
     """
-    walk = _Walk(paths, excludes, follow_outside, describes)
+    walk = _Walk(paths, excludes, follow_outside, describes or (lambda _: False))
     yield from walk.all()
-    yield from walk.above()
+    if describes is not None:
+        yield from walk.above()
 
 
-def project_files_above(
-    path: str, excludes: Excludes, describes: Describes
-) -> Iterator[ProjectFile]:
+def project_files_above(path: str, excludes: Excludes, describes: Describes) -> Iterator[Candidate]:
     """Yields the project files in the directories above `path`, in its project."""
     return _Walk([path], excludes, False, describes).above()
 
 
-def enclosing(path: str) -> Iterator[str]:
-    """Yields the directories above a file or directory in its project, the nearest first."""
-    real = os.path.realpath(path)
-    is_directory = os.path.isdir(real)
-    above = real if is_directory else os.path.dirname(real)
-    last = _last_directory(above)
-    if not is_directory:
-        yield above
-    while above not in (last, os.path.dirname(above)):
-        above = os.path.dirname(above)
-        yield above
-
-
-def _last_directory(start: str) -> str:
-    """The last directory of the project of `start`, going up.
-
-    That is the top of its git work tree. Outside git, it is the working directory, or `start` if
-    that is not below the working directory.
-    """
-    top = top_of(start)
-    if top is not None:
-        return top
-    here = os.path.realpath(os.getcwd())
-    return here if start == here or start.startswith(here.rstrip(os.sep) + os.sep) else start
-
-
 class _Level:
-    """A directory that is being walked, and its remaining entries."""
+    """A directory that is being walked, and its remaining entries.
 
-    def __init__(self, path: str, real: str, directory: Directory) -> None:
+    Raises:
+      OSError: if the directory cannot be read.
+    """
+
+    def __init__(self, path: str, real: str) -> None:
         self.path = "" if path == os.curdir else os.path.join(path, "")
         self.real = os.path.join(real, "")
-        self.entries: Iterator[Entry] = iter(())
         self._real = real
-        self._directory: Optional[Directory] = directory
+        self._directory: Optional[Directory] = Directory(real)
+        try:
+            self.status = self._directory.status()
+            entries = self._directory.entries()
+        except BaseException:
+            self.close()
+            raise
+        self.is_work_tree = any(entry.name == ".git" for entry in entries)
+        self.entries = iter(entries)
 
     def read(self, real: str, most: Optional[int]) -> bytes:
         """Reads a file in the directory."""
@@ -166,11 +141,7 @@ class _Level:
 
 class _Walk:
     def __init__(
-        self,
-        paths: Sequence[str],
-        excludes: Excludes,
-        follow_outside: bool,
-        describes: Optional[Describes],
+        self, paths: Sequence[str], excludes: Excludes, follow_outside: bool, describes: Describes
     ) -> None:
         self._paths = paths
         self._roots = frozenset(os.path.realpath(path) for path in paths)
@@ -178,10 +149,12 @@ class _Walk:
         self._follow_outside = follow_outside
         self._describes = describes
         self._directories: set[tuple[int, int]] = set()
-        self._files: set[str] = set()  # named by the user, or the target of a link
+        self._files: set[str] = set()
         self._links: collections.deque[tuple[Candidate, bool]] = collections.deque()
-        self._warnings: list[Warned] = []
-        self._ignored = IgnoredPaths(lambda top, why: self._warnings.append(Warned(top, why)))
+        self._warnings: list[Note] = []
+        self._ignored = IgnoredPaths(
+            lambda top, why: self._warnings.append(Note(top, "warning", why))
+        )
 
     def all(self) -> Iterator[_Found]:
         for path in self._paths:
@@ -189,40 +162,36 @@ class _Walk:
         while self._links:
             yield from self._linked(*self._links.popleft())
 
-    def above(self) -> Iterator[ProjectFile]:
+    def above(self) -> Iterator[Candidate]:
         """Yields the project files above the paths, once each, without following links."""
-        listed = set()
-        for path in self._paths if self._describes else ():
-            for directory in enclosing(path):
-                if directory in listed:
+        for directory in dict.fromkeys(one for path in self._paths for one in enclosing(path)):
+            # Project files only help: the run goes on without those that cannot be read.
+            with contextlib.suppress(OSError), Directory(directory) as opened:
+                if not self._is_new(opened.status()):
                     continue
-                listed.add(directory)
-                # Project files only help: the run goes on without those that cannot be read.
-                with contextlib.suppress(OSError), Directory(directory) as opened:
-                    if not self._is_new(opened):
-                        continue
-                    self._add_ignored(directory)
-                    for entry in opened.entries():
-                        real = os.path.join(directory, entry.name)
-                        if entry.kind == "file" and self._is_project_file(real):
-                            yield ProjectFile(Candidate(real, real))
+                self._add_ignored(directory)
+                for entry in opened.entries():
+                    real = os.path.join(directory, entry.name)
+                    is_one = entry.kind == "file" and self._describes(real)
+                    if is_one and not (real in self._ignored or self._excludes.match(real)):
+                        yield Candidate(real, real, is_source=False)
 
     def _named(self, path: str) -> Iterator[_Found]:
         real = os.path.realpath(path)
         try:
             mode = os.stat(path).st_mode
         except OSError as error:
-            yield FileError(path, 0, words(error))
+            yield Note(path, "error", words(error))
             return
         if self._excludes.match(real):
-            yield Skipped(path, _EXCLUDED)
+            yield Note(path, "skipped", _EXCLUDED)
         elif stat.S_ISDIR(mode):
             yield from self._tree(path, real)
         elif not stat.S_ISREG(mode):
-            yield FileError(path, 0, "is neither a file nor a directory")
+            yield Note(path, "error", "is neither a file nor a directory")
         elif os.path.islink(path):
             self._links.append((Candidate(path, real), True))
-        elif real not in self._files and not self._walked(real):
+        elif real not in self._files:
             self._files.add(real)
             yield Candidate(path, real)
 
@@ -234,11 +203,15 @@ class _Walk:
             below: Optional[tuple[str, str]] = (path, real)
             while below is not None:
                 try:
-                    level = self._level(*below)
-                    if level is not None:
+                    level = _Level(*below)
+                    if self._is_new(level.status):
                         stack.append(level)
+                        if level.is_work_tree:
+                            self._ignored.add(below[1])
+                    else:
+                        level.close()
                 except OSError as error:
-                    yield FileError(below[0], 0, words(error))
+                    yield Note(below[0], "error", words(error))
                 while self._warnings:
                     yield self._warnings.pop(0)
                 below = None
@@ -251,107 +224,67 @@ class _Walk:
             for level in stack:
                 level.close()
 
-    def _level(self, path: str, real: str) -> Optional[_Level]:
-        """The level of a directory; None if it has already been walked."""
-        directory = Directory(real)
-        try:
-            if not self._is_new(directory):
-                directory.close()
-                return None
-            entries = directory.entries()
-        except BaseException:
-            directory.close()
-            raise
-        if any(entry.name == ".git" for entry in entries):
-            self._ignored.add(real)
-        level = _Level(path, real, directory)
-        level.entries = iter(entries)
-        return level
-
     def _entries(self, level: _Level) -> Generator[_Found, None, Optional[tuple[str, str]]]:
         """Yields the files of a level; returns its next directory, None at the end."""
-        ignored, excludes, seen, roots = self._ignored, self._excludes, self._files, self._roots
         for name, kind in level.entries:
-            real = level.real + name
-            if kind == "file":
-                is_source = name.endswith(SUFFIXES)
-                if not is_source and (self._describes is None or not self._describes(real)):
-                    continue
-                if real in seen:
-                    continue
-                candidate = Candidate(level.path + name, real, level)
-                if excludes.match(real):
-                    yield Skipped(candidate.path, _EXCLUDED)
-                elif real in ignored and real not in roots:
-                    yield Skipped(candidate.path, _IGNORED)
+            path, real = level.path + name, level.real + name
+            is_source = name.endswith(SUFFIXES)
+            if kind == "link":
+                self._links.append((Candidate(path, real), False))
+            elif kind == "directory" or (
+                kind == "file" and real not in self._files and (is_source or self._describes(real))
+            ):
+                why = self._why_skipped(real, kind == "directory")
+                if not why and real in self._ignored and real not in self._roots:
+                    why = _IGNORED
+                if why:
+                    yield Note(path, "skipped", why)
+                elif kind == "directory":
+                    return path, real
                 else:
-                    yield candidate if is_source else ProjectFile(candidate)
-            elif kind == "link":
-                self._links.append((Candidate(level.path + name, real), False))
-            elif kind == "directory":
-                why = self._why_skipped(real) or (_IGNORED if real in ignored else "")
-                if not why:
-                    return level.path + name, real
-                yield Skipped(level.path + name, why)
+                    if is_source:
+                        self._files.add(real)
+                    yield Candidate(path, real, is_source, level)
         return None
 
     def _linked(self, link: Candidate, is_named: bool) -> Iterator[_Found]:
         target = os.path.realpath(link.real)
-        if is_named:
-            why = ""
-        elif not (self._follow_outside or self._root_of(target) is not None):
-            why = _OUTSIDE
-        elif self._is_internal(target):
-            why = INTERNAL
-        else:
-            why = _IGNORED if link.real in self._ignored else ""
+        is_directory = os.path.isdir(target)
         is_source = is_named or link.path.endswith(SUFFIXES)
+        why = ""
+        if not is_named:
+            if not self._follow_outside and self._root_of(target) is None:
+                why = _OUTSIDE
+            elif self._is_internal(target):
+                why = INTERNAL
+            elif link.real in self._ignored:
+                why = _IGNORED
+        for real in (link.real, target):
+            why = why or self._why_skipped(real, is_directory)
         if why:
-            yield Skipped(link.path, why)
-        elif os.path.isdir(target):
-            why = self._why_skipped(link.real) or self._why_skipped(target)
-            if why:
-                yield Skipped(link.path, why)
-            else:
-                yield from self._tree(link.path, target)
-        elif not is_source and not (self._describes and self._describes(link.real)):
-            return
-        elif self._excludes.match(link.real) or self._excludes.match(target):
-            yield Skipped(link.path, _EXCLUDED)
-        elif not os.path.exists(target):
-            yield Skipped(link.path, f"is a broken symbolic link to {target}")
-        elif not is_source and os.path.isfile(target):
-            yield ProjectFile(Candidate(link.path, target))
-        elif os.path.isfile(target) and target not in self._files and not self._walked(target):
-            self._files.add(target)
-            yield Candidate(link.path, target)
-
-    def _is_project_file(self, real: str) -> bool:
-        is_one = self._describes is not None and self._describes(real)
-        return is_one and real not in self._ignored and not self._excludes.match(real)
+            yield Note(link.path, "skipped", why)
+        elif is_directory:
+            yield from self._tree(link.path, target)
+        elif is_source or self._describes(link.real):
+            if not os.path.exists(target):
+                yield Note(link.path, "skipped", f"is a broken symbolic link to {target}")
+            elif os.path.isfile(target) and target not in self._files:
+                if is_source:
+                    self._files.add(target)
+                yield Candidate(link.path, target, is_source)
 
     def _add_ignored(self, directory: str) -> None:
         top = top_of(directory)
         if top is not None:
             self._ignored.add(top)
 
-    def _is_new(self, directory: Directory) -> bool:
+    def _is_new(self, status: os.stat_result) -> bool:
         """Whether a directory has not been walked yet."""
-        status = directory.status()
         identity = (status.st_dev, status.st_ino)
         if identity in self._directories:
             return False
         self._directories.add(identity)
         return True
-
-    def _walked(self, real: str) -> bool:
-        """Whether the directory of this file has been walked, so the file was already yielded."""
-        try:
-            status = os.stat(os.path.dirname(real))
-        except OSError:
-            return False
-        identity = (status.st_dev, status.st_ino)
-        return identity in self._directories and real.endswith(SUFFIXES)
 
     def _root_of(self, target: str) -> Optional[str]:
         """The given path that is, or contains, `target`."""
@@ -368,8 +301,8 @@ class _Walk:
         parts = {part.lower() for part in below.split(os.sep)}  # some file systems ignore case
         return not parts.isdisjoint(name.lower() for name in VERSION_CONTROL)
 
-    def _why_skipped(self, real: str) -> str:
-        why = is_environment_or_cache(real)
+    def _why_skipped(self, real: str, is_directory: bool) -> str:
+        why = is_environment_or_cache(real) if is_directory else ""
         return why or (_EXCLUDED if self._excludes.match(real) else "")
 
 
@@ -377,6 +310,8 @@ def words(error: OSError) -> str:
     """Describes an error about a path, and what to do about it."""
     if isinstance(error, FileNotFoundError):
         return "does not exist; check the spelling and the working directory"
+    if isinstance(error, TooLargeError):
+        return str(error.strerror)
     if isinstance(error, SwappedError):
         return "not processed: its path now contains a symbolic link; run again"
     if isinstance(error, PermissionError):

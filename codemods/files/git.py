@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
 from typing import IO, Optional
 
 __all__ = ["GitError", "LateError", "run", "top_of", "without_filters"]
@@ -29,7 +28,6 @@ _SECONDS = 120.0
 _STUCK_SECONDS = 1.0
 """Time after which git is ended if it only waits, as it does forever for a pipe in place of a file.
 """
-_STUCK = "is stuck, perhaps at a pipe in place of a file"
 
 _TICK = 0.25
 
@@ -72,10 +70,6 @@ class LateError(GitError):
     """Git exceeded its time limit."""
 
 
-_stuck: set[tuple[str, ...]] = set()
-"""The work trees and commands with which git has waited in vain; they are not tried again."""
-
-
 def top_of(path: str) -> Optional[str]:
     """The top of the git work tree that contains `path`, found without git; None if there is none.
 
@@ -91,36 +85,43 @@ def top_of(path: str) -> Optional[str]:
     return above
 
 
-def run(
-    top: str,
-    *arguments: str,
-    data: bytes = b"",
-    seconds: Optional[float] = None,
-) -> bytes:
+def run(top: str, *arguments: str, data: bytes = b"", seconds: float = 0.0) -> bytes:
     """Runs a plumbing command in the work tree `top`, and returns its output.
 
     Args:
       top: the directory that contains `.git`.
       arguments: the command and its arguments.
       data: the input of the command.
-      seconds: a time limit that is shorter than the default.
+      seconds: a time limit; 0 means the default.
 
     Raises:
       GitError: if git is not installed, ends with another status, or takes too long.
     """
-    # --work-tree takes precedence over `core.worktree`.
-    command = [f"--work-tree={top}", *_switched_off(), *arguments]
-    limit = _SECONDS if seconds is None else min(seconds, _SECONDS)
-    if (top, *arguments) in _stuck:
-        raise LateError(_STUCK)
+    command = [
+        # With optional locks, git could rewrite the index.
+        *(_program(), "--no-pager", "--no-optional-locks", "--literal-pathspecs"),
+        f"--work-tree={top}",  # takes precedence over `core.worktree`
+        *(word for key, value in _OFF.items() for word in ("-c", f"{key}={value}")),
+        *arguments,
+    ]
     try:
-        answer, status, errors = _run(top, command, limit, data)
-    except LateError:
-        _stuck.add((top, *arguments))
-        raise
-    if status:
-        raise GitError(f"failed ({errors})")
-    return answer
+        with contextlib.ExitStack() as stack:
+            files = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+            given, answer, errors = files
+            given.write(data)
+            given.seek(0)
+            process = subprocess.Popen(
+                command, cwd=top, env=_environment(top), stdin=given, stdout=answer, stderr=errors
+            )
+            status = _answer(process, answer, seconds or _SECONDS)
+            answer.seek(0)
+            errors.seek(0)
+            if status:
+                lines = errors.read(1000).decode("utf-8", "replace").strip().splitlines()
+                raise GitError(f"failed ({' '.join(lines[:1])})")
+            return answer.read()
+    except OSError as error:
+        raise GitError(f"cannot be run ({error.strerror})") from None
 
 
 def without_filters(top: str) -> list[str]:
@@ -136,38 +137,6 @@ def without_filters(top: str) -> list[str]:
         raise GitError("has a filter with an equals sign in its name")
     settings = [f"{name}.{key}" for name in filters for key in ("clean=", "process=", "required=0")]
     return [argument for setting in settings for argument in ("-c", setting)]
-
-
-def _switched_off() -> list[str]:
-    return [argument for key, value in _OFF.items() for argument in ("-c", f"{key}={value}")]
-
-
-def _run(top: str, arguments: Sequence[str], seconds: float, data: bytes) -> tuple[bytes, int, str]:
-    """Runs git; returns its output, its exit status, and the first line of its errors."""
-    # With optional locks, git could rewrite the index.
-    command = [_program(), "--no-pager", "--no-optional-locks", "--literal-pathspecs", *arguments]
-    try:
-        with contextlib.ExitStack() as stack:
-            given, answer, errors = (
-                stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)
-            )
-            given.write(data)
-            given.seek(0)
-            process = subprocess.Popen(
-                command,
-                cwd=top,
-                env=_environment(top),
-                stdin=given,
-                stdout=answer,
-                stderr=errors,
-            )
-            status = _answer(process, answer, seconds)
-            answer.seek(0)
-            errors.seek(0)
-            lines = errors.read(1000).decode("utf-8", "replace").strip().splitlines()
-            return answer.read(), status, " ".join(lines[:1])
-    except OSError as error:
-        raise GitError(f"cannot be run ({error.strerror})") from None
 
 
 def _answer(process: subprocess.Popen[bytes], output: IO[bytes], seconds: float) -> int:
@@ -188,7 +157,7 @@ def _answer(process: subprocess.Popen[bytes], output: IO[bytes], seconds: float)
             waits = waits + _TICK if now is not None and now == before else 0.0
             before = now
             if waits >= _STUCK_SECONDS:
-                raise LateError(_STUCK)
+                raise LateError("is stuck, perhaps at a pipe in place of a file")
             if time.monotonic() > end:
                 raise LateError(f"did not answer within {seconds:g} seconds")
     finally:
@@ -212,21 +181,21 @@ def _switches(process: int) -> Optional[bytes]:
 
 
 def _program() -> str:
-    """The git in the PATH, ignoring relative entries, which the repository could control.
+    """The git in the PATH.
 
     Raises:
       GitError: if there is none.
     """
-    path = _search_path()
-    found = shutil.which("git", path=path) if path else None
-    if found is None or not os.path.isabs(found):
+    found = shutil.which("git", path=_search_path())
+    if found is None:
         raise GitError("cannot be run (No such file or directory)")
     return found
 
 
 def _search_path() -> str:
+    """The absolute entries of the PATH; the repository could control relative ones."""
     entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(one for one in entries if os.path.isabs(one))
+    return os.pathsep.join(filter(os.path.isabs, entries))
 
 
 def _environment(top: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["is_utf8", "quoted", "visible"]
+__all__ = ["quoted", "relative", "visible"]
 
 _SHORT = {one: f"\\{letter}" for one, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\')}
 """The short escapes of C."""
@@ -42,13 +42,12 @@ def visible(text: str) -> str:
     return _hashes(text)
 
 
-def is_utf8(path: str) -> bool:
-    """Whether the name can be encoded as UTF-8."""
+def relative(path: str) -> str:
+    """The path relative to the working directory if there is a relative path."""
     try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+        return os.path.relpath(path)
+    except ValueError:  # on another drive
+        return path
 
 
 def _quoted_character(character: str) -> str:

@@ -13,12 +13,11 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Callable, Optional
 
-from . import git
-from .directories import Directory
+from . import atomic_write, git
 from .excludes import SUFFIXES, is_environment_or_cache
 from .printable import quoted, visible
 
-__all__ = ["IgnoredPaths", "not_restorable"]
+__all__ = ["IgnoredPaths", "enclosing", "why_not_restorable"]
 
 _SECONDS = 20.0
 """Time limit to list the ignored files of all work trees together. Git waits forever for a pipe in
@@ -82,8 +81,25 @@ class IgnoredPaths:
         )
 
 
-def not_restorable(files: Iterable[str]) -> dict[str, str]:
-    """Returns the files that must not be overwritten, each with the reason.
+def enclosing(path: str) -> Iterator[str]:
+    """Yields the directories that contain a file, or a directory and those above it, up to a last.
+
+    The last one is the top of its git work tree. Outside git, it is the working directory, or the
+    first directory if that is not below the working directory.
+    """
+    real = os.path.realpath(path)
+    directory = real if os.path.isdir(real) else os.path.dirname(real)
+    here = os.path.realpath(os.getcwd())
+    is_here = directory == here or directory.startswith(here.rstrip(os.sep) + os.sep)
+    last = git.top_of(directory) or (here if is_here else directory)
+    yield directory
+    while directory not in (last, os.path.dirname(directory)):
+        directory = os.path.dirname(directory)
+        yield directory
+
+
+def why_not_restorable(files: Iterable[str]) -> Optional[str]:
+    """The reason why one of the files must not be overwritten; None if all may be.
 
     A file outside any work tree may be overwritten. In a work tree, the file must be tracked, git
     must have its content, and the work tree must be clean: no tracked file has uncommitted changes,
@@ -97,29 +113,16 @@ def not_restorable(files: Iterable[str]) -> dict[str, str]:
     for file in files:
         top = top_of(os.path.dirname(file))
         if top is not None:
-            trees.setdefault(top, []).append(file)
-    reasons: dict[str, str] = {}
-    late: Optional[str] = None
-    for top, inside in trees.items():
-        if late is not None:  # do not wait again for the other work trees
-            reasons.update(dict.fromkeys(inside, late))
-            continue
+            trees.setdefault(top, []).append(os.path.relpath(file, top).replace(os.sep, "/"))
+    for top, paths in trees.items():
         try:
             index = _index(top)
-            why = _why_dirty(top, index)
-            if why is not None:
-                reasons.update(dict.fromkeys(inside, why))
-            else:
-                paths = (os.path.relpath(file, top).replace(os.sep, "/") for file in inside)
-                reasons.update(
-                    (os.path.join(top, path.replace("/", os.sep)), why)
-                    for path, why in _differing(top, index, paths)
-                )
+            why = _why_dirty(top, index) or next(_differing(top, index, paths), ("", ""))[1]
         except git.GitError as error:
             why = f"cannot check the git work tree {quoted(top)}: git {visible(str(error))}"
-            reasons.update(dict.fromkeys(inside, why))
-            late = why if isinstance(error, git.LateError) else None
-    return reasons
+        if why:
+            return why
+    return None
 
 
 def _index(top: str) -> _Index:
@@ -167,9 +170,7 @@ def _differing(top: str, index: _Index, paths: Iterable[str]) -> Iterator[tuple[
             yield path, f"git does not track {shown} and could not restore it"
             continue
         try:
-            folder, name = os.path.split(os.path.join(top, path))
-            with Directory(folder) as directory:
-                data = directory.read(name, _LARGEST)
+            data = atomic_write.read(os.path.join(top, path), _LARGEST)
         except OSError:
             yield path, f"{shown} has uncommitted changes"
             continue

@@ -1,92 +1,172 @@
-"""What a project says about its Keras version, and which version follows from that."""
+"""The Keras version of a project, from its files, or else from what is installed.
+
+The files are searched when a run searches them anyway, so that each is read once.
+"""
 
 from __future__ import annotations
 
-import enum
 import os
-from collections.abc import Iterable
-from typing import NamedTuple, Optional
+import re
+from collections.abc import Iterable, Iterator
+from typing import Optional
 
 from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
 
 from ..files.printable import quoted, visible
 from ..model import FileError, KerasChoice
-from .pins import TENSORFLOW, keras_of
+from .pins import TENSORFLOW, Evidence, has_pins, keras_of, pins_in
 
-__all__ = ["Evidence", "Rank", "choose", "version_of"]
+__all__ = ["ProjectSearch", "is_project_file", "largest", "legacy_keras_in", "version_of"]
 
 _UNKNOWN = "no Keras version found in the project; pass --keras 2 or --keras 3 to choose one"
 _SHOWN = 20
+"""How many places are listed."""
+
+_MB = 1024 * 1024
+_MOST_SOURCE = 4 * _MB
+"""The largest Python file or notebook in which evidence is searched, in bytes."""
+_LONGEST_LINE = 2000
+
+_SUFFIXES = (
+    *(".txt", ".in", ".cfg", ".py", ".toml", ".lock", ".yml", ".yaml"),
+    *(".sh", ".bash", ".env", ".ini", ".Dockerfile", ".dockerfile"),
+)
+_PREFIXES = ("Dockerfile", "Containerfile", "Makefile", "Pipfile", ".env")
+"""What the names of all project files end or begin with."""
+
+_SETS_ENVIRONMENT = re.compile(
+    r"(?:Dockerfile.*|Containerfile.*|.*\.[Dd]ockerfile|.*\.sh|.*\.bash|\.env(?:\..*)?|.*\.env|\.envrc"
+    r"|Makefile|tox\.ini|pytest\.ini|\.gitlab-ci\.yml|\.travis\.yml|\.?appveyor\.yml"
+    r"|azure-pipelines.*\.yml|cloudbuild.*\.yaml|(?:docker-)?compose.*\.ya?ml)\Z"
+)
+"""Matches the names of files that set environment variables."""
+_ENVIRONMENT_FOLDERS = (os.path.join(".github", "workflows"), ".circleci")
+
+_LEGACY_KERAS = LEGACY_KERAS.encode()
+_IMPORTED = b"tf_keras"
+_PACKAGES = (b"tensorflow", b"keras", b"nightly")
+_SET = re.compile(
+    # Not the expansion `$TF_USE_LEGACY_KERAS`. Dockerfiles allow a space instead of `=`, and quotes
+    # are escaped in notebooks.
+    rf"(?<![\w$\{{]){LEGACY_KERAS}"
+    r"(?:\\?[\"'])?(?:\s{0,9}\]?\s{0,9}[:=,](?!=)\s*|[ \t]+)(?:\\?[\"'])?(\w+)"
+)
+_READ = re.compile(r"(?:get|getenv|pop)\(\s*\\?[\"']\Z")
+"""What stands before the name where the variable is read."""
+_IMPORT = re.compile(r"[ \t]*(?:import|from)[ \t]+tf_keras\b")
+_IMPORT_IN_CELL = re.compile(r"[^#]*(?:\"|\\n)[ \t]*(?:import|from)[ \t]+tf_keras\b")
+_DOCSTRING = re.compile(r"(\"\"\"|''').*?\1", re.DOTALL)
 
 
-class Rank(enum.IntEnum):
-    """The kinds of evidence; a lower rank takes precedence."""
+def is_project_file(path: str) -> bool:
+    """Whether a file can have evidence by its name; Python files always can."""
+    name = path[path.rfind(os.sep) + 1 :]
+    if not name.endswith(_SUFFIXES) and not name.startswith(_PREFIXES):
+        return False  # nearly all files, of which a tree can have millions
+    if has_pins(path) or _SETS_ENVIRONMENT.match(name):
+        return True
+    in_folder = os.path.dirname(path).endswith(_ENVIRONMENT_FOLDERS)
+    return in_folder and name.endswith((".yml", ".yaml"))
 
-    LEGACY_KERAS = 1
-    """`TF_USE_LEGACY_KERAS`, or an import of `tf_keras`."""
-    PIN = 2
-    """A version of TensorFlow or Keras that the project requires."""
+
+def largest(path: str) -> int:
+    """The largest size at which a project file is read, in bytes."""
+    return 16 * _MB if "lock" in os.path.basename(path) else _MB
 
 
-class Evidence(NamedTuple):
-    """A place that decides for one Keras version.
+class ProjectSearch:
+    """The evidence of a run."""
 
-    Attributes:
-      rank: the kind of evidence.
-      keras: the Keras version: 2 or 3.
-      path: the path of the file, as reports show it.
-      line: the line, counted from 1.
-      words: what the file contains there, such as `tensorflow==2.10`.
+    def __init__(self) -> None:
+        self._evidence: list[Evidence] = []
+
+    def choice(self) -> KerasChoice:
+        """The Keras version that the evidence so far decides for."""
+        return _choose(self._evidence)
+
+    def may_decide(self, real: str, data: bytes) -> bool:
+        """Whether a Python file or notebook may have evidence."""
+        return _IMPORTED in data or _LEGACY_KERAS in data or real.endswith(os.sep + "setup.py")
+
+    def add(self, path: str, real: str, data: bytes) -> None:
+        """Adds the evidence in a file.
+
+        Args:
+          path: the path to show in reports.
+          real: the absolute path.
+          data: the content.
+        """
+        if len(data) > max(largest(real), _MOST_SOURCE):
+            return
+        text = data.decode("utf-8-sig", "replace")
+        is_source = real.endswith((".py", ".pyi", ".pyw", ".ipynb"))
+        if _LEGACY_KERAS in data or (is_source and _IMPORTED in data):
+            self._add(path, legacy_keras_in(real, text))
+        known = data.lower()
+        named = path if has_pins(path) else real  # a link, or its target
+        if has_pins(named) and any(word in known for word in _PACKAGES):
+            self._add(path, pins_in(named, text))
+
+    def _add(self, path: str, found: Iterable[Evidence]) -> None:
+        self._evidence += [one._replace(path=path) for one in found]
+
+
+def legacy_keras_in(path: str, text: str) -> Iterator[Evidence]:
+    """Yields the places that set `TF_USE_LEGACY_KERAS` or import `tf_keras`.
+
+    Comments and docstrings do not count. Long lines are not searched.
     """
+    is_import = (_IMPORT_IN_CELL if path.endswith(".ipynb") else _IMPORT).match
+    if path.endswith(".py"):
+        text = _DOCSTRING.sub(lambda match: "\n" * match[0].count("\n"), text)
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > _LONGEST_LINE:
+            continue
+        if "tf_keras" in line and is_import(line):
+            yield Evidence(number, 2, "an import of tf_keras", is_pin=False)
+        for match in _SET.finditer(line.split("#")[0]) if LEGACY_KERAS in line else ():
+            value = match[1]
+            is_on, is_off = value in LEGACY_KERAS_VALUES, value.lower() in ("0", "false")
+            is_read = _READ.search(line[max(match.start() - 20, 0) : match.start()])
+            if (is_on or is_off) and not is_read:
+                words = f"{LEGACY_KERAS}={value}"
+                yield Evidence(number, 2 if is_on else 3, words, is_pin=False)
 
-    rank: Rank
-    keras: int
-    path: str
-    line: int
-    words: str
 
-    def order(self) -> tuple[int, str, int, str]:
-        """The key for sorting: files near the top of the project come first."""
-        return self.path.replace("\\", "/").count("/"), self.path, self.line, self.words
-
-
-def choose(evidence: Iterable[Evidence]) -> KerasChoice:
+def _choose(evidence: Iterable[Evidence]) -> KerasChoice:
     """Returns the target that the evidence decides, or else the installed TensorFlow.
 
     `TF_USE_LEGACY_KERAS` and imports of `tf_keras` come first, then version pins. If the evidence
     of one kind is contradictory, or if there is none at all, the result runs on both versions.
     """
-    ordered = sorted(set(evidence), key=Evidence.order)
-    for rank in Rank:
-        found = [one for one in ordered if one.rank is rank]
-        by_keras = [[one for one in found if one.keras == keras] for keras in (2, 3)]
-        two, three = by_keras
+    ordered = sorted(set(evidence), key=_order)
+    for is_pin in (False, True):
+        found = [one for one in ordered if one.is_pin is is_pin]
+        two, three = ([one for one in found if one.keras == keras] for keras in (2, 3))
         if two and three:
+            words = f"{two[0].words} means Keras 2, but {_place(three[0])} means Keras 3"
+            more = "the result runs on both; pass --keras 2 or --keras 3 to choose one"
+            warning = FileError(two[0].path, two[0].line, f"{words}; {more}")
             reason = f"contradictory: {_place(two[0])}, but {_place(three[0])}"
-            return KerasChoice(None, reason, (_conflict(two[0], three[0]),), _details(found))
+            return KerasChoice(None, reason, (warning,), _details(found))
         if found:
             return KerasChoice(found[0].keras, _place(found[0]), (), _details(found))
-    beside = _installed_keras()
-    return KerasChoice(None, _UNKNOWN) if beside is None else KerasChoice(*beside)
+    return _installed_keras()
 
 
-def _place(one: Evidence) -> str:
-    return f"{visible(one.words)} in {quoted(one.path)}:{one.line}"
+def _order(place: Evidence) -> tuple[int, str, int, str]:
+    """The key for sorting: files near the top of the project come first."""
+    return place.path.replace("\\", "/").count("/"), place.path, place.line, place.words
+
+
+def _place(place: Evidence) -> str:
+    return f"{visible(place.words)} in {quoted(place.path)}:{place.line}"
 
 
 def _details(found: list[Evidence]) -> tuple[str, ...]:
     more = len(found) - _SHOWN
     shown = [f"Keras {one.keras}: {_place(one)}" for one in found[:_SHOWN]]
     return (*shown, f"and {more:,} more") if more > 0 else tuple(shown)
-
-
-def _conflict(two: Evidence, three: Evidence) -> FileError:
-    return FileError(
-        two.path,
-        two.line,
-        f"{two.words} means Keras 2, but {_place(three)} means Keras 3; the result runs on both; "
-        "pass --keras 2 or --keras 3 to choose one",
-    )
 
 
 def version_of(package: str) -> Optional[str]:
@@ -99,8 +179,7 @@ def version_of(package: str) -> Optional[str]:
         return None
 
 
-def _installed_keras() -> Optional[tuple[int, str]]:
-    """The Keras version of the installed TensorFlow and the reason; None without TensorFlow."""
+def _installed_keras() -> KerasChoice:
     versions = {name: version_of(name) for name in TENSORFLOW}
     for name, version in versions.items():
         keras = keras_of("tensorflow", f"=={version}") if version else None
@@ -109,7 +188,10 @@ def _installed_keras() -> Optional[tuple[int, str]]:
         words = f"{name} {version} is installed"
         value = os.environ.get(LEGACY_KERAS)
         if keras == 3 and value in LEGACY_KERAS_VALUES:
-            return 2, f"{words}, and {LEGACY_KERAS}={value} is set in the environment"
+            reason = f"{words}, and {LEGACY_KERAS}={value} is set in the environment"
+            return KerasChoice(2, reason)
         beside = version_of("keras")
-        return keras, f"{name} {version} and keras {beside} are installed" if beside else words
-    return None
+        if beside:
+            words = f"{name} {version} and keras {beside} are installed"
+        return KerasChoice(keras, words)
+    return KerasChoice(None, _UNKNOWN)

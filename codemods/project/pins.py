@@ -14,7 +14,7 @@ from typing import NamedTuple, Optional
 
 from tf_lossscale._versions.releases import FIRST_WITH_KERAS_3, LAST_WITH_KERAS_2
 
-__all__ = ["TENSORFLOW", "Found", "has_pins", "keras_of", "pins_in"]
+__all__ = ["TENSORFLOW", "Evidence", "has_pins", "keras_of", "pins_in"]
 
 TENSORFLOW = (
     *("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tensorflow-macos"),
@@ -59,12 +59,22 @@ _LAST = (10**9,)
 _Version = tuple[int, ...]
 
 
-class Found(NamedTuple):
-    """A line that decides for a Keras version, 2 or 3, and what it contains."""
+class Evidence(NamedTuple):
+    """A line that decides for one Keras version.
+
+    Attributes:
+      line: the line, counted from 1.
+      keras: the Keras version: 2 or 3.
+      words: what the file contains there, such as `tensorflow==2.10`.
+      path: the path of the file, as reports show it.
+      is_pin: whether it requires a version; otherwise it turns legacy Keras on or off, or uses it.
+    """
 
     line: int
     keras: int
     words: str
+    path: str = ""
+    is_pin: bool = True
 
 
 def has_pins(path: str) -> bool:
@@ -72,7 +82,7 @@ def has_pins(path: str) -> bool:
     return bool(_FILES.fullmatch("/".join(path.replace(os.sep, "/").split("/")[-2:])))
 
 
-def pins_in(path: str, text: str) -> Iterator[Found]:
+def pins_in(path: str, text: str) -> Iterator[Evidence]:
     """Yields the requirements in a file that allow only one Keras version."""
     is_conda = path.endswith((".yml", ".yaml"))
     is_lock = _LOCKS.fullmatch(os.path.basename(path))
@@ -82,7 +92,7 @@ def pins_in(path: str, text: str) -> Iterator[Found]:
         is_setting = re.match("=[^=]", specifier) and not is_conda  # such as `keras = 3`
         if keras is not None and not is_setting:
             space = " " if specifier[:1].isalnum() else ""
-            yield Found(line, keras, f"{name}{space}{specifier}")
+            yield Evidence(line, keras, f"{name}{space}{specifier}")
 
 
 def _locked(path: str, text: str) -> Iterator[tuple[int, str, str]]:

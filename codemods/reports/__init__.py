@@ -14,8 +14,9 @@ from typing import BinaryIO, NamedTuple, Optional, TextIO
 from ..files import atomic_write
 from ..files.directories import Directory, SwappedError
 from ..run.results import FileOutcome, Summary
+from . import text
 
-__all__ = ["FORMATS", "Report", "parse", "replacing", "write"]
+__all__ = ["FORMATS", "Report", "replacing", "write"]
 
 FORMATS = {"text": "text", "json": "json_", "sarif": "sarif", "github": "github", "html": "html"}
 """Maps a format to the module that writes it, which is imported on first use."""
@@ -28,24 +29,20 @@ class Report(NamedTuple):
     file: Optional[str]
 
 
-def parse(value: str) -> Report:
-    """Parses `FORMAT` or `FORMAT:FILE`.
-
-    Raises:
-      ValueError: if the format is unknown or the file name is empty.
-    """
-    name, colon, file = value.partition(":")
-    if name not in FORMATS:
-        raise ValueError(f"unknown report format {name!r}; the formats are {', '.join(FORMATS)}")
-    if colon and not file:
-        raise ValueError(f"{value!r} has no file name; use {name}:FILE, or {name} for stdout")
-    return Report(name, file or None)
-
-
-def write(form: str, outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
-    """Writes a report in the given format."""
-    module = importlib.import_module(f".{FORMATS[form]}", __name__)
-    module.write(outcomes, summary, stream)
+def write(
+    form: str,
+    outcomes: Iterable[FileOutcome],
+    summary: Summary,
+    stream: TextIO,
+    style: text.Style = text.PLAIN,
+    statistics: bool = False,
+) -> None:
+    """Writes a report in the given format; only the text report has a style and statistics."""
+    if form == "text":
+        text.write(outcomes, summary, stream, style, statistics)
+    else:
+        module = importlib.import_module(f".{FORMATS[form]}", __name__)
+        module.write(outcomes, summary, stream)
 
 
 @contextlib.contextmanager
@@ -62,7 +59,7 @@ def replacing(path: str) -> Iterator[TextIO]:
     folder, name = os.path.split(os.path.abspath(path))
     with _directory(folder) as directory:
         opened: contextlib.AbstractContextManager[BinaryIO]
-        if _is_device(folder, name):
+        if _is_device(os.path.join(folder, name)):
             opened = open(directory.open(name, os.O_WRONLY), "wb")  # noqa: SIM115 - closed below
         else:
             opened = atomic_write.replacing(directory, name, 0o666)
@@ -89,17 +86,14 @@ def _directory(folder: str) -> Directory:
         raise OSError(errno.ELOOP, why, folder) from None
 
 
-def _is_device(folder: str, name: str) -> bool:
-    path = os.path.join(folder, name)
+def _is_device(path: str) -> bool:
+    """Whether the path is one of a character device; otherwise, a report takes its place."""
     try:
-        status = os.lstat(path)
-        target = os.stat(path)
+        mode, target = os.lstat(path).st_mode, os.stat(path).st_mode
     except OSError:  # it does not exist, or is a broken link
         return False
-    if stat.S_ISCHR(status.st_mode):
+    if stat.S_ISCHR(mode):
         return True
-    if stat.S_ISLNK(status.st_mode) and not stat.S_ISREG(target.st_mode):
-        raise OSError(0, "Links to something other than a regular file", path)
-    if not (stat.S_ISREG(target.st_mode) or stat.S_ISDIR(target.st_mode)):
-        raise OSError(0, "Is not a regular file", path)
+    if not (stat.S_ISREG(target) or stat.S_ISDIR(mode)):
+        raise OSError(0, "Is neither a regular file nor a link to one", path)
     return False

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from ..files.printable import quoted, visible
-from ..model import Safety
+from ..model import FileError, Safety
 from ..run.results import FileOutcome, Summary
-from .text import other_contrib, summary_line
+from .text import summary_lines
 
 __all__ = ["write"]
 
@@ -29,33 +29,29 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
                 "title": f"{finding.code} {visible(finding.symbol)} ({finding.outcome.value})",
             }
             stream.write(_command(level, properties, finding.full_message))
-        problem = outcome.error or outcome.warning
-        if problem is not None:
-            place = {"file": _file(problem.path), "line": max(problem.line, 1)}
-            level = "error" if outcome.error else "warning"
-            stream.write(_command(level, place, problem.message))
+        for level, problem in outcome.problems:
+            stream.write(_problem(level, problem))
     for warning in summary.keras.warnings:
-        place = {"file": _file(warning.path), "line": warning.line}
-        stream.write(_command("warning", place, warning.message))
+        stream.write(_problem("warning", warning))
     stream.write(visible(summary.keras.words) + "\n")
-    stream.write(summary_line(summary) + "\n")
-    if summary.other_contrib:
-        stream.write(other_contrib(summary) + "\n")
+    stream.writelines(line + "\n" for line in summary_lines(summary))
+
+
+def _problem(level: str, problem: FileError) -> str:
+    place = {"file": _file(problem.path), "line": max(problem.line, 1)}
+    return _command(level, place, problem.message)
 
 
 def _command(level: str, properties: dict[str, object], message: str) -> str:
     listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{level} {listed}::{_data(_lines(message))}\n"
+    # Control characters are escaped except line ends, which GitHub shows.
+    lines = "".join(part if part in "\r\n" else visible(part) for part in _ENDS.split(message))
+    return f"::{level} {listed}::{_data(lines)}\n"
 
 
 def _file(path: str) -> str:
     """The path, which GitHub matches to a file; quoted if the runner could not decode it."""
     return path if re.sub(r"[\r\n]", "", path).isprintable() else quoted(path)
-
-
-def _lines(text: str) -> str:
-    """The text with all control characters escaped except line ends, which GitHub shows."""
-    return "".join(part if part in ("\r", "\n") else visible(part) for part in _ENDS.split(text))
 
 
 def _data(text: str) -> str:

@@ -10,31 +10,31 @@ from typing import TextIO
 
 from ..files.printable import quoted, visible
 from ..model import Finding, Safety
-from ..rules.codes import codes
+from ..rules.codes import Code, codes
 from ..run.results import FileOutcome, Summary
+from .text import problem_line
 
 __all__ = ["write"]
+
+_KINDS = tuple(safety.value for safety in Safety)
+_Counts = collections.Counter[tuple[str, str]]
+"""How many findings have a code and an outcome, and how many errors there are."""
 
 _PAGE = os.path.join(os.path.dirname(__file__), "page.html")
 
 
 def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
     """Fills in the page. Reads the outcomes twice: for the filters, then for the findings."""
-    kinds: collections.Counter[str] = collections.Counter()
-    used: collections.Counter[str] = collections.Counter()
-    totals: collections.Counter[tuple[str, str]] = collections.Counter()
+    counts = _Counts()
     for outcome in outcomes:
-        kinds.update(finding.outcome.value for finding in outcome.findings)
-        used.update(finding.code for finding in outcome.findings)
-        totals.update((finding.code, finding.outcome.value) for finding in outcome.findings)
-        kinds["error"] += (outcome.error or outcome.warning) is not None
+        counts.update((finding.code, finding.outcome.value) for finding in outcome.findings)
+        counts["", "error"] += len(outcome.problems)
     parts = {
         "ABOUT": _about(summary),
         "SUMMARY": _summary(summary),
-        "TOTALS": _totals(totals),
-        "FILTERS": _filters(kinds, used),
+        "FILTERS": _filters(counts),
         "PLACES": (part for outcome in outcomes for part in _file(outcome)),
-        "RULES": _rules(used),
+        "RULES": _rules(counts),
     }
     with open(_PAGE, encoding="utf-8") as page:
         for line in page:
@@ -56,9 +56,8 @@ def _summary(summary: Summary) -> Iterator[str]:
         yield f"<div><dt>{names.get(name, name)}</dt><dd>{count:,}</dd></div>\n"
     yield "</dl>\n"
     yield f"<p>{escape(visible(summary.keras.words))}</p>\n"
-    for one in summary.keras.warnings:
-        place = f"{quoted(one.path)}:{one.line}"
-        yield f'<p class="manual">{escape(place)}: {escape(visible(one.message))}</p>\n'
+    for warning in summary.keras.warnings:
+        yield f'<p class="manual">{escape(problem_line("warning", warning))}</p>\n'
 
 
 def _about(summary: Summary) -> Iterator[str]:
@@ -69,35 +68,16 @@ def _about(summary: Summary) -> Iterator[str]:
     yield "</dl>\n"
 
 
-def _totals(totals: collections.Counter[tuple[str, str]]) -> Iterator[str]:
-    """A table with the counts of each rule."""
-    if not totals:
-        return
-    kinds = [safety.value for safety in Safety]
-    words = {code.code: code.words for code in codes()}
-    yield '<details class="totals"><summary>Totals by rule</summary>\n<table>\n<thead><tr>'
-    yield "".join(f'<th scope="col">{name}</th>' for name in ("rule", *kinds, "what"))
-    yield "</tr></thead>\n<tbody>\n"
-    for code in sorted({code for code, _ in totals}):
-        counts = "".join(f"<td>{totals[code, kind]:,}</td>" for kind in kinds)
-        name = escape(code)
-        link = f'<a href="#{name}">{name}</a>' if code in words else name
-        yield f'<tr><th scope="row">{link}</th>{counts}'
-        yield f"<td>{escape(words.get(code, ''))}</td></tr>\n"
-    yield "</tbody>\n</table>\n</details>\n"
-
-
-def _filters(kinds: collections.Counter[str], used: collections.Counter[str]) -> Iterator[str]:
+def _filters(counts: _Counts) -> Iterator[str]:
     yield '<form class="filters" aria-label="Filter the findings">\n'
     yield "<fieldset><legend>Outcome</legend>\n"
-    for kind in ("safe", "unsafe", "manual", "error"):
+    for kind in (*_KINDS, "error"):
+        count = sum(counts[key] for key in counts if key[1] == kind)
         box = f'<input type="checkbox" name="outcome" value="{kind}" checked>'
-        yield f'<label class="{kind}">{box} {kind} ({kinds[kind]})</label>\n'
+        yield f'<label class="{kind}">{box} {kind} ({count})</label>\n'
     yield '</fieldset>\n<label>Rule <select name="rule"><option value="">all</option>\n'
-    words = {code.code: code.words for code in codes()}
-    for code, count in sorted(used.items()):
-        label = f"{code} {words.get(code, '')} ({count})"
-        yield f'<option value="{escape(code)}">{escape(label)}</option>\n'
+    for code in _used(counts):
+        yield f'<option value="{code.code}">{escape(f"{code.code} {code.words}")}</option>\n'
     yield "</select></label>\n"
     yield '<label>Path <input type="search" name="path" placeholder="part of a path"></label>\n'
     yield '<button type="button" data-open>Open all</button>\n'
@@ -106,14 +86,12 @@ def _filters(kinds: collections.Counter[str], used: collections.Counter[str]) ->
 
 
 def _file(outcome: FileOutcome) -> Iterator[str]:
-    problem = outcome.error or outcome.warning
-    if not outcome.findings and problem is None:
+    if not outcome.findings and not outcome.problems:
         return
     path = escape(outcome.path if outcome.path.isprintable() else quoted(outcome.path))
     yield f'<section data-path="{path}">\n<h2><code>{path}</code></h2>\n'
-    if problem is not None:
+    for kind, problem in outcome.problems:
         where = f"line {problem.line}" if problem.line else "file"
-        kind = "error" if outcome.error else "warning"
         yield '<details class="place" data-outcome="error" data-code="" open>\n'
         yield f'<summary><span class="at">{where}</span> <span class="tag error">{kind}</span> '
         yield f"{escape(visible(problem.message))}</summary>\n</details>\n"
@@ -144,12 +122,20 @@ def _place(finding: Finding) -> Iterator[str]:
     yield f'<p class="message">{about}</p>\n</details>\n'
 
 
-def _rules(used: collections.Counter[str]) -> Iterator[str]:
-    listed = [code for code in codes() if used[code.code]]
-    if listed:
+def _rules(counts: _Counts) -> Iterator[str]:
+    """What the rules do whose codes are in the report, each with its counts."""
+    used = _used(counts)
+    if used:
         yield "<section>\n<h2>Rules</h2>\n"
-        for code in listed:
+        for code in used:
+            kinds = (kind for kind in _KINDS if counts[code.code, kind])
+            total = ", ".join(f"{counts[code.code, kind]:,} {kind}" for kind in kinds)
             yield f'<details id="{code.code}"><summary><span class="tag">{code.code}</span> '
-            yield f"{escape(code.words)}</summary>\n"
+            yield f"{escape(code.words)}: {total}</summary>\n"
             yield f'<pre class="words">{escape(code.text)}</pre>\n</details>\n'
         yield "</section>\n"
+
+
+def _used(counts: _Counts) -> list[Code]:
+    found = {code for code, _ in counts}
+    return [code for code in codes() if code.code in found]

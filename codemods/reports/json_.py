@@ -4,43 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Optional, TextIO
+from typing import TextIO
 
-from ..files.printable import is_utf8, quoted, visible
+from ..files.printable import quoted, visible
 from ..model import FileError
 from ..run.results import FileOutcome, Summary
 
-__all__ = ["write"]
+__all__ = ["write", "write_list"]
 
 
 def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
     """Writes the report entry by entry, so that memory does not grow with the number of files."""
     stream.write('{\n  "version": 1,\n  "summary": ')
     stream.write(json.dumps(summary.as_dict()))
-    stream.write(',\n  "keras": ')
-    stream.write(json.dumps(_keras(summary)))
-    stream.write(',\n  "findings": ')
-    _list(_findings(outcomes), stream)
-    stream.write(',\n  "errors": ')
-    _list(_problems(outcome.error for outcome in outcomes), stream)
-    stream.write(',\n  "warnings": ')
-    _list(_problems(outcome.warning for outcome in outcomes), stream)
+    keras = {
+        "target": summary.keras.target,
+        "reason": visible(summary.keras.reason),
+        "warnings": list(map(_problem, summary.keras.warnings)),
+    }
+    stream.write(f',\n  "keras": {json.dumps(keras)},\n  "findings": ')
+    write_list(_findings(outcomes), stream)
+    for kind in ("error", "warning"):
+        stream.write(f',\n  "{kind}s": ')
+        problems = (problem for outcome in outcomes for problem in outcome.problems)
+        write_list((_problem(problem) for each, problem in problems if each == kind), stream)
     stream.write("\n}\n")
 
 
-def _keras(summary: Summary) -> dict[str, object]:
-    """The Keras version to target, and why."""
-    return {
-        "target": summary.keras.target,
-        "reason": visible(summary.keras.reason),
-        "warnings": [
-            {"path": _path(one.path), "line": one.line, "message": visible(one.message)}
-            for one in summary.keras.warnings
-        ],
-    }
-
-
-def _list(entries: Iterator[object], stream: TextIO) -> None:
+def write_list(entries: Iterable[object], stream: TextIO) -> None:
+    """Writes a list entry by entry."""
     separator = "[\n    "
     for entry in entries:
         stream.write(separator + json.dumps(entry))
@@ -67,12 +59,12 @@ def _findings(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, object]]:
             }
 
 
-def _problems(problems: Iterable[Optional[FileError]]) -> Iterator[dict[str, object]]:
-    for one in problems:
-        if one is not None:
-            yield {"path": _path(one.path), "line": one.line, "message": one.message}
+def _problem(problem: FileError) -> dict[str, object]:
+    path = _path(problem.path)
+    return {"path": path, "line": problem.line, "message": visible(problem.message)}
 
 
 def _path(path: str) -> str:
     """The path; quoted if it is not UTF-8, which JSON cannot represent, or looks quoted."""
-    return path if is_utf8(path) and not path.startswith('"') else quoted(path)
+    is_utf8 = path.encode("utf-8", "replace").decode("utf-8") == path
+    return path if is_utf8 and not path.startswith('"') else quoted(path)

@@ -6,7 +6,7 @@ import json
 import os
 import urllib.parse
 from collections.abc import Iterable, Iterator
-from typing import Any, TextIO
+from typing import Any, TextIO, Union
 
 from tf_lossscale._about import HOME, VERSION
 
@@ -14,14 +14,13 @@ from ..files.printable import visible
 from ..model import FileError, Finding, Replacement, Safety
 from ..rules.codes import Code, codes
 from ..run.results import FileOutcome, Summary
+from .json_ import write_list
 
 __all__ = ["write"]
 
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-
-_LEVELS = {Safety.SAFE: "note", Safety.UNSAFE: "warning", Safety.MANUAL: "warning"}
 
 
 def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> None:
@@ -37,9 +36,11 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
         driver["informationUri"] = HOME
     invocation = {
         "executionSuccessful": summary.failed == 0,
-        "toolExecutionNotifications": list(_notifications(outcomes)),
+        "toolExecutionNotifications": [
+            _notification(*problem) for outcome in outcomes for problem in outcome.problems
+        ],
         "toolConfigurationNotifications": [
-            _notification(warning, "warning") for warning in summary.keras.warnings
+            _notification("warning", warning) for warning in summary.keras.warnings
         ],
         "properties": {
             "keras": summary.keras.target,
@@ -50,12 +51,9 @@ def write(outcomes: Iterable[FileOutcome], summary: Summary, stream: TextIO) -> 
     stream.write(f'"tool": {json.dumps({"driver": driver})},\n')
     stream.write(f'"invocations": [{json.dumps(invocation)}],\n')
     stream.write('"columnKind": "unicodeCodePoints",\n')
-    stream.write('"results": [')
-    separator = "\n"
-    for result in _results(outcomes, index):
-        stream.write(separator + json.dumps(result))
-        separator = ",\n"
-    stream.write("\n]}]}\n")
+    stream.write('"results": ')
+    write_list(_results(outcomes, index), stream)
+    stream.write("}]}\n")
 
 
 def _rule(rule: Code) -> dict[str, Any]:
@@ -76,9 +74,9 @@ def _results(outcomes: Iterable[FileOutcome], index: dict[str, int]) -> Iterator
         for finding in outcome.findings:
             result: dict[str, Any] = {
                 "ruleId": finding.code,
-                "level": _LEVELS[finding.outcome],
+                "level": "note" if finding.outcome is Safety.SAFE else "warning",
                 "message": {"text": f"{finding.symbol}: {finding.full_message}"},
-                "locations": [_location(finding)],
+                "locations": [_location(finding.path, _region(finding))],
                 "properties": {"outcome": finding.outcome.value, "applied": finding.applied},
             }
             if finding.cell is not None:
@@ -94,48 +92,35 @@ def _fixes(outcome: FileOutcome) -> list[dict[str, Any]]:
     """One fix with all edits of the file, such as the imports that several findings need."""
     change = {
         "artifactLocation": {"uri": _uri(outcome.path)},
-        "replacements": [_replacement(one) for one in outcome.replacements],
+        "replacements": [
+            {"deletedRegion": _region(one), "insertedContent": {"text": one.text}}
+            for one in outcome.replacements
+        ],
     }
     return [{"description": {"text": "Apply all edits of this file"}, "artifactChanges": [change]}]
 
 
-def _replacement(one: Replacement) -> dict[str, Any]:
+def _region(place: Union[Finding, Replacement]) -> dict[str, int]:
     region = {
-        "startLine": one.line,
-        "startColumn": one.column,
-        "endLine": one.end_line,
-        "endColumn": one.end_column,
+        "startLine": max(place.line, 1),
+        "startColumn": max(place.column, 1),
+        "endLine": max(place.end_line, place.line, 1),
+        "endColumn": place.end_column,
     }
-    return {"deletedRegion": region, "insertedContent": {"text": one.text}}
+    return {key: number for key, number in region.items() if number}
 
 
-def _location(finding: Finding) -> dict[str, Any]:
-    region = {
-        "startLine": max(finding.line, 1),
-        "startColumn": max(finding.column, 1),
-        "endLine": max(finding.end_line, finding.line, 1),
-    }
-    if finding.end_column:
-        region["endColumn"] = finding.end_column
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(finding.path)}, "region": region}}
+def _location(path: str, region: dict[str, int]) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(path)}}
+    return {"physicalLocation": {**place, "region": region} if region else place}
 
 
-def _notifications(outcomes: Iterable[FileOutcome]) -> Iterator[dict[str, Any]]:
-    for outcome in outcomes:
-        if outcome.error is not None:
-            yield _notification(outcome.error, "error")
-        elif outcome.warning is not None:
-            yield _notification(outcome.warning, "warning")
-
-
-def _notification(error: FileError, level: str) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(error.path)}}
-    if error.line:
-        place["region"] = {"startLine": error.line}
+def _notification(level: str, error: FileError) -> dict[str, Any]:
+    region = {"startLine": error.line} if error.line else {}
     return {
         "level": level,
         "message": {"text": error.message},
-        "locations": [{"physicalLocation": place}],
+        "locations": [_location(error.path, region)],
     }
 
 

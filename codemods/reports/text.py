@@ -8,7 +8,6 @@ share a long reason are adjacent, and only the first one has it.
 from __future__ import annotations
 
 import collections
-import textwrap
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, TextIO
@@ -18,22 +17,22 @@ from ..model import FileError, Finding, Safety
 from ..run.results import FileOutcome, Summary
 
 __all__ = [
+    "PLAIN",
     "Style",
     "line_of",
     "next_steps",
-    "other_contrib",
     "problem_line",
-    "summary_line",
+    "summary_lines",
     "write",
 ]
 
-_COLORS = {Safety.SAFE: "green", Safety.UNSAFE: "yellow", Safety.MANUAL: "magenta"}
+_BOLD, _CYAN = "1", "36"
+_COLORS = {Safety.SAFE: "32", Safety.UNSAFE: "33", Safety.MANUAL: "35"}
+"""The codes of terminals: green, yellow, magenta."""
 _LONG = 40
 """The length from which a reason is printed once for a file."""
 _BEFORE = 8
 """Columns kept before a place if its line is too long for the terminal."""
-
-_CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
 
 
 class Style(NamedTuple):
@@ -41,39 +40,25 @@ class Style(NamedTuple):
 
     Attributes:
       color: whether to use colors.
-      width: the columns of the terminal; 0 if lines are not wrapped.
+      width: the columns of the terminal, for source lines; 0 if they are not cut.
     """
 
     color: bool = False
     width: int = 0
 
-    def paint(self, text: str, *styles: str) -> str:
-        """The text in these styles."""
-        if not (self.color and styles):
-            return text
-        return f"\x1b[{';'.join(_CODES[one] for one in styles)}m{text}\x1b[0m"
-
-    def wrapped(self, text: str) -> list[str]:
-        """The text in lines; a word that is longer than a line stays whole."""
-        if not self.width or len(text) <= self.width:
-            return [text]
-        return textwrap.wrap(
-            text,
-            self.width,
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+    def paint(self, text: str, *codes: str) -> str:
+        """The text in the styles with these codes."""
+        return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if self.color else text
 
 
-_PLAIN = Style()
+PLAIN = Style()
 
 
 def write(
     outcomes: Iterable[FileOutcome],
     summary: Summary,
     stream: TextIO,
-    style: Style = _PLAIN,
+    style: Style = PLAIN,
     statistics: bool = False,
 ) -> None:
     """Writes the findings, the errors, the target, the counts and the next steps.
@@ -93,19 +78,15 @@ def write(
         for groups in _by_reason(outcome.findings):
             for index, group in enumerate(groups):
                 stream.writelines(line + "\n" for line in _shown(group, style, index == 0))
-        if outcome.warning is not None:
-            stream.write(problem_line(outcome.warning, "warning") + "\n")
-        if outcome.error is not None:
-            stream.write(problem_line(outcome.error, "error") + "\n")
+        stream.writelines(problem_line(*problem) + "\n" for problem in outcome.problems)
     if statistics and counts:
         stream.writelines(line + "\n" for line in _table(counts, style))
     if counts and not summary.keras.is_given:
         stream.write(visible(summary.keras.words) + "\n")
-    stream.write(style.paint(summary_line(summary), "bold") + "\n")
-    if summary.other_contrib:
-        stream.write(other_contrib(summary) + "\n")
-    if next_steps(summary):
-        stream.write(next_steps(summary) + "\n")
+    first, *others = summary_lines(summary)
+    for line in (style.paint(first, _BOLD), *others, next_steps(summary)):
+        if line:
+            stream.write(line + "\n")
 
 
 def _by_reason(findings: Iterable[Finding]) -> Iterator[Collection[list[Finding]]]:
@@ -131,14 +112,7 @@ def _shown(group: list[Finding], style: Style, with_reason: bool) -> Iterator[st
     if not with_reason:
         advice = finding.message[: -len(_reason(finding.message))]
         finding = finding._replace(message=advice + "see above")
-    first, *others = style.wrapped(line_of(finding))
-    if style.color:
-        place, _, rest = first.partition(": ")
-        words = rest.split(" ", 2)
-        words[0] = style.paint(words[0], "bold")
-        words[1:2] = [style.paint(one, _COLORS[group[0].outcome]) for one in words[1:2]]
-        first = f"{style.paint(place, 'cyan')}: {' '.join(words)}"
-    yield from (first, *others)
+    yield line_of(finding, style)
     if any(one.text for one in group):
         for one in group:
             yield from _source(one, style)
@@ -169,24 +143,24 @@ def _source(finding: Finding, style: Style) -> Iterator[str]:
     marks = "^" * max(min(_width_of(marked), _width_of(line) - start), 1)
     yield gutter + line
     below = "| ".rjust(len(gutter)) + " " * start
-    yield below + style.paint(marks, "bold", _COLORS[finding.outcome])
+    yield below + style.paint(marks, _BOLD, _COLORS[finding.outcome])
 
 
 def _plain(text: str) -> str:
     return visible(text.replace("\t", "    "))
 
 
-def line_of(finding: Finding) -> str:
+def line_of(finding: Finding, style: Style = PLAIN) -> str:
     """Formats a finding as `path:line:column: CODE outcome symbol: message`."""
-    outcome = finding.outcome.value
+    place = style.paint(f"{quoted(finding.path)}:{finding.line}:{finding.column}", _CYAN)
+    code = style.paint(finding.code, _BOLD)
+    outcome = style.paint(finding.outcome.value, _COLORS[finding.outcome])
     if finding.remark:
         outcome += f" ({finding.remark})"
-    place = f"{quoted(finding.path)}:{finding.line}:{finding.column}"
-    words = visible(f"{finding.symbol}: {finding.full_message}")
-    return f"{place}: {finding.code} {outcome} {words}"
+    return f"{place}: {code} {outcome} {visible(f'{finding.symbol}: {finding.full_message}')}"
 
 
-def problem_line(problem: FileError, kind: str) -> str:
+def problem_line(kind: str, problem: FileError) -> str:
     """Formats an error or a warning as `path:line: error: message`."""
     place = quoted(problem.path) + (f":{problem.line}" if problem.line else "")
     return f"{place}: {kind}: {visible(problem.message)}"
@@ -198,15 +172,14 @@ def _table(counts: collections.Counter[tuple[str, Safety]], style: Style) -> Ite
 
     words = {code.code: code.words for code in codes()}
     head = "".join(f"{safety.value:>8}" for safety in Safety)
-    yield style.paint(f"{'code':<6}{head}  what", "bold")
+    yield style.paint(f"{'code':<6}{head}  what", _BOLD)
     for code in sorted({code for code, _ in counts}):
         numbers = "".join(f"{counts[code, safety]:>8,}" for safety in Safety)
         yield f"{code:<6}{numbers}  {words.get(code, '')}".rstrip()
 
 
-def summary_line(summary: Summary) -> str:
-    """Formats the counts as one line."""
-    files = "1 file" if summary.files == 1 else f"{summary.files:,} files"
+def summary_lines(summary: Summary) -> list[str]:
+    """The counts, and the files that use the rest of `tf.contrib`, which the run did not check."""
     parts = [
         f"{summary.changed:,} {'rewritten' if summary.wrote else 'to change'}",
         f"{summary.failed:,} failed",
@@ -214,30 +187,30 @@ def summary_line(summary: Summary) -> str:
         f"{summary.unsafe:,} unsafe",
         f"{summary.manual:,} manual",
     ]
-    return f"{files} checked: {', '.join(parts)}"
-
-
-def other_contrib(summary: Summary) -> str:
-    """What the run did not check: the files that use the rest of `tf.contrib`."""
-    files = "1 file" if summary.other_contrib == 1 else f"{summary.other_contrib:,} files"
-    return (
-        f"tf.contrib is still used in {files} for other things; "
-        "tf_upgrade_v2 rewrites or reports them"
-    )
+    lines = [f"{_counted(summary.files, 'file')} checked: {', '.join(parts)}"]
+    if summary.other_contrib:
+        lines.append(
+            f"tf.contrib is still used in {_counted(summary.other_contrib, 'file')} for other "
+            "things; tf_upgrade_v2 rewrites or reports them"
+        )
+    return lines
 
 
 def next_steps(summary: Summary) -> str:
     """What to do next; empty if there is nothing to do."""
     parts = []
     if summary.applied and summary.is_dry:
-        edits = "1 edit" if summary.applied == 1 else f"{summary.applied:,} edits"
-        parts.append(f"{edits} can be applied: add --write")
+        parts.append(f"{_counted(summary.applied, 'edit')} can be applied: add --write")
     if summary.held:
-        more = "1 edit" if summary.held == 1 else f"{summary.held:,} edits"
-        parts.append(f"{more} can change behavior: see above, and add --unsafe")
+        edits = _counted(summary.held, "edit")
+        parts.append(f"{edits} can change behavior: see above, and add --unsafe")
     if summary.manual:
         parts.append(f"{summary.manual:,} {'needs' if summary.manual == 1 else 'need'} you")
     return "; ".join(parts)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _width_of(text: str) -> int:

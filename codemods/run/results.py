@@ -51,6 +51,12 @@ class FileOutcome(NamedTuple):
     warning: Optional[FileError] = None
     other_contrib: bool = False
 
+    @property
+    def problems(self) -> list[tuple[str, FileError]]:
+        """The error or the warning, with its kind: `error` or `warning`."""
+        both = (("error", self.error), ("warning", self.warning))
+        return [(kind, problem) for kind, problem in both if problem is not None]
+
 
 class Task(NamedTuple):
     """A file to process.

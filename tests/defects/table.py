@@ -281,8 +281,8 @@ CODEMODS: List[Defect] = [
     ),
     Defect(
         "codemods",
-        "raise HardLinkedError(",
-        "print(",
+        "if status.st_nlink > 1:",
+        "if False:",
         _CODEMODS + "files/test_untrusted_links.py",
     ),
     Defect(
@@ -395,14 +395,14 @@ CODEMODS: List[Defect] = [
     ),
     Defect(
         "codemods",
-        "if arguments.write and (arguments.check or",
-        "if arguments.write and (False or",
+        "if request.write and (request.check or",
+        "if request.write and (False or",
         _CODEMODS + "cli/test_command.py",
     ),
     Defect(
         "codemods",
-        "if report.file is not None:",
-        "if False:",
+        'if key == "report" and any(',
+        "if False and any(",
         _CODEMODS + "cli/test_untrusted_settings.py",
     ),
 ]

@@ -98,7 +98,7 @@ def _completion(parser: ArgumentParser, arguments: List[str], prog: str) -> int:
         parser.error(f"--print-completion: choose from {', '.join(shells)}")
     if sys.version_info < CODEMODS_PYTHON:
         return _codemods(["--print-completion"], prog)
-    from tf_lossscale_codemods.cli.completion import completion
+    from tf_lossscale_codemods.cli.command import completion
 
     return completion(given, prog)
 

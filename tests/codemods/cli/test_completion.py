@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from tf_lossscale_codemods.cli.completion import OTHER_OPTIONS, SHELLS
+from tf_lossscale_codemods.cli.command import OTHER_OPTIONS, SHELLS
 
 from tf_lossscale._cli.main import OTHERS, main
 

@@ -379,7 +379,7 @@ def test_doctor_without_evidence(command_line, nothing_installed):
 
 def test_doctor_reports_what_is_wrong_with_the_settings(command_line):
     command_line.path("pyproject.toml").write_text("[tool.tf-lossscale]\nkeras = 4\n")
-    error = "pyproject.toml:2: [tool.tf-lossscale] keras = 4: must be one of 'auto', 2, 3"
-    assert migration_target() == f"cannot run here: {error}"
+    error = "pyproject.toml:2: [tool.tf-lossscale] keras: invalid choice: '4' (choose from "
+    assert migration_target().startswith(f"cannot run here: {error}")
     command_line.path("pyproject.toml").write_text("[tool.tf-lossscale]\nkeras = 3\n")
     assert migration_target() == "target: Keras 3 (keras = 3 in pyproject.toml)"

@@ -133,7 +133,7 @@ def test_a_search_that_takes_too_long_ends_with_an_error(
         re.search(rb"(a+)+b", stuck)
 
     if where == "git":
-        monkeypatch.setattr(work_trees, "not_restorable", spins)
+        monkeypatch.setattr(work_trees, "why_not_restorable", spins)
     ran = timed("--write")
     assert (ran.status, ran.out) == (2, b"")
     assert ran.err.startswith("tf-lossscale: error: the search took more than 0.4 seconds; ")

@@ -82,7 +82,7 @@ def test_no_setting_names_a_file_to_write(command_line, victim, mode, target, na
     before = snapshot(victim, command_line.directory)
     ran = command_line.run("migrate", *mode)
     assert ran.status == 2
-    assert "pyproject.toml:2: [tool.tf-lossscale] report = " in ran.err
+    assert "pyproject.toml:2: [tool.tf-lossscale] report: names a file" in ran.err
     assert f"allowed on the command line only: --report {name}:FILE" in ran.err
     assert snapshot(victim, command_line.directory) == before
 
@@ -234,8 +234,8 @@ def test_what_is_no_ordinary_file_ends_with_an_error(command_line, target):
         ('"\u2028"."\u2028".' * 40_000 + "a = 1", "too many parts"),
         ("[" + ".".join("a" * 200_000) + "]", "too many parts"),
         ("keras = " + "9" * 5_000, "error: pyproject.toml:"),
-        ("keras = 0x" + "f" * 100_000, "keras = a number too large to show: must be one of"),
-        ("to = '" + "x" * 400_000 + "'", "must be one of 'shim', 'final'"),
+        ("keras = 0x" + "f" * 100_000, "[tool.tf-lossscale] keras: "),
+        ("to = '" + "x" * 400_000 + "'", "at most 200 strings of at most 200 characters"),
         ("exclude = [" + "'*',\n" * 201 + "]", "at most 200 strings"),
         ("select = [" + "'LS3',\n" * 201 + "]", "at most 200 strings"),
         (f"ignore = ['{'LS8,' * 50}']", "unknown rule code LS8, LS8"),
@@ -461,6 +461,6 @@ def test_random_names_are_quoted_so_that_git_reads_them(seed):
 
 def test_messages_cannot_break_a_line():
     error = FileError("a.py", 1, "b\r\n::error ::c\x1b")
-    assert text.problem_line(error, "error") == "a.py:1: error: b\\r\\n::error ::c\\033"
+    assert text.problem_line("error", error) == "a.py:1: error: b\\r\\n::error ::c\\033"
     assert FileOutcome("a.py", error=error).error == error
-    assert text.summary_line(Summary(False)).isprintable()
+    assert all(line.isprintable() for line in text.summary_lines(Summary(False)))

@@ -4,9 +4,8 @@ import os
 
 import pytest
 from tf_lossscale_codemods.files.directories import Directory
-from tf_lossscale_codemods.files.discover import Candidate, Skipped, discover
+from tf_lossscale_codemods.files.discover import Candidate, Note, discover
 from tf_lossscale_codemods.files.excludes import Excludes
-from tf_lossscale_codemods.model import FileError
 
 
 @pytest.fixture
@@ -27,12 +26,13 @@ def tree(tmp_path, monkeypatch):
 
 def files(*paths: str, excludes=(), follow_outside=False):
     found = list(discover(paths or ["."], Excludes(excludes, os.getcwd()), follow_outside))
-    assert not [one for one in found if isinstance(one, FileError)]
+    assert not [one for one in found if isinstance(one, Note) and one.kind == "error"]
     return [one.path for one in found if isinstance(one, Candidate)]
 
 
 def skipped():
-    return {one.path: one.why for one in discover(["."], Excludes()) if isinstance(one, Skipped)}
+    notes = [one for one in discover(["."], Excludes()) if isinstance(one, Note)]
+    return {one.path: one.why for one in notes if one.kind == "skipped"}
 
 
 def test_python_stubs_and_notebooks_in_the_order_of_their_names(tree):
@@ -141,7 +141,7 @@ def test_a_pipe_is_an_error_where_it_is_named_and_nothing_elsewhere(tree):
     os.mkfifo("b.py")
     assert files() == ["a.py"]
     (found,) = discover(["b.py"], Excludes())
-    assert found == FileError("b.py", 0, "is neither a file nor a directory")
+    assert found == Note("b.py", "error", "is neither a file nor a directory")
 
 
 def test_a_directory_that_cannot_be_read_is_an_error_and_the_walk_goes_on(tree, monkeypatch):
@@ -155,7 +155,7 @@ def test_a_directory_that_cannot_be_read_is_an_error_and_the_walk_goes_on(tree, 
 
     monkeypatch.setattr(Directory, "entries", denied)
     error, candidate = discover(["."], Excludes())
-    assert error == FileError(
-        "a", 0, "cannot be read: permission denied; change its mode, or --exclude it"
+    assert error == Note(
+        "a", "error", "cannot be read: permission denied; change its mode, or --exclude it"
     )
     assert candidate.path == "c.py"

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from command_line import FINAL, LEGACY
-from tf_lossscale_codemods.files.discover import Candidate, Warned, discover
+from tf_lossscale_codemods.files.discover import Candidate, Note, discover
 from tf_lossscale_codemods.files.excludes import Excludes
 
 LINES = [
@@ -50,7 +50,7 @@ def repository(command_line, home):
 
 def found(*paths: str) -> list:
     listed = list(discover(paths or ["."], Excludes()))
-    assert not [one for one in listed if isinstance(one, Warned)]
+    assert not [one for one in listed if isinstance(one, Note) and one.kind == "warning"]
     return [one.path for one in listed if isinstance(one, Candidate)]
 
 

@@ -50,13 +50,13 @@ def found(*paths: str) -> list:
 def calls(monkeypatch):
     """The commands of git that were run."""
     made = []
-    real = guarded_git._run
+    real = guarded_git.run
 
-    def counted(top, arguments, *more):
+    def counted(top, *arguments, **more):
         made.append(next(one for one in arguments if one in ("check-ignore", "ls-files")))
-        return real(top, arguments, *more)
+        return real(top, *arguments, **more)
 
-    monkeypatch.setattr(guarded_git, "_run", counted)
+    monkeypatch.setattr(guarded_git, "run", counted)
     return made
 
 

