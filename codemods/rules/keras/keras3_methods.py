@@ -43,6 +43,8 @@ __all__ = ["RULE"]
 
 _SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 """Methods that only a loss-scale optimizer has, if another file has its base class."""
+_OF_OLDER = ("compute_gradients", "_compute_gradients")
+"""Methods of older optimizers, which scale and unscale themselves; Keras 3 has none of them."""
 _STEPS = (*_SCALING, "apply_gradients", "minimize")
 _CLASSES = ("LossScaleOptimizer", "from_loss_scale")
 _UNSCALED = (
@@ -63,7 +65,7 @@ def check(program: Program) -> Iterator[Proposal]:
     """Reports steps without scaling, tests for the methods, and overrides of them."""
     if not program.options.for_keras_3 and program.options.target is not Target.SHIM:
         return
-    if not any(program.attributes(name) for name in _SCALING):
+    if not any(program.attributes(name) for name in (*_SCALING, *_OF_OLDER)):
         for attribute in program.attributes("apply_gradients"):
             call = program.call_of(attribute)
             is_known = call is not None and is_loss_scale_optimizer(program, attribute.value)

@@ -2144,6 +2144,19 @@ EXAMPLES = {
             message_contains="is a handle",
         ),
         Example(
+            "a fetch of the value that a variable of TensorFlow 1 is read as",
+            """\
+            import tensorflow as tf
+            from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
+
+            manager = FixedLossScaleManager(128)
+            scale = graph.get_tensor_by_name("tower/loss_scale/read:0")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="fetch the tensor",
+        ),
+        Example(
             "not the final path",
             """\
             from unittest import mock
