@@ -142,14 +142,15 @@ class _Speller:
     def _new_module(self, uses: list[_Use]) -> Optional[str]:
         """The path that is right for most uses if the variable is imported from there.
 
-        None if any use stays, because then the variable must stay, too.
+        None if any use stays, because then the variable must stay, too; or if it would be the whole
+        package `keras` of the shim, for which a name such as `mixed_precision` is misleading.
         """
         paths: dict[str, int] = {}
         for use in uses:
             if use.removed:
                 continue
             path = _base_of(use)
-            if path is None:
+            if path is None or path == "tf_lossscale.keras":
                 return None
             paths[path] = paths.get(path, 0) + 1
         return max(
