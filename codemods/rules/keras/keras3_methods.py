@@ -10,9 +10,10 @@ Keras 3's class lacks `get_scaled_loss` and `get_unscaled_gradients`, so `hasatt
 scale. The shim's class has the methods, but a file that only tests for them does not show which
 class it is called with (LS404).
 
-`fit` on Keras 3 makes a step from `scale_loss` and `apply`. A subclass keeps its base, in the shim,
-but its `get_scaled_loss`, `get_unscaled_gradients` or `apply_gradients` has no effect there, and
-neither has a method that replaces one of the first two in an object (LS405).
+`fit` on Keras 3 makes a step from `scale_loss` and `apply_gradients`, with scaled gradients. A
+subclass keeps its base, in the shim, but its `get_scaled_loss`, `get_unscaled_gradients` and
+`minimize` have no effect there, nor does a method that replaces one of the first two in an object.
+Its `apply_gradients` gets gradients that are still scaled, which matters if it clips them (LS405).
 """
 
 from __future__ import annotations
@@ -59,6 +60,10 @@ _NOT_CALLED = (
     "fit on Keras 3 does not call {}: override scale_loss and apply there as well, or train in a "
     "loop that calls the methods itself"
 )
+_STILL_SCALED = (
+    "fit on Keras 3 passes apply_gradients gradients that are still scaled: if it depends on their "
+    "size, define it in the class of the inner optimizer, or train in a loop that unscales them"
+)
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -80,7 +85,8 @@ def check(program: Program) -> Iterator[Proposal]:
         may_wrap = may_inherit(program, owner) and not names.isdisjoint(_SCALING)
         overridden = sorted(names.intersection(_STEPS))
         if overridden and (may_wrap or inherits(program, owner)):
-            message = _NOT_CALLED.format(" and ".join(overridden))
+            uncalled = [name for name in overridden if name != "apply_gradients"]
+            message = _NOT_CALLED.format(", ".join(uncalled)) if uncalled else _STILL_SCALED
             yield report(owner.name, "LS405", owner.name.value, message)
     for name in _SCALING:
         for attribute in program.attributes(name):

@@ -237,6 +237,22 @@ def test_gradients_that_the_optimizer_computed_are_not_reported_as_unscaled(opti
     assert "LS403" not in {one.code for one in result.findings}
 
 
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        (
+            ["apply_gradients"],
+            "fit on Keras 3 passes apply_gradients gradients that are still scaled",
+        ),
+        (["apply_gradients", "minimize"], "fit on Keras 3 does not call minimize:"),
+    ],
+)
+def test_what_fit_on_keras_3_does_with_an_override(methods, message):
+    body = "".join(f"    def {name}(self, *args):\n        pass\n" for name in methods)
+    result = transformed(HEAD + f"class Mine(Final):\n{body}", KERAS_3)
+    assert [one.message[: len(message)] for one in result.findings if one.is_left] == [message]
+
+
 @pytest.mark.parametrize("form", REBOUND)
 def test_constant_that_other_code_may_bind_is_read_at_run_time(form):
     wrap = "SCALE = 128\n{}opt = mp.LossScaleOptimizer(inner, SCALE)\n"
