@@ -833,6 +833,21 @@ EXAMPLES = {
             message_contains="tf.identity(opt.loss_scale)",
         ),
         Example(
+            "reported for the shim where a function keeps the value",
+            """\
+            import tensorflow as tf
+            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt, "dynamic")
+            logs.update(scale=opt.loss_scale())
+            scales = dict(now=opt.loss_scale(), value=tf.keras.backend.get_value(opt.loss_scale()))
+            """,
+            None,
+            Safety.MANUAL,
+            target=Target.SHIM,
+            message_contains="tf.identity(opt.loss_scale)",
+        ),
+        Example(
             "a test of what kind of object the loss scale is",
             """\
             from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
