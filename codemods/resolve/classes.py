@@ -152,7 +152,9 @@ def _may_be_made(program: Program, source: cst.CSTNode) -> bool:
     if isinstance(source, (cst.FunctionDef, cst.ClassDef)):
         return False
     if isinstance(source, cst.Attribute):
-        return source.attr.value not in _UNWRAPPED
+        # The same name is what wrappers of other libraries hold such an optimizer under.
+        is_inner = source.attr.value in _UNWRAPPED
+        return not (is_inner and is_loss_scale_optimizer(program, source.value))
     if not isinstance(source, cst.Call):
         return True
     if _is_made(program, source):

@@ -25,6 +25,8 @@ from .remove_statement import removal_of
 
 __all__ = ["respell"]
 
+_KERAS_OF_SHIM = "tf_lossscale.keras"
+
 
 class _Use(NamedTuple):
     """One load of a variable: the place of its attribute chain, and the new path of that place.
@@ -163,6 +165,8 @@ class _Speller:
         left = [use for use in uses if not use.is_removed]
         paths = Counter(use.base for use in left) if uses else Counter(own)
         if not paths or None in paths or (not uses and len(own) > 1):
+            return None
+        if _KERAS_OF_SHIM in paths:  # its name would be one such as `mixed_precision`
             return None
         path = max(paths, key=lambda one: (paths[one], one is not None and not is_of_shim(one)))
         root = root_of(path) if path is not None else None

@@ -26,8 +26,11 @@ from tf_lossscale._versions.keras_optimizers import (
 
 __all__ = ["Keras3Wrapper"]
 
-_OF_KERAS_2 = ("get_scaled_loss", "get_unscaled_gradients")
-"""Methods by which a subclass changes the steps of `fit` on Keras 2."""
+_OF_KERAS_2 = (
+    *("get_scaled_loss", "get_unscaled_gradients"),
+    *("minimize", "compute_gradients", "_compute_gradients"),
+)
+"""Methods by which a subclass changes the steps of `fit` on Keras 2 only."""
 
 
 class Keras3Wrapper(Keras3Attributes):
@@ -62,18 +65,25 @@ class Keras3Wrapper(Keras3Attributes):
         if self.__dict__.get("_has_looked"):
             return
         self.__dict__["_has_looked"] = True
+        if any(self._is_the_users(name) for name in ("scale_loss", "apply")):
+            return  # written for Keras 3
         uncalled = [name for name in _OF_KERAS_2 if self._is_the_users(name)]
-        written_for_3 = any(self._is_the_users(name) for name in ("scale_loss", "apply"))
-        if uncalled and not written_for_3:
+        if uncalled:
             tf1.logging.warning(
                 f"{type(self).__name__} defines {' and '.join(uncalled)}, which fit() on Keras 3 "
                 "never calls, so nothing of it takes effect there. Override scale_loss() and "
                 "apply() instead, or train in a loop that calls the methods itself."
             )
+        if self._is_the_users("apply_gradients"):
+            tf1.logging.warning(
+                f"{type(self).__name__} defines apply_gradients, to which fit() on Keras 3 passes "
+                "gradients that are still scaled. If it depends on their size, define it in the "
+                "class of the inner optimizer instead, or train in a loop that unscales them."
+            )
 
     def _is_the_users(self, name: str) -> bool:
-        owner = next(cls for cls in type(self).__mro__ if name in vars(cls))
-        package = owner.__module__.split(".")[0]
+        owners = [cls for cls in type(self).__mro__ if name in vars(cls)]
+        package = owners[0].__module__.split(".")[0] if owners else "keras"
         return name in vars(self) or package not in ("tf_lossscale", "keras", "tf_keras")
 
     def _unscaled(self, grads: Sequence[Any]) -> List[Any]:

@@ -203,11 +203,22 @@ class Keras3Attributes(LossScaleWrapper):
 
         Args:
           weights: arrays in the order of `variables`.
+
+        Raises:
+          ValueError: the number or a shape is wrong; then nothing is set.
         """
         variables = self.variables
+        are_for_slots = len(weights) > len(variables) and not self.built
+        shapes = [tuple(variable.shape) for variable in variables]
+        given = [np.shape(value) for value in weights]
+        if given[: len(shapes)] != shapes or not (are_for_slots or len(given) == len(shapes)):
+            raise ValueError(
+                f"set_weights() was given {len(given)} arrays, of shapes {given}, but there are "
+                f"{len(shapes)} variables, with those of the scale, of shapes {shapes}."
+            )
         for variable, value in zip(variables, weights):
             variable.assign(value)
-        if len(weights) > len(variables) and not self.built:
+        if are_for_slots:
             # Copies, because the arrays of an HDF5 file are invalid after Keras closes the file.
             self.__dict__["_waiting_weights"] = [np.array(array) for array in weights]
 

@@ -10,9 +10,10 @@ Keras 3's class lacks `get_scaled_loss` and `get_unscaled_gradients`, so `hasatt
 scale. The shim's class has the methods, but a file that only tests for them does not show which
 class it is called with (LS404).
 
-`fit` on Keras 3 makes a step from `scale_loss` and `apply`. A subclass keeps its base, in the shim,
-but its `get_scaled_loss`, `get_unscaled_gradients` or `apply_gradients` has no effect there, and
-neither has a method that replaces one of the first two in an object (LS405).
+`fit` on Keras 3 makes a step from `scale_loss` and `apply_gradients`, with scaled gradients. A
+subclass keeps its base, in the shim, but its `get_scaled_loss`, `get_unscaled_gradients` and
+`minimize` have no effect there, nor does a method that replaces one of the first two in an object.
+Its `apply_gradients` gets gradients that are still scaled, which matters if it clips them (LS405).
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ __all__ = ["RULE"]
 
 _SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 """Methods that only a loss-scale optimizer has, if another file has its base class."""
+_OF_OLDER = ("compute_gradients", "_compute_gradients")
+"""Methods of older optimizers, which scale and unscale themselves; Keras 3 has none of them."""
 _STEPS = (*_SCALING, "apply_gradients", "minimize")
 _CLASSES = ("LossScaleOptimizer", "from_loss_scale")
 _UNSCALED = (
@@ -57,13 +60,17 @@ _NOT_CALLED = (
     "fit on Keras 3 does not call {}: override scale_loss and apply there as well, or train in a "
     "loop that calls the methods itself"
 )
+_STILL_SCALED = (
+    "fit on Keras 3 passes apply_gradients gradients that are still scaled: if it depends on their "
+    "size, define it in the class of the inner optimizer, or train in a loop that unscales them"
+)
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports steps without scaling, tests for the methods, and overrides of them."""
     if not program.options.for_keras_3 and program.options.target is not Target.SHIM:
         return
-    if not any(program.attributes(name) for name in _SCALING):
+    if not any(program.attributes(name) for name in (*_SCALING, *_OF_OLDER)):
         for attribute in program.attributes("apply_gradients"):
             call = program.call_of(attribute)
             is_known = call is not None and is_loss_scale_optimizer(program, attribute.value)
@@ -78,7 +85,8 @@ def check(program: Program) -> Iterator[Proposal]:
         may_wrap = may_inherit(program, owner) and not names.isdisjoint(_SCALING)
         overridden = sorted(names.intersection(_STEPS))
         if overridden and (may_wrap or inherits(program, owner)):
-            message = _NOT_CALLED.format(" and ".join(overridden))
+            uncalled = [name for name in overridden if name != "apply_gradients"]
+            message = _NOT_CALLED.format(", ".join(uncalled)) if uncalled else _STILL_SCALED
             yield report(owner.name, "LS405", owner.name.value, message)
     for name in _SCALING:
         for attribute in program.attributes(name):

@@ -50,7 +50,10 @@ _KEEPING = (
     cst.AnnAssign, cst.Assign, cst.Comparison, cst.ComparisonTarget, cst.DictElement, cst.Element,
     cst.NamedExpr,
 )  # fmt: skip
-_COLLECTING = ("append", "add", "insert", "put", "setdefault")
+_COLLECTING = (
+    "add", "append", "dict", "eval", "get_value", "insert", "put", "setdefault", "update",
+)  # fmt: skip
+"""Functions that keep a value; `get_value` and `eval` of Keras return what is no tensor as is."""
 _KIND = ("callable", "getattr", "hasattr", "isinstance", "type")
 
 
@@ -118,8 +121,8 @@ def _is_kept(program: Program, call: cst.Call) -> bool:
         parent = program.parents.get(parent)
     if isinstance(parent, cst.Arg):
         owner = program.parents.get(parent)
-        function = owner.func if isinstance(owner, cst.Call) else None
-        return isinstance(function, cst.Attribute) and function.attr.value in _COLLECTING
+        function = program.code(owner.func) if isinstance(owner, cst.Call) else ""
+        return function.rpartition(".")[2] in _COLLECTING
     return isinstance(parent, _KEEPING)
 
 

@@ -34,7 +34,7 @@ from ._strings import completed_paths, paths_in_strings
 
 __all__ = ["RULE"]
 
-_TENSOR = re.compile(r"""["'](?:[\w.\-/]+/)?loss_scale:0["']$""")
+_TENSOR = re.compile(r"""["'](?:[\w.\-/]+/)?((?:loss_scale|bad_steps)(?:/read)?:0)["']$""")
 _CLASS = re.compile(r"LossScale(?:Optimizer(?:V[13])?)?")
 _OF_V1 = "MixedPrecisionLossScaleOptimizer"
 """A name that TensorFlow's class and the shim's have in every version."""
@@ -72,8 +72,9 @@ def _tensors(program: Program) -> Iterator[Proposal]:
     has_loss_scale |= any(one.endswith(("LossScale", "LossScaleManager")) for one in migrated)
     if has_loss_scale or program.guarded or program.unclear:
         for string in program.scopes.strings:
-            if _TENSOR.search(string.value):
-                yield report(string, "LS905", "loss_scale:0", _FETCHED)
+            named = _TENSOR.search(string.value)
+            if named is not None:
+                yield report(string, "LS905", named[1], _FETCHED)
 
 
 def _class_names(program: Program) -> Iterator[Proposal]:

@@ -833,6 +833,21 @@ EXAMPLES = {
             message_contains="tf.identity(opt.loss_scale)",
         ),
         Example(
+            "reported for the shim where a function keeps the value",
+            """\
+            import tensorflow as tf
+            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
+
+            opt = LossScaleOptimizer(opt, "dynamic")
+            logs.update(scale=opt.loss_scale())
+            scales = dict(now=opt.loss_scale(), value=tf.keras.backend.get_value(opt.loss_scale()))
+            """,
+            None,
+            Safety.MANUAL,
+            target=Target.SHIM,
+            message_contains="tf.identity(opt.loss_scale)",
+        ),
+        Example(
             "a test of what kind of object the loss scale is",
             """\
             from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
@@ -2142,6 +2157,19 @@ EXAMPLES = {
             None,
             Safety.MANUAL,
             message_contains="is a handle",
+        ),
+        Example(
+            "a fetch of the value that a variable of TensorFlow 1 is read as",
+            """\
+            import tensorflow as tf
+            from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
+
+            manager = FixedLossScaleManager(128)
+            scale = graph.get_tensor_by_name("tower/loss_scale/read:0")
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="fetch the tensor",
         ),
         Example(
             "not the final path",

@@ -529,6 +529,21 @@ REWRITES = [
         SAFE,
     ),
     Example(
+        "the module of another name is not imported as the whole package",
+        """\
+        from tensorflow.keras import mixed_precision as mp
+
+        opt = mp.experimental.LossScaleOptimizer(opt, "dynamic")
+        """,
+        """\
+        import tf_lossscale as tfls
+
+        opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+        """,
+        SAFE,
+        keras=3,
+    ),
+    Example(
         "keywords in the other order",
         """\
         from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as LSO

@@ -170,6 +170,9 @@ CALLED = {
     "made by a lambda": MADE + "make = lambda: opt\nopt = make()\n",
 }
 USED = {
+    "the optimizer inside another library's": (
+        "average = addons.MovingAverage(opt)\nprint(average._optimizer.loss_scale())\n"
+    ),
     "its methods": "opt.loss_scale.update([])\n",
     "its parameters": "print(opt.loss_scale.increment_period)\n",
     "under a name": "scale = opt.loss_scale\nprint(scale())\n",
@@ -222,6 +225,32 @@ def test_loss_scale_call_of_a_subclass_itself(options):
         """)
     result = transformed(HEAD + source, options)
     assert [one.applied for one in result.findings if one.code == "LS302"] == [True]
+
+
+@pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
+def test_gradients_that_the_optimizer_computed_are_not_reported_as_unscaled(options):
+    source = textwrap.dedent("""
+        opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(make())
+        train_op = opt.apply_gradients(opt.compute_gradients(loss))
+        """)
+    result = transformed(HEAD + source, options)
+    assert "LS403" not in {one.code for one in result.findings}
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        (
+            ["apply_gradients"],
+            "fit on Keras 3 passes apply_gradients gradients that are still scaled",
+        ),
+        (["apply_gradients", "minimize"], "fit on Keras 3 does not call minimize:"),
+    ],
+)
+def test_what_fit_on_keras_3_does_with_an_override(methods, message):
+    body = "".join(f"    def {name}(self, *args):\n        pass\n" for name in methods)
+    result = transformed(HEAD + f"class Mine(Final):\n{body}", KERAS_3)
+    assert [one.message[: len(message)] for one in result.findings if one.is_left] == [message]
 
 
 @pytest.mark.parametrize("form", REBOUND)

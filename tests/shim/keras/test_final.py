@@ -374,6 +374,10 @@ def test_weights(subject: Any) -> None:
         return  # these optimizers have no weights in the old sense
     values = optimizer.get_weights()
     assert len(values) == len(optimizer.weights) == len(listed)
+    for wrong in (values[:-1], [*values, *values], [*values[:-1], np.zeros([2, 3])]):
+        with pytest.raises(ValueError):
+            optimizer.set_weights([value * 0 for value in wrong])
+    assert [np.any(value) for value in optimizer.get_weights()] == [bool(value) for value in values]
     optimizer.set_weights([value * 0 for value in values])
     assert all(not np.any(value) for value in optimizer.get_weights())
 

@@ -635,7 +635,9 @@ def test_a_hook_that_is_never_called_is_reported(kind: Any, messages: List[str])
     assert messages == []
 
 
-@pytest.mark.parametrize("name", ["get_scaled_loss", "get_unscaled_gradients"])
+@pytest.mark.parametrize(
+    "name", ["get_scaled_loss", "get_unscaled_gradients", "minimize", "_compute_gradients"]
+)
 def test_a_method_that_fit_on_keras_3_never_calls_is_reported(
     name: str, messages: List[str]
 ) -> None:
@@ -652,7 +654,7 @@ def test_a_method_that_fit_on_keras_3_never_calls_is_reported(
     for used in (base(inner(), 8.0), type("Both", (base,), {name: method, "apply": base.apply})):
         optimizer = used if not isinstance(used, type) else used(inner(), 8.0)
         optimizer.scale_loss(tf.constant(1.0))
-        optimizer.get_scaled_loss(tf.constant(1.0))
+        base.get_scaled_loss(optimizer, tf.constant(1.0))
     assert messages == []
     subclass = type("Mine", (base,), {name: method})(inner(), 8.0)
     patched = base(inner(), 8.0)
@@ -664,3 +666,30 @@ def test_a_method_that_fit_on_keras_3_never_calls_is_reported(
         f"Mine defines {name}",
         f"{base.__name__} defines {name}",
     ]
+
+
+def test_an_override_that_fit_on_keras_3_passes_scaled_gradients_is_reported(
+    messages: List[str],
+) -> None:
+    kind = next((kind for kind in recorded.kinds() if kind.name == "keras3"), None)
+    if kind is None:
+        pytest.skip("there is no Keras 3")
+    public: Any = tfls.keras.mixed_precision.LossScaleOptimizer
+    base: Any = type(public(kind.optimizers.SGD(), False, 8.0))
+    norms: List[float] = []
+
+    class Mine(base):
+        def apply_gradients(self, pairs: Any, **kwargs: Any) -> Any:
+            pairs = list(pairs)
+            norms.append(float(pairs[0][0]))
+            return super().apply_gradients(pairs, **kwargs)
+
+    variable = tf.Variable(1.0)
+    optimizer = Mine(kind.optimizers.SGD(0.5), False, 8.0)
+    with tf.GradientTape() as tape:  # as `fit` does
+        loss = optimizer.scale_loss(variable * 1.0)
+    optimizer.apply_gradients([(tape.gradient(loss, variable), variable)])
+    assert norms == [8.0]
+    assert float(variable.numpy()) == 0.5
+    assert len(messages) == 1
+    assert "gradients that are still scaled" in messages[0]
