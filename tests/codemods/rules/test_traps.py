@@ -231,6 +231,19 @@ LEFT = [
         """,
         MANUAL,
     ),
+    Example(
+        "a policy of a module that a caller passes, or a function returns",
+        """\
+        def configure(tf):
+            tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+
+        loaded = load("tensorflow")
+        loaded.keras.mixed_precision.experimental.set_policy("mixed_float16")
+        """,
+        None,
+        MANUAL,
+        message_contains="statically",
+    ),
 ]
 
 REWRITES = [
