@@ -244,6 +244,17 @@ LEFT = [
         MANUAL,
         message_contains="statically",
     ),
+    Example(
+        "a policy through a module of the project",
+        """\
+        from .compat import tf
+
+        tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+        """,
+        None,
+        MANUAL,
+        message_contains="migrate that module",
+    ),
 ]
 
 REWRITES = [
