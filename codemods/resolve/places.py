@@ -233,9 +233,11 @@ class Places:
             return
         meanings = self._origins.of_expression(node, scope)
         paths = sorted(filter(is_path, meanings))
-        if is_named and paths and root_of(paths[0]) is None:
+        if not is_named and not is_below_module:
+            return
+        if paths and root_of(paths[0]) is None:
             self._unclear(node, scope, "re-export", paths[0].rpartition(".")[0])
-        elif paths or is_left or not (is_named or is_below_module):
+        elif paths or is_left:
             return
         elif STAR in meanings:
             self._unclear(node, scope, "star", _stars_of_others(scope))

@@ -231,6 +231,30 @@ LEFT = [
         """,
         MANUAL,
     ),
+    Example(
+        "a policy of a module that a caller passes, or a function returns",
+        """\
+        def configure(tf):
+            tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+
+        loaded = load("tensorflow")
+        loaded.keras.mixed_precision.experimental.set_policy("mixed_float16")
+        """,
+        None,
+        MANUAL,
+        message_contains="statically",
+    ),
+    Example(
+        "a policy through a module of the project",
+        """\
+        from .compat import tf
+
+        tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+        """,
+        None,
+        MANUAL,
+        message_contains="migrate that module",
+    ),
 ]
 
 REWRITES = [
