@@ -88,7 +88,7 @@ def _all_dynamic(program: Program) -> bool:
     plans = program.cached(plan_constructors).values()
     return bool(makers) and not (
         "dynamic" in names
-        or any(one.path or one.problem or "dynamic" in one.arguments for one in plans)
+        or any(one.path or one.problem or "dynamic" in dict(one.arguments) for one in plans)
     )
 
 
