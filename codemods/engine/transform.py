@@ -29,7 +29,7 @@ from ..resolve.guards import keep_guards
 from ..resolve.mentions import classes_named
 from ..resolve.program import Program
 from ..rewrite.proposal import Proposal
-from ..rules.registry import rules
+from ..rules.codes import rules
 from ..rules.rule import Rule
 from ..rules.to_shim import notes
 from .apply import NOTHING, applied, needs_of, without_edits

@@ -3,7 +3,7 @@
 from typing import Iterator, Tuple
 
 from tf_lossscale_codemods.model import Safety, Target
-from tf_lossscale_codemods.rules.registry import rules
+from tf_lossscale_codemods.rules.codes import rules
 from tf_lossscale_codemods.rules.rule import Example, Rule
 
 __all__ = ["EXAMPLES", "all_examples"]
@@ -1254,6 +1254,42 @@ EXAMPLES = {
     ),
     "policies": (
         Example(
+            "not a method called get_layer_policy",
+            """\
+            import tensorflow as tf
+
+            policy = net.get_layer_policy(tf.keras.mixed_precision)
+            """,
+        ),
+        Example(
+            "on the shim where the function is passed on",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+
+            policies = map(get_layer_policy, layers)
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
+
+            policies = map(get_layer_policy, layers)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "an import that other files may read",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+
+            __all__ = ["get_layer_policy"]
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
+
+            __all__ = ["get_layer_policy"]
+            """,
+            Safety.SAFE,
+        ),
+        Example(
             "reported where the policy has a fixed loss scale",
             """\
             import tensorflow as tf
@@ -2348,36 +2384,6 @@ EXAMPLES = {
 
             opt = mixed_precision.LossScaleOptimizer(opt, 1024.0)
             """,
-        ),
-    ),
-    "policy-of-layer": (
-        Example(
-            "on the shim where the function is passed on",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
-
-            policies = map(get_layer_policy, layers)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
-
-            policies = map(get_layer_policy, layers)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "an import that other files may read",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
-
-            __all__ = ["get_layer_policy"]
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
-
-            __all__ = ["get_layer_policy"]
-            """,
-            Safety.SAFE,
         ),
     ),
     "of-the-command": (
