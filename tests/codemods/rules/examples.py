@@ -964,7 +964,23 @@ EXAMPLES = {
             target=Target.SHIM,
         ),
     ),
-    "keras3-loss-scale-optimizer": (
+    "keras-final-loss-scale-optimizer": (
+        Example(
+            "not a Keras 3 initial scale by position",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt, 1024.0)
+            """,
+        ),
+        Example(
+            "not the final class's own arguments by position",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt, True, 1024)
+            """,
+        ),
         Example(
             "a program of keras alone, which may run on another backend",
             """\
@@ -2374,16 +2390,6 @@ EXAMPLES = {
                     return super().get_scaled_loss(loss)
             """,
             Safety.SAFE,
-        ),
-    ),
-    "keras-final-with-loss-scale": (
-        Example(
-            "not a Keras 3 initial scale by position",
-            """\
-            from tensorflow.keras import mixed_precision
-
-            opt = mixed_precision.LossScaleOptimizer(opt, 1024.0)
-            """,
         ),
     ),
     "of-the-command": (
