@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from ..resolve.legacy_symbols import Family, Legacy
 from ..resolve.places import Reference
 from ..resolve.program import Program
 
-__all__ = ["FINAL", "SHIM", "V1", "is_at", "is_renamed", "references", "shim_path"]
+__all__ = ["FINAL", "SHIM", "V1", "is_renamed", "references", "shim_path"]
 
 SHIM = "tf_lossscale"
 V1 = "tensorflow.compat.v1"
@@ -47,12 +45,3 @@ def shim_path(reference: Reference) -> str:
     if legacy.family is Family.EXPERIMENTAL:
         namespace = "keras.mixed_precision.experimental"
     return f"{SHIM}.{namespace}.{legacy.name}"
-
-
-def is_at(program: Program, reference: Reference, path: str) -> bool:
-    """Whether the reference already resolves to exactly `path`, without a rewrite."""
-    if isinstance(reference.node, cst.ImportAlias):
-        paths = {one.path for one in program.imports() if one.node is reference.node}
-    else:
-        paths = set(program.origins.of_expression(reference.node, reference.scope))
-    return paths == {path}

@@ -29,7 +29,7 @@ from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...rewrite.arguments import has_loss_scale
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import is_at, references
+from ...rewrite.rename import references
 from ..findings import needs_shim, report, safe
 from ..rule import Example, Rule
 from ..to_shim import to_shim
@@ -85,7 +85,7 @@ def _repaired(program: Program, reference: Reference, call: cst.Call) -> Proposa
     if made.problem or program.options.target is Target.SHIM:
         return report(reference.node, "LS304", _NAME, f"{_BUG}: {_WRITE}")
     path = made.path or final_class(program)
-    if is_at(program, reference, path) or (reference.legacy.root == "tf_keras" and not made.path):
+    if reference.legacy.root == "tf_keras" and not made.path:
         path = ""
     message = f"{_BUG}; {made.message}"
     repaired = safe(reference, message, path=path, edits=made.edits, removed=made.removed)

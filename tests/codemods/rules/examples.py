@@ -145,120 +145,6 @@ EXAMPLES = {
             Safety.SAFE,
         ),
     ),
-    "v1-graph-rewrite": (
-        Example(
-            "not a string with its name",
-            """\
-            import tensorflow as tf
-
-            if flags.fp16_implementation == "enable_mixed_precision_graph_rewrite":
-                setup()
-            """,
-        ),
-        Example(
-            "on the shim where one of several optimizers is Keras's",
-            """\
-            import tensorflow as tf
-
-            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
-
-            def wrap(name):
-                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
-                return tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
-
-            def wrap(name):
-                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
-                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            """,
-            Safety.SAFE,
-            message_contains="2.11",
-        ),
-        Example(
-            "on the shim where the optimizer is a parameter",
-            """\
-            import tensorflow as tf
-
-            def wrap(optimizer):
-                return tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            def wrap(optimizer):
-                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-            """,
-            Safety.SAFE,
-            message_contains="cannot be determined",
-        ),
-        Example(
-            "on the shim where one path uses it as an optimizer of tf.train",
-            """\
-            import tensorflow as tf
-
-            def train(optimizer, loss, step):
-                optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-                if step is not None:
-                    return optimizer.minimize(loss, global_step=step)
-                return optimizer
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            def train(optimizer, loss, step):
-                optimizer = tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-                if step is not None:
-                    return optimizer.minimize(loss, global_step=step)
-                return optimizer
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "a v1 optimizer",
-            """\
-            import tensorflow as tf
-
-            opt = tf.compat.v1.train.AdamOptimizer()
-            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.compat.v1.train.AdamOptimizer()
-            opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "called only for its side effect",
-            """\
-            import tensorflow as tf
-
-            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
-                pass
-
-            dummy_op = tf.train.experimental.enable_mixed_precision_graph_rewrite(
-                LAMBOptimizer(learning_rate=0.0), tf.train.experimental.FixedLossScale(1)
-            )
-            """,
-            """\
-            import tensorflow as tf
-
-            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
-                pass
-
-            dummy_op = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(
-                LAMBOptimizer(learning_rate=0.0), tf.compat.v1.mixed_precision.FixedLossScale(1)
-            )
-            """,
-            Safety.SAFE,
-        ),
-    ),
     "keras-experimental-loss-scale-optimizer": (
         Example(
             "dynamic by position",
@@ -2403,6 +2289,126 @@ EXAMPLES = {
         ),
     ),
     "v1-loss-scales": (
+        Example(
+            "not a string with its name",
+            """\
+            import tensorflow as tf
+
+            if flags.fp16_implementation == "enable_mixed_precision_graph_rewrite":
+                setup()
+            """,
+        ),
+        Example(
+            "on the shim where one of several optimizers is Keras's",
+            """\
+            import tensorflow as tf
+
+            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
+
+            def wrap(name):
+                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
+                return tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
+
+            def wrap(name):
+                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
+                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            """,
+            Safety.SAFE,
+            message_contains="2.11",
+        ),
+        Example(
+            "on the shim where the optimizer is a parameter",
+            """\
+            import tensorflow as tf
+
+            def wrap(optimizer):
+                return tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def wrap(optimizer):
+                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+            """,
+            Safety.SAFE,
+            message_contains="cannot be determined",
+        ),
+        Example(
+            "on the shim where one path uses it as an optimizer of tf.train",
+            """\
+            import tensorflow as tf
+
+            def train(optimizer, loss, step):
+                optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+                if step is not None:
+                    return optimizer.minimize(loss, global_step=step)
+                return optimizer
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def train(optimizer, loss, step):
+                optimizer = tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+                if step is not None:
+                    return optimizer.minimize(loss, global_step=step)
+                return optimizer
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "a v1 optimizer",
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "called only for its side effect",
+            """\
+            import tensorflow as tf
+
+            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
+                pass
+
+            dummy_op = tf.train.experimental.enable_mixed_precision_graph_rewrite(
+                LAMBOptimizer(learning_rate=0.0), tf.train.experimental.FixedLossScale(1)
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
+                pass
+
+            dummy_op = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(
+                LAMBOptimizer(learning_rate=0.0), tf.compat.v1.mixed_precision.FixedLossScale(1)
+            )
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "not the quantization graph rewriter",
+            """\
+            from object_detection.builders import graph_rewriter_builder
+
+            graph_rewriter_builder.build(rewrite, is_training=True)
+            """,
+        ),
         Example(
             "from compat.v1 to the shim",
             """\
