@@ -51,13 +51,13 @@ _KEEPING = (
     cst.NamedExpr,
 )  # fmt: skip
 _COLLECTING = ("append", "add", "insert", "put", "setdefault")
-_KIND = ("callable", "getattr", "hasattr", "isinstance", "type")
+_KIND = ("getattr", "hasattr", "isinstance", "type")
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes to drop the parentheses where a Keras loss-scale optimizer's scale is called."""
     for attribute in program.attributes("loss_scale"):
-        if depends_on_version(program, attribute) or _has_other_form(program, attribute):
+        if depends_on_version(program, attribute):
             continue  # right as it is: the branch for each version has its own form
         call = program.call_of(attribute)
         if call is None or call.args:
@@ -74,18 +74,6 @@ def check(program: Program) -> Iterator[Proposal]:
             yield made._replace(edits=((call, _uncalled),), group=Group.KERAS_OPTIMIZERS)
         elif may_be_loss_scale_optimizer(program, attribute.value, with_unknown_files=True):
             yield report(call, "LS302", _SYMBOL, _PERHAPS)
-
-
-def _has_other_form(program: Program, attribute: cst.Attribute) -> bool:
-    """Whether a handler or a test around a place has the form of the other versions, too."""
-    below: cst.CSTNode = attribute
-    for above in program.ancestors(attribute):
-        if isinstance(above, cst.Try) and below is above.body:
-            return any("loss_scale" in program.code(one.body) for one in above.handlers)
-        if isinstance(above, (cst.If, cst.IfExp)) and "callable(" in program.code(above.test):
-            return True
-        below = above
-    return False
 
 
 def _is_used_as_loss_scale(program: Program, attribute: cst.Attribute) -> bool:

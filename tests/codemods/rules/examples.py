@@ -740,6 +740,12 @@ EXAMPLES = {
                 if tf.__version__ < "2.4":
                     return opt.loss_scale()
                 return opt.loss_scale
+            """,
+        ),
+        Example(
+            "reported where a test or a handler has both forms",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
             def ask(opt: LossScaleOptimizer):
                 return opt.loss_scale() if callable(opt.loss_scale) else opt.loss_scale
@@ -750,6 +756,9 @@ EXAMPLES = {
                 except TypeError:
                     return opt.loss_scale
             """,
+            None,
+            Safety.MANUAL,
+            message_contains="drop the parentheses",
         ),
         Example(
             "reported after it was unwrapped under the check",
