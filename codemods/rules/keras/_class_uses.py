@@ -7,7 +7,6 @@ class is not replaced in the other.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -15,7 +14,7 @@ import libcst as cst
 from ...resolve.legacy_symbols import DISTINCTIVE
 from ...resolve.mentions import compares_type
 from ...resolve.program import Program
-from ...resolve.tree import is_stored, root_name, walk
+from ...resolve.tree import is_stored, walk
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
 from ..findings import report
@@ -38,8 +37,6 @@ _COMPARED = (
 _NAME = "LossScaleOptimizer"
 _PATCHES = ("setattr", "delattr", "object")
 _TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set)
-_TYPE = re.compile(r"\btype\([^()]*\)(?![.\w])|\.__class__\b(?!\.)")
-"""The type of an object, of which not only an attribute is read."""
 
 
 def reports_of_class(program: Program, code: str) -> Iterator[Proposal]:
@@ -73,18 +70,10 @@ def _guidance(program: Program, node: cst.CSTNode) -> str:
 
 
 def _is_in_table_beside_type(program: Program, node: cst.CSTNode) -> bool:
-    """Whether the class is in a tuple with a name, which a statement reads beside `type(x)`."""
-    root = root_name(node)
-    scope = program.scopes.loads.get(root) if root is not None else None
-    if scope is None or not isinstance(program.parents.get(node), cst.Element):
-        return False
-    loads = [one for name in names_assigned(program, node) for one in program.loads_of(scope, name)]
-    return any(_TYPE.search(program.code(_statement(program, load))) for load in loads)
-
-
-def _statement(program: Program, node: cst.CSTNode) -> cst.CSTNode:
-    statements = (cst.BaseCompoundStatement, cst.SimpleStatementLine, cst.SimpleStatementSuite)
-    return next((one for one in program.ancestors(node) if isinstance(one, statements)), node)
+    """Whether the class is in a table with a name, in a file that also reads types of objects."""
+    is_named = isinstance(program.parents.get(node), cst.Element) and names_assigned(program, node)
+    types = (name.value for name in program.scopes.loads)
+    return bool(is_named) and ("type" in types or bool(program.attributes("__class__")))
 
 
 def tests_final(program: Program, node: cst.CSTNode) -> bool:

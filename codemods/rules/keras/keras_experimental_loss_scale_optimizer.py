@@ -90,10 +90,8 @@ def _why_shim(program: Program, reference: Reference) -> str:
 
 def _is_named_in_text(program: Program, reference: Reference) -> bool:
     """Whether an annotation in a string or comment names a class that becomes `from_loss_scale`."""
-    if not any(one.path for one in program.cached(plan_constructors).values()):
-        return False
-    bound = reference.scope.bindings.items()
-    names = [name for name, found in bound if any(one.node is reference.node for one in found)]
+    is_replaced = any(one.path for one in program.cached(plan_constructors).values())
+    names = names_bound(program, reference) if is_replaced else []
     return any(named_in_text(program, name) for name in names)
 
 
@@ -130,16 +128,13 @@ def _misses_compiled(program: Program, reference: Reference) -> bool:
     """Whether a class test may get an optimizer that `compile` has made, here or elsewhere."""
     if not may_compile(program) or tests_final(program, reference.node):
         return False
-    if mention_of(program, reference) is Mention.TEST:
-        return _tests_compiled(program, reference.node)
+    uses: list[cst.CSTNode] = [reference.node]
     for name in names_bound(program, reference):
         if program.is_read_elsewhere(reference.scope, name) and name not in DISTINCTIVE:
             return True
-        uses = [*program.loads_of(reference.scope, name), *program.attributes(name)]
-        uses = [one for one in uses if one not in program.by_node]
-        if any(_tests_compiled(program, use) for use in uses):
-            return True
-    return False
+        reads = [*program.loads_of(reference.scope, name), *program.attributes(name)]
+        uses += [one for one in reads if one not in program.by_node]
+    return any(_tests_compiled(program, use) for use in uses)
 
 
 RULE = Rule(

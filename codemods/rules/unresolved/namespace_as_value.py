@@ -18,9 +18,8 @@ from ...resolve.legacy_symbols import is_of_shim, root_of
 from ...resolve.places import NamespaceUse
 from ...resolve.program import Program
 from ...resolve.scopes import dotted
-from ...resolve.tree import string_of
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import SHIM, is_renamed
+from ...rewrite.rename import SHIM
 from ..findings import place_needs_shim, report, shown_path
 from ..names import names_bound
 from ..rule import Example, Rule
@@ -33,7 +32,6 @@ _GROUPS = {
     "mixed_precision.experimental": Group.V1,
 }
 """The modules of which everything is legacy."""
-_READING = ("getattr", "hasattr")
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
 _ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: do without it"
@@ -65,22 +63,9 @@ def check(program: Program) -> Iterator[Proposal]:
                 yield from _to_shim(program, use)
         elif use.root is None or isinstance(parent, cst.Attribute):
             continue
-        elif _is_patched(program, use) or (
-            _is_of_contrib(use.path) and not _is_followed(program, use)
-        ):
+        elif _is_of_contrib(use.path) and not _is_followed(program, use):
             yield report(use.node, "LS909", use.path, _PASSED.format(use.path))
     yield from _imports(program)
-
-
-def _is_patched(program: Program, use: NamespaceUse) -> bool:
-    """Whether `mock.patch.object(module, "Policy")` or the like names a symbol that moves."""
-    argument = program.parents.get(use.node)
-    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    if not isinstance(call, cst.Call) or program.code(call.func) in _READING:
-        return False
-    names = [string_of(one.value) for one in call.args[1:2]]
-    found = [program.legacy_of(f"{use.path}.{name}") for name in names]
-    return any(legacy is not None and is_renamed(program, legacy) for legacy in found)
 
 
 def _needs(program: Program, use: NamespaceUse) -> Iterator[Proposal]:

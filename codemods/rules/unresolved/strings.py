@@ -11,8 +11,8 @@
 - `mock.patch("tensorflow.keras.mixed_precision.experimental.Policy")`, `operator.attrgetter`,
   `pydoc.locate`, `eval`, defaults of flags: a legacy path in a string fails once the module is gone
   (LS912). Documentation, messages and help texts do not count, and neither does a path in a
-  sentence. A module that only `getattr` or `import_module` names hides all that is read from it
-  (LS902).
+  sentence. A path of which `getattr`, `mock.patch.object` or `import_module` names a part (LS902)
+  fails, too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ _PATH = (
     "this string names {}, and strings are never rewritten: write the new path in it, or import "
     "the name with a statement"
 )
-_MODULE = "only a string names this module: import it with a statement, then migrate again"
 
 _FULL = {
     "tf": "tensorflow",
@@ -65,6 +64,8 @@ _PATH_IN_TEXT = re.compile(
 """A path, with the words before and after it."""
 _OF_CODE = ("", "as", "assert", "else", "for", "from", "if", "import", "in", "return", "with")
 """Words that stand beside a path in code; others make it a part of a sentence."""
+_NAMING = ("delattr", "getattr", "object", "setattr")
+"""Functions that name an attribute by a string, such as `mock.patch.object`."""
 _WORDS = ("mixed_precision", "Shard", "tpu")
 """One of them is in every legacy path."""
 _MESSAGES = re.compile(
@@ -84,13 +85,11 @@ def check(program: Program) -> Iterator[Proposal]:
     yield from _tensors(program)
     yield from _class_names(program)
     for string in program.scopes.strings:
-        path = _completed(program, string)
+        completed = _completed(program, string)
+        path = completed or _path_in(program, string)
         if path:
-            yield report(string, "LS902", path.rpartition(".")[2], _MODULE)
-            continue
-        path = _path_in(program, string)
-        if path:
-            yield report(string, "LS912", path.rpartition(".")[2], _PATH.format(path))
+            code = "LS902" if completed else "LS912"
+            yield report(string, code, path.rpartition(".")[2], _PATH.format(path))
 
 
 def _tensors(program: Program) -> Iterator[Proposal]:
@@ -148,7 +147,7 @@ def _path_of(program: Program, node: cst.CSTNode) -> str:
         first, *others = [one.value for one in node.args[:2]] or [node.func]
         if function in ("import_module", "__import__"):
             return string_of(first) or ""
-        name = string_of(others[0]) if function == "getattr" and others else None
+        name = string_of(others[0]) if function in _NAMING and others else None
         base = _path_of(program, first) if name else ""
         return f"{base}.{name}" if base else ""
     paths = program.paths_of(node)

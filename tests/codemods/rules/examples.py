@@ -1711,7 +1711,7 @@ EXAMPLES = {
             """,
             None,
             Safety.MANUAL,
-            message_contains="only a string",
+            message_contains="strings are never rewritten",
         ),
         Example(
             "not where both meanings are the same symbol",
