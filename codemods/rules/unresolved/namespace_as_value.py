@@ -35,7 +35,6 @@ _GROUPS = {
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
 _ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: do without it"
-_OWN_MODULES = ("loss_scale", "loss_scale_optimizer", "loss_scale_manager")
 _LEFT = "this import fails from TensorFlow {} on, and nothing here goes through it: remove it"
 
 
@@ -53,17 +52,15 @@ def check(program: Program) -> Iterator[Proposal]:
     """Proposes the shim's module for each use as a value; reports what has no twin."""
     for use in program.namespaces:
         parent = program.parents.get(use.node)
-        if is_of_shim(use.path):
-            if not isinstance(parent, cst.Attribute) and not _is_followed(program, use):
-                yield from _needs(program, use)
-        elif is_whole(program, use.path):
-            if isinstance(parent, cst.Attribute) and not parent.attr.value.startswith("__"):
-                yield report(parent, "LS909", parent.attr.value, _ABSENT.format(use.path))
-            elif not _is_followed(program, use):
-                yield from _to_shim(program, use)
-        elif use.root is None or isinstance(parent, cst.Attribute):
-            continue
-        elif _is_of_contrib(use.path) and not _is_followed(program, use):
+        name = parent.attr.value if isinstance(parent, cst.Attribute) else ""
+        if is_whole(program, use.path) and name and not name.startswith("__"):
+            yield report(parent or use.node, "LS909", name, _ABSENT.format(use.path))
+        elif is_whole(program, use.path) and not _is_followed(program, use):
+            yield from _needs(program, use)
+            yield _to_shim(program, use)
+        elif is_of_shim(use.path) and not name and not _is_followed(program, use):
+            yield from _needs(program, use)
+        elif _is_passed(program, use) and not name:
             yield report(use.node, "LS909", use.path, _PASSED.format(use.path))
     yield from _imports(program)
 
@@ -78,18 +75,20 @@ def _needs(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
             yield place_needs_shim(use.node, "LS909", use.path, one, _VALUE)
 
 
-def _to_shim(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
-    yield from _needs(program, use)
+def _to_shim(program: Program, use: NamespaceUse) -> Proposal:
     module = program.namespace_of(use.path)
     assert module is not None
     path = f"{SHIM}.{module.name}"
     made = Proposal(use.node, "LS909", use.path, Safety.SAFE, f"use {shown_path(path)}")
-    yield made._replace(moves=((use, path),))
+    return made._replace(moves=((use, path),))
 
 
-def _is_of_contrib(path: str) -> bool:
-    root = root_of(path)
-    return root is not None and root.rest.startswith("contrib.")
+def _is_passed(program: Program, use: NamespaceUse) -> bool:
+    """Whether a module of `tf.contrib` that also has other contents is a value of its own."""
+    root = root_of(use.path)
+    is_of_contrib = root is not None and root.rest.startswith("contrib.")
+    is_other = is_of_contrib and not is_whole(program, use.path)
+    return is_other and use.root is not None and not _is_followed(program, use)
 
 
 def _is_followed(program: Program, use: NamespaceUse) -> bool:
@@ -137,8 +136,7 @@ def _imports(program: Program) -> Iterator[Proposal]:
         is_known = program.legacy_of(path) is not None or program.namespace_of(path) is not None
         if is_known or not is_whole(program, module):
             continue
-        is_own = "python" not in path.split(".") or module.endswith(_OWN_MODULES)
-        if is_own and not depends_on_version(program, alias):
+        if not depends_on_version(program, alias):
             yield report(alias, "LS909", name, _ABSENT.format(module))
 
 
