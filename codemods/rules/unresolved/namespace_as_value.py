@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety
+from ...model import Safety
 from ...resolve.guards import depends_on_version
 from ...resolve.legacy_symbols import is_of_shim, root_of
 from ...resolve.places import NamespaceUse
@@ -20,17 +20,17 @@ from ...resolve.program import Program
 from ...resolve.scopes import dotted
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import SHIM
-from ..findings import place_needs_shim, report, shown_path
+from ..findings import needs_of_place, report, shown_path
 from ..names import names_bound
 from ..rule import Example, Rule
 
 __all__ = ["RULE", "is_whole"]
 
-_GROUPS = {
-    "contrib.mixed_precision": Group.CONTRIB,
-    "keras.mixed_precision.experimental": Group.KERAS_OPTIMIZERS,
-    "mixed_precision.experimental": Group.V1,
-}
+_WHOLE = (
+    "contrib.mixed_precision",
+    "keras.mixed_precision.experimental",
+    "mixed_precision.experimental",
+)
 """The modules of which everything is legacy."""
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
@@ -45,7 +45,7 @@ def is_whole(program: Program, path: str) -> bool:
     if root is None or module is None or is_of_shim(path):
         return False
     is_in_v1 = root.name == "v1" and module.name == "mixed_precision.experimental"
-    return module.name in _GROUPS and not is_in_v1  # TensorFlow still has that one
+    return module.name in _WHOLE and not is_in_v1  # TensorFlow still has that one
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -56,23 +56,18 @@ def check(program: Program) -> Iterator[Proposal]:
         if is_whole(program, use.path) and name and not name.startswith("__"):
             yield report(parent or use.node, "LS909", name, _ABSENT.format(use.path))
         elif is_whole(program, use.path) and not _is_followed(program, use):
-            yield from _needs(program, use)
+            yield from needs_of_place(program, use, "LS909", _VALUE)
             yield _to_shim(program, use)
-        elif is_of_shim(use.path) and not name and not _is_followed(program, use):
-            yield from _needs(program, use)
+        elif _is_legacy_on_shim(program, use) and not name and not _is_followed(program, use):
+            yield from needs_of_place(program, use, "LS909", _VALUE)
         elif _is_passed(program, use) and not name:
             yield report(use.node, "LS909", use.path, _PASSED.format(use.path))
     yield from _imports(program)
 
 
-def _needs(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
-    """Sends the groups of symbols of a module to the shim."""
+def _is_legacy_on_shim(program: Program, use: NamespaceUse) -> bool:
     module = program.namespace_of(use.path)
-    group = _GROUPS.get(module.name) if module is not None and not module.is_final else None
-    groups = [group, Group.POLICIES] if group is Group.KERAS_OPTIMIZERS else [group]
-    for one in groups:
-        if one is not None and not program.goes_to_shim(one):
-            yield place_needs_shim(use.node, "LS909", use.path, one, _VALUE)
+    return is_of_shim(use.path) and module is not None and not module.is_final
 
 
 def _to_shim(program: Program, use: NamespaceUse) -> Proposal:
