@@ -139,8 +139,8 @@ def _is_exact(arguments: Mapping[str, cst.Arg]) -> bool:
     ratio = numbers.get("incr_ratio", (2.0,))
     if ratio is None or not isinstance(ratio[0], (int, float)) or ratio[0] <= 0:
         return False
-    is_halved = numbers.get("decr_ratio") == (1 / ratio[0],)
-    return is_halved and numbers.get("decr_every_n_nan_or_inf") == (1,)
+    is_inverse = numbers.get("decr_ratio") == (1 / ratio[0],)
+    return is_inverse and numbers.get("decr_every_n_nan_or_inf") == (1,)
 
 
 RULE = Rule(
