@@ -70,6 +70,7 @@ _WORDS = ("mixed_precision", "Shard", "tpu")
 """One of them is in every legacy path."""
 _MESSAGES = re.compile(
     r"critical|debug|echo|error|exception|fatal|fail|format|info|log|print|skip|vlog|warn|write"
+    r"|\w*(?:Error|Exception|Warning)$"
 )
 _TEXT_ARGUMENTS = frozenset(
     ["description", "doc", "epilog", "help", "label", "message", "msg", "reason", "title"]
