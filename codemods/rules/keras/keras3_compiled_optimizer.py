@@ -34,6 +34,8 @@ _METHODS = ("get_scaled_loss", "get_unscaled_gradients")
 _SCALE = "loss_scale"
 _COMPILED = "optimizer"
 """The attribute in which a Keras model keeps its optimizer."""
+_CHECKPOINT = "Checkpoint"
+"""A part of the names of classes that only save an optimizer."""
 _MESSAGE = (
     "compile may have wrapped this optimizer in the class of the installed Keras, and that of "
     "Keras 3 has no {}: wrap the optimizer in tf_lossscale's class before compile"
@@ -86,6 +88,9 @@ def _is_compiled(program: Program, node: cst.CSTNode) -> bool:
     """Whether `node` is `model.optimizer`, and nothing here assigns an optimizer to it."""
     if not isinstance(node, cst.Attribute) or node.attr.value != _COMPILED:
         return False
+    owners = [one for one in sources_of(program, node.value) if isinstance(one, cst.Call)]
+    if owners and all(_CHECKPOINT in program.code(one.func) for one in owners):
+        return False  # as in TensorSpeech/TensorFlowTTS
     return not any(is_stored(one, program.parents) for one in program.attributes(_COMPILED))
 
 

@@ -25,7 +25,7 @@ import libcst as cst
 from ...model import Safety, Target
 from ...resolve.legacy_symbols import Family, legacy_of, namespace_of
 from ...resolve.program import Program
-from ...resolve.tree import string_of
+from ...resolve.tree import string_of, walk
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import is_renamed
 from ..findings import report
@@ -76,8 +76,7 @@ _TEXT_ARGUMENTS = frozenset(
     ["description", "doc", "epilog", "help", "label", "message", "msg", "reason", "title"]
 )
 _DISPLAYS = (
-    cst.ConcatenatedString, cst.Dict, cst.DictElement, cst.Element, cst.IfExp, cst.List, cst.Set,
-    cst.Tuple,
+    cst.Dict, cst.DictElement, cst.Element, cst.IfExp, cst.List, cst.Set, cst.Tuple,
 )  # fmt: skip
 
 
@@ -160,9 +159,15 @@ def _path_of(program: Program, node: cst.CSTNode) -> str:
 
 def _path_in(program: Program, string: cst.SimpleString) -> str:
     """The legacy path in a string, as it is written there; empty for documentation and messages."""
-    if "b" in string.prefix.lower() or not any(one in string.value for one in _WORDS):
-        return ""
+    whole: cst.CSTNode = string
     parent = program.parents.get(string)
+    while isinstance(parent, cst.ConcatenatedString):
+        whole, parent = parent, program.parents.get(parent)
+    parts = [one for one in walk(whole) if isinstance(one, cst.SimpleString)]
+    text = "".join(one.raw_value for one in parts)
+    is_known = parts[0] is not string or not any(one in text for one in _WORDS)
+    if is_known or "b" in string.prefix.lower():
+        return ""
     while isinstance(parent, _DISPLAYS):
         parent = program.parents.get(parent)
     if isinstance(parent, cst.Expr):
@@ -173,14 +178,14 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
         function = program.code(call.func).rpartition(".")[2]
         if keyword in _TEXT_ARGUMENTS or _MESSAGES.match(function):
             return ""
-    for before, written, after in _PATH_IN_TEXT.findall(string.raw_value):
-        first, *parts = written.split(".")
+    for before, written, after in _PATH_IN_TEXT.findall(text):
+        first, *names = written.split(".")
         path = _FULL.get(first, first)
-        for index, part in enumerate(parts, 1):
-            path = f"{path}.{part}"
-            is_left = _is_left(program, path, index == len(parts))
+        for index, name in enumerate(names, 1):
+            path = f"{path}.{name}"
+            is_left = _is_left(program, path, index == len(names))
             if is_left and before in _OF_CODE and after in _OF_CODE:
-                return ".".join([first, *parts[:index]]) if legacy_of(path) else written
+                return ".".join([first, *names[:index]]) if legacy_of(path) else written
     return ""
 
 

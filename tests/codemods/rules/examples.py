@@ -2167,6 +2167,20 @@ EXAMPLES = {
     ),
     "keras3-compiled-optimizer": (
         Example(
+            "not the optimizer of a checkpoint",
+            """\
+            import tensorflow as tf
+
+            class Trainer:
+                def __init__(self, opt):
+                    self.saved = tf.train.Checkpoint(optimizer=opt)
+
+                def scaled(self, loss):
+                    return self.saved.optimizer.get_scaled_loss(loss)
+            """,
+            keras=3,
+        ),
+        Example(
             "not where the optimizer is always wrapped before compile",
             """\
             import tensorflow as tf

@@ -68,6 +68,7 @@ NOT_REPORTED = {
     "the final module": "importlib.import_module('tensorflow.keras.mixed_precision')",
     "the final policy": "mock.patch('tensorflow.keras.mixed_precision.Policy')",
     "a sentence": "TEXT = 'Use tf.contrib.tpu.CrossShardOptimizer there.'",
+    "a sentence in parts": "flags.DEFINE_bool('a', 0, 'See ' 'tf.contrib.mixed_precision ' 'too')",
     "another library": "mock.patch('mine.keras.mixed_precision.experimental.Policy')",
     "a file": "open('tf/contrib/mixed_precision.py')",
     "bytes": f"open(b'{EXPERIMENTAL}')",
