@@ -127,7 +127,7 @@ RULE = Rule(
             message_contains="keeps the methods",
         ),
         Example(
-            "loss_scale=, which no version has",
+            "dynamic, and a number",
             """\
             from tensorflow.keras import mixed_precision
 
