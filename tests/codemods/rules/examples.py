@@ -2017,6 +2017,17 @@ EXAMPLES = {
     ),
     "namespace-as-value": (
         Example(
+            "an import of a private module that current TensorFlow lacks",
+            """\
+            from tensorflow.python.keras.mixed_precision.experimental import (
+                device_compatibility_check,
+            )
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="no such name",
+        ),
+        Example(
             "not the final module",
             """\
             import tensorflow as tf
