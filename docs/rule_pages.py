@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Iterator
 
 from tf_lossscale_codemods.cli.explain import options_of
-from tf_lossscale_codemods.rules.codes import codes
-from tf_lossscale_codemods.rules.registry import rules
+from tf_lossscale_codemods.rules.codes import codes, rules
 from tf_lossscale_codemods.rules.rule import Example, Rule
 
 __all__ = ["main", "pages"]

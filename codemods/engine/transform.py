@@ -27,7 +27,7 @@ from ..resolve.guards import keep_guards
 from ..resolve.mentions import classes_named
 from ..resolve.program import Program
 from ..resolve.tree import rebuilt
-from ..rules.registry import rules
+from ..rules.codes import rules
 from ..rules.rule import Rule
 from ..rules.to_shim import notes
 from .apply import Decision

@@ -8,7 +8,7 @@ from ..resolve.legacy_symbols import Family, Legacy
 from ..resolve.places import Reference
 from ..resolve.program import Program
 
-__all__ = ["FINAL", "SHIM", "V1", "is_at", "is_renamed", "references", "shim_path"]
+__all__ = ["FINAL", "SHIM", "V1", "is_renamed", "references", "shim_path"]
 
 SHIM = "tf_lossscale"
 V1 = "tensorflow.compat.v1"
@@ -45,8 +45,3 @@ def shim_path(reference: Reference) -> str:
     if legacy.family is Family.EXPERIMENTAL:
         namespace = "keras.mixed_precision.experimental"
     return f"{SHIM}.{namespace}.{legacy.name}"
-
-
-def is_at(program: Program, reference: Reference, path: str) -> bool:
-    """Whether a reference that is no import resolves to exactly `path`, without a rewrite."""
-    return program.paths_of(reference.node) == {path}

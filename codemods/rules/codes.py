@@ -1,14 +1,21 @@
-"""All rule codes with their descriptions, for `rules`, `explain`, SARIF and the pages."""
+"""Finds the rules, and all their codes with descriptions; there is no other list of them.
+
+Every public module of a family, a folder of `rules/`, defines one rule.
+"""
 
 from __future__ import annotations
 
 import difflib
+import functools
+import importlib
+import pkgutil
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from .registry import rules
+from .. import rules as _package
 from .rule import Rule
 
-__all__ = ["Code", "codes", "nearest", "unknown_prefixes"]
+__all__ = ["Code", "codes", "nearest", "rules", "unknown_prefixes"]
 
 
 class Code(NamedTuple):
@@ -27,6 +34,27 @@ class Code(NamedTuple):
     summary: str
     text: str
     rule: Rule
+
+
+def _discovered() -> Iterator[Rule]:
+    for package in pkgutil.iter_modules(_package.__path__):
+        if not package.ispkg:
+            continue
+        family = importlib.import_module(f"{_package.__name__}.{package.name}")
+        title = (family.__doc__ or "").rstrip(".")
+        for module_info in pkgutil.iter_modules(family.__path__):
+            if module_info.name.startswith("_"):  # what the rules of the family share
+                continue
+            module = importlib.import_module(f"{family.__name__}.{module_info.name}")
+            slug = module_info.name.replace("_", "-")
+            docstring = (module.__doc__ or "").strip()
+            yield module.RULE._replace(slug=slug, docstring=docstring, family=title)
+
+
+@functools.lru_cache(maxsize=None)
+def rules() -> tuple[Rule, ...]:
+    """All rules, sorted by their first code."""
+    return tuple(sorted(_discovered(), key=lambda rule: rule.code))
 
 
 def codes() -> list[Code]:

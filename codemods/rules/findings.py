@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Optional
 
 import libcst as cst
 
 from ..model import Group, Safety
 from ..resolve.legacy_symbols import root_of
-from ..resolve.places import Reference
+from ..resolve.places import Place, Reference
 from ..resolve.program import Program
 from ..resolve.tree import Edit
 from ..rewrite.proposal import Proposal
@@ -16,11 +17,13 @@ from ..rewrite.rename import SHIM, V1
 
 __all__ = [
     "moved",
+    "needs_of_place",
     "needs_shim",
     "place_needs_shim",
     "report",
     "safe",
     "shown_path",
+    "symbol_of",
     "unsafe",
 ]
 
@@ -84,6 +87,29 @@ def needs_shim(reference: Reference, why: str) -> Proposal:
 def place_needs_shim(node: cst.CSTNode, code: str, symbol: str, group: Group, why: str) -> Proposal:
     """Another place that sends a group of symbols to the shim."""
     return Proposal(node, code, symbol, Safety.SAFE, why, group=group, blocks=True)
+
+
+def needs_of_place(program: Program, place: Place, code: str, why: str) -> Iterator[Proposal]:
+    """Sends the symbols that a place leads to, of a module all that it has, to the shim."""
+    if isinstance(place, Reference):
+        groups = [place.legacy.group]
+    else:
+        module = program.namespace_of(place.path)
+        if module is None or module.name.startswith("keras"):
+            groups = [Group.KERAS_OPTIMIZERS, Group.POLICIES]
+        else:
+            groups = [Group(module.family.value)]
+    for group in groups:
+        if not program.goes_to_shim(group):
+            yield place_needs_shim(place.node, code, symbol_of(program, place), group, why)
+
+
+def symbol_of(program: Program, place: Place) -> str:
+    """The symbol or module that a place leads to, as findings show it."""
+    if isinstance(place, Reference):
+        return place.legacy.name
+    module = program.namespace_of(place.path)
+    return module.name if module is not None else place.path
 
 
 def report(node: cst.CSTNode, code: str, symbol: str, guidance: str) -> Proposal:

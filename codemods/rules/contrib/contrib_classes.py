@@ -135,18 +135,12 @@ def _has_twin(program: Program, reference: Reference) -> bool:
 
 def _is_exact(arguments: Mapping[str, cst.Arg]) -> bool:
     """Whether some DynamicLossScale has the numbers of the manager with these arguments."""
-    numbers = {"incr_ratio": 2.0}
-    for name in ("decr_every_n_nan_or_inf", "incr_ratio", "decr_ratio"):
-        if name in arguments:
-            value = constant(arguments[name].value)
-            if value is None or not isinstance(value[0], (int, float)):
-                return False
-            numbers[name] = float(value[0])
-    return (
-        numbers.get("decr_every_n_nan_or_inf") == 1
-        and numbers["incr_ratio"] > 0
-        and numbers.get("decr_ratio") == 1 / numbers["incr_ratio"]
-    )
+    numbers = {name: constant(argument.value) for name, argument in arguments.items()}
+    ratio = numbers.get("incr_ratio", (2.0,))
+    if ratio is None or not isinstance(ratio[0], (int, float)) or ratio[0] <= 0:
+        return False
+    is_inverse = numbers.get("decr_ratio") == (1 / ratio[0],)
+    return is_inverse and numbers.get("decr_every_n_nan_or_inf") == (1,)
 
 
 RULE = Rule(

@@ -2,26 +2,27 @@
 
 Class tests agree between the shim's classes and TensorFlow's, as do subclasses. `type(optimizer) is
 LossScaleOptimizer` and a table with classes as keys do not, and a method that is replaced in one
-class is not replaced in the other.
+class is not replaced in the other. A test for the experimental class misses what `compile` makes.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
 
+from ...resolve.classes import is_made_here, may_compile
 from ...resolve.legacy_symbols import DISTINCTIVE
-from ...resolve.mentions import compares_type
+from ...resolve.mentions import compares_type, tested_object
+from ...resolve.places import Reference
 from ...resolve.program import Program
-from ...resolve.tree import is_stored, root_name, walk
+from ...resolve.tree import is_stored, walk
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
 from ..findings import report
 from ..names import names_assigned, names_bound
 
-__all__ = ["reports_of_class", "tests_final"]
+__all__ = ["missed_by_tests", "reports_of_class", "tests_compiled"]
 
 _PATCHED = (
     "this replaces a method or attribute of the class, but an optimizer that compile wraps has the "
@@ -35,11 +36,13 @@ _COMPARED = (
     "other files may read `{}`: if one compares it with the type of an object, which can be the "
     "shim's class, TensorFlow's, or a subclass, use isinstance there"
 )
+_TESTS_BOTH = (
+    "from TensorFlow 2.4 on, compile makes optimizers of the final class, for which this test is "
+    "False: test for both classes"
+)
 _NAME = "LossScaleOptimizer"
 _PATCHES = ("setattr", "delattr", "object")
 _TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set)
-_TYPE = re.compile(r"\btype\([^()]*\)(?![.\w])|\.__class__\b(?!\.)")
-"""The type of an object, of which not only an attribute is read."""
 
 
 def reports_of_class(program: Program, code: str) -> Iterator[Proposal]:
@@ -73,21 +76,41 @@ def _guidance(program: Program, node: cst.CSTNode) -> str:
 
 
 def _is_in_table_beside_type(program: Program, node: cst.CSTNode) -> bool:
-    """Whether the class is in a tuple with a name, which a statement reads beside `type(x)`."""
-    root = root_name(node)
-    scope = program.scopes.loads.get(root) if root is not None else None
-    if scope is None or not isinstance(program.parents.get(node), cst.Element):
-        return False
-    loads = [one for name in names_assigned(program, node) for one in program.loads_of(scope, name)]
-    return any(_TYPE.search(program.code(_statement(program, load))) for load in loads)
+    """Whether the class is in a table with a name, in a file that also reads types of objects."""
+    is_named = isinstance(program.parents.get(node), cst.Element) and names_assigned(program, node)
+    types = (name.value for name in program.scopes.loads)
+    return bool(is_named) and ("type" in types or bool(program.attributes("__class__")))
 
 
-def _statement(program: Program, node: cst.CSTNode) -> cst.CSTNode:
-    statements = (cst.BaseCompoundStatement, cst.SimpleStatementLine, cst.SimpleStatementSuite)
-    return next((one for one in program.ancestors(node) if isinstance(one, statements)), node)
+def tests_compiled(program: Program, node: cst.CSTNode) -> bool:
+    """Whether a place is a test that may get an optimizer that `compile` has made."""
+    tested = tested_object(program, node)
+    return tested is not None and not is_made_here(program, tested) and may_compile(program)
 
 
-def tests_final(program: Program, node: cst.CSTNode) -> bool:
+def missed_by_tests(program: Program) -> Iterator[Proposal]:
+    """Reports the first test for the experimental class only, which `compile` does not make."""
+    in_branches = {place.node for branch in program.guards for place in branch.places}
+    for reference in references(program, "LS301") if may_compile(program) else ():
+        node = reference.node
+        is_known = node in in_branches or _tests_final(program, node)
+        if not is_known and _is_tested(program, reference):
+            yield report(node, "LS301", _NAME, _TESTS_BOTH)
+            return
+
+
+def _is_tested(program: Program, reference: Reference) -> bool:
+    """Whether a test of what `compile` may have made reads a place, here or in another file."""
+    uses: list[cst.CSTNode] = [reference.node]
+    for name in names_bound(program, reference):
+        if program.is_read_elsewhere(reference.scope, name) and name not in DISTINCTIVE:
+            return True
+        reads = [*program.loads_of(reference.scope, name), *program.attributes(name)]
+        uses += [one for one in reads if one not in program.by_node]
+    return any(tests_compiled(program, use) for use in uses)
+
+
+def _tests_final(program: Program, node: cst.CSTNode) -> bool:
     """Whether the class test around `node` names the final class, too."""
     finals = {one.node for one in program.references if one.legacy.rule == "LS401"}
     finals |= {one for one, name in program.migrated if name == _NAME}

@@ -1,12 +1,15 @@
 """The plan for the constructor calls of Keras loss-scale optimizers, made once for each program.
 
-Several rules read it: those of the experimental class, of the loss scales that become its
+Only a loss scale that the source shows in full becomes arguments of the final class: `"dynamic"`, a
+number, and a loss scale that is made in the call, or bound once in its scope and read there only.
+Everything else is decided at run time, by the shim's `from_loss_scale`.
+
+Several rules read the plan: those of the experimental class, of the loss scales that become its
 arguments, and of Keras 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
 import libcst as cst
@@ -14,14 +17,20 @@ import libcst as cst
 from ...model import Group
 from ...resolve.places import Reference
 from ...resolve.program import Program
+from ...resolve.scopes import Binding
 from ...resolve.tree import Edit
-from ...rewrite.arguments import keyword, loses_comments, with_arguments
+from ...resolve.values import only_binding
+from ...rewrite.arguments import constant, keyword, loses_comments, matched, with_arguments
+from ...rewrite.remove_statement import without_statement
 from ...rewrite.rename import FINAL, SHIM, references
-from ._arguments import FinalArguments, to_final_arguments
 
 __all__ = ["ConstructorPlan", "final_class", "plan", "plan_constructors"]
 
 _FROM_LOSS_SCALE = f"{SHIM}.keras.mixed_precision.from_loss_scale"
+_BINDING_CALLS = ("exec", "globals", "vars", "locals")
+_DEFAULTS = {"initial_loss_scale": 2.0**15, "increment_period": 2000}
+_NAMES = {"initial_loss_scale": "initial_scale", "increment_period": "dynamic_growth_steps"}
+_REPEATING = (cst.For, cst.While, cst.BaseComp, cst.FunctionDef, cst.Lambda)
 
 
 class ConstructorPlan(NamedTuple):
@@ -32,7 +41,7 @@ class ConstructorPlan(NamedTuple):
       message: what is done.
       edits: the edits of arguments, and of statements that are no longer needed.
       removed: the loss scales that the edits take away.
-      arguments: the names of the final class's arguments that set the loss scale.
+      arguments: the final class's arguments that set the loss scale, with their values.
       problem: why there is no edit, so that the symbols go to the shim.
     """
 
@@ -40,7 +49,7 @@ class ConstructorPlan(NamedTuple):
     message: str = ""
     edits: tuple[tuple[cst.CSTNode, Edit], ...] = ()
     removed: tuple[Reference, ...] = ()
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[tuple[str, cst.BaseExpression], ...] = ()
     problem: str = ""
 
 
@@ -61,91 +70,122 @@ def plan_constructors(program: Program) -> dict[cst.Call, ConstructorPlan]:
 
 def plan(program: Program, call: cst.Call) -> ConstructorPlan:
     """What becomes of `call`, a constructor with the experimental class's arguments."""
-    inner, scale = _matched(call)
-    if inner is None or scale is None:
+    found = matched(call, ("opt", "loss_scale")) or matched(call, ("optimizer", "loss_scale"))
+    if found is None or len(found) < 2:
         return ConstructorPlan(problem="these are not seen to be an optimizer and a loss scale")
-    converted = to_final_arguments(program, call, scale.value)
-    if converted is None:
+    scale = found["loss_scale"]
+    made = _of_scale(program, call, scale.value)
+    if made is None:
         return _at_run_time(call, "the loss scale cannot be determined statically")
-    new = _rewritten(call, inner, scale, converted)
-    if loses_comments(call, new):
-        return _at_run_time(call, "the arguments contain a comment")
+    is_first = call.args[0] is scale
+    comma = call.args[0].comma  # one argument to a line, if these were
+    extras = [keyword(cst.Arg(value, comma=comma), name) for name, value in made.arguments]
 
-    def edit(node: cst.CSTNode) -> object:
+    def edit(node: cst.CSTNode) -> cst.Call:
         assert isinstance(node, cst.Call)
-        return new.with_changes(func=node.func, args=_merged(call, node, new))
+        inner = node.args[1 if is_first else 0]
+        if inner.keyword is not None:
+            inner = keyword(inner, "inner_optimizer")
+        return with_arguments(node, [*extras, inner] if is_first else [inner, *extras])
 
-    shown = " and ".join(f"`{name}=`" for name, _ in converted.arguments)
-    return ConstructorPlan(
-        message=f"the loss scale is now set with {shown}"
-        if shown
-        else "dynamic scaling is the default; no argument needed",
-        edits=((call, edit), *converted.edits),
-        removed=converted.removed,
-        arguments=tuple(name for name, _ in converted.arguments),
+    if loses_comments(call, edit(call)):
+        return _at_run_time(call, "the arguments contain a comment")
+    names = " and ".join(f"`{name}=`" for name, _ in made.arguments)
+    now = f"the loss scale is now set with {names}"
+    return made._replace(
+        message=now if names else "dynamic scaling is the default; no argument needed",
+        edits=((call, edit), *made.edits),
     )
-
-
-def _merged(call: cst.Call, edited: cst.Call, new: cst.Call) -> Sequence[cst.Arg]:
-    """The arguments of `new`, with the edits inside the inner optimizer's argument."""
-    now = {old.value: fresh.value for old, fresh in zip(call.args, edited.args)}
-    return [
-        argument.with_changes(value=now.get(argument.value, argument.value))
-        for argument in new.args
-    ]
 
 
 def _at_run_time(call: cst.Call, why: str) -> ConstructorPlan:
     def edit(node: cst.CSTNode) -> object:
         assert isinstance(node, cst.Call)
+        names = [one.keyword.value if one.keyword is not None else "" for one in node.args]
+        pairs = zip(node.args, names)
         return node.with_changes(
-            args=[
-                argument.with_changes(keyword=cst.Name("optimizer"))
-                if argument.keyword is not None and argument.keyword.value == "opt"
-                else argument
-                for argument in node.args
-            ]
+            args=[keyword(one, "optimizer") if name == "opt" else one for one, name in pairs]
         )
 
     message = f"{why}; from_loss_scale decides at run time"
     return ConstructorPlan(_FROM_LOSS_SCALE, message, ((call, edit),))
 
 
-def _matched(call: cst.Call) -> tuple[Optional[cst.Arg], Optional[cst.Arg]]:
-    """The optimizer's and the loss scale's argument; None where they are not to be seen."""
-    inner = scale = None
-    for index, argument in enumerate(call.args):
-        name = argument.keyword.value if argument.keyword is not None else None
-        if argument.star or index > 1 or name not in (None, "opt", "optimizer", "loss_scale"):
-            return None, None
-        if name == "loss_scale" or (name is None and index == 1):
-            scale = argument
-        else:
-            inner = argument
-    return inner, scale
+def _of_scale(
+    program: Program, call: cst.Call, scale: cst.BaseExpression
+) -> Optional[ConstructorPlan]:
+    """The arguments that replace `scale` in `call`; None where only a run can tell."""
+    if not isinstance(scale, cst.Name) or constant(scale) is not None:
+        return _of_value(program, scale, scale)
+    binding = only_binding(program, scale)
+    if binding is None or binding.value is None or _may_be_bound_elsewhere(program, binding):
+        return None
+    found = _of_value(program, binding.value, scale)
+    removal = without_statement(program, binding)
+    if found is None or constant(binding.value) is not None:
+        return found if found is None or found.arguments else found._replace(edits=removal or ())
+    assert isinstance(binding.value, cst.Call)
+    is_constant = all(constant(argument.value) is not None for argument in binding.value.args)
+    around = set(program.ancestors(binding.node))
+    between = [above for above in program.ancestors(call) if above not in around]
+    if removal is None or not is_constant or any(isinstance(one, _REPEATING) for one in between):
+        return None  # calls in a loop or function of their own would share the loss scale
+    return found._replace(edits=removal)
 
 
-def _rewritten(call: cst.Call, inner: cst.Arg, scale: cst.Arg, new: FinalArguments) -> cst.Call:
-    """The call with the final class's arguments where the loss scale stood."""
-    if inner.keyword is not None:
-        inner = inner.with_changes(keyword=cst.Name("inner_optimizer"))
-    between = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    before = call.args[0] if call.args[0] is not scale else None
-    if before is not None and isinstance(before.comma, cst.Comma):
-        space = before.comma.whitespace_after
-        if isinstance(space, cst.ParenthesizedWhitespace) and space.first_line.comment is None:
-            between = before.comma
-    extras = [
-        keyword(cst.Arg(value=_argument_value(value), comma=between), name)
-        for name, value in new.arguments
-    ]
-    if extras and scale.keyword is not None:
-        extras = [extra.with_changes(equal=scale.equal) for extra in extras]
-    order = [*extras, inner] if call.args[0] is scale else [inner, *extras]
-    return with_arguments(call, order)
+def _may_be_bound_elsewhere(program: Program, binding: Binding) -> bool:
+    """Whether a name of the module may be bound by what is executed or read at run time.
+
+    Examples are `globals().update(settings)`, `exec(open("settings.py").read())` and a star import.
+    """
+    calls = (one for one in program.scopes.loads if one.value in _BINDING_CALLS)
+    return binding.scope.kind == "module" and (
+        bool(binding.scope.stars) or any(program.call_of(one) is not None for one in calls)
+    )
 
 
-def _argument_value(value: cst.BaseExpression) -> cst.BaseExpression:
-    if isinstance(value, cst.NamedExpr) and not value.lpar:
-        return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return value
+def _of_value(
+    program: Program, value: cst.BaseExpression, scale: cst.BaseExpression
+) -> Optional[ConstructorPlan]:
+    """The arguments for a value; `scale` is how a number is written."""
+    if isinstance(value, cst.Call):
+        return _of_loss_scale(program, value)
+    found = constant(value)
+    if found == ("dynamic",):
+        return ConstructorPlan()
+    if found is None or isinstance(found[0], bool) or not isinstance(found[0], (int, float)):
+        return None
+    return _fixed(scale)
+
+
+def _fixed(scale: cst.BaseExpression) -> ConstructorPlan:
+    return ConstructorPlan(arguments=(("dynamic", cst.Name("False")), ("initial_scale", scale)))
+
+
+def _of_loss_scale(program: Program, call: cst.Call) -> Optional[ConstructorPlan]:
+    """The arguments for `FixedLossScale(...)` and `DynamicLossScale(...)`."""
+    reference = program.by_node.get(call.func)
+    name = reference.legacy.name if reference is not None else ""
+    if reference is None or name not in ("DynamicLossScale", "FixedLossScale"):
+        return None
+    if name == "FixedLossScale":
+        found = matched(call, ("loss_scale_value",))
+        if not found or isinstance(found["loss_scale_value"].value, cst.NamedExpr):
+            return None
+        scale = found["loss_scale_value"].value
+        value = constant(scale)
+        if value is not None and not (isinstance(value[0], (int, float)) and value[0] >= 1):
+            return None
+        return _fixed(scale)._replace(removed=(reference,))
+    found = matched(call, ("initial_loss_scale", "increment_period", "multiplier"))
+    if found is None:
+        return None
+    multiplier = found.pop("multiplier", None)
+    if multiplier is not None and constant(multiplier.value) not in ((2,), (2.0,)):
+        return None
+    arguments = tuple(
+        (_NAMES[name], argument.value)
+        for name, argument in found.items()
+        if constant(argument.value) != (_DEFAULTS[name],)
+    )
+    return ConstructorPlan(arguments=arguments, removed=(reference,))

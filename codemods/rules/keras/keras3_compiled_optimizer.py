@@ -90,7 +90,7 @@ def _is_compiled(program: Program, node: cst.CSTNode) -> bool:
         return False
     owners = [one for one in sources_of(program, node.value) if isinstance(one, cst.Call)]
     if owners and all(_CHECKPOINT in program.code(one.func) for one in owners):
-        return False
+        return False  # as in TensorSpeech/TensorFlowTTS
     return not any(is_stored(one, program.parents) for one in program.attributes(_COMPILED))
 
 

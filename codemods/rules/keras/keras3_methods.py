@@ -10,10 +10,10 @@ Keras 3's class lacks `get_scaled_loss` and `get_unscaled_gradients`, so `hasatt
 scale. The shim's class has the methods, but a file that only tests for them does not show which
 class it is called with (LS404).
 
-`fit` on Keras 3 makes a step from `scale_loss` and `apply_gradients`, with scaled gradients. A
-subclass keeps its base, in the shim, but its `get_scaled_loss`, `get_unscaled_gradients` and
-`minimize` have no effect there, nor does a method that replaces one of the first two in an object.
-Its `apply_gradients` gets gradients that are still scaled, which matters if it clips them (LS405).
+`fit` on Keras 3 makes a step from `scale_loss` and `apply_gradients`, which gets gradients that are
+still scaled, and does not call `get_scaled_loss`, `get_unscaled_gradients` or `minimize`. A
+subclass keeps its base, in the shim, but its methods of these names, and those that replace them in
+an object, do less there, or see other numbers (LS405).
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from ...resolve.classes import (
     is_loss_scale_optimizer,
     is_made_here,
     is_written_for_keras_3,
-    may_compile,
     may_inherit,
     own_classes,
 )
@@ -47,7 +46,6 @@ _SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 _OF_OLDER = ("compute_gradients", "_compute_gradients")
 """Methods of older optimizers, which scale and unscale themselves; Keras 3 has none of them."""
 _STEPS = (*_SCALING, "apply_gradients", "minimize")
-_CLASSES = ("LossScaleOptimizer", "from_loss_scale")
 _UNSCALED = (
     "these gradients are not scaled, but Keras 3 divides them by the scale: scale the loss "
     "(get_scaled_loss, then get_unscaled_gradients), or use optimizer.inner_optimizer"
@@ -56,13 +54,11 @@ _LACKED = (
     "Keras 3's own class lacks this method: the loss stays unscaled, but gradients are divided by "
     "the scale; use tf_lossscale's class, and test with isinstance"
 )
-_NOT_CALLED = (
-    "fit on Keras 3 does not call {}: override scale_loss and apply there as well, or train in a "
-    "loop that calls the methods itself"
-)
-_STILL_SCALED = (
-    "fit on Keras 3 passes apply_gradients gradients that are still scaled: if it depends on their "
-    "size, define it in the class of the inner optimizer, or train in a loop that unscales them"
+_NOT_CALLED = "does not call {}"
+_SCALED = "gives apply_gradients gradients that are still scaled"
+_OVERRIDDEN = (
+    "fit on Keras 3 {}: override scale_loss, and apply of the inner optimizer, which gets unscaled "
+    "gradients, or train in a loop that calls the methods itself"
 )
 
 
@@ -77,39 +73,28 @@ def check(program: Program) -> Iterator[Proposal]:
             if call is not None and is_known and not is_written_for_keras_3(program):
                 yield report(call, "LS403", "LossScaleOptimizer.apply_gradients", _UNSCALED)
     for call, name in accesses(program, _SCALING):
-        if not is_made_here(program, call.args[0].value) and not _makes_all(program):
+        if not is_made_here(program, call.args[0].value):
             yield report(call, "LS404", f"LossScaleOptimizer.{name}", _LACKED)
     for owner in own_classes(program):
-        bases = [class_named(program, base.value) for base in owner.bases]
-        names = {name for one in [owner, *bases] if one is not None for name in _methods(one)}
+        bases = (class_named(program, base.value) for base in owner.bases)
+        classes = [owner, *filter(None, bases)]
+        scopes = (scope for scope in program.all_scopes() if scope.node in classes)
+        names = {name for scope in scopes for name in scope.bindings}
         may_wrap = may_inherit(program, owner) and not names.isdisjoint(_SCALING)
-        overridden = sorted(names.intersection(_STEPS))
-        if overridden and (may_wrap or inherits(program, owner)):
-            uncalled = [name for name in overridden if name != "apply_gradients"]
-            message = _NOT_CALLED.format(", ".join(uncalled)) if uncalled else _STILL_SCALED
-            yield report(owner.name, "LS405", owner.name.value, message)
+        if not names.isdisjoint(_STEPS) and (may_wrap or inherits(program, owner)):
+            yield report(owner.name, "LS405", owner.name.value, _overridden(names))
     for name in _SCALING:
         for attribute in program.attributes(name):
             is_own = isinstance(attribute.value, cst.Name) and attribute.value.value == "self"
             if is_stored(attribute, program.parents) and not is_own:
-                message = _NOT_CALLED.format(name)
-                yield report(attribute, "LS405", f"LossScaleOptimizer.{name}", message)
+                yield report(attribute, "LS405", f"LossScaleOptimizer.{name}", _overridden({name}))
 
 
-def _makes_all(program: Program) -> bool:
-    """Whether the file makes its loss-scale optimizers itself, which become the shim's."""
-    named = [one.node for one in program.references if one.legacy.is_keras_optimizer]
-    named += [node for node, name in program.migrated if name in _CLASSES]
-    is_called = any(program.call_of(node) is not None for node in named)
-    return is_called and not may_compile(program)
-
-
-def _methods(owner: cst.ClassDef) -> set[str]:
-    methods = {one.name.value for one in owner.body.body if isinstance(one, cst.FunctionDef)}
-    lines = [one for one in owner.body.body if isinstance(one, cst.SimpleStatementLine)]
-    assigned = [one for line in lines for one in line.body if isinstance(one, cst.Assign)]
-    targets = [target.target for one in assigned for target in one.targets]
-    return methods.union(one.value for one in targets if isinstance(one, cst.Name))
+def _overridden(names: set[str]) -> str:
+    """What `fit` on Keras 3 does with methods of these names."""
+    uncalled = [name for name in _STEPS if name in names and name != "apply_gradients"]
+    found = [_NOT_CALLED.format(" and ".join(uncalled))] if uncalled else []
+    return _OVERRIDDEN.format(" and ".join(found + [_SCALED] * ("apply_gradients" in names)))
 
 
 RULE = Rule(

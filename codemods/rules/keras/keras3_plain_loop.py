@@ -63,20 +63,14 @@ def plain_loops(program: Program) -> Optional[Mapping[cst.Attribute, _Edits]]:
     if any(string_of(string) in (_SCALE, _UNSCALE) for string in program.scopes.strings):
         return None  # `hasattr(opt, "get_scaled_loss")`
     scaled, unscaled, applied = map(program.attributes, (_SCALE, _UNSCALE, _APPLY))
-    functions = [_function_of(program, one) for one in scaled]
-    if functions != [_function_of(program, one) for one in unscaled] or len(applied) != len(scaled):
+    if not len(scaled) == len(unscaled) == len(applied):
         return None  # Keras 3's class unscales whatever is applied, scaled or not
     edits: dict[cst.Attribute, _Edits] = {}
-    for attribute in scaled:
-        is_known = is_loss_scale_optimizer(program, attribute.value)
-        if not is_known or not _scales_a_tensor(program, attribute):
-            return None
-        edits[attribute] = ((attribute, _scaling),)
-    for attribute in unscaled:
-        change = _without_unscaling(program, attribute)
+    for step in zip(scaled, unscaled, applied):
+        change = _without_unscaling(program, *step) if _is_plain(program, *step) else None
         if change is None:
             return None
-        edits[attribute] = change
+        edits[step[0]], edits[step[1]] = ((step[0], _scaling),), change
     return edits
 
 
@@ -88,7 +82,7 @@ def _all_dynamic(program: Program) -> bool:
     plans = program.cached(plan_constructors).values()
     return bool(makers) and not (
         "dynamic" in names
-        or any(one.path or one.problem or "dynamic" in one.arguments for one in plans)
+        or any(one.path or one.problem or "dynamic" in dict(one.arguments) for one in plans)
     )
 
 
@@ -107,57 +101,52 @@ def _scaling(node: cst.CSTNode) -> object:
     return node.with_changes(attr=node.attr.with_changes(value="scale_loss"))
 
 
-def _scales_a_tensor(program: Program, attribute: cst.Attribute) -> bool:
-    """Whether a tensor is scaled, and not a function, which Keras 3 does not accept."""
-    call = program.call_of(attribute)
+def _is_plain(program: Program, scale: cst.Attribute, *others: cst.Attribute) -> bool:
+    """Whether one optimizer makes all parts of a step, in one function, and scales a tensor.
+
+    Keras 3 does not scale a function.
+    """
+    function, optimizer = _function_of(program, scale), program.code(scale.value)
+    for part in others:
+        if _function_of(program, part) is not function or program.code(part.value) != optimizer:
+            return False
+    call = program.call_of(scale)
     if call is None or len(call.args) != 1 or call.args[0].star:
         return False
     sources = sources_of(program, call.args[0].value)
-    return not any(isinstance(one, (cst.Lambda, cst.FunctionDef)) for one in sources)
+    is_function = any(isinstance(one, (cst.Lambda, cst.FunctionDef)) for one in sources)
+    return not is_function and is_loss_scale_optimizer(program, scale.value)
 
 
-def _without_unscaling(program: Program, attribute: cst.Attribute) -> Optional[_Edits]:
+def _without_unscaling(
+    program: Program, scale: cst.Attribute, unscale: cst.Attribute, apply: cst.Attribute
+) -> Optional[_Edits]:
     """The edit that drops `g = opt.get_unscaled_gradients(s)`, if only applying reads `g`.
 
     The gradients must come straight from `tape.gradient`.
     """
-    call = program.call_of(attribute)
+    call, applying = program.call_of(unscale), program.call_of(apply)
     assign = program.parents.get(call) if call is not None else None
     if call is None or not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
         return None
-    if len(call.args) != 1:
+    if len(call.args) != 1 or applying is None or len(applying.args) != 1:
         return None
-    line = program.parents[assign]
     target, scaled = program.code(assign.targets[0].target), call.args[0].value
-    sources = [one for one in sources_of(program, scaled) if one is not call]
-    tapes = [one for one in sources if isinstance(one, cst.Call)]
-    if len(sources) != 1 or not any(program.code(one.func).endswith(".gradient") for one in tapes):
+    tapes = [one for one in sources_of(program, scaled) if one is not call]
+    if len(tapes) != 1 or not isinstance(tapes[0], cst.Call):
         return None
     names = {target, program.code(scaled)}
     reads = [one for one in program.scopes.loads if one.value in names and one is not scaled]
-    if [one.value for one in reads] != [target]:
+    is_applied = program.code(applying.args[0].value).startswith(f"zip({target},")
+    if [one.value for one in reads] != [target] or not is_applied:
         return None
-    if not _is_applied(program, reads[0], attribute.value):
+    if not program.code(tapes[0].func).endswith(".gradient"):
         return None
+    line = program.parents[assign]
     body = body_of(line, program.parents) or ()
     if len(names) == 1 and len(body) > 1 and "#" not in program.code(line):
         return ((line, lambda old: REMOVED),)
     return ((call, lambda old: old.args[0].value),)
-
-
-def _is_applied(program: Program, name: cst.Name, optimizer: cst.BaseExpression) -> bool:
-    """Whether `name` is read as `optimizer.apply_gradients(zip(name, ...))`."""
-    argument = program.parents.get(name)
-    zipped = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    outer = program.parents.get(zipped) if isinstance(zipped, cst.Call) else None
-    call = program.parents.get(outer) if isinstance(outer, cst.Arg) else None
-    return (
-        isinstance(zipped, cst.Call)
-        and isinstance(call, cst.Call)
-        and len(call.args) == 1
-        and program.code(zipped.func) == "zip"
-        and program.code(call.func) == f"{program.code(optimizer)}.{_APPLY}"
-    )
 
 
 RULE = Rule(

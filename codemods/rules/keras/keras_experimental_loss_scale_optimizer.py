@@ -15,25 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from ...model import Safety
-from ...resolve.classes import (
-    is_made_here,
-    may_compile,
-    names_final_class,
-    names_final_class_of_shim,
-)
-from ...resolve.legacy_symbols import DISTINCTIVE
-from ...resolve.mentions import Mention, mention_of, named_in_text, tested_object
+from ...resolve.classes import names_final_class, names_final_class_of_shim
+from ...resolve.mentions import Mention, mention_of, named_in_text
 from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..findings import needs_shim, report, safe
+from ..findings import needs_shim, safe
 from ..names import names_bound
 from ..rule import Example, Rule
-from ._class_uses import reports_of_class, tests_final
+from ._class_uses import missed_by_tests, reports_of_class, tests_compiled
 from ._constructors import final_class, plan_constructors
 from .keras3_plain_loop import INSTALLED, plain_loops
 
@@ -48,10 +40,6 @@ _WHY = {
 _ANNOTATED = "an annotation in a string or a comment names the class, where no edit reaches it"
 _BOTH = "the program also has the final class, which is another one"
 _COMPILED = "compile may have made the optimizer of this test, with another class"
-_TESTS_BOTH = (
-    "from TensorFlow 2.4 on, compile makes optimizers of the final class, for which this test is "
-    "False: test for both classes"
-)
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -84,23 +72,15 @@ def _why_shim(program: Program, reference: Reference) -> str:
     if mention is Mention.TEST:
         if names_final_class(program):
             return _BOTH
-        return _COMPILED if _tests_compiled(program, reference.node) else ""
+        return _COMPILED if tests_compiled(program, reference.node) else ""
     return _WHY.get(mention, "")
 
 
 def _is_named_in_text(program: Program, reference: Reference) -> bool:
     """Whether an annotation in a string or comment names a class that becomes `from_loss_scale`."""
-    if not any(one.path for one in program.cached(plan_constructors).values()):
-        return False
-    bound = reference.scope.bindings.items()
-    names = [name for name, found in bound if any(one.node is reference.node for one in found)]
+    is_replaced = any(one.path for one in program.cached(plan_constructors).values())
+    names = names_bound(program, reference) if is_replaced else []
     return any(named_in_text(program, name) for name in names)
-
-
-def _tests_compiled(program: Program, node: cst.CSTNode) -> bool:
-    """Whether a place is a test that may get an optimizer that `compile` has made."""
-    tested = tested_object(program, node)
-    return tested is not None and not is_made_here(program, tested) and may_compile(program)
 
 
 def _moved(program: Program, reference: Reference) -> Proposal:
@@ -119,27 +99,7 @@ def _moved(program: Program, reference: Reference) -> Proposal:
 def reports(program: Program) -> Iterator[Proposal]:
     """Reports uses of which the result depends on the exact class."""
     yield from reports_of_class(program, "LS301")
-    in_branches = {place.node for branch in program.guards for place in branch.places}
-    for reference in references(program, "LS301"):
-        if reference.node not in in_branches and _misses_compiled(program, reference):
-            yield report(reference.node, "LS301", reference.legacy.name, _TESTS_BOTH)
-            return  # one finding a file
-
-
-def _misses_compiled(program: Program, reference: Reference) -> bool:
-    """Whether a class test may get an optimizer that `compile` has made, here or elsewhere."""
-    if not may_compile(program) or tests_final(program, reference.node):
-        return False
-    if mention_of(program, reference) is Mention.TEST:
-        return _tests_compiled(program, reference.node)
-    for name in names_bound(program, reference):
-        if program.is_read_elsewhere(reference.scope, name) and name not in DISTINCTIVE:
-            return True
-        uses = [*program.loads_of(reference.scope, name), *program.attributes(name)]
-        uses = [one for one in uses if one not in program.by_node]
-        if any(_tests_compiled(program, use) for use in uses):
-            return True
-    return False
+    yield from missed_by_tests(program)
 
 
 RULE = Rule(

@@ -40,27 +40,21 @@ def check(program: Program) -> Iterator[Proposal]:
     is_experimental = any(one.legacy.is_experimental_optimizer for one in program.references)
     if program.goes_to_shim(Group.KERAS_OPTIMIZERS) or not is_experimental:
         return
-    for attribute in program.attributes("_optimizer"):
-        if is_loss_scale_optimizer(program, attribute.value) and not is_stored(
-            attribute, program.parents
-        ):
-            symbol = "LossScaleOptimizer._optimizer"
-            yield Proposal(attribute, "LS303", symbol, Safety.SAFE, _PUBLIC)._replace(
-                edits=((attribute, _public),), group=Group.KERAS_OPTIMIZERS
-            )
-        elif may_be_loss_scale_optimizer(program, attribute.value):
-            yield _needs_shim(attribute, "LS303", "_optimizer")
-    for attribute in program.attributes("_loss_scale"):
-        if may_be_loss_scale_optimizer(program, attribute.value):
-            yield _needs_shim(attribute, "LS305", "_loss_scale")
-    for read in program.scopes.attributes:
-        is_private = read.startswith("_") and not read.startswith("__") and read not in _KNOWN
-        if is_private or read in _CONFIGS:
-            for attribute in program.attributes(read):
-                if is_loss_scale_optimizer(program, attribute.value):
-                    yield _needs_shim(attribute, "LS305", read)
+    for name in program.scopes.attributes:
+        is_private = name.startswith("_") and not name.startswith("__")
+        for attribute in program.attributes(name) if is_private or name in _CONFIGS else ():
+            is_certain = is_loss_scale_optimizer(program, attribute.value)
+            if name == "_optimizer" and is_certain and not is_stored(attribute, program.parents):
+                symbol = "LossScaleOptimizer._optimizer"
+                made = Proposal(attribute, "LS303", symbol, Safety.SAFE, _PUBLIC)
+                edits = ((attribute, _public),)
+                yield made._replace(edits=edits, group=Group.KERAS_OPTIMIZERS)
+            elif is_certain or (
+                name in _KNOWN and may_be_loss_scale_optimizer(program, attribute.value)
+            ):
+                yield _needs_shim(attribute, name)
     for call, name in accesses(program, _KNOWN):
-        yield _needs_shim(call, "LS305", name)
+        yield _needs_shim(call, name)._replace(code="LS305")
 
 
 def reports(program: Program) -> Iterator[Proposal]:
@@ -72,9 +66,9 @@ def reports(program: Program) -> Iterator[Proposal]:
             yield report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
 
 
-def _needs_shim(node: cst.CSTNode, code: str, name: str) -> Proposal:
-    why = _PRIVATE.format(name)
-    return place_needs_shim(node, code, f"LossScaleOptimizer.{name}", Group.KERAS_OPTIMIZERS, why)
+def _needs_shim(node: cst.CSTNode, name: str) -> Proposal:
+    code, symbol = "LS303" if name == "_optimizer" else "LS305", f"LossScaleOptimizer.{name}"
+    return place_needs_shim(node, code, symbol, Group.KERAS_OPTIMIZERS, _PRIVATE.format(name))
 
 
 def _public(node: cst.CSTNode) -> object:

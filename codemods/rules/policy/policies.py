@@ -9,8 +9,12 @@ dynamically. So `loss_scale="dynamic"` goes from such a policy. Any other value 
 scale must move to where the optimizer is made, and `loss_scale=None`, which meant no scaling, would
 now *add* it.
 
+`get_layer_policy(layer)` becomes `layer.dtype_policy`, which layers have since 2.4. An import of
+the function goes with the calls that read it.
+
 Policies flow from `Policy` through `set_policy` to `global_policy` and the layers, so one decision
-is made for all of them. Class tests, subclasses and the class as a value need the shim's.
+is made for all of them. Class tests, subclasses, and the class or a function as a value need the
+shim's.
 """
 
 from __future__ import annotations
@@ -24,12 +28,13 @@ from ...model import Safety
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
 from ...resolve.program import Program
-from ...resolve.tree import Edit
+from ...resolve.tree import Edit, string_of
 from ...rewrite.arguments import constant, matched, with_arguments
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import FINAL, references
-from ..findings import moved, needs_shim, report
+from ..findings import moved, needs_shim, report, safe
+from ..names import names_bound
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -42,6 +47,10 @@ _NAMES = {
 }
 """The code of each symbol, its final name, which a first run writes, and what differs."""
 _DROPPED = "loss_scale='dynamic' is the default of compile under mixed_float16; argument dropped"
+_ATTRIBUTE = "use layer.dtype_policy"
+_SIMPLE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
+"""What an attribute can follow without parentheses."""
+_PASSED = "what calls this function, or what it is given, cannot be seen"
 _NO_SCALE = "the final policy has no loss scale"
 _COMMENT = "a comment stands between the arguments"
 _WHY = {
@@ -78,6 +87,28 @@ def check(program: Program) -> Iterator[Proposal]:
             yield made._replace(message=_DROPPED, edits=((call, _replacing(dropped)),))
         elif made is not None:
             yield made
+
+    for reference in references(program, "LS604"):
+        yield _layer_policy(program, reference)
+
+
+def _layer_policy(program: Program, reference: Reference) -> Proposal:
+    """The attribute of a layer in the place of `get_layer_policy`."""
+    call = program.call_of(reference.node)
+    found = matched(call, ("layer",)) if call is not None and not comments_in(call) else None
+    if call is not None and found and isinstance(found["layer"].value, _SIMPLE):
+        return safe(reference, _ATTRIBUTE, edits=((call, _attribute),), removed=(reference,))
+    names = names_bound(program, reference)
+    is_exported = any(string_of(one) in names for one in program.scopes.strings)  # in `__all__`
+    if mention_of(program, reference) is Mention.IMPORT and not is_exported:
+        return safe(reference, _ATTRIBUTE, removed=(reference,))
+    return needs_shim(reference, _PASSED)
+
+
+def _attribute(node: cst.CSTNode) -> object:
+    assert isinstance(node, cst.Call)
+    name = cst.Name("dtype_policy")
+    return cst.Attribute(node.args[0].value, name, lpar=node.lpar, rpar=node.rpar)
 
 
 def _why_shim(program: Program, reference: Reference, call: Optional[cst.Call]) -> str:
@@ -151,6 +182,7 @@ RULE = Rule(
         "LS601": "tf.keras.mixed_precision.experimental.set_policy",
         "LS602": "tf.keras.mixed_precision.experimental.Policy",
         "LS603": "tf.keras.mixed_precision.experimental.global_policy",
+        "LS604": "tf.keras.mixed_precision.experimental.get_layer_policy",
     },
     summary="experimental policies to the final ones",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
@@ -182,6 +214,21 @@ RULE = Rule(
             policy = mixed_precision.Policy("mixed_float16")
             mixed_precision.set_global_policy(policy)
             dtype = mixed_precision.global_policy().compute_dtype
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "the policy of a layer",
+            """\
+            import tensorflow as tf
+            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+
+            print(get_layer_policy(model).name, get_layer_policy(layer).name)
+            print(tf.keras.mixed_precision.experimental.get_layer_policy(model.layers[0]))
+            """,
+            """\
+            print(model.dtype_policy.name, layer.dtype_policy.name)
+            print(model.layers[0].dtype_policy)
             """,
             Safety.SAFE,
         ),

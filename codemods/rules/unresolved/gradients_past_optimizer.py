@@ -35,21 +35,15 @@ def check(program: Program) -> Iterator[Proposal]:
         if _scales(program, attribute.value)
     }
     for attribute in program.attributes("gradients") if functions else ():
-        base = attribute.value
-        scope = program.scopes.loads.get(base) if isinstance(base, cst.Name) else None
-        if scope is None or program.call_of(attribute) is None:
-            continue
-        roots = [root_of(path) for path in program.origins.of_expression(attribute, scope)]
+        roots = [root_of(path) for path in program.paths_of(attribute)]
         is_ours = bool(roots) and all(root and root.rest == "gradients" for root in roots)
-        if is_ours and _function(program, attribute) in functions:
+        is_called = program.call_of(attribute) is not None
+        if is_ours and is_called and _function(program, attribute) in functions:
             yield report(attribute, "LS907", "tf.gradients", _MESSAGE)
 
 
 def _function(program: Program, node: cst.CSTNode) -> object:
-    for above in program.ancestors(node):
-        if isinstance(above, cst.FunctionDef):
-            return above
-    return None
+    return next((up for up in program.ancestors(node) if isinstance(up, cst.FunctionDef)), None)
 
 
 def _scales(program: Program, node: cst.CSTNode) -> bool:

@@ -12,32 +12,29 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety
+from ...model import Safety
 from ...resolve.guards import depends_on_version
 from ...resolve.legacy_symbols import is_of_shim, root_of
 from ...resolve.places import NamespaceUse
 from ...resolve.program import Program
 from ...resolve.scopes import dotted
-from ...resolve.tree import string_of
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import SHIM, is_renamed
-from ..findings import place_needs_shim, report, shown_path
+from ...rewrite.rename import SHIM
+from ..findings import needs_of_place, report, shown_path
 from ..names import names_bound
 from ..rule import Example, Rule
 
 __all__ = ["RULE", "is_whole"]
 
-_GROUPS = {
-    "contrib.mixed_precision": Group.CONTRIB,
-    "keras.mixed_precision.experimental": Group.KERAS_OPTIMIZERS,
-    "mixed_precision.experimental": Group.V1,
-}
+_WHOLE = (
+    "contrib.mixed_precision",
+    "keras.mixed_precision.experimental",
+    "mixed_precision.experimental",
+)
 """The modules of which everything is legacy."""
-_READING = ("getattr", "hasattr")
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
 _ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: do without it"
-_OWN_MODULES = ("loss_scale", "loss_scale_optimizer", "loss_scale_manager")
 _LEFT = "this import fails from TensorFlow {} on, and nothing here goes through it: remove it"
 
 
@@ -48,63 +45,45 @@ def is_whole(program: Program, path: str) -> bool:
     if root is None or module is None or is_of_shim(path):
         return False
     is_in_v1 = root.name == "v1" and module.name == "mixed_precision.experimental"
-    return module.name in _GROUPS and not is_in_v1  # TensorFlow still has that one
+    return module.name in _WHOLE and not is_in_v1  # TensorFlow still has that one
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the shim's module for each use as a value; reports what has no twin."""
     for use in program.namespaces:
         parent = program.parents.get(use.node)
-        if is_of_shim(use.path):
-            if not isinstance(parent, cst.Attribute) and not _is_followed(program, use):
-                yield from _needs(program, use)
-        elif is_whole(program, use.path):
-            if isinstance(parent, cst.Attribute) and not parent.attr.value.startswith("__"):
-                yield report(parent, "LS909", parent.attr.value, _ABSENT.format(use.path))
-            elif not _is_followed(program, use):
-                yield from _to_shim(program, use)
-        elif use.root is None or isinstance(parent, cst.Attribute):
-            continue
-        elif _is_patched(program, use) or (
-            _is_of_contrib(use.path) and not _is_followed(program, use)
-        ):
+        name = parent.attr.value if isinstance(parent, cst.Attribute) else ""
+        if is_whole(program, use.path) and name and not name.startswith("__"):
+            yield report(parent or use.node, "LS909", name, _ABSENT.format(use.path))
+        elif is_whole(program, use.path) and not _is_followed(program, use):
+            yield from needs_of_place(program, use, "LS909", _VALUE)
+            yield _to_shim(program, use)
+        elif _is_legacy_on_shim(program, use) and not name and not _is_followed(program, use):
+            yield from needs_of_place(program, use, "LS909", _VALUE)
+        elif _is_passed(program, use) and not name:
             yield report(use.node, "LS909", use.path, _PASSED.format(use.path))
     yield from _imports(program)
 
 
-def _is_patched(program: Program, use: NamespaceUse) -> bool:
-    """Whether `mock.patch.object(module, "Policy")` or the like names a symbol that moves."""
-    argument = program.parents.get(use.node)
-    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    if not isinstance(call, cst.Call) or program.code(call.func) in _READING:
-        return False
-    names = [string_of(one.value) for one in call.args[1:2]]
-    found = [program.legacy_of(f"{use.path}.{name}") for name in names]
-    return any(legacy is not None and is_renamed(program, legacy) for legacy in found)
-
-
-def _needs(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
-    """Sends the groups of symbols of a module to the shim."""
+def _is_legacy_on_shim(program: Program, use: NamespaceUse) -> bool:
     module = program.namespace_of(use.path)
-    group = _GROUPS.get(module.name) if module is not None and not module.is_final else None
-    groups = [group, Group.POLICIES] if group is Group.KERAS_OPTIMIZERS else [group]
-    for one in groups:
-        if one is not None and not program.goes_to_shim(one):
-            yield place_needs_shim(use.node, "LS909", use.path, one, _VALUE)
+    return is_of_shim(use.path) and module is not None and not module.is_final
 
 
-def _to_shim(program: Program, use: NamespaceUse) -> Iterator[Proposal]:
-    yield from _needs(program, use)
+def _to_shim(program: Program, use: NamespaceUse) -> Proposal:
     module = program.namespace_of(use.path)
     assert module is not None
     path = f"{SHIM}.{module.name}"
     made = Proposal(use.node, "LS909", use.path, Safety.SAFE, f"use {shown_path(path)}")
-    yield made._replace(moves=((use, path),))
+    return made._replace(moves=((use, path),))
 
 
-def _is_of_contrib(path: str) -> bool:
-    root = root_of(path)
-    return root is not None and root.rest.startswith("contrib.")
+def _is_passed(program: Program, use: NamespaceUse) -> bool:
+    """Whether a module of `tf.contrib` that also has other contents is a value of its own."""
+    root = root_of(use.path)
+    is_of_contrib = root is not None and root.rest.startswith("contrib.")
+    is_other = is_of_contrib and not is_whole(program, use.path)
+    return is_other and use.root is not None and not _is_followed(program, use)
 
 
 def _is_followed(program: Program, use: NamespaceUse) -> bool:
@@ -152,8 +131,7 @@ def _imports(program: Program) -> Iterator[Proposal]:
         is_known = program.legacy_of(path) is not None or program.namespace_of(path) is not None
         if is_known or not is_whole(program, module):
             continue
-        is_own = "python" not in path.split(".") or module.endswith(_OWN_MODULES)
-        if is_own and not depends_on_version(program, alias):
+        if not depends_on_version(program, alias):
             yield report(alias, "LS909", name, _ABSENT.format(module))
 
 

@@ -9,10 +9,10 @@
   `LossScaleOptimizerV1` from 2.4 to 2.8. The classes of the shim have the names of the installed
   ones. So the result of such a test depends on the version; that of `isinstance` does not.
 - `mock.patch("tensorflow.keras.mixed_precision.experimental.Policy")`, `operator.attrgetter`,
-  `pydoc.locate`, `eval`, defaults of flags: a legacy path that is used as a path or run as code,
-  also through a name, fails once the module is gone (LS912). Documentation, messages and help texts
-  do not count. A module that only `getattr` or `import_module` names hides all that is read from it
-  (LS902).
+  `pydoc.locate`, `eval`, defaults of flags: a legacy path in a string fails once the module is gone
+  (LS912). Documentation, messages and help texts do not count, and neither does a path in a
+  sentence. A path of which `getattr`, `mock.patch.object` or `import_module` names a part (LS902)
+  fails, too.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...model import Safety, Target
-from ...resolve.legacy_symbols import Family
+from ...resolve.legacy_symbols import Family, legacy_of, namespace_of
 from ...resolve.program import Program
-from ...resolve.tree import string_of
+from ...resolve.tree import string_of, walk
 from ...rewrite.proposal import Proposal
+from ...rewrite.rename import is_renamed
 from ..findings import report
 from ..names import names_assigned
 from ..rule import Example, Rule
-from ._strings import completed_paths, paths_in_strings
 
 __all__ = ["RULE"]
 
@@ -49,19 +49,47 @@ _PATH = (
     "this string names {}, and strings are never rewritten: write the new path in it, or import "
     "the name with a statement"
 )
-_MODULE = "only a string names this module: import it with a statement, then migrate again"
+
+_FULL = {
+    "tf": "tensorflow",
+    "contrib": "tensorflow.contrib",
+    "mixed_precision": "tensorflow.keras.mixed_precision",
+}
+"""How a path can begin in a string, as in `operator.attrgetter("contrib.tpu...")`, in full."""
+_PATH_IN_TEXT = re.compile(
+    r"(?:(?<!\w)(\w+) +)?(?<![\w./])"
+    r"((?:tensorflow|tensorflow_core|tf|keras|tf_keras|contrib|mixed_precision)(?:\.\w+)+)"
+    r"(?: +(\w+))?"
+)
+"""A path, with the words before and after it."""
+_OF_CODE = ("", "as", "assert", "else", "for", "from", "if", "import", "in", "return", "with")
+"""Words that stand beside a path in code; others make it a part of a sentence."""
+_NAMING = ("delattr", "getattr", "object", "setattr")
+"""Functions that name an attribute by a string, such as `mock.patch.object`."""
+_WORDS = ("mixed_precision", "Shard", "tpu")
+"""One of them is in every legacy path."""
+_MESSAGES = re.compile(
+    r"critical|debug|echo|error|exception|fatal|fail|format|info|log|print|skip|vlog|warn|write"
+    r"|\w*(?:Error|Exception|Warning)$"
+)
+_TEXT_ARGUMENTS = frozenset(
+    ["description", "doc", "epilog", "help", "label", "message", "msg", "reason", "title"]
+)
+_DISPLAYS = (
+    cst.Dict, cst.DictElement, cst.Element, cst.IfExp, cst.List, cst.Set, cst.Tuple,
+)  # fmt: skip
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Reports each such string."""
     yield from _tensors(program)
     yield from _class_names(program)
-    completed = completed_paths(program)
-    for string, path in completed.items():
-        yield report(string, "LS902", path.rpartition(".")[2], _MODULE)
-    for string, path in paths_in_strings(program):
-        if string not in completed:
-            yield report(string, "LS912", path.rpartition(".")[2], _PATH.format(path))
+    for string in program.scopes.strings:
+        completed = _completed(program, string)
+        path = completed or _path_in(program, string)
+        if path:
+            code = "LS902" if completed else "LS912"
+            yield report(string, code, path.rpartition(".")[2], _PATH.format(path))
 
 
 def _tensors(program: Program) -> Iterator[Proposal]:
@@ -90,6 +118,87 @@ def _class_names(program: Program) -> Iterator[Proposal]:
                 if place is not None:
                     yield report(place, "LS906", "__name__", _COMPARED)
                     break
+
+
+def _completed(program: Program, string: cst.SimpleString) -> str:
+    """The legacy path that `getattr(tf.keras.mixed_precision, "experimental")` leads to, if any."""
+    argument = program.parents.get(string)
+    call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+    base = _path_of(program, call) if isinstance(call, cst.Call) else ""
+    names = names_assigned(program, call) if call is not None and base else []
+    reads = [name for name in program.scopes.loads if name.value in names]
+    found = (_continued(program, node, base) for node in [call, *reads] if node and base)
+    return next(filter(None, found), "")
+
+
+def _continued(program: Program, node: cst.CSTNode, path: str) -> str:
+    """The legacy path that the attributes after `node`, which means `path`, lead to, if any."""
+    while not _is_left(program, path, True):
+        parent = program.parents.get(node)
+        if not isinstance(parent, cst.Attribute):
+            return ""
+        node, path = parent, f"{path}.{parent.attr.value}"
+    return path
+
+
+def _path_of(program: Program, node: cst.CSTNode) -> str:
+    """What `getattr(tf, "keras")` or `import_module("tensorflow")` means; empty if unknown."""
+    if isinstance(node, cst.Call):
+        function = program.code(node.func).rpartition(".")[2]
+        first, *others = [one.value for one in node.args[:2]] or [node.func]
+        if function in ("import_module", "__import__"):
+            return string_of(first) or ""
+        name = string_of(others[0]) if function in _NAMING and others else None
+        base = _path_of(program, first) if name else ""
+        return f"{base}.{name}" if base else ""
+    paths = program.paths_of(node)
+    if isinstance(node, cst.Attribute) and not paths:
+        base = _path_of(program, node.value)
+        return f"{base}.{node.attr.value}" if base else ""
+    return min(paths) if len(paths) == 1 else ""
+
+
+def _path_in(program: Program, string: cst.SimpleString) -> str:
+    """The legacy path in a string, as it is written there; empty for documentation and messages."""
+    whole: cst.CSTNode = string
+    parent = program.parents.get(string)
+    while isinstance(parent, cst.ConcatenatedString):
+        whole, parent = parent, program.parents.get(parent)
+    parts = [one for one in walk(whole) if isinstance(one, cst.SimpleString)]
+    text = "".join(one.raw_value for one in parts)
+    is_known = parts[0] is not string or not any(one in text for one in _WORDS)
+    if is_known or "b" in string.prefix.lower():
+        return ""
+    while isinstance(parent, _DISPLAYS):
+        parent = program.parents.get(parent)
+    if isinstance(parent, cst.Expr):
+        return ""  # documentation
+    call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
+    if isinstance(parent, cst.Arg) and isinstance(call, cst.Call):
+        keyword = parent.keyword.value if parent.keyword is not None else ""
+        function = program.code(call.func).rpartition(".")[2]
+        if keyword in _TEXT_ARGUMENTS or _MESSAGES.match(function):
+            return ""
+    for before, written, after in _PATH_IN_TEXT.findall(text):
+        first, *names = written.split(".")
+        path = _FULL.get(first, first)
+        for index, name in enumerate(names, 1):
+            path = f"{path}.{name}"
+            is_left = _is_left(program, path, index == len(names))
+            if is_left and before in _OF_CODE and after in _OF_CODE:
+                return ".".join([first, *names[:index]]) if legacy_of(path) else written
+    return ""
+
+
+def _is_left(program: Program, path: str, is_whole: bool) -> bool:
+    """Whether a run rewrites the symbol or module `path` elsewhere, but not in a string."""
+    legacy = legacy_of(path)
+    if legacy is not None:
+        return is_renamed(program, legacy) or legacy.never_existed
+    module = namespace_of(path)
+    if module is None or module.is_final:
+        return False
+    return is_whole or "mixed_precision" in module.name
 
 
 RULE = Rule(

@@ -61,13 +61,12 @@ def check(program: Program) -> Iterator[Proposal]:
     yield from _needs(program)
     found: dict[tuple[str, str, object], list[Unclear]] = {}
     for unclear in program.unclear:
-        through, one = unclear.through, None
-        if unclear.why == "re-export":
+        why, through = unclear.why, unclear.through
+        if why == "re-export":
             through = _NAMESPACES.sub("", through) or through
-        elif unclear.why != "call":
-            one = unclear.node
-        if unclear.why != "several" or _is_lost(unclear):
-            found.setdefault((unclear.why, through, one), []).append(unclear)
+        if why != "several" or _is_lost(unclear):
+            one = unclear.node if why in ("several", "star") else None
+            found.setdefault((why, through, one), []).append(unclear)
     for (why, through, _), places in found.items():
         names = " and ".join(dict.fromkeys(f"`{place.name}`" for place in places))
         message = _MESSAGES[why].format(through, names)

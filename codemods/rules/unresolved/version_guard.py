@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Group, Safety
+from ...model import Safety
 from ...resolve.places import NamespaceUse, Place
 from ...resolve.program import Program
 from ...resolve.tree import root_name
 from ...rewrite.proposal import Proposal
-from ..findings import place_needs_shim, report
+from ..findings import needs_of_place, report, symbol_of
 from ..rule import Example, Rule
 
 __all__ = ["RULE"]
@@ -42,15 +42,11 @@ def check(program: Program) -> Iterator[Proposal]:
         first = branch.places[0]
         message = _IMPORTING if branch.imports else _DEAD
         message = _REMOVABLE if branch.has_final else message
-        yield report(first.node, "LS908", _symbol(program, first), message)
+        yield report(first.node, "LS908", symbol_of(program, first), message)
         for place in branch.places:
             if branch.has_final and not _is_through_alias(program, place):
                 continue  # it stays as it is
-            for group in _groups(program, place):
-                if not program.goes_to_shim(group):
-                    yield place_needs_shim(
-                        place.node, "LS908", _symbol(program, place), group, _WHY
-                    )
+            yield from needs_of_place(program, place, "LS908", _WHY)
 
 
 def _is_through_alias(program: Program, place: Place) -> bool:
@@ -70,22 +66,6 @@ def _is_final(program: Program, place: Place) -> bool:
         return place.legacy.is_final_path
     module = program.namespace_of(place.path)
     return module is not None and module.is_final
-
-
-def _symbol(program: Program, place: Place) -> str:
-    if not isinstance(place, NamespaceUse):
-        return place.legacy.name
-    module = program.namespace_of(place.path)
-    return module.name if module is not None else place.path
-
-
-def _groups(program: Program, place: Place) -> list[Group]:
-    if not isinstance(place, NamespaceUse):
-        return [place.legacy.group]
-    module = program.namespace_of(place.path)
-    if module is None or module.name.startswith("keras"):
-        return [Group.KERAS_OPTIMIZERS, Group.POLICIES]
-    return [Group(module.family.value)]
 
 
 RULE = Rule(

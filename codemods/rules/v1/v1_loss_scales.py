@@ -1,4 +1,4 @@
-"""Moves the v1 loss scales and their optimizer to `tf.compat.v1.mixed_precision`.
+"""Moves v1 loss scales, their optimizer and the graph rewrite to `tf.compat.v1.mixed_precision`.
 
 TensorFlow 2.9 removed `LossScale`, `FixedLossScale` and `DynamicLossScale` from
 `tf.train.experimental` and `tf.mixed_precision.experimental`. TensorFlow 1.14 and 1.15 alone have
@@ -6,55 +6,84 @@ TensorFlow 2.9 removed `LossScale`, `FixedLossScale` and `DynamicLossScale` from
 `tf.compat.v1.mixed_precision` since 2.4. A loss scale that is only passed to a Keras optimizer
 becomes arguments of that optimizer instead (LS301). Subclasses of `LossScale` keep working with
 `MixedPrecisionLossScaleOptimizer`; Keras optimizers have not accepted them since 2.4.
+
+TensorFlow 2.6 removed `tf.train.experimental.enable_mixed_precision_graph_rewrite` and its opposite
+(LS205). From 2.11 on, `tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite` refuses
+Keras optimizers. The shim's takes them on every version, so a program goes to TensorFlow's only if
+each optimizer is seen to be one of `tf.compat.v1.train`. Calls whose result is not used are kept,
+because they set an option of TensorFlow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from ...model import Group, Safety
+from ...resolve.classes import Kind, kind_of_optimizer
+from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
 from ...resolve.program import Program
+from ...rewrite.arguments import matched
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import V1, references
-from ..findings import moved, safe
+from ..findings import moved, needs_shim, safe
 from ..keras._constructors import plan_constructors
 from ..rule import Example, Rule
 
-__all__ = ["RULE", "at_last_path"]
+__all__ = ["RULE"]
 
 _CODES = {
     "LS201": "tf.train.experimental.LossScale",
     "LS202": "tf.train.experimental.FixedLossScale",
     "LS203": "tf.train.experimental.DynamicLossScale",
     "LS204": "tf.train.experimental.MixedPrecisionLossScaleOptimizer",
+    "LS205": "enable_ and disable_mixed_precision_graph_rewrite",
 }
+_ENABLE = "enable_mixed_precision_graph_rewrite"
 _MESSAGE = "the same, in TensorFlow 2.4 and later"
 _INLINED = "becomes arguments of the Keras optimizer"
+_HARMLESS = (Mention.IMPORT, Mention.ALIAS)
+_KERAS = "TensorFlow 2.11 and later refuse Keras optimizers here"
+_UNKNOWN = f"{_KERAS}, and the class of this optimizer cannot be determined statically"
+_PASSED = f"{_KERAS}, and what calls this function cannot be seen"
 
 
 def check(program: Program) -> Iterator[Proposal]:
-    """Proposes the last path, or for a loss scale the arguments of its Keras optimizer."""
+    """Proposes the last path, the arguments of a Keras optimizer, or the shim."""
     plans = program.cached(plan_constructors).values()
     inlined = {reference for plan in plans for reference in plan.removed}
     for reference in references(program, *_CODES):
+        name = reference.legacy.name
+        why = _why_shim(program, reference) if name == _ENABLE else ""
         if reference in inlined:
             yield safe(reference, _INLINED, group=Group.KERAS_OPTIMIZERS)
+        elif why:
+            yield needs_shim(reference, why)
         else:
-            yield from at_last_path(program, reference)
+            made = moved(program, reference, f"{V1}.mixed_precision.{name}", _MESSAGE)
+            if made is not None:
+                yield made
 
 
-def at_last_path(program: Program, reference: Reference) -> Iterator[Proposal]:
-    """Proposes the last path of one reference, unless it is there already."""
-    path = f"{V1}.mixed_precision.{reference.legacy.name}"
-    proposal = moved(program, reference, path, _MESSAGE)
-    if proposal is not None:
-        yield proposal
+def _why_shim(program: Program, reference: Reference) -> str:
+    """Why only the shim's graph rewrite fits here; empty if TensorFlow's does."""
+    call = program.call_of(reference.node)
+    if call is None:
+        is_statement = isinstance(program.parents.get(reference.node), cst.Expr)
+        is_harmless = is_statement or mention_of(program, reference) in _HARMLESS
+        return "" if is_harmless else _PASSED
+    found = matched(call, ("opt", "loss_scale"))
+    if not found or "opt" not in found:
+        return _UNKNOWN
+    kind = kind_of_optimizer(program, found["opt"].value)
+    return {Kind.V1: "", Kind.KERAS: _KERAS, Kind.UNKNOWN: _UNKNOWN}[kind]
 
 
 RULE = Rule(
     codes=_CODES,
-    summary="v1 loss scales to tf.compat.v1.mixed_precision",
+    summary="v1 loss scales and the graph rewrite to tf.compat.v1.mixed_precision",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     check=check,
     examples=(
@@ -93,6 +122,24 @@ RULE = Rule(
             ).minimize(loss)
             """,
             Safety.SAFE,
+        ),
+        Example(
+            "on the shim where it wraps a Keras optimizer",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.optimizers.Adam()
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tf.keras.optimizers.Adam()
+            opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            """,
+            Safety.SAFE,
+            message_contains="2.11",
         ),
     ),
 )

@@ -15,7 +15,7 @@ import pytest
 from tf_lossscale_codemods.engine.parse import SourceError, check_syntax
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
-from tf_lossscale_codemods.rules.registry import rules
+from tf_lossscale_codemods.rules.codes import rules
 
 SOURCES = sorted({textwrap.dedent(example.before) for rule in rules() for example in rule.examples})
 OPTIONS = [

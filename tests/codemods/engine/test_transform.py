@@ -7,7 +7,7 @@ from tf_lossscale_codemods.engine.prefilter import may_concern
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Safety
 from tf_lossscale_codemods.resolve.legacy_symbols import DISTINCTIVE
-from tf_lossscale_codemods.rules.registry import rules
+from tf_lossscale_codemods.rules.codes import rules
 
 BEFORE = "import tensorflow as tf\nopt = tf.contrib.tpu.CrossShardOptimizer(opt)\n"
 AFTER = "import tensorflow as tf\nopt = tf.compat.v1.tpu.CrossShardOptimizer(opt)\n"

@@ -3,7 +3,7 @@
 from typing import Iterator, Tuple
 
 from tf_lossscale_codemods.model import Safety, Target
-from tf_lossscale_codemods.rules.registry import rules
+from tf_lossscale_codemods.rules.codes import rules
 from tf_lossscale_codemods.rules.rule import Example, Rule
 
 __all__ = ["EXAMPLES", "all_examples"]
@@ -141,120 +141,6 @@ EXAMPLES = {
             class Halving(tfls.contrib.mixed_precision.LossScaleManager):
                 def get_loss_scale(self):
                     return self._scale
-            """,
-            Safety.SAFE,
-        ),
-    ),
-    "v1-graph-rewrite": (
-        Example(
-            "not a string with its name",
-            """\
-            import tensorflow as tf
-
-            if flags.fp16_implementation == "enable_mixed_precision_graph_rewrite":
-                setup()
-            """,
-        ),
-        Example(
-            "on the shim where one of several optimizers is Keras's",
-            """\
-            import tensorflow as tf
-
-            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
-
-            def wrap(name):
-                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
-                return tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
-
-            def wrap(name):
-                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
-                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            """,
-            Safety.SAFE,
-            message_contains="2.11",
-        ),
-        Example(
-            "on the shim where the optimizer is a parameter",
-            """\
-            import tensorflow as tf
-
-            def wrap(optimizer):
-                return tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            def wrap(optimizer):
-                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-            """,
-            Safety.SAFE,
-            message_contains="cannot be determined",
-        ),
-        Example(
-            "on the shim where one path uses it as an optimizer of tf.train",
-            """\
-            import tensorflow as tf
-
-            def train(optimizer, loss, step):
-                optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-                if step is not None:
-                    return optimizer.minimize(loss, global_step=step)
-                return optimizer
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            def train(optimizer, loss, step):
-                optimizer = tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-                if step is not None:
-                    return optimizer.minimize(loss, global_step=step)
-                return optimizer
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "a v1 optimizer",
-            """\
-            import tensorflow as tf
-
-            opt = tf.compat.v1.train.AdamOptimizer()
-            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.compat.v1.train.AdamOptimizer()
-            opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "called only for its side effect",
-            """\
-            import tensorflow as tf
-
-            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
-                pass
-
-            dummy_op = tf.train.experimental.enable_mixed_precision_graph_rewrite(
-                LAMBOptimizer(learning_rate=0.0), tf.train.experimental.FixedLossScale(1)
-            )
-            """,
-            """\
-            import tensorflow as tf
-
-            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
-                pass
-
-            dummy_op = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(
-                LAMBOptimizer(learning_rate=0.0), tf.compat.v1.mixed_precision.FixedLossScale(1)
-            )
             """,
             Safety.SAFE,
         ),
@@ -869,6 +755,12 @@ EXAMPLES = {
                 if tf.__version__ < "2.4":
                     return opt.loss_scale()
                 return opt.loss_scale
+            """,
+        ),
+        Example(
+            "reported where a test or a handler has both forms",
+            """\
+            from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
             def ask(opt: LossScaleOptimizer):
                 return opt.loss_scale() if callable(opt.loss_scale) else opt.loss_scale
@@ -879,6 +771,9 @@ EXAMPLES = {
                 except TypeError:
                     return opt.loss_scale
             """,
+            None,
+            Safety.MANUAL,
+            message_contains="drop the parentheses",
         ),
         Example(
             "reported after it was unwrapped under the check",
@@ -979,7 +874,23 @@ EXAMPLES = {
             target=Target.SHIM,
         ),
     ),
-    "keras3-loss-scale-optimizer": (
+    "keras-final-loss-scale-optimizer": (
+        Example(
+            "not a Keras 3 initial scale by position",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt, 1024.0)
+            """,
+        ),
+        Example(
+            "not the final class's own arguments by position",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt, True, 1024)
+            """,
+        ),
         Example(
             "a program of keras alone, which may run on another backend",
             """\
@@ -1268,6 +1179,42 @@ EXAMPLES = {
         ),
     ),
     "policies": (
+        Example(
+            "not a method called get_layer_policy",
+            """\
+            import tensorflow as tf
+
+            policy = net.get_layer_policy(tf.keras.mixed_precision)
+            """,
+        ),
+        Example(
+            "on the shim where the function is passed on",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+
+            policies = map(get_layer_policy, layers)
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
+
+            policies = map(get_layer_policy, layers)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "an import that other files may read",
+            """\
+            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+
+            __all__ = ["get_layer_policy"]
+            """,
+            """\
+            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
+
+            __all__ = ["get_layer_policy"]
+            """,
+            Safety.SAFE,
+        ),
         Example(
             "reported where the policy has a fixed loss scale",
             """\
@@ -1779,7 +1726,7 @@ EXAMPLES = {
             """,
             None,
             Safety.MANUAL,
-            message_contains="only a string",
+            message_contains="strings are never rewritten",
         ),
         Example(
             "not where both meanings are the same symbol",
@@ -2085,6 +2032,17 @@ EXAMPLES = {
     ),
     "namespace-as-value": (
         Example(
+            "an import of a private module that current TensorFlow lacks",
+            """\
+            from tensorflow.python.keras.mixed_precision.experimental import (
+                device_compatibility_check,
+            )
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="no such name",
+        ),
+        Example(
             "not the final module",
             """\
             import tensorflow as tf
@@ -2248,6 +2206,20 @@ EXAMPLES = {
     ),
     "keras3-compiled-optimizer": (
         Example(
+            "not the optimizer of a checkpoint",
+            """\
+            import tensorflow as tf
+
+            class Trainer:
+                def __init__(self, opt):
+                    self.saved = tf.train.Checkpoint(optimizer=opt)
+
+                def scaled(self, loss):
+                    return self.saved.optimizer.get_scaled_loss(loss)
+            """,
+            keras=3,
+        ),
+        Example(
             "not where the optimizer is always wrapped before compile",
             """\
             import tensorflow as tf
@@ -2368,46 +2340,6 @@ EXAMPLES = {
             Safety.SAFE,
         ),
     ),
-    "keras-final-with-loss-scale": (
-        Example(
-            "not a Keras 3 initial scale by position",
-            """\
-            from tensorflow.keras import mixed_precision
-
-            opt = mixed_precision.LossScaleOptimizer(opt, 1024.0)
-            """,
-        ),
-    ),
-    "policy-of-layer": (
-        Example(
-            "on the shim where the function is passed on",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
-
-            policies = map(get_layer_policy, layers)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
-
-            policies = map(get_layer_policy, layers)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "an import that other files may read",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
-
-            __all__ = ["get_layer_policy"]
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
-
-            __all__ = ["get_layer_policy"]
-            """,
-            Safety.SAFE,
-        ),
-    ),
     "of-the-command": (
         Example(
             "not a comment for all rules",
@@ -2419,6 +2351,126 @@ EXAMPLES = {
         ),
     ),
     "v1-loss-scales": (
+        Example(
+            "not a string with its name",
+            """\
+            import tensorflow as tf
+
+            if flags.fp16_implementation == "enable_mixed_precision_graph_rewrite":
+                setup()
+            """,
+        ),
+        Example(
+            "on the shim where one of several optimizers is Keras's",
+            """\
+            import tensorflow as tf
+
+            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
+
+            def wrap(name):
+                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
+                return tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
+
+            def wrap(name):
+                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
+                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            """,
+            Safety.SAFE,
+            message_contains="2.11",
+        ),
+        Example(
+            "on the shim where the optimizer is a parameter",
+            """\
+            import tensorflow as tf
+
+            def wrap(optimizer):
+                return tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def wrap(optimizer):
+                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+            """,
+            Safety.SAFE,
+            message_contains="cannot be determined",
+        ),
+        Example(
+            "on the shim where one path uses it as an optimizer of tf.train",
+            """\
+            import tensorflow as tf
+
+            def train(optimizer, loss, step):
+                optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+                if step is not None:
+                    return optimizer.minimize(loss, global_step=step)
+                return optimizer
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def train(optimizer, loss, step):
+                optimizer = tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+                if step is not None:
+                    return optimizer.minimize(loss, global_step=step)
+                return optimizer
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "a v1 optimizer",
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.compat.v1.train.AdamOptimizer()
+            opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "called only for its side effect",
+            """\
+            import tensorflow as tf
+
+            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
+                pass
+
+            dummy_op = tf.train.experimental.enable_mixed_precision_graph_rewrite(
+                LAMBOptimizer(learning_rate=0.0), tf.train.experimental.FixedLossScale(1)
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
+                pass
+
+            dummy_op = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(
+                LAMBOptimizer(learning_rate=0.0), tf.compat.v1.mixed_precision.FixedLossScale(1)
+            )
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "not the quantization graph rewriter",
+            """\
+            from object_detection.builders import graph_rewriter_builder
+
+            graph_rewriter_builder.build(rewrite, is_training=True)
+            """,
+        ),
         Example(
             "from compat.v1 to the shim",
             """\

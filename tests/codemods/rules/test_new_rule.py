@@ -15,7 +15,7 @@ TABLE = "tf_lossscale/_paths.py, in SYMBOLS"
 RULE = "codemods/rules/v1/v1_step_loss_scale.py"
 RUNS_ITS_EXAMPLES = """
 from tf_lossscale_codemods.model import Target
-from tf_lossscale_codemods.rules.registry import rules
+from tf_lossscale_codemods.rules.codes import rules
 from verbs import check_noop, check_rewritten, transformed
 
 (rule,) = (one for one in rules() if "LS206" in one.codes)

@@ -39,6 +39,7 @@ REPORTED = {
     "eval of a name in a function": (
         "CODE = '1 + tf.contrib.tpu.CrossShardOptimizer(K)'\ndef f():\n    return eval(CODE)"
     ),
+    "run later": f"CODE = 'from {EXPERIMENTAL} import Policy'",
     "locate": f"pydoc.locate('{EXPERIMENTAL}.Policy')",
     "an entry point": f"load('{EXPERIMENTAL}:Policy')",
     "getattr": "getattr(tf.keras.mixed_precision, 'experimental').set_policy('float32')",
@@ -61,10 +62,13 @@ NOT_REPORTED = {
     "a message": f"logging.info('{EXPERIMENTAL}.Policy')",
     "a warning": "warnings.warn('tf.keras.mixed_precision.experimental is deprecated')",
     "an error": "raise ValueError('tf.contrib.mixed_precision was removed')",
+    "an error that begins with a path": f"raise ValueError('{EXPERIMENTAL}.Policy, that is')",
     "an error with a path inside": "raise ValueError('use tf.contrib.tpu.CrossShardOptimizer')",
     "a help text": "parser.add_argument('--p', help='tf.contrib.tpu.CrossShardOptimizer')",
     "the final module": "importlib.import_module('tensorflow.keras.mixed_precision')",
     "the final policy": "mock.patch('tensorflow.keras.mixed_precision.Policy')",
+    "a sentence": "TEXT = 'Use tf.contrib.tpu.CrossShardOptimizer there.'",
+    "a sentence in parts": "flags.DEFINE_bool('a', 0, 'See ' 'tf.contrib.mixed_precision ' 'too')",
     "another library": "mock.patch('mine.keras.mixed_precision.experimental.Policy')",
     "a file": "open('tf/contrib/mixed_precision.py')",
     "bytes": f"open(b'{EXPERIMENTAL}')",

@@ -1,7 +1,7 @@
 """The examples of the rules, run with all rules together, as the command runs them."""
 
 import pytest
-from tf_lossscale_codemods.rules.registry import rules
+from tf_lossscale_codemods.rules.codes import rules
 from verbs import check_noop, check_rewritten
 
 from examples import EXAMPLES as FURTHER, all_examples

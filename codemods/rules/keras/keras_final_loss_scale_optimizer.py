@@ -1,4 +1,4 @@
-"""On the Keras 3 target, and for an unknown Keras: the final class to the shim's.
+"""Moves the final class to the shim's for Keras 3, and repairs calls of it with `loss_scale`.
 
 Keras 3 (TensorFlow 2.16, release notes 2.16.1) has a different class of the same name. It lacks
 `get_scaled_loss`, `get_unscaled_gradients`, `loss_scale` and fixed scales. Its scale can reach 0 or
@@ -9,27 +9,39 @@ skipped step. The shim's class subclasses it and keeps the methods and numbers o
 A program is written for Keras 3's class, which then stays, if it calls `scale_loss` of an optimizer
 that is certainly a loss-scale optimizer. On Keras 2, the public class cannot be subclassed from
 TensorFlow 2.9 on; the shim's can.
+
+`tf.keras.mixed_precision.LossScaleOptimizer(opt, loss_scale="dynamic")` is what a search and
+replace of `experimental.` leaves behind (LS304). No TensorFlow accepts it: a TypeError up to 2.15,
+a ValueError in Keras 3, where `LossScaleOptimizer(opt, "dynamic")` even constructs and fails at the
+first step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety
+import libcst as cst
+
+from ...model import Safety, Target
 from ...resolve.classes import is_written_for_keras_3
 from ...resolve.mentions import Mention, mention_of
+from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...rewrite.arguments import has_loss_scale
 from ...rewrite.proposal import Proposal
 from ...rewrite.rename import references
-from ..findings import needs_shim
+from ..findings import needs_shim, report, safe
 from ..rule import Example, Rule
 from ..to_shim import to_shim
 from ._class_uses import reports_of_class
+from ._constructors import final_class, plan
 from .keras3_plain_loop import plain_loops
 
 __all__ = ["RULE"]
 
+_NAME = "LossScaleOptimizer"
+_BUG = "the final class never took loss_scale, in any TensorFlow"
+_WRITE = "write LossScaleOptimizer(optimizer, dynamic=..., initial_scale=...)"
 _SHIM_CLASS = (
     "the shim's class keeps the methods and numbers of Keras 2; the class of this name in Keras 3 "
     "does not"
@@ -45,7 +57,7 @@ def check(program: Program) -> Iterator[Proposal]:
     for reference in references(program, "LS401"):
         call = program.call_of(reference.node)
         if reference.legacy.root == "tf_keras" or (call is not None and has_loss_scale(call)):
-            continue  # LS304 repairs the latter
+            continue  # the latter is repaired below
         if program.options.for_keras_3:
             yield to_shim(program, reference, _SHIM_CLASS)
             continue
@@ -55,13 +67,37 @@ def check(program: Program) -> Iterator[Proposal]:
 
 
 def reports(program: Program) -> Iterator[Proposal]:
-    """Reports uses of which the result depends on the exact class."""
-    return reports_of_class(program, "LS401")
+    """Repairs calls with a loss scale; reports uses that depend on the exact class."""
+    for reference in references(program, "LS401"):
+        call = program.call_of(reference.node)
+        if call is not None and has_loss_scale(call):
+            yield _repaired(program, reference, call)
+    for node, name in program.migrated:
+        call = program.call_of(node)
+        if name == _NAME and call is not None and has_loss_scale(call):
+            yield report(node, "LS304", _NAME, f"{_BUG}: {_WRITE}")
+    yield from reports_of_class(program, "LS401")
+
+
+def _repaired(program: Program, reference: Reference, call: cst.Call) -> Proposal:
+    """The call with the final class's own arguments; `--to shim` edits no arguments."""
+    made = plan(program, call)
+    if made.problem or program.options.target is Target.SHIM:
+        return report(reference.node, "LS304", _NAME, f"{_BUG}: {_WRITE}")
+    path = made.path or final_class(program)
+    if reference.legacy.root == "tf_keras" and not made.path:
+        path = ""
+    message = f"{_BUG}; {made.message}"
+    repaired = safe(reference, message, path=path, edits=made.edits, removed=made.removed)
+    return repaired._replace(code="LS304")
 
 
 RULE = Rule(
-    codes={"LS401": "tf.keras.mixed_precision.LossScaleOptimizer on Keras 3"},
-    summary="the final Keras LossScaleOptimizer to the shim's, for Keras 3",
+    codes={
+        "LS304": "the final LossScaleOptimizer with loss_scale=",
+        "LS401": "tf.keras.mixed_precision.LossScaleOptimizer on Keras 3",
+    },
+    summary="the final Keras LossScaleOptimizer to the shim's, for Keras 3; loss_scale= repaired",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
     check=check,
     reports=reports,
@@ -89,6 +125,23 @@ RULE = Rule(
             Safety.SAFE,
             keras=3,
             message_contains="keeps the methods",
+        ),
+        Example(
+            "dynamic, and a number",
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt, loss_scale='dynamic')
+            opt = mixed_precision.LossScaleOptimizer(opt, loss_scale=128.0)
+            """,
+            """\
+            from tensorflow.keras import mixed_precision
+
+            opt = mixed_precision.LossScaleOptimizer(opt)
+            opt = mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=128.0)
+            """,
+            Safety.SAFE,
+            message_contains="never took loss_scale",
         ),
     ),
 )
