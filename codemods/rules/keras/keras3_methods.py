@@ -28,6 +28,7 @@ from ...resolve.classes import (
     is_loss_scale_optimizer,
     is_made_here,
     is_written_for_keras_3,
+    may_compile,
     may_inherit,
     own_classes,
 )
@@ -46,6 +47,7 @@ _SCALING = ("get_scaled_loss", "get_unscaled_gradients")
 _OF_OLDER = ("compute_gradients", "_compute_gradients")
 """Methods of older optimizers, which scale and unscale themselves; Keras 3 has none of them."""
 _STEPS = (*_SCALING, "apply_gradients", "minimize")
+_CLASSES = ("LossScaleOptimizer", "from_loss_scale")
 _UNSCALED = (
     "these gradients are not scaled, but Keras 3 divides them by the scale: scale the loss "
     "(get_scaled_loss, then get_unscaled_gradients), or use optimizer.inner_optimizer"
@@ -73,7 +75,7 @@ def check(program: Program) -> Iterator[Proposal]:
             if call is not None and is_known and not is_written_for_keras_3(program):
                 yield report(call, "LS403", "LossScaleOptimizer.apply_gradients", _UNSCALED)
     for call, name in accesses(program, _SCALING):
-        if not is_made_here(program, call.args[0].value):
+        if not is_made_here(program, call.args[0].value) and not _makes_all(program):
             yield report(call, "LS404", f"LossScaleOptimizer.{name}", _LACKED)
     for owner in own_classes(program):
         bases = (class_named(program, base.value) for base in owner.bases)
@@ -88,6 +90,14 @@ def check(program: Program) -> Iterator[Proposal]:
             is_own = isinstance(attribute.value, cst.Name) and attribute.value.value == "self"
             if is_stored(attribute, program.parents) and not is_own:
                 yield report(attribute, "LS405", f"LossScaleOptimizer.{name}", _overridden({name}))
+
+
+def _makes_all(program: Program) -> bool:
+    """Whether the file makes its loss-scale optimizers itself, which become the shim's."""
+    named = [one.node for one in program.references if one.legacy.is_keras_optimizer]
+    named += [node for node, name in program.migrated if name in _CLASSES]
+    is_called = any(program.call_of(node) is not None for node in named)
+    return is_called and not may_compile(program)
 
 
 def _overridden(names: set[str]) -> str:

@@ -242,9 +242,9 @@ def test_gradients_that_the_optimizer_computed_are_not_reported_as_unscaled(opti
     [
         (
             ["apply_gradients"],
-            "fit on Keras 3 passes apply_gradients gradients that are still scaled",
+            "fit on Keras 3 gives apply_gradients gradients that are still scaled",
         ),
-        (["apply_gradients", "minimize"], "fit on Keras 3 does not call minimize:"),
+        (["apply_gradients", "minimize"], "fit on Keras 3 does not call minimize and gives"),
     ],
 )
 def test_what_fit_on_keras_3_does_with_an_override(methods, message):
