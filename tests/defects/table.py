@@ -323,8 +323,8 @@ CODEMODS: List[Defect] = [
     ),
     Defect(
         "codemods",
-        'self.family is Family.V1 and self.name.endswith("LossScale")',
-        "False",
+        'return not self.name.endswith("LossScale")',
+        "return True",
         _CODEMODS + "resolve/test_legacy_symbols.py",
     ),
     Defect(
@@ -341,8 +341,8 @@ CODEMODS: List[Defect] = [
     ),
     Defect(
         "codemods",
-        "if code.startswith(prefix):",
-        "if code == prefix:",
+        "if code.startswith(prefix)\n",
+        "if code == prefix\n",
         _CODEMODS + "engine/test_comments.py",
     ),
     Defect(
@@ -359,14 +359,14 @@ CODEMODS: List[Defect] = [
     ),
     Defect(
         "codemods",
-        'if f"# TODO({code}):" not in present',
-        "if True",
+        "for mark in marks if mark not in present]",
+        "for mark in marks]",
         _CODEMODS + "engine/test_transform.py",
     ),
     Defect(
         "codemods",
-        'if language not in ("", "python", "ipython"):',
-        "if False:",
+        'if language in ("", "python", "ipython"):',
+        "if True:",
         _CODEMODS + "engine/test_notebook.py",
     ),
     Defect(
