@@ -158,14 +158,16 @@ class Places:
         node: cst.CSTNode = name
         last = name.value
         space: Optional[NamespaceUse] = None
+        is_mixed = False
         while True:
             symbols = {meaning: legacy_of(meaning) for meaning in meanings if is_path(meaning)}
             if any(symbols.values()):
                 self._symbol(name, node, scope, symbols, meanings)
                 return
-            paths = [one for one in meanings if is_path(one) and namespace_of(one) is not None]
-            if paths:
-                space = NamespaceUse(node, scope, min(paths), name)
+            spaces = {one: namespace_of(one) if is_path(one) else None for one in meanings}
+            if any(spaces.values()):
+                is_mixed = len({one.name if one is not None else "" for one in spaces.values()}) > 1
+                space = NamespaceUse(node, scope, min(filter(spaces.get, spaces)), name)
             parent = self._parents.get(node)
             is_of_class = last in DISTINCTIVE and any(map(is_of_shim, meanings))
             if is_of_class or not isinstance(parent, cst.Attribute) or parent.value is not node:
@@ -176,8 +178,11 @@ class Places:
         is_left = space is None or not is_of_shim(space.path)
         if is_left and any(meaning.startswith("tf_lossscale.") for meaning in meanings):
             self.migrated.append((node, last))
-        elif space is not None:
+        elif space is not None and not is_mixed:
             self.namespaces.append(space)
+        elif space is not None and isinstance(space.node, cst.Attribute):
+            self._several(space.node, scope, space.path, meanings)
+        # What binds a name that is a module on some paths is rewritten on its own.
 
     def _final_moves(self, module: cst.BaseExpression) -> bool:
         """Whether a chain names a class that is not the final one, or that moves, too."""
@@ -204,10 +209,18 @@ class Places:
         elif not others and len({(one.name, one.family) for one in found}) == 1:
             self.references.append(reference)
         else:
-            through = ", ".join(sorted(meaning.strip("<>") for meaning in meanings))
-            self.unclear.append(
-                Unclear(node, scope, found[0].name, "several", through, tuple(found))
-            )
+            self._several(node, scope, found[0].name, meanings, tuple(found))
+
+    def _several(
+        self,
+        node: cst.CSTNode,
+        scope: Scope,
+        name: str,
+        meanings: frozenset[str],
+        legacy: tuple[Legacy, ...] = (),
+    ) -> None:
+        through = ", ".join(sorted(meaning.strip("<>") for meaning in meanings))
+        self.unclear.append(Unclear(node, scope, name, "several", through, legacy))
 
     def _maybe_legacy(self, node: cst.Attribute) -> None:
         """Adds a place with the name of a legacy symbol, unless it is known to be another one.

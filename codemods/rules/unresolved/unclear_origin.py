@@ -85,7 +85,7 @@ def _path(unclear: Unclear) -> str:
 
 def _is_lost(unclear: Unclear) -> bool:
     """Whether a use with several meanings is not right once their bindings are rewritten."""
-    is_legacy = any(legacy.rule for legacy in unclear.legacy)
+    is_legacy = not unclear.legacy or any(legacy.rule for legacy in unclear.legacy)
     return is_legacy and not isinstance(unclear.node, cst.Name)
 
 

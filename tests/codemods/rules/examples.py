@@ -755,12 +755,6 @@ EXAMPLES = {
                 if tf.__version__ < "2.4":
                     return opt.loss_scale()
                 return opt.loss_scale
-            """,
-        ),
-        Example(
-            "reported where a test or a handler has both forms",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
             def ask(opt: LossScaleOptimizer):
                 return opt.loss_scale() if callable(opt.loss_scale) else opt.loss_scale
@@ -771,9 +765,6 @@ EXAMPLES = {
                 except TypeError:
                     return opt.loss_scale
             """,
-            None,
-            Safety.MANUAL,
-            message_contains="drop the parentheses",
         ),
         Example(
             "reported after it was unwrapped under the check",
@@ -2074,6 +2065,65 @@ EXAMPLES = {
             mp = tfls.keras.mixed_precision.experimental
             """,
             Safety.SAFE,
+        ),
+        Example(
+            "what binds a name, and not its uses, where it is not always the module",
+            """\
+            import tensorflow as tf
+
+            def main(mp=None):
+                if mp is None:
+                    mp = tf.keras.mixed_precision.experimental
+                use(mp)
+
+            def nested(context):
+                with context as mp:
+                    use(mp)
+                mp = tf.contrib.mixed_precision
+                use(mp)
+
+            def chosen(other, flag):
+                if flag:
+                    mp = tf.contrib.mixed_precision
+                else:
+                    mp = other.mixed_precision
+                use(mp)
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            def main(mp=None):
+                if mp is None:
+                    mp = tfls.keras.mixed_precision.experimental
+                use(mp)
+
+            def nested(context):
+                with context as mp:
+                    use(mp)
+                mp = tfls.contrib.mixed_precision
+                use(mp)
+
+            def chosen(other, flag):
+                if flag:
+                    mp = tfls.contrib.mixed_precision
+                else:
+                    mp = other.mixed_precision
+                use(mp)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
+            "a module below a name that is not always TensorFlow's",
+            """\
+            import tensorflow as tf
+            import other
+
+            K = tf.keras.mixed_precision if flag else other
+            use(K.experimental)
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="this name can mean",
         ),
         Example(
             "a name of the module that is replaced",
