@@ -70,14 +70,15 @@ def depends_on_version(program: Program, node: cst.CSTNode) -> bool:
 def _guarded_branches(program: Program) -> list[Branch]:
     """The innermost branch around each legacy place."""
     found: dict[cst.CSTNode, Branch] = {}
+    places: dict[cst.CSTNode, list[Place]] = {}
     for place in program.places():
         guard = next(_guards_around(program, place.node, place), None) if _moves(place) else None
-        if guard is not None:
+        if guard is not None and guard.branch not in found:
             has_final = _have_final(program, guard.others, place)
-            branch = Branch((), has_final, guard.imports, guard.others)
-            branch = found.setdefault(guard.branch, branch)
-            found[guard.branch] = branch._replace(places=(*branch.places, place))
-    return list(found.values())
+            found[guard.branch] = Branch((), has_final, guard.imports, guard.others)
+        if guard is not None:
+            places.setdefault(guard.branch, []).append(place)
+    return [branch._replace(places=tuple(places[node])) for node, branch in found.items()]
 
 
 def _guards_around(
