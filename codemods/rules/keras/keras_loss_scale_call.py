@@ -54,13 +54,13 @@ _COLLECTING = (
     "add", "append", "dict", "eval", "get_value", "insert", "put", "setdefault", "update",
 )  # fmt: skip
 """Functions that keep a value; `get_value` and `eval` of Keras return what is no tensor as is."""
-_KIND = ("getattr", "hasattr", "isinstance", "type")
+_KIND = ("callable", "getattr", "hasattr", "isinstance", "type")
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes to drop the parentheses where a Keras loss-scale optimizer's scale is called."""
     for attribute in program.attributes("loss_scale"):
-        if depends_on_version(program, attribute):
+        if depends_on_version(program, attribute) or _has_other_form(program, attribute):
             continue  # right as it is: the branch for each version has its own form
         call = program.call_of(attribute)
         if call is None or call.args:
@@ -77,6 +77,18 @@ def check(program: Program) -> Iterator[Proposal]:
             yield made._replace(edits=((call, _uncalled),), group=Group.KERAS_OPTIMIZERS)
         elif may_be_loss_scale_optimizer(program, attribute.value):
             yield report(call, "LS302", _SYMBOL, _PERHAPS)
+
+
+def _has_other_form(program: Program, attribute: cst.Attribute) -> bool:
+    """Whether a handler or a test around a place has the form of the other versions, too."""
+    below: cst.CSTNode = attribute
+    for above in program.ancestors(attribute):
+        if isinstance(above, cst.Try) and below is above.body:
+            return any("loss_scale" in program.code(one.body) for one in above.handlers)
+        if isinstance(above, (cst.If, cst.IfExp)) and "callable(" in program.code(above.test):
+            return True
+        below = above
+    return False
 
 
 def _is_used_as_loss_scale(program: Program, attribute: cst.Attribute) -> bool:
