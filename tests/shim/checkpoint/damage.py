@@ -4,17 +4,15 @@ import random
 
 __all__ = ["damages"]
 
-CASES = 8  # all of them in `make test-long`
+CASES = {"small": 8, "long": 100}  # of each, one or two processes
 
 
 def damages(contents, size, seed):
     """Yields descriptions and damaged contents: cut short, and with one byte changed."""
-    lengths, places = set(range(len(contents))), list(range(len(contents)))
-    if size != "long":
-        seeded = random.Random(seed)
-        count = min(len(contents), CASES)
-        lengths = {0, 1, len(contents) - 1, *seeded.sample(range(len(contents)), count // 3)}
-        places = seeded.sample(range(len(contents)), count)
+    seeded = random.Random(seed)
+    count = min(len(contents), CASES[size])
+    lengths = {0, 1, len(contents) - 1, *seeded.sample(range(len(contents)), count // 3)}
+    places = seeded.sample(range(len(contents)), count)
     for length in sorted(lengths):
         yield f"cut to {length}", contents[:length]
     flips = random.Random(seed)

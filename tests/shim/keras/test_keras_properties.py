@@ -11,7 +11,7 @@ import recorded
 import tensorflow as tf
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-EXAMPLES = {"small": 40, "long": 1000}  # functions are traced in `long` only
+EXAMPLES = {"small": 40, "long": 200}  # functions are traced in `long` only
 LEARNING_RATE = 0.5
 
 
