@@ -26,6 +26,7 @@ from .remove_statement import removal_of
 __all__ = ["respell"]
 
 _KERAS_OF_SHIM = "tf_lossscale.keras"
+"""Not imported in place of a module below it: it would get a name such as `mixed_precision`."""
 
 
 class _Use(NamedTuple):
@@ -156,8 +157,6 @@ class _Speller:
         places = [self._place_of(one) for one in bindings]
         own = {self.targets.get(place) if place is not None else None for place in places}
         if not _has_import(variable):
-            if None in places:
-                return None
             if any(isinstance(place, Reference) for place in places):
                 return own.pop() if len(own) == 1 else None
         elif not all(map(self._may_retarget, bindings)):
@@ -166,19 +165,12 @@ class _Speller:
         paths = Counter(use.base for use in left) if uses else Counter(own)
         if not paths or None in paths or (not uses and len(own) > 1):
             return None
-        if _KERAS_OF_SHIM in paths:  # its name would be one such as `mixed_precision`
+        if _KERAS_OF_SHIM in paths:
             return None
         path = max(paths, key=lambda one: (paths[one], one is not None and not is_of_shim(one)))
         root = root_of(path) if path is not None else None
         if (root is not None and not root.rest) or path in [one.path for one in bindings]:
             return None
-        if _has_import(variable) and any(
-            use.place is not None
-            and use.target is not None
-            and self._through_own_chain(use.place, use.target) is not None
-            for use in left
-        ):
-            return None  # the import is right for these
         return path
 
     def _may_retarget(self, binding: Binding) -> bool:
