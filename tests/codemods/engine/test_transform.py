@@ -54,6 +54,22 @@ class TestBytes:
         assert transform(b"", Options()).source == b""
 
 
+def test_a_symbol_whose_final_spelling_is_unsafe_goes_to_the_shim():
+    def unsafe(program):
+        return (one._replace(outcome=Safety.UNSAFE) for one in rule.check(program))
+
+    source = b"import tensorflow as tf\ntf.keras.mixed_precision.experimental.global_policy()\n"
+    rule = next(one for one in rules() if one.slug == "policies")
+    results = [
+        transform(source, Options(unsafe=allowed), only=[rule._replace(check=unsafe)])
+        for allowed in (False, True)
+    ]
+    assert [one.source.split()[-1] for one in results] == [
+        b"tfls.keras.mixed_precision.experimental.global_policy()",
+        b"tf.keras.mixed_precision.global_policy()",
+    ]
+
+
 class TestErrors:
     def test_a_syntax_error_names_its_line(self):
         result = transform(b"import tensorflow as tf\n\ntf.contrib.mixed_precision.(\n", Options())

@@ -2325,6 +2325,24 @@ EXAMPLES = {
             message_contains="inner_optimizer",
         ),
         Example(
+            "a check beside load_model, which may make another optimizer",
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+            model = tf.keras.models.load_model(path)
+
+            def scaled(optimizer, loss):
+                if hasattr(optimizer, "get_scaled_loss"):
+                    return optimizer.get_scaled_loss(loss)
+                return loss
+            """,
+            None,
+            Safety.MANUAL,
+            keras=3,
+            message_contains="isinstance",
+        ),
+        Example(
             "not a check for another attribute",
             """\
             print("get_scaled_loss")
