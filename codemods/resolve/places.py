@@ -182,7 +182,7 @@ class Places:
             self.namespaces.append(space)
         elif space is not None and isinstance(space.node, cst.Attribute):
             self._several(space.node, scope, space.path, meanings)
-        # What binds a name that is a module on some paths is rewritten on its own.
+        # Else a name is a module on some paths only; then what binds it is rewritten, not its uses.
 
     def _final_moves(self, module: cst.BaseExpression) -> bool:
         """Whether a chain names a class that is not the final one, or that moves, too."""

@@ -60,9 +60,9 @@ class Rule(NamedTuple):
         rule about a symbol of the shim, it is called where the symbol goes to the final API;
         elsewhere the symbol is renamed, whatever the place.
       reports: yields findings beside them, wherever the symbol goes.
-      slug: the name of the rule's file, filled in by the registry.
-      docstring: that of the rule's file, filled in by the registry.
-      family: the title of its family, filled in by the registry.
+      slug: the name of the rule's file, filled in by `codes.rules`.
+      docstring: that of the rule's file, filled in by `codes.rules`.
+      family: the title of its family, filled in by `codes.rules`.
     """
 
     codes: Mapping[str, str]

@@ -5,7 +5,7 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-import tf_lossscale as tfls  # noqa: E402
+import tf_lossscale as tfls  # noqa: E402 - needs TensorFlow
 
 pytestmark = pytest.mark.skipif(
     not tf.keras.__version__.startswith("3."), reason="is about Keras 3"

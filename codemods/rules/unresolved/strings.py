@@ -11,8 +11,7 @@
 - `mock.patch("tensorflow.keras.mixed_precision.experimental.Policy")`, `operator.attrgetter`,
   `pydoc.locate`, `eval`, defaults of flags: a legacy path in a string fails once the module is gone
   (LS912). Documentation, messages and help texts do not count, and neither does a path in a
-  sentence. A path of which `getattr`, `mock.patch.object` or `import_module` names a part (LS902)
-  fails, too.
+  sentence. One of which `getattr`, `mock.patch.object` or `import_module` names a part (LS902) does, too.
 """
 
 from __future__ import annotations

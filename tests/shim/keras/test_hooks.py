@@ -643,7 +643,7 @@ def test_a_method_that_fit_on_keras_3_never_calls_is_reported(
 ) -> None:
     kind = next((kind for kind in recorded.kinds() if kind.name == "keras3"), None)
     if kind is None:
-        pytest.skip("there is no Keras 3")
+        pytest.skip("Keras 3 is not installed here")
     inner = kind.optimizers.SGD
     public: Any = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
     base: Any = type(public(inner(), 8.0))  # derived from the public one, if tf.keras is tf_keras
@@ -673,7 +673,7 @@ def test_an_override_that_fit_on_keras_3_passes_scaled_gradients_is_reported(
 ) -> None:
     kind = next((kind for kind in recorded.kinds() if kind.name == "keras3"), None)
     if kind is None:
-        pytest.skip("there is no Keras 3")
+        pytest.skip("Keras 3 is not installed here")
     public: Any = tfls.keras.mixed_precision.LossScaleOptimizer
     base: Any = type(public(kind.optimizers.SGD(), False, 8.0))
     norms: List[float] = []
