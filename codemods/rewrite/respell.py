@@ -148,7 +148,8 @@ class _Speller:
                     self._replace(use.place.node, local + use.target[len(path) :])
                 else:
                     self._write(variable, use.name, use.place, use.target, path is None)
-        if path is None and all(use.target is None and not use.is_removed for use in uses):
+        stays = any(use.target is None and not use.is_removed for use in uses)
+        if path is None and (stays or not uses):
             self._retarget_each(variable)
 
     def _new_path(self, variable: Variable, uses: Sequence[_Use]) -> Optional[str]:
@@ -162,6 +163,8 @@ class _Speller:
         elif not all(map(self._may_retarget, bindings)):
             return None
         left = [use for use in uses if not use.is_removed]
+        if left and any(use.target is None for use in left):
+            return own.pop() if len(own) == 1 else None  # these stay, whatever is right for the rest
         paths = Counter(use.base for use in left) if uses else Counter(own)
         if not paths or None in paths or (not uses and len(own) > 1):
             return None

@@ -240,3 +240,28 @@ opt = rewrite(tf.compat.v1.train.GradientDescentOptimizer(0.1))
         for result in (first, again)
     )
     assert left_again == left
+
+
+@pytest.mark.parametrize(
+    "binds",
+    [
+        "from tensorflow.keras.mixed_precision import experimental as mp",
+        "mp = tf.keras.mixed_precision.experimental",
+    ],
+)
+@pytest.mark.parametrize("use", ["LossScaleOptimizer(opt, 'dynamic')", "global_policy()"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_module_used_inside_and_outside_a_guard_is_moved_by_one_run(target, use, binds):
+    source = f"""\
+{HEAD}{binds}
+if hasattr(tf.keras.mixed_precision, "set_global_policy"):
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+else:
+    mp.set_policy("mixed_float16")
+print(mp.{use})
+"""
+    first = transformed(source, TARGETS[target])
+    assert "tensorflow.keras" not in first.source.decode()
+    assert "tf.keras.mixed_precision.experimental" not in first.source.decode()
+    assert f"print(mp.{use})" in first.source.decode()
+    assert transform(first.source, TARGETS[target]).source == first.source
