@@ -174,9 +174,9 @@ def _may_get_optimizers(program: Program) -> bool:
     """
     around = program.surroundings
     paths = [binding.path for binding in program.imports()]
-    is_of_tensorflow = any(root_of(path) is not None for path in paths)
+    is_of_tensorflow = any(root_of(path) is not None or is_of_shim(path) for path in paths)
     is_of_other = any(path.partition(".")[0] in LOOK_ALIKES for path in paths)
-    if is_of_other and not is_of_tensorflow and not any(map(is_of_shim, paths)):
+    if is_of_other and not is_of_tensorflow:
         return False
     names = {*program.scopes.attributes, *(path.rpartition(".")[2] for path in paths)}
     is_unknown = around.is_alone and is_of_tensorflow  # the run does not have the other files

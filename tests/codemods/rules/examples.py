@@ -695,6 +695,18 @@ EXAMPLES = {
     ),
     "keras-loss-scale-call": (
         Example(
+            "a call in a file whose other names are migrated already",
+            """\
+            import tf_lossscale as tfls
+
+            policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16")
+            print(opt.loss_scale())
+            """,
+            None,
+            Safety.MANUAL,
+            message_contains="drop the parentheses",
+        ),
+        Example(
             "not a method of a class that the program defines",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
