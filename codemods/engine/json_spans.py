@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-# The stubs lack what the scanner that is written in Python consists of.
-from json.decoder import JSONArray, JSONObject, scanstring  # type: ignore[attr-defined]
-from json.scanner import py_make_scanner  # type: ignore[attr-defined]
+from json.decoder import JSONArray, JSONObject, scanstring  # type: ignore[attr-defined] # no stubs
+from json.scanner import py_make_scanner  # type: ignore[attr-defined] # no stubs
 from typing import Any, Callable
 
 __all__ = ["Array", "NestingError", "String", "parsed_json"]

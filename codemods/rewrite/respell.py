@@ -164,7 +164,7 @@ class _Speller:
             return None
         left = [use for use in uses if not use.is_removed]
         if left and any(use.target is None for use in left):
-            return own.pop() if len(own) == 1 else None  # these stay, whatever is right for the rest
+            return own.pop() if len(own) == 1 else None  # these uses stay as they are
         paths = Counter(use.base for use in left) if uses else Counter(own)
         if not paths or None in paths or (not uses and len(own) > 1):
             return None

@@ -11,7 +11,7 @@
 - `mock.patch("tensorflow.keras.mixed_precision.experimental.Policy")`, `operator.attrgetter`,
   `pydoc.locate`, `eval`, defaults of flags: a legacy path in a string fails once the module is gone
   (LS912). Documentation, messages and help texts do not count, and neither does a path in a
-  sentence. One of which `getattr`, `mock.patch.object` or `import_module` names a part (LS902) does, too.
+  sentence. One that `getattr`, `patch.object` or `import_module` names a part of counts (LS902).
 """
 
 from __future__ import annotations

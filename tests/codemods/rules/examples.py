@@ -704,6 +704,7 @@ EXAMPLES = {
             """,
             None,
             Safety.MANUAL,
+            target=Target.SHIM,
             message_contains="drop the parentheses",
         ),
         Example(
