@@ -115,6 +115,8 @@ def test_an_overflow_of_one_worker_is_skipped_by_all(trained):
 def test_the_gradients_can_be_read_again_after_the_step(trained):
     for each in trained:
         for case, found in each.items():
-            assert len(found["again"]) == (5 if case.endswith("again") else 0)
+            # A plain cross-shard optimizer, which would apply the overflow, is not given it.
+            steps = APPLIED if case.startswith("cross:") else APPLIED + 1
+            assert len(found["again"]) == (steps if case.endswith("again") else 0)
             for again, own in zip(found["again"], found["own"]):
                 np.testing.assert_allclose(again, own, rtol=1e-4, atol=1e-5, err_msg=case)
