@@ -156,7 +156,6 @@ class Places:
     def _resolve(self, name: cst.Name, scope: Scope, meanings: frozenset[str]) -> None:
         """Follows the chain that begins with a name to its first symbol or its last module."""
         node: cst.CSTNode = name
-        last = name.value
         space: Optional[NamespaceUse] = None
         is_mixed = False
         while True:
@@ -169,15 +168,15 @@ class Places:
                 is_mixed = len({one.name if one is not None else "" for one in spaces.values()}) > 1
                 space = NamespaceUse(node, scope, min(filter(spaces.get, spaces)), name)
             parent = self._parents.get(node)
-            is_of_class = last in DISTINCTIVE and any(map(is_of_shim, meanings))
+            names = {one.rpartition(".")[2] for one in meanings if is_of_shim(one) and "." in one}
+            is_of_class = not names.isdisjoint(DISTINCTIVE)
             if is_of_class or not isinstance(parent, cst.Attribute) or parent.value is not node:
                 break
-            last = parent.attr.value
-            meanings = self._origins.below(meanings, last)
+            meanings = self._origins.below(meanings, parent.attr.value)
             node = parent
         is_left = space is None or not is_of_shim(space.path)
-        if is_left and any(meaning.startswith("tf_lossscale.") for meaning in meanings):
-            self.migrated.append((node, last))
+        if is_left and names:
+            self.migrated.append((node, min(names)))
         elif space is not None and not is_mixed:
             self.namespaces.append(space)
         elif space is not None and isinstance(space.node, cst.Attribute):
