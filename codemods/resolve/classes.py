@@ -91,7 +91,10 @@ def _is_made(program: Program, source: cst.CSTNode) -> bool:
     """Whether a call makes such an optimizer; of what the graph rewrite makes, only it has one."""
     if not isinstance(source, cst.Call):
         return False
-    outer = _outer_classes(program, source.func)
+    made_by = source.func
+    if isinstance(made_by, cst.Attribute) and made_by.attr.value == "from_config":
+        made_by = made_by.value
+    outer = _outer_classes(program, made_by)
     return any(is_loss_scale_class(program, one) for one in outer) or _is_rewrite(program, source)
 
 

@@ -6,6 +6,10 @@ classes have both attributes on every version. So a program goes to the final AP
 no `_loss_scale`, and `_optimizer` only of objects that are certain to be loss-scale optimizers.
 Other private attributes of these, and their configs, need the shim, too. Other classes have
 attributes of these names, which are left.
+
+So does `optimizer.momentum = 0.5`: up to TensorFlow 2.10 (and with the shim's classes) it sets the
+hyperparameter of the wrapped optimizer. From 2.11 on, the final class of Keras 2 keeps the value to
+itself, without an error, and the wrapped optimizer goes on with the old one.
 """
 
 from __future__ import annotations
@@ -31,14 +35,28 @@ _DICTIONARY = (
     "the dictionary of an optimizer has other names in each Keras, and in the shim's class: read "
     "the attributes of the optimizer itself"
 )
+_SET = (
+    "from TensorFlow 2.11 on, the final class of Keras 2 does not pass `{}` on to the wrapped "
+    "optimizer when it is set"
+)
 _KNOWN = ("_optimizer", "_loss_scale")
 _CONFIGS = ("from_config", "get_config")
+_PASSED_ON = ("iterations", "learning_rate", "lr")
+"""What every version of the final class sets in the wrapped optimizer."""
+_HYPERPARAMETERS = (
+    "amsgrad", "beta_1", "beta_2", "centered", "clipnorm", "clipvalue", "decay", "epsilon",
+    "global_clipnorm", "momentum", "nesterov", "rho", "weight_decay",
+)  # fmt: skip
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the public name for each read of a Keras loss-scale optimizer's attribute."""
-    is_experimental = any(one.legacy.is_experimental_optimizer for one in program.references)
-    if program.goes_to_shim(Group.KERAS_OPTIMIZERS) or not is_experimental:
+    if program.goes_to_shim(Group.KERAS_OPTIMIZERS):
+        return
+    roots = {one.legacy.root for one in program.references}
+    if not program.options.for_keras_3 and roots != {"tf_keras"}:  # which has had newer ones only
+        yield from _set_in_vain(program)
+    if not any(one.legacy.is_experimental_optimizer for one in program.references):
         return
     for name in program.scopes.attributes:
         is_private = name.startswith("_") and not name.startswith("__")
@@ -57,6 +75,27 @@ def check(program: Program) -> Iterator[Proposal]:
         yield _needs_shim(call, name)._replace(code="LS305")
 
 
+def _set_in_vain(program: Program) -> Iterator[Proposal]:
+    """The attributes that the final class does not pass on to the optimizer that it wraps."""
+    for name in program.scopes.attributes:
+        is_lost = not name.startswith("_") and name not in _PASSED_ON
+        for attribute in program.attributes(name) if is_lost else ():
+            is_set = is_stored(attribute, program.parents)
+            if is_set and _is_wrapper(program, attribute.value, name):
+                yield _needs_shim(attribute, name, _SET)
+    for call, name in accesses(program, _HYPERPARAMETERS):
+        if program.code(call.func) == "setattr" and _is_wrapper(program, call.args[0].value, name):
+            yield _needs_shim(call, name, _SET)
+
+
+def _is_wrapper(program: Program, node: cst.CSTNode, name: str) -> bool:
+    """Whether the attribute `name` is of a loss-scale optimizer, as far as can be determined."""
+    is_self = isinstance(node, cst.Name) and node.value == "self"
+    if name in _HYPERPARAMETERS and not is_self:
+        return may_be_loss_scale_optimizer(program, node)
+    return is_loss_scale_optimizer(program, node)
+
+
 def reports(program: Program) -> Iterator[Proposal]:
     """Reports the dictionary of an optimizer."""
     calls = [program.call_of(one) for one in program.scopes.loads if one.value == "vars"]
@@ -66,9 +105,9 @@ def reports(program: Program) -> Iterator[Proposal]:
             yield report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
 
 
-def _needs_shim(node: cst.CSTNode, name: str) -> Proposal:
+def _needs_shim(node: cst.CSTNode, name: str, why: str = _PRIVATE) -> Proposal:
     code, symbol = "LS303" if name == "_optimizer" else "LS305", f"LossScaleOptimizer.{name}"
-    return place_needs_shim(node, code, symbol, Group.KERAS_OPTIMIZERS, _PRIVATE.format(name))
+    return place_needs_shim(node, code, symbol, Group.KERAS_OPTIMIZERS, why.format(name))
 
 
 def _public(node: cst.CSTNode) -> object:
@@ -79,7 +118,7 @@ def _public(node: cst.CSTNode) -> object:
 RULE = Rule(
     codes={
         "LS303": "_optimizer of a Keras LossScaleOptimizer",
-        "LS305": "private attributes and configs of a Keras LossScaleOptimizer",
+        "LS305": "private and set attributes, and configs, of a Keras LossScaleOptimizer",
     },
     summary="optimizer._optimizer to optimizer.inner_optimizer",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
@@ -96,6 +135,24 @@ RULE = Rule(
                     optimizer = optimizer._optimizer
                 return optimizer
             """,
+        ),
+        Example(
+            "a hyperparameter that is set through the wrapper",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9))
+            opt.momentum = 0.5
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9))
+            opt.momentum = 0.5
+            """,
+            Safety.SAFE,
+            message_contains="when it is set",
         ),
         Example(
             "under an isinstance check",

@@ -695,6 +695,22 @@ EXAMPLES = {
     ),
     "keras-loss-scale-call": (
         Example(
+            "an optimizer that from_config makes",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer.from_config(config)
+            print(opt.loss_scale())
+            """,
+            """\
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer.from_config(config)
+            print(opt.loss_scale)
+            """,
+            Safety.SAFE,
+        ),
+        Example(
             "a call in a file whose other names are migrated already",
             """\
             import tf_lossscale as tfls
@@ -1877,6 +1893,26 @@ EXAMPLES = {
     ),
     "keras-inner-optimizer": (
         Example(
+            "not what every version passes on, nor the same attributes of other objects",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+            opt.learning_rate = 0.5
+            layer = tf.keras.layers.BatchNormalization()
+            layer.momentum = 0.5
+            """,
+        ),
+        Example(
+            "not the optimizers of tf_keras, which have never passed it on",
+            """\
+            import tf_keras
+
+            opt = tf_keras.mixed_precision.LossScaleOptimizer(tf_keras.optimizers.SGD(0.1))
+            opt.momentum = 0.5
+            """,
+        ),
+        Example(
             "not an attribute of self",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
@@ -2323,6 +2359,21 @@ EXAMPLES = {
         ),
     ),
     "keras3-methods": (
+        Example(
+            "not a check for what the file itself makes, under another name",
+            """\
+            from tf_lossscale.keras.mixed_precision import from_loss_scale as wrapped
+            import tensorflow as tf
+
+            def make(base, scale):
+                return wrapped(base, scale)
+
+            opt = make(tf.keras.optimizers.SGD(0.1), 8.0)
+            if hasattr(opt, "get_scaled_loss"):
+                loss = opt.get_scaled_loss(loss)
+            """,
+            keras=3,
+        ),
         Example(
             "never scaled, beside a flag called scale_loss",
             """\
