@@ -78,6 +78,9 @@ def _guarded_branches(program: Program) -> list[Branch]:
             found[guard.branch] = Branch((), has_final, guard.imports, guard.others)
         if guard is not None:
             places.setdefault(guard.branch, []).append(place)
+    order = {node: number for number, node in enumerate(program.parents if found else ())}
+    for group in places.values():
+        group.sort(key=lambda place: order[place.node])
     return [branch._replace(places=tuple(places[node])) for node, branch in found.items()]
 
 

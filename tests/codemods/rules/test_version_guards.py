@@ -265,3 +265,17 @@ print(mp.{use})
     assert "tf.keras.mixed_precision.experimental" not in first.source.decode()
     assert f"print(mp.{use})" in first.source.decode()
     assert transform(first.source, TARGETS[target]).source == first.source
+
+
+def test_a_branch_is_reported_at_its_first_name_in_every_run():
+    source = f"""\
+{HEAD}try:
+    from tensorflow.keras.mixed_precision import LossScaleOptimizer, Policy
+except ImportError:
+    from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer, Policy
+"""
+    first = transformed(source, TARGETS["final, Keras 3"])
+    again = transform(first.source, TARGETS["final, Keras 3"])
+    for result in (first, again):
+        found = [one.symbol for one in result.findings if one.code == "LS908"]
+        assert found == ["LossScaleOptimizer"]
