@@ -21,6 +21,7 @@ from ...resolve.scopes import Binding
 from ...resolve.tree import Edit
 from ...resolve.values import only_binding
 from ...rewrite.arguments import constant, keyword, loses_comments, matched, with_arguments
+from ...rewrite.comments import comments_in
 from ...rewrite.remove_statement import without_statement
 from ...rewrite.rename import FINAL, SHIM, references
 
@@ -78,8 +79,10 @@ def plan(program: Program, call: cst.Call) -> ConstructorPlan:
     if made is None:
         return _at_run_time(call, "the loss scale cannot be determined statically")
     is_first = call.args[0] is scale
-    comma = call.args[0].comma  # one argument to a line, if these were
-    extras = [keyword(cst.Arg(value, comma=comma), name) for name, value in made.arguments]
+    like = call.args[0]  # one argument to a line, if these were
+    if comments_in(like):
+        like = like.with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    extras = [keyword(cst.Arg(value, comma=like.comma), name) for name, value in made.arguments]
 
     def edit(node: cst.CSTNode) -> cst.Call:
         assert isinstance(node, cst.Call)

@@ -147,6 +147,26 @@ EXAMPLES = {
     ),
     "keras-experimental-loss-scale-optimizer": (
         Example(
+            "a comment stays, once",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+                opt,  # as before
+                tf.train.experimental.DynamicLossScale(1024.0, 500),
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                opt,  # as before
+                initial_scale=1024.0, dynamic_growth_steps=500,
+            )
+            """,
+            Safety.SAFE,
+        ),
+        Example(
             "dynamic by position",
             """\
             import tensorflow as tf
