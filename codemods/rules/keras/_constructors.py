@@ -80,7 +80,7 @@ def plan(program: Program, call: cst.Call) -> ConstructorPlan:
         return _at_run_time(call, "the loss scale cannot be determined statically")
     is_first = call.args[0] is scale
     like = call.args[0]  # one argument to a line, if these were
-    if comments_in(like):
+    if isinstance(like.comma, cst.Comma) and comments_in(like.comma):
         like = like.with_changes(comma=cst.MaybeSentinel.DEFAULT)
     extras = [keyword(cst.Arg(value, comma=like.comma), name) for name, value in made.arguments]
 

@@ -9,19 +9,28 @@ attributes of these names, which are left.
 
 So does `optimizer.momentum = 0.5`: up to TensorFlow 2.10 (and with the shim's classes) it sets the
 hyperparameter of the wrapped optimizer. From 2.11 on, the final class of Keras 2 keeps the value to
-itself, without an error, and the wrapped optimizer goes on with the old one.
+itself, without an error, and the wrapped optimizer goes on with the old one. No shim helps where
+Keras itself wraps the optimizer of a model, which is reported.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
 
 from ...model import Group, Safety
-from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
+from ...resolve.classes import (
+    is_loss_scale_optimizer,
+    may_be_loss_scale_optimizer,
+    may_compile,
+    names_final_class_of_shim,
+    sets_policy,
+)
 from ...resolve.program import Program
 from ...resolve.tree import is_stored
+from ...resolve.values import sources_of
 from ...rewrite.proposal import Proposal
 from ..findings import place_needs_shim, report
 from ..names import accesses
@@ -39,23 +48,29 @@ _SET = (
     "from TensorFlow 2.11 on, the final class of Keras 2 does not pass `{}` on to the wrapped "
     "optimizer when it is set"
 )
+_SET_IN_MODEL = (
+    "from TensorFlow 2.11 on, `{0}` does not reach the optimizer that `compile` wraps: set it on "
+    "`inner_optimizer`, which TensorFlow has since 2.4"
+)
 _KNOWN = ("_optimizer", "_loss_scale")
 _CONFIGS = ("from_config", "get_config")
-_PASSED_ON = ("iterations", "learning_rate", "lr")
-"""What every version of the final class sets in the wrapped optimizer."""
 _HYPERPARAMETERS = (
-    "amsgrad", "beta_1", "beta_2", "centered", "clipnorm", "clipvalue", "decay", "epsilon",
-    "global_clipnorm", "momentum", "nesterov", "rho", "weight_decay",
+    "beta", "beta_1", "beta_2", "clipnorm", "clipvalue", "decay", "global_clipnorm",
+    "l1_regularization_strength", "l2_regularization_strength", "learning_rate_power", "momentum",
+    "rho",
 )  # fmt: skip
+"""What the final class passed on up to 2.10; every version passes on `learning_rate`."""
+_OPTIMIZER = re.compile(r"opt(?!ion)", re.IGNORECASE)
+"""In the name of an object: layers have hyperparameters of the same names."""
 
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the public name for each read of a Keras loss-scale optimizer's attribute."""
     if program.goes_to_shim(Group.KERAS_OPTIMIZERS):
         return
-    roots = {one.legacy.root for one in program.references}
-    if not program.options.for_keras_3 and roots != {"tf_keras"}:  # which has had newer ones only
-        yield from _set_in_vain(program)
+    if not program.options.for_keras_3 and _names_wrapper(program):
+        for node, _, name in _values_set(program):
+            yield _needs_shim(node, name, _SET)
     if not any(one.legacy.is_experimental_optimizer for one in program.references):
         return
     for name in program.scopes.attributes:
@@ -75,25 +90,36 @@ def check(program: Program) -> Iterator[Proposal]:
         yield _needs_shim(call, name)._replace(code="LS305")
 
 
-def _set_in_vain(program: Program) -> Iterator[Proposal]:
-    """The attributes that the final class does not pass on to the optimizer that it wraps."""
-    for name in program.scopes.attributes:
-        is_lost = not name.startswith("_") and name not in _PASSED_ON
-        for attribute in program.attributes(name) if is_lost else ():
-            is_set = is_stored(attribute, program.parents)
-            if is_set and _is_wrapper(program, attribute.value, name):
-                yield _needs_shim(attribute, name, _SET)
+def _names_wrapper(program: Program) -> bool:
+    """Whether wrappers can be of TensorFlow; those of `tf_keras` have never passed anything on."""
+    wrappers = [one.legacy for one in program.references if one.legacy.is_keras_optimizer]
+    if not wrappers:
+        return program.surroundings.makes_optimizers
+    return any(one.root != "tf_keras" for one in wrappers)
+
+
+def _values_set(program: Program) -> Iterator[tuple[cst.CSTNode, cst.CSTNode, str]]:
+    """Each place that sets a hyperparameter of what is or may be a wrapper, with both."""
+    for name in _HYPERPARAMETERS:
+        for attribute in program.attributes(name):
+            if is_stored(attribute, program.parents) and _is_wrapper(program, attribute.value):
+                yield attribute, attribute.value, name
     for call, name in accesses(program, _HYPERPARAMETERS):
-        if program.code(call.func) == "setattr" and _is_wrapper(program, call.args[0].value, name):
-            yield _needs_shim(call, name, _SET)
+        owner = call.args[0]
+        is_set = program.code(call.func) == "setattr" and not owner.star
+        if is_set and _is_wrapper(program, owner.value):
+            yield call, owner.value, name
 
 
-def _is_wrapper(program: Program, node: cst.CSTNode, name: str) -> bool:
-    """Whether the attribute `name` is of a loss-scale optimizer, as far as can be determined."""
-    is_self = isinstance(node, cst.Name) and node.value == "self"
-    if name in _HYPERPARAMETERS and not is_self:
-        return may_be_loss_scale_optimizer(program, node)
-    return is_loss_scale_optimizer(program, node)
+def _is_wrapper(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` is a loss-scale optimizer, or may be one and is called an optimizer."""
+    if is_loss_scale_optimizer(program, node):
+        return True
+    name = node.attr.value if isinstance(node, cst.Attribute) else program.code(node)
+    if not _OPTIMIZER.search(name) or not may_be_loss_scale_optimizer(program, node):
+        return False
+    sources = [one for one in sources_of(program, node) if isinstance(one, cst.Attribute)]
+    return not any(one.attr.value in ("inner_optimizer", "_optimizer") for one in sources)
 
 
 def reports(program: Program) -> Iterator[Proposal]:
@@ -103,6 +129,16 @@ def reports(program: Program) -> Iterator[Proposal]:
     for node, owner in [*found, *((one, one.value) for one in program.attributes("__dict__"))]:
         if is_loss_scale_optimizer(program, owner):
             yield report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
+    if may_compile(program) and sets_policy(program) and not _makes_wrappers(program):
+        for place, holder, name in _values_set(program):
+            if isinstance(holder, cst.Attribute):
+                symbol = f"LossScaleOptimizer.{name}"
+                yield report(place, "LS305", symbol, _SET_IN_MODEL.format(name))
+
+
+def _makes_wrappers(program: Program) -> bool:
+    """Whether the optimizer of a model may be wrapped by the program rather than by `compile`."""
+    return _names_wrapper(program) or names_final_class_of_shim(program)
 
 
 def _needs_shim(node: cst.CSTNode, name: str, why: str = _PRIVATE) -> Proposal:

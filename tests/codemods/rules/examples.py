@@ -147,6 +147,31 @@ EXAMPLES = {
     ),
     "keras-experimental-loss-scale-optimizer": (
         Example(
+            "a line for each argument, though one contains a comment",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+                make(  # as before
+                    0.1,
+                ),
+                tf.train.experimental.DynamicLossScale(1024.0, 500),
+            )
+            """,
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                make(  # as before
+                    0.1,
+                ),
+                initial_scale=1024.0,
+                dynamic_growth_steps=500,
+            )
+            """,
+            Safety.SAFE,
+        ),
+        Example(
             "a comment stays, once",
             """\
             import tensorflow as tf
@@ -1921,6 +1946,82 @@ EXAMPLES = {
             opt.learning_rate = 0.5
             layer = tf.keras.layers.BatchNormalization()
             layer.momentum = 0.5
+            """,
+        ),
+        Example(
+            "not what the wrapper has never passed on",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam(0.1))
+            opt.epsilon = 0.5
+            """,
+        ),
+        Example(
+            "not what a loop sets in layers",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+            for layer in build_model().layers:
+                if hasattr(layer, "momentum"):
+                    layer.momentum = 0.9
+                    setattr(*parts, "momentum")
+            """,
+        ),
+        Example(
+            "not what is set in the inner optimizer",
+            """\
+            import tensorflow as tf
+
+            def schedule(opt, target_opt):
+                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+                opt.inner_optimizer.momentum = 0.9
+                inner_opt = target_opt.inner_optimizer
+                inner_opt.momentum = 0.9
+            """,
+        ),
+        Example(
+            "a certain one whose name looks like an argument's",
+            """\
+            import tensorflow as tf
+
+            target_opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+            setattr(target_opt, "momentum", 0.5)
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            target_opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+            setattr(target_opt, "momentum", 0.5)
+            """,
+            Safety.SAFE,
+            message_contains="when it is set",
+        ),
+        Example(
+            "of a model whose optimizer Keras wraps",
+            """\
+            import tensorflow as tf
+
+            tf.keras.mixed_precision.set_global_policy("mixed_float16")
+            model.compile(tf.keras.optimizers.SGD(0.1, 0.9), "mse")
+            model.optimizer.momentum = 0.5
+            """,
+            outcome=Safety.MANUAL,
+            message_contains="set it on `inner_optimizer`",
+        ),
+        Example(
+            "not the optimizer itself that Keras wraps",
+            """\
+            import tensorflow as tf
+
+            class Trainer:
+                def train(self, model):
+                    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+                    self.optimizer = tf.keras.optimizers.SGD(0.1, 0.9)
+                    model.compile(self.optimizer, "mse")
+                    self.optimizer.momentum = 0.5
             """,
         ),
         Example(
