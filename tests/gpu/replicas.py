@@ -1,4 +1,4 @@
-"""MirroredStrategy with all GPUs, which sums with NCCL, and subgroups of `cross_replica_sum`."""
+"""Replicas on all GPUs, which sum with NCCL, or on the parts of one, where TensorFlow sums."""
 
 from typing import Any, Callable, Dict, List
 
@@ -19,7 +19,8 @@ def _strategy(setting: Setting) -> Any:
         raise NotRun("this TensorFlow has only Sessions")
     if len(setting.devices) < 2:
         raise NotRun("needs at least two devices")
-    return tf.distribute.MirroredStrategy(list(setting.devices))
+    sums = tf.distribute.ReductionToOneDevice() if setting.is_divided else None
+    return tf.distribute.MirroredStrategy(list(setting.devices), cross_device_ops=sums)
 
 
 def step_of(make: Callable[[], Any], setting: Setting) -> str:
@@ -58,6 +59,31 @@ def step_of(make: Callable[[], Any], setting: Setting) -> str:
     return f"{strategy.num_replicas_in_sync} replicas, one step applied, one skipped"
 
 
+def cross_shard(setting: Setting) -> str:
+    """The gradients of all replicas are summed, and their copies stay equal."""
+    strategy = _strategy(setting)
+    with strategy.scope():
+        variables = [tf.Variable(np.ones(shape, np.float32)) for shape in SHAPES]
+        inner = tf.compat.v1.train.MomentumOptimizer(0.5, 0.5)
+        optimizer = tfls.tpu.CrossShardOptimizer(inner)
+
+    def replica() -> Any:
+        number = tf.distribute.get_replica_context().replica_id_in_sync_group
+        gradient = tf.cast(number + 1, tf.float32)
+        optimizer.apply_gradients([(gradient + tf.zeros_like(each), each) for each in variables])
+        return tf.constant(0)
+
+    step = tf.function(lambda: strategy.run(replica))
+    for _ in range(2):
+        step()
+    total = sum(range(1, strategy.num_replicas_in_sync + 1))
+    right = 1.0 - 0.5 * total - 0.5 * 1.5 * total
+    for variable in variables:
+        for copy in strategy.experimental_local_results(variable):
+            np.testing.assert_allclose(copy.numpy(), np.full(variable.shape, right, np.float32))
+    return f"{strategy.num_replicas_in_sync} replicas, two steps"
+
+
 def subgroups(setting: Setting) -> str:
     """Each group of two replicas has its own sum."""
     strategy = _strategy(setting)
@@ -83,4 +109,5 @@ CHECKS: Dict[str, Callable[[Setting], str]] = {
     f"{name} step on all devices": (lambda setting, make=make: step_of(make, setting))
     for name, make in FAMILIES.items()
 }
+CHECKS["cross-shard step on all devices"] = cross_shard
 CHECKS["cross_replica_sum with subgroups"] = subgroups

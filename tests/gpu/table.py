@@ -22,10 +22,12 @@ class Setting(NamedTuple):
     Attributes:
       devices: the names of the devices, such as `/GPU:0`.
       large: whether tensors are large enough to measure time and memory.
+      is_divided: whether the devices are parts of one GPU, between which NCCL cannot sum.
     """
 
     devices: Sequence[str]
     large: bool
+    is_divided: bool = False
 
 
 class Row(NamedTuple):
@@ -42,11 +44,8 @@ class Row(NamedTuple):
     detail: str
 
 
-def run_checks(
-    checks: Dict[str, Callable[[Setting], str]], devices: Sequence[str], large: bool
-) -> List[Row]:
+def run_checks(checks: Dict[str, Callable[[Setting], str]], setting: Setting) -> List[Row]:
     """Runs every check, one after the other; a failure does not stop the others."""
-    setting = Setting(devices, large)
     rows = []
     for name, check in checks.items():
         try:

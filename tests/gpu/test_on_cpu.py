@@ -14,8 +14,8 @@ import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from gpu.checks import CHECKS
-from gpu.table import print_table, run_checks
-print_table(run_checks(CHECKS, ["/CPU:0", "/CPU:1"], large=False))
+from gpu.table import Setting, print_table, run_checks
+print_table(run_checks(CHECKS, Setting(["/CPU:0", "/CPU:1"], large=False)))
 """
 
 
