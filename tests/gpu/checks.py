@@ -2,7 +2,7 @@
 
 from typing import Callable, Dict
 
-from gpu import finite, keras_model, memory, replicas, steps
+from gpu import finite, keras_model, replicas, step_cost, steps
 from gpu.table import Setting
 
 __all__ = ["CHECKS"]
@@ -12,5 +12,5 @@ CHECKS: Dict[str, Callable[[Setting], str]] = {
     **steps.CHECKS,
     **keras_model.CHECKS,
     **replicas.CHECKS,
-    **memory.CHECKS,
+    **step_cost.CHECKS,
 }

@@ -67,6 +67,8 @@ def in_session(make: Callable[[], Any], setting: Setting) -> str:
 def in_function(make: Callable[[], Any], xla: bool, setting: Setting) -> str:
     if not tf.executing_eagerly():
         raise NotRun("this TensorFlow has only Sessions")
+    if xla and make is contrib and "GPU" in setting.devices[0]:
+        raise NotRun("its int32 variables are on the CPU, where XLA for GPUs cannot read them")
     with tf.device(setting.devices[0]):
         variables = [tf.Variable(np.ones(each, np.float32)) for each in SHAPES]
         optimizer = make()
