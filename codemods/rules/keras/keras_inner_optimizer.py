@@ -9,8 +9,8 @@ attributes of these names, which are left.
 
 So does `optimizer.momentum = 0.5`: up to TensorFlow 2.10 (and with the shim's classes) it sets the
 hyperparameter of the wrapped optimizer. From 2.11 on, the final class of Keras 2 keeps the value to
-itself, without an error, and the wrapped optimizer goes on with the old one. No shim helps where
-Keras itself wraps the optimizer of a model, which is reported.
+itself, without an error, and the wrapped optimizer goes on with the old one. Where `compile` wraps
+the optimizer of a model, or a version guard chooses the class, this is reported.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _SET = (
     "from TensorFlow 2.11 on, the final class of Keras 2 does not pass `{}` on to the wrapped "
     "optimizer when it is set"
 )
-_SET_IN_MODEL = (
-    "from TensorFlow 2.11 on, `{0}` does not reach the optimizer that `compile` wraps: set it on "
-    "`inner_optimizer`, which TensorFlow has since 2.4"
+_SET_IN_TENSORFLOWS = (
+    "from TensorFlow 2.11 on, the class that this program gets from TensorFlow does not pass `{}` "
+    "on to the wrapped optimizer: set it on `inner_optimizer`, which TensorFlow has since 2.4"
 )
 _KNOWN = ("_optimizer", "_loss_scale")
 _CONFIGS = ("from_config", "get_config")
@@ -113,32 +113,34 @@ def _values_set(program: Program) -> Iterator[tuple[cst.CSTNode, cst.CSTNode, st
 
 def _is_wrapper(program: Program, node: cst.CSTNode) -> bool:
     """Whether `node` is a loss-scale optimizer, or may be one and is called an optimizer."""
+    sources = sources_of(program, node)
+    by_guard = {one.node for one in program.guarded if one.legacy.is_keras_optimizer}
+    if any(isinstance(one, cst.Call) and one.func in by_guard for one in sources):
+        return True
     if is_loss_scale_optimizer(program, node):
         return True
     name = node.attr.value if isinstance(node, cst.Attribute) else program.code(node)
     if not _OPTIMIZER.search(name) or not may_be_loss_scale_optimizer(program, node):
         return False
-    sources = [one for one in sources_of(program, node) if isinstance(one, cst.Attribute)]
-    return not any(one.attr.value in ("inner_optimizer", "_optimizer") for one in sources)
+    inner = [one.attr.value for one in sources if isinstance(one, cst.Attribute)]
+    return "inner_optimizer" not in inner and "_optimizer" not in inner
 
 
 def reports(program: Program) -> Iterator[Proposal]:
-    """Reports the dictionary of an optimizer."""
+    """Reports the dictionary of an optimizer, and what TensorFlow's own wrapper keeps."""
     calls = [program.call_of(one) for one in program.scopes.loads if one.value == "vars"]
     found = [(call, call.args[0].value) for call in calls if call is not None and call.args]
     for node, owner in [*found, *((one, one.value) for one in program.attributes("__dict__"))]:
         if is_loss_scale_optimizer(program, owner):
             yield report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
-    if may_compile(program) and sets_policy(program) and not _makes_wrappers(program):
-        for place, holder, name in _values_set(program):
-            if isinstance(holder, cst.Attribute):
-                symbol = f"LossScaleOptimizer.{name}"
-                yield report(place, "LS305", symbol, _SET_IN_MODEL.format(name))
-
-
-def _makes_wrappers(program: Program) -> bool:
-    """Whether the optimizer of a model may be wrapped by the program rather than by `compile`."""
-    return _names_wrapper(program) or names_final_class_of_shim(program)
+    if _names_wrapper(program) or names_final_class_of_shim(program):
+        return
+    by_guard = any(one.legacy.is_keras_optimizer for one in program.guarded)
+    by_compile = may_compile(program) and sets_policy(program)
+    for place, holder, name in _values_set(program) if by_guard or by_compile else ():
+        if by_guard or isinstance(holder, cst.Attribute):
+            symbol = f"LossScaleOptimizer.{name}"
+            yield report(place, "LS305", symbol, _SET_IN_TENSORFLOWS.format(name))
 
 
 def _needs_shim(node: cst.CSTNode, name: str, why: str = _PRIVATE) -> Proposal:

@@ -2012,6 +2012,21 @@ EXAMPLES = {
             message_contains="set it on `inner_optimizer`",
         ),
         Example(
+            "of a class that a version guard chooses",
+            """\
+            import tensorflow as tf
+
+            if tf.__version__ < "2.4":
+                from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+            else:
+                from tensorflow.keras.mixed_precision import LossScaleOptimizer
+            opt = LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9), "dynamic")
+            opt.momentum = 0.5
+            """,
+            outcome=Safety.MANUAL,
+            message_contains="set it on `inner_optimizer`",
+        ),
+        Example(
             "not the optimizer itself that Keras wraps",
             """\
             import tensorflow as tf
