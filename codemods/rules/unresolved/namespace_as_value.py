@@ -35,7 +35,10 @@ _WHOLE = (
 _VALUE = "the module is used as a value, so what is read from it cannot be seen"
 _PASSED = "the module {} is passed on: its attributes cannot be tracked from here"
 _ABSENT = "{} has no such name in any current TensorFlow, and nothing replaces it: do without it"
-_LEFT = "this import fails from TensorFlow {} on, and nothing here goes through it: remove it"
+_LEFT = (
+    "this import fails from TensorFlow {} on: remove it, or move it to the branch for older "
+    "versions, if only this needs it"
+)
 
 
 def is_whole(program: Program, path: str) -> bool:
