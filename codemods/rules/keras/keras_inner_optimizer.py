@@ -29,7 +29,7 @@ from ...resolve.classes import (
     sets_policy,
 )
 from ...resolve.program import Program
-from ...resolve.tree import is_stored
+from ...resolve.tree import is_stored, string_of
 from ...resolve.values import sources_of
 from ...rewrite.proposal import Proposal
 from ..findings import place_needs_shim, report
@@ -104,11 +104,18 @@ def _values_set(program: Program) -> Iterator[tuple[cst.CSTNode, cst.CSTNode, st
         for attribute in program.attributes(name):
             if is_stored(attribute, program.parents) and _is_wrapper(program, attribute.value):
                 yield attribute, attribute.value, name
-    for call, name in accesses(program, _HYPERPARAMETERS):
-        owner = call.args[0]
-        is_set = program.code(call.func) == "setattr" and not owner.star
-        if is_set and _is_wrapper(program, owner.value):
-            yield call, owner.value, name
+    calls = [program.call_of(one) for one in program.scopes.loads if one.value == "setattr"]
+    for call in filter(None, calls):
+        if len(call.args) < 2 or call.args[0].star:
+            continue
+        owner, second = call.args[0].value, call.args[1].value
+        written = string_of(second)
+        if written is None:  # whatever it is called
+            is_of_wrapper = is_loss_scale_optimizer(program, owner)
+        else:
+            is_of_wrapper = written in _HYPERPARAMETERS and _is_wrapper(program, owner)
+        if is_of_wrapper:
+            yield call, owner, written or program.code(second)
 
 
 def _is_wrapper(program: Program, node: cst.CSTNode) -> bool:
@@ -138,7 +145,8 @@ def reports(program: Program) -> Iterator[Proposal]:
     by_guard = any(one.legacy.is_keras_optimizer for one in program.guarded)
     by_compile = may_compile(program) and sets_policy(program)
     for place, holder, name in _values_set(program) if by_guard or by_compile else ():
-        if by_guard or isinstance(holder, cst.Attribute):
+        is_of_model = any(isinstance(one, cst.Attribute) for one in sources_of(program, holder))
+        if by_guard or is_of_model:
             symbol = f"LossScaleOptimizer.{name}"
             yield report(place, "LS305", symbol, _SET_IN_TENSORFLOWS.format(name))
 

@@ -2000,13 +2000,34 @@ EXAMPLES = {
             message_contains="when it is set",
         ),
         Example(
+            "whatever a loop sets",
+            """\
+            import tensorflow as tf
+
+            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+            for name, value in changes.items():
+                setattr(opt, name, value)
+            """,
+            """\
+            import tensorflow as tf
+            import tf_lossscale as tfls
+
+            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+            for name, value in changes.items():
+                setattr(opt, name, value)
+            """,
+            Safety.SAFE,
+            message_contains="does not pass `name` on",
+        ),
+        Example(
             "of a model whose optimizer Keras wraps",
             """\
             import tensorflow as tf
 
             tf.keras.mixed_precision.set_global_policy("mixed_float16")
             model.compile(tf.keras.optimizers.SGD(0.1, 0.9), "mse")
-            model.optimizer.momentum = 0.5
+            opt = model.optimizer
+            opt.momentum = 0.5
             """,
             outcome=Safety.MANUAL,
             message_contains="set it on `inner_optimizer`",
