@@ -34,6 +34,7 @@ PARALLEL = -n 2 --dist loadfile --no-loadscope-reorder
 DEMO = .venv-demo
 TEST = .venv-test
 GPU = .venv-gpu
+TOX = .venv-tox
 
 .PHONY: programs rules demo check test test-long lint types unit doctest docs package guides clients versions gpu defects bench clean
 
@@ -89,10 +90,10 @@ package: $(TEST)/.ready
 
 # Needed only when the grammar of the programs changes. Recording runs the originals, so it needs
 # Python 3.7 and 3.8.
-programs: $(TEST)/.ready
+programs: $(TEST)/.ready $(TOX)/.ready
 	PYTHONPATH=tests/codemods $(TEST)/bin/python -m execution $(PROGRAMS)
 	for each in tf1.15-py37 tf2.3-py38 tf2.4-py38; do \
-	  tox exec -e $$each -- python tests/shim/programs/record.py || exit 1; done
+	  $(TOX)/bin/tox exec -e $$each -- python tests/shim/programs/record.py || exit 1; done
 
 # Needs Python 3.7, 3.9 and 3.12, and downloads three versions of TensorFlow.
 guides: $(TEST)/.ready
@@ -136,6 +137,12 @@ $(GPU)/.ready: setup.cfg setup.py pyproject.toml
 	$(GPU)/bin/pip install --quiet absl-py "$(GPU_TENSORFLOW)" "$(TF_KERAS)"
 	touch $@
 
+# The versions are those of tox.ini: newer ones cannot make the environment of Python 3.7.
+$(TOX)/.ready: tox.ini
+	$(call environment,$(TOX))
+	$(TOX)/bin/pip install --quiet "tox>=4.11,<4.24" "virtualenv<20.27"
+	touch $@
+
 define environment
 	@$(PYTHON) -c 'import sys; (3, 10) <= sys.version_info[:2] <= (3, 13) or sys.exit( \
 	  "TensorFlow 2.21 needs Python 3.10 to 3.13; %s is %d.%d. Choose another: make PYTHON=python3.12" \
@@ -145,5 +152,5 @@ define environment
 endef
 
 clean:
-	rm -rf $(DEMO) $(TEST) $(GPU) .tox .versions build dist out site *.egg-info
+	rm -rf $(DEMO) $(TEST) $(GPU) $(TOX) .tox .versions build dist out site *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
