@@ -19,6 +19,7 @@ from .values import class_around, class_named, sources_of
 
 __all__ = [
     "Kind",
+    "can_be_made_here",
     "inherits",
     "is_configuration",
     "is_loss_scale_class",
@@ -85,6 +86,11 @@ def is_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
     return bool(wrapped) and all(
         source in wrapped or kind_of_source(program, source) is Kind.KERAS for source in sources
     )
+
+
+def can_be_made_here(program: Program, node: cst.CSTNode) -> bool:
+    """Whether `node` is a Keras loss-scale optimizer on some path, whatever it is on others."""
+    return any(_is_made(program, source) for source in sources_of(program, node))
 
 
 def _is_made(program: Program, source: cst.CSTNode) -> bool:

@@ -10,7 +10,7 @@ attributes of these names, which are left.
 So does `optimizer.momentum = 0.5`: up to TensorFlow 2.10 (and with the shim's classes) it sets the
 hyperparameter of the wrapped optimizer. From 2.11 on, the final class of Keras 2 keeps the value to
 itself, without an error, and the wrapped optimizer goes on with the old one. Where `compile` wraps
-the optimizer of a model, or a version guard chooses the class, this is reported.
+the optimizer of a model, or a version guard chooses the class, this is not seen.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ import libcst as cst
 
 from ...model import Group, Safety
 from ...resolve.classes import (
+    can_be_made_here,
     is_loss_scale_optimizer,
     may_be_loss_scale_optimizer,
-    may_compile,
-    names_final_class_of_shim,
-    sets_policy,
 )
 from ...resolve.program import Program
 from ...resolve.tree import is_stored, string_of
@@ -48,10 +46,6 @@ _SET = (
     "from TensorFlow 2.11 on, the final class of Keras 2 does not pass `{}` on to the wrapped "
     "optimizer when it is set"
 )
-_SET_IN_TENSORFLOWS = (
-    "from TensorFlow 2.11 on, the class that this program gets from TensorFlow does not pass `{}` "
-    "on to the wrapped optimizer: set it on `inner_optimizer`, which TensorFlow has since 2.4"
-)
 _KNOWN = ("_optimizer", "_loss_scale")
 _CONFIGS = ("from_config", "get_config")
 _HYPERPARAMETERS = (
@@ -60,8 +54,10 @@ _HYPERPARAMETERS = (
     "rho",
 )  # fmt: skip
 """What the final class passed on up to 2.10; every version passes on `learning_rate`."""
-_OPTIMIZER = re.compile(r"opt(?!ion)", re.IGNORECASE)
-"""In the name of an object: layers have hyperparameters of the same names."""
+_UNWRAPPED = ("inner_optimizer", "_optimizer")
+_OTHERS = re.compile(r"layer|norm|\Abn|\A[hlm]\Z|\Aema|averag", re.IGNORECASE)
+"""In the names of layers and averages, whose hyperparameters have the same names."""
+_PARSERS = re.compile(r"pars|options", re.IGNORECASE)
 
 
 def check(program: Program) -> Iterator[Proposal]:
@@ -69,7 +65,7 @@ def check(program: Program) -> Iterator[Proposal]:
     if program.goes_to_shim(Group.KERAS_OPTIMIZERS):
         return
     if not program.options.for_keras_3 and _names_wrapper(program):
-        for node, _, name in _values_set(program):
+        for node, name in _values_set(program):
             yield _needs_shim(node, name, _SET)
     if not any(one.legacy.is_experimental_optimizer for one in program.references):
         return
@@ -98,57 +94,59 @@ def _names_wrapper(program: Program) -> bool:
     return any(one.root != "tf_keras" for one in wrappers)
 
 
-def _values_set(program: Program) -> Iterator[tuple[cst.CSTNode, cst.CSTNode, str]]:
-    """Each place that sets a hyperparameter of what is or may be a wrapper, with both."""
+def _values_set(program: Program) -> Iterator[tuple[cst.CSTNode, str]]:
+    """Each place that sets a hyperparameter of what is or may be a wrapper."""
     for name in _HYPERPARAMETERS:
         for attribute in program.attributes(name):
             if is_stored(attribute, program.parents) and _is_wrapper(program, attribute.value):
-                yield attribute, attribute.value, name
+                yield attribute, name
     calls = [program.call_of(one) for one in program.scopes.loads if one.value == "setattr"]
     for call in filter(None, calls):
         if len(call.args) < 2 or call.args[0].star:
             continue
         owner, second = call.args[0].value, call.args[1].value
-        written = string_of(second)
-        if written is None:  # whatever it is called
-            is_of_wrapper = is_loss_scale_optimizer(program, owner)
-        else:
-            is_of_wrapper = written in _HYPERPARAMETERS and _is_wrapper(program, owner)
-        if is_of_wrapper:
-            yield call, owner, written or program.code(second)
+        if string_of(second) in _HYPERPARAMETERS and _is_wrapper(program, owner):
+            yield call, str(string_of(second))
+        elif isinstance(second, cst.Name) and can_be_made_here(program, owner):
+            yield call, second.value  # whatever it is called
 
 
 def _is_wrapper(program: Program, node: cst.CSTNode) -> bool:
-    """Whether `node` is a loss-scale optimizer, or may be one and is called an optimizer."""
-    sources = sources_of(program, node)
-    by_guard = {one.node for one in program.guarded if one.legacy.is_keras_optimizer}
-    if any(isinstance(one, cst.Call) and one.func in by_guard for one in sources):
+    """Whether `node` is a loss-scale optimizer on some path, or may be one of another file."""
+    if is_loss_scale_optimizer(program, node) or can_be_made_here(program, node):
         return True
-    if is_loss_scale_optimizer(program, node):
-        return True
-    name = node.attr.value if isinstance(node, cst.Attribute) else program.code(node)
-    if not _OPTIMIZER.search(name) or not may_be_loss_scale_optimizer(program, node):
+    if not may_be_loss_scale_optimizer(program, node):
         return False
-    inner = [one.attr.value for one in sources if isinstance(one, cst.Attribute)]
-    return "inner_optimizer" not in inner and "_optimizer" not in inner
+    name = node.attr.value if isinstance(node, cst.Attribute) else program.code(node)
+    is_inner = program.code(node) in program.cached(_wrapped)
+    sources = sources_of(program, node)
+    return not (is_inner or _OTHERS.search(name) or any(_is_other(program, one) for one in sources))
+
+
+def _wrapped(program: Program) -> set[str]:
+    """What the program gives to wrappers as the inner optimizer."""
+    wrappers = [one.node for one in program.references if one.legacy.is_keras_optimizer]
+    calls = [program.call_of(one) for one in wrappers]
+    return {program.code(call.args[0].value) for call in calls if call is not None and call.args}
+
+
+def _is_other(program: Program, source: cst.CSTNode) -> bool:
+    """Whether a value is an inner optimizer, or parsed options, which are often called `opt`."""
+    if isinstance(source, cst.Attribute):
+        return source.attr.value in _UNWRAPPED
+    if not isinstance(source, cst.Call):
+        return False
+    names = [string_of(one.value) for one in source.args]
+    return bool(_PARSERS.search(program.code(source.func))) or not set(names).isdisjoint(_UNWRAPPED)
 
 
 def reports(program: Program) -> Iterator[Proposal]:
-    """Reports the dictionary of an optimizer, and what TensorFlow's own wrapper keeps."""
+    """Reports the dictionary of an optimizer."""
     calls = [program.call_of(one) for one in program.scopes.loads if one.value == "vars"]
     found = [(call, call.args[0].value) for call in calls if call is not None and call.args]
     for node, owner in [*found, *((one, one.value) for one in program.attributes("__dict__"))]:
         if is_loss_scale_optimizer(program, owner):
             yield report(node, "LS305", "LossScaleOptimizer.__dict__", _DICTIONARY)
-    if _names_wrapper(program) or names_final_class_of_shim(program):
-        return
-    by_guard = any(one.legacy.is_keras_optimizer for one in program.guarded)
-    by_compile = may_compile(program) and sets_policy(program)
-    for place, holder, name in _values_set(program) if by_guard or by_compile else ():
-        is_of_model = any(isinstance(one, cst.Attribute) for one in sources_of(program, holder))
-        if by_guard or is_of_model:
-            symbol = f"LossScaleOptimizer.{name}"
-            yield report(place, "LS305", symbol, _SET_IN_TENSORFLOWS.format(name))
 
 
 def _needs_shim(node: cst.CSTNode, name: str, why: str = _PRIVATE) -> Proposal:

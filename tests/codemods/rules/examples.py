@@ -2020,45 +2020,48 @@ EXAMPLES = {
             message_contains="does not pass `name` on",
         ),
         Example(
-            "of a model whose optimizer Keras wraps",
+            "not parsed options, an inner optimizer by its name, or what a test unwraps",
             """\
             import tensorflow as tf
 
-            tf.keras.mixed_precision.set_global_policy("mixed_float16")
-            model.compile(tf.keras.optimizers.SGD(0.1, 0.9), "mse")
-            opt = model.optimizer
+            opt = TrainOptions().parse()
             opt.momentum = 0.5
+            base_optimizer = build(opt)
+            optimizer = tf.keras.mixed_precision.LossScaleOptimizer(base_optimizer)
+            base_optimizer.momentum = 0.3
+            getattr(optimizer, "inner_optimizer", optimizer).momentum = 0.2
             """,
-            outcome=Safety.MANUAL,
-            message_contains="set it on `inner_optimizer`",
         ),
         Example(
-            "of a class that a version guard chooses",
+            "not an unwrapped parameter",
             """\
             import tensorflow as tf
 
-            if tf.__version__ < "2.4":
-                from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
-            else:
-                from tensorflow.keras.mixed_precision import LossScaleOptimizer
-            opt = LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9), "dynamic")
-            opt.momentum = 0.5
+            def wrapped(optimizer):
+                optimizer.momentum = 0.5
+                return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
             """,
-            outcome=Safety.MANUAL,
-            message_contains="set it on `inner_optimizer`",
         ),
         Example(
-            "not the optimizer itself that Keras wraps",
+            "wrapped on some path, under any name",
             """\
             import tensorflow as tf
 
-            class Trainer:
-                def train(self, model):
-                    tf.keras.mixed_precision.set_global_policy("mixed_float16")
-                    self.optimizer = tf.keras.optimizers.SGD(0.1, 0.9)
-                    model.compile(self.optimizer, "mse")
-                    self.optimizer.momentum = 0.5
+            sgd = make()
+            if fp16:
+                sgd = tf.keras.mixed_precision.LossScaleOptimizer(sgd)
+            sgd.momentum = 0.3
             """,
+            """\
+            import tf_lossscale as tfls
+
+            sgd = make()
+            if fp16:
+                sgd = tfls.keras.mixed_precision.LossScaleOptimizer(sgd)
+            sgd.momentum = 0.3
+            """,
+            Safety.SAFE,
+            message_contains="when it is set",
         ),
         Example(
             "not the optimizers of tf_keras, which have never passed it on",
