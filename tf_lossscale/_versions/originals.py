@@ -34,6 +34,7 @@ API_ROOTS: Tuple[Tuple[str, str], ...] = (
     ("keras._tf_keras.keras", "keras"),
     ("keras.api._v1.keras", "keras"),
     ("keras.api._v2.keras", "keras"),
+    ("keras.api.mixed_precision", "keras.mixed_precision"),  # of Keras 3.3 to 3.9; 2 has none
     ("tf_keras.api._v1.keras", "keras"),
     ("tf_keras.api._v2.keras", "keras"),
     ("tf_keras", "keras"),

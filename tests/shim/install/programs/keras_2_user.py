@@ -116,7 +116,7 @@ def fit(model, **options):
 def asks(run_eagerly=False):
     model = Asks()
     model.compile(sgd(), run_eagerly=run_eagerly)
-    return [fit(model), int(model.optimizer.iterations)]
+    return [fit(model), int(model.optimizer.iterations.numpy())]
 
 
 def asks_eagerly():
@@ -133,7 +133,7 @@ def scales():
 def minimizes():
     model = Minimizes()
     model.compile(optimizer=sgd())
-    return [fit(model), float(model.optimizer.learning_rate)]
+    return [fit(model), float(model.optimizer.learning_rate.numpy())]
 
 
 def wraps_two():
@@ -154,7 +154,7 @@ def recompiles():
     model.compile(sgd())
     weight = fit(model)
     model.compile(model.optimizer)
-    return [weight, fit(model), int(model.optimizer.iterations)]
+    return [weight, fit(model), int(model.optimizer.iterations.numpy())]
 
 
 def only_fits():
