@@ -138,6 +138,12 @@ def kinds() -> List[Kind]:
     return found
 
 
+def has_keras_format(kind: Kind) -> bool:
+    """Whether this Keras saves models with such an optimizer as `.keras`, and loads them."""
+    first = (2, 15) if kind.name == "legacy" else (2, 13)
+    return first <= TF
+
+
 def ours() -> List[Subject]:
     """Our two classes over every kind."""
     return [Subject(kind, api, "ours") for kind in kinds() for api in ("experimental", "final")]

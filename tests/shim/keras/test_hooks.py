@@ -82,8 +82,8 @@ DIFFERENCES: List[Difference] = [
         without_count,
     ),
     Difference(
-        "2.11 does not build the inner optimizer before its step; later versions do",
-        lambda subject: subject.endswith("-new") and recorded.TF < (2, 12),
+        "2.11 to 2.13 do not build the inner optimizer before its step; later versions do",
+        lambda subject: subject.endswith("-new") and recorded.TF < (2, 14),
         lambda step: True,
         without_build,
     ),

@@ -194,7 +194,7 @@ def test_checkpoints(subject: Any, scales: Any, tmp_path: Any) -> None:
 def forms(subject: Any) -> List[str]:
     if subject.kind.name == "keras3":
         return ["keras"]
-    return ["h5"] if recorded.TF < (2, 13) else ["h5", "keras"]
+    return ["h5", "keras"] if recorded.has_keras_format(subject.kind) else ["h5"]
 
 
 @pytest.mark.sampled(2)

@@ -39,7 +39,7 @@ def forms(subject: recorded.Subject) -> List[str]:
         return [*found, "model.h5"] if subject.who == "ours" else found
     if subject.kind.name != "keras3":
         found.append("saved_model")
-    if recorded.TF >= (2, 13):
+    if recorded.has_keras_format(subject.kind):
         found.append("model.keras")
     if (subject.who, subject.kind.name) == ("original", "new") and recorded.TF < (2, 12):
         return found  # that one cannot save itself as .h5
