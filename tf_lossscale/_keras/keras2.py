@@ -12,7 +12,7 @@ from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import StepArguments, step
 from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
 from tf_lossscale._versions.base import do_not_convert, tf
-from tf_lossscale._versions.files import Trackable, TrackableReference
+from tf_lossscale._versions.files import LEGACY_KEEPS_INNER_APART, Trackable
 from tf_lossscale._versions.keras_optimizers import overrides
 
 __all__ = ["DelegatingWrapper", "Keras2Wrapper", "forwards"]
@@ -66,6 +66,9 @@ class DelegatingWrapper(LossScaleWrapper):
     def _set_up(self, inner: Any, loss_scale: Any) -> None:
         self.__dict__.update(_optimizer=inner, _state=make_state(loss_scale))
         inner._maybe_initialize_trackable()  # a checkpoint may need it before the first step
+        if not LEGACY_KEEPS_INNER_APART:
+            # A checkpoint that was given the inner optimizer has the loss scale, too.
+            inner._track_trackable(self._state.saved, "loss_scale", overwrite=True)
 
     @property
     def initial_scale(self) -> Any:
@@ -143,7 +146,7 @@ class DelegatingWrapper(LossScaleWrapper):
     def __dir__(self) -> List[str]:
         return sorted(set(object.__dir__(self)) | set(dir(self._optimizer)))
 
-    # Checkpoints have the layout of the inner optimizer, with `loss_scale` added.
+    # Checkpoints have the layout of the inner optimizer, which has `loss_scale` as a child.
 
     @property
     def _trackable(self) -> Any:
@@ -151,13 +154,10 @@ class DelegatingWrapper(LossScaleWrapper):
 
     @property
     def _checkpoint_dependencies(self) -> List[Any]:
-        mine = TrackableReference(name="loss_scale", ref=self._state.saved)
-        return [*self._optimizer._checkpoint_dependencies, mine]
+        return self._optimizer._checkpoint_dependencies
 
     def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Dict[str, Any]:
-        children = dict(self._optimizer._trackable_children(save_type, **kwargs))
-        children["loss_scale"] = self._state.saved
-        return children
+        return dict(self._optimizer._trackable_children(save_type, **kwargs))
 
     def _lookup_dependency(self, name: str, *args: Any, **kwargs: Any) -> Any:
         if name == "loss_scale":

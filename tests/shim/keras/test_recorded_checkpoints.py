@@ -314,3 +314,26 @@ def test_the_original_reads_what_ours_wrote(pair: Any, name: str, tmp_path: Any)
         reader.step(multiplier)
     reader.check(writer.state(), STATE, str(theirs))
     status.assert_consumed()
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_each_reads_the_others_checkpoint_of_the_inner_optimizer(pair: Any, tmp_path: Any) -> None:
+    """From TensorFlow 2.3 on, the inner optimizer of Keras 2 has the loss scale, too."""
+    apart = OLD or pair[0].kind.name == "keras3"
+    for writer_of, reader_of in (pair, pair[::-1]):
+        writer, reader = [
+            Training(each, "momentum", value=value)
+            for each, value in ((writer_of, (1, 2, 3)), (reader_of, (0, 0, 0)))
+        ]
+        before = train(writer, 4)
+        file = checkpoint_of_inner(writer).save(str(tmp_path / str(writer_of)))
+        checkpoint_of_inner(reader).restore(file)
+        reader.check(before, STATE[2:] if apart else STATE, f"{writer_of}, {reader_of}")
+
+
+def checkpoint_of_inner(training: Training) -> Any:
+    optimizer = training.optimizer
+    inner = getattr(optimizer, "inner_optimizer", None) or optimizer._optimizer
+    if training.subject.kind.name == "keras3":
+        return tf.train.Checkpoint(opt=inner)
+    return tf.train.Checkpoint(opt=inner, v=training.v)
