@@ -1,4 +1,4 @@
-"""The two verbs that rules are tested with, and `transform` for tests that meet a source again."""
+"""What rules are tested with, and `transform` for tests that meet a source again."""
 
 import ast
 import functools
@@ -20,6 +20,14 @@ def transformed(source: str, options: Options, only: Optional[Rule] = None) -> F
     return result
 
 
+def diff(text: str) -> tuple[str, str]:
+    """A source before and after: `- ` begins the lines that go, `+ ` those that come."""
+    lines = textwrap.dedent(text).lstrip("\n").splitlines()
+    before = [line[2:] for line in lines if not line.startswith("+")]
+    after = [line[2:] for line in lines if not line.startswith("-")]
+    return "\n".join([*before, ""]), "\n".join([*after, ""])
+
+
 def check_noop(example: Example, only: Optional[Rule] = None) -> FileResult:
     """Nothing is edited; findings have the outcome that the example names, or there are none."""
     before = textwrap.dedent(example.before)
@@ -36,6 +44,7 @@ def check_rewritten(example: Example, only: Optional[Rule] = None) -> FileResult
     before, after = textwrap.dedent(example.before), textwrap.dedent(example.after)
     ast.parse(before)
     ast.parse(after)
+    assert after != before
     result = transformed(before, example.options, only)
     assert result.source.decode() == after
     again = transformed(after, example.options, only)

@@ -5,6 +5,7 @@ from typing import Iterator, Tuple
 from tf_lossscale_codemods.model import Safety, Target
 from tf_lossscale_codemods.rules.codes import rules
 from tf_lossscale_codemods.rules.rule import Example, Rule
+from verbs import diff
 
 __all__ = ["EXAMPLES", "all_examples"]
 
@@ -60,45 +61,34 @@ EXAMPLES = {
         ),
         Example(
             "a deep import",
-            """\
-            from tensorflow_core.contrib.mixed_precision.python.loss_scale_manager import (
-                ExponentialUpdateLossScaleManager as Manager,
-            )
+            *diff("""
+            - from tensorflow_core.contrib.mixed_precision.python.loss_scale_manager import (
+            + from tf_lossscale.contrib.mixed_precision import (
+                  ExponentialUpdateLossScaleManager as Manager,
+              )
 
-            manager = Manager(init_loss_scale=2**32, incr_every_n_steps=1000)
-            """,
-            """\
-            from tf_lossscale.contrib.mixed_precision import (
-                ExponentialUpdateLossScaleManager as Manager,
-            )
-
-            manager = Manager(init_loss_scale=2**32, incr_every_n_steps=1000)
-            """,
+              manager = Manager(init_loss_scale=2**32, incr_every_n_steps=1000)
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
             "unsafe where both classes use the same numbers",
-            """\
-            import tensorflow.compat.v1 as tf
+            *diff("""
+              import tensorflow.compat.v1 as tf
 
-            manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
-                init_loss_scale=2.0 ** 15,
-                incr_every_n_steps=2000,  # as in the paper
-                decr_every_n_nan_or_inf=1,
-                incr_ratio=4.0,
-                decr_ratio=0.25,
-            )
-            """,
-            """\
-            import tensorflow.compat.v1 as tf
-
-            manager = tf.mixed_precision.DynamicLossScale(
-                initial_loss_scale=2.0 ** 15,
-                increment_period=2000,  # as in the paper
-                multiplier=4.0,
-            )
-            """,
+            - manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
+            -     init_loss_scale=2.0 ** 15,
+            -     incr_every_n_steps=2000,  # as in the paper
+            -     decr_every_n_nan_or_inf=1,
+            -     incr_ratio=4.0,
+            -     decr_ratio=0.25,
+            + manager = tf.mixed_precision.DynamicLossScale(
+            +     initial_loss_scale=2.0 ** 15,
+            +     increment_period=2000,  # as in the paper
+            +     multiplier=4.0,
+              )
+            """),
             Safety.UNSAFE,
             unsafe=True,
             message_contains="checkpoints",
@@ -113,182 +103,131 @@ EXAMPLES = {
         ),
         Example(
             "moved to the shim where the numbers differ, even with --unsafe",
-            """\
-            from tensorflow.contrib import mixed_precision as mp
+            *diff("""
+            - from tensorflow.contrib import mixed_precision as mp
+            + from tf_lossscale.contrib import mixed_precision as mp
 
-            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
-            """,
-            """\
-            from tf_lossscale.contrib import mixed_precision as mp
-
-            manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
-            """,
+              manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
+            """),
             Safety.SAFE,
             unsafe=True,
         ),
         Example(
             "a subclass",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            class Halving(tf.contrib.mixed_precision.LossScaleManager):
-                def get_loss_scale(self):
-                    return self._scale
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            class Halving(tfls.contrib.mixed_precision.LossScaleManager):
-                def get_loss_scale(self):
-                    return self._scale
-            """,
+            - class Halving(tf.contrib.mixed_precision.LossScaleManager):
+            + class Halving(tfls.contrib.mixed_precision.LossScaleManager):
+                  def get_loss_scale(self):
+                      return self._scale
+            """),
             Safety.SAFE,
         ),
     ),
     "keras-experimental-loss-scale-optimizer": (
         Example(
             "a line for each argument, though one contains a comment",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
-                make(  # as before
-                    0.1,
-                ),
-                tf.train.experimental.DynamicLossScale(1024.0, 500),
-            )
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(
-                make(  # as before
-                    0.1,
-                ),
-                initial_scale=1024.0,
-                dynamic_growth_steps=500,
-            )
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+            + opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                  make(  # as before
+                      0.1,
+                  ),
+            -     tf.train.experimental.DynamicLossScale(1024.0, 500),
+            +     initial_scale=1024.0,
+            +     dynamic_growth_steps=500,
+              )
+            """),
             Safety.SAFE,
         ),
         Example(
             "a comment stays, once",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
-                opt,  # as before
-                tf.train.experimental.DynamicLossScale(1024.0, 500),
-            )
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(
-                opt,  # as before
-                initial_scale=1024.0, dynamic_growth_steps=500,
-            )
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+            + opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                  opt,  # as before
+            -     tf.train.experimental.DynamicLossScale(1024.0, 500),
+            +     initial_scale=1024.0, dynamic_growth_steps=500,
+              )
+            """),
             Safety.SAFE,
         ),
         Example(
             "dynamic by position",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            """),
             Safety.SAFE,
         ),
         Example(
             "at run time where the multiplier is not two",
-            """\
-            import tensorflow as tf
-            mp = tf.keras.mixed_precision.experimental
+            *diff("""
+              import tensorflow as tf
+            - mp = tf.keras.mixed_precision.experimental
+            + import tf_lossscale as tfls
+            + mp = tf.keras.mixed_precision
 
-            scale = tf.mixed_precision.experimental.DynamicLossScale(multiplier=3.0)
-            opt = mp.LossScaleOptimizer(opt, scale)
-            print(isinstance(opt, mp.LossScaleOptimizer))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-            mp = tf.keras.mixed_precision
-
-            scale = tf.compat.v1.mixed_precision.DynamicLossScale(multiplier=3.0)
-            opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
-            print(isinstance(opt, mp.LossScaleOptimizer))
-            """,
+            - scale = tf.mixed_precision.experimental.DynamicLossScale(multiplier=3.0)
+            - opt = mp.LossScaleOptimizer(opt, scale)
+            + scale = tf.compat.v1.mixed_precision.DynamicLossScale(multiplier=3.0)
+            + opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
+              print(isinstance(opt, mp.LossScaleOptimizer))
+            """),
             Safety.SAFE,
             message_contains="at run time",
         ),
         Example(
             "the shim keeps the arguments",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 'dynamic')
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
             "reported where compile may have made the tested optimizer",
-            """\
-            import tensorflow as tf
-            from tensorflow.keras.mixed_precision import experimental as prec
+            *diff("""
+              import tensorflow as tf
+            - from tensorflow.keras.mixed_precision import experimental as prec
+            + from tf_lossscale.keras.mixed_precision import experimental as prec
 
-            prec.set_policy("mixed_float16")
-            model.compile("sgd", "mse")
-            print(isinstance(model.optimizer, prec.LossScaleOptimizer))
-            """,
-            """\
-            import tensorflow as tf
-            from tf_lossscale.keras.mixed_precision import experimental as prec
-
-            prec.set_policy("mixed_float16")
-            model.compile("sgd", "mse")
-            print(isinstance(model.optimizer, prec.LossScaleOptimizer))
-            """,
+              prec.set_policy("mixed_float16")
+              model.compile("sgd", "mse")
+              print(isinstance(model.optimizer, prec.LossScaleOptimizer))
+            """),
             Safety.MANUAL,
             message_contains="both classes",
         ),
         Example(
             "not where the test names both classes",
-            """\
-            import tensorflow as tf
-            from tensorflow.keras.mixed_precision import experimental as prec
+            *diff("""
+            - import tensorflow as tf
+            - from tensorflow.keras.mixed_precision import experimental as prec
+            + import tf_lossscale as tfls
+            + from tf_lossscale.keras.mixed_precision import experimental as prec
 
-            prec.set_policy("mixed_float16")
-            model.compile("sgd", "mse")
-            if isinstance(
-                model.optimizer,
-                (prec.LossScaleOptimizer, tf.keras.mixed_precision.LossScaleOptimizer),
-            ):
-                print("scaled")
-            """,
-            """\
-            import tf_lossscale as tfls
-            from tf_lossscale.keras.mixed_precision import experimental as prec
-
-            prec.set_policy("mixed_float16")
-            model.compile("sgd", "mse")
-            if isinstance(
-                model.optimizer,
-                (prec.LossScaleOptimizer, tfls.keras.mixed_precision.LossScaleOptimizer),
-            ):
-                print("scaled")
-            """,
+              prec.set_policy("mixed_float16")
+              model.compile("sgd", "mse")
+              if isinstance(
+                  model.optimizer,
+            -     (prec.LossScaleOptimizer, tf.keras.mixed_precision.LossScaleOptimizer),
+            +     (prec.LossScaleOptimizer, tfls.keras.mixed_precision.LossScaleOptimizer),
+              ):
+                  print("scaled")
+            """),
             Safety.SAFE,
             message_contains="go to the shim",
         ),
@@ -303,421 +242,309 @@ EXAMPLES = {
         ),
         Example(
             "at run time where two optimizers share one loss scale",
-            """\
-            import tensorflow as tf
-            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+            *diff("""
+              import tensorflow as tf
+            - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+            + from tf_lossscale.keras.mixed_precision import from_loss_scale
 
-            scale = tf.train.experimental.DynamicLossScale()
-            first = LossScaleOptimizer(first, scale)
-            second = LossScaleOptimizer(second, scale)
-            """,
-            """\
-            import tensorflow as tf
-            from tf_lossscale.keras.mixed_precision import from_loss_scale
-
-            scale = tf.compat.v1.mixed_precision.DynamicLossScale()
-            first = from_loss_scale(first, scale)
-            second = from_loss_scale(second, scale)
-            """,
+            - scale = tf.train.experimental.DynamicLossScale()
+            - first = LossScaleOptimizer(first, scale)
+            - second = LossScaleOptimizer(second, scale)
+            + scale = tf.compat.v1.mixed_precision.DynamicLossScale()
+            + first = from_loss_scale(first, scale)
+            + second = from_loss_scale(second, scale)
+            """),
             Safety.SAFE,
             message_contains="at run time",
         ),
         Example(
             "on the shim where it is subclassed",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            class Clipping(tf.keras.mixed_precision.experimental.LossScaleOptimizer):
-                pass
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            class Clipping(tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
-                pass
-            """,
+            - class Clipping(tf.keras.mixed_precision.experimental.LossScaleOptimizer):
+            + class Clipping(tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
+                  pass
+            """),
             Safety.SAFE,
             message_contains="subclass",
         ),
         Example(
             "on the shim where it is called through an attribute",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            class Trainer:
-                wrapper = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+              class Trainer:
+            -     wrapper = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+            +     wrapper = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
 
-                def wrap(self, opt):
-                    return self.wrapper(opt, "dynamic")
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            class Trainer:
-                wrapper = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
-
-                def wrap(self, opt):
-                    return self.wrapper(opt, "dynamic")
-            """,
+                  def wrap(self, opt):
+                      return self.wrapper(opt, "dynamic")
+            """),
             Safety.SAFE,
             message_contains="go to the shim",
         ),
         Example(
             "on the shim where it is passed on to be called elsewhere",
-            """\
-            import tensorflow as tf
-            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+            *diff("""
+              import tensorflow as tf
+            - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+            + from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
 
-            def build(cls, opt):
-                return cls(opt, loss_scale=128)
+              def build(cls, opt):
+                  return cls(opt, loss_scale=128)
 
-            opt = build(LossScaleOptimizer, tf.keras.optimizers.SGD())
-            """,
-            """\
-            import tensorflow as tf
-            from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
-
-            def build(cls, opt):
-                return cls(opt, loss_scale=128)
-
-            opt = build(LossScaleOptimizer, tf.keras.optimizers.SGD())
-            """,
+              opt = build(LossScaleOptimizer, tf.keras.optimizers.SGD())
+            """),
             Safety.SAFE,
             message_contains="passed on",
         ),
         Example(
             "on the shim where a dict of classes contains it",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            WRAPPERS = {"amp": tf.keras.mixed_precision.experimental.LossScaleOptimizer}
-            opt = WRAPPERS["amp"](opt, "dynamic")
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            WRAPPERS = {"amp": tfls.keras.mixed_precision.experimental.LossScaleOptimizer}
-            opt = WRAPPERS["amp"](opt, "dynamic")
-            """,
+            - WRAPPERS = {"amp": tf.keras.mixed_precision.experimental.LossScaleOptimizer}
+            + WRAPPERS = {"amp": tfls.keras.mixed_precision.experimental.LossScaleOptimizer}
+              opt = WRAPPERS["amp"](opt, "dynamic")
+            """),
             Safety.SAFE,
             message_contains="passed on",
         ),
         Example(
             "at run time where a loss scale of the program's own is passed",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            class Halving(tf.mixed_precision.experimental.DynamicLossScale):
-                def update(self, grads):
-                    return super().update(grads)
+            - class Halving(tf.mixed_precision.experimental.DynamicLossScale):
+            + class Halving(tf.compat.v1.mixed_precision.DynamicLossScale):
+                  def update(self, grads):
+                      return super().update(grads)
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, Halving())
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            class Halving(tf.compat.v1.mixed_precision.DynamicLossScale):
-                def update(self, grads):
-                    return super().update(grads)
-
-            opt = tfls.keras.mixed_precision.from_loss_scale(opt, Halving())
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, Halving())
+            + opt = tfls.keras.mixed_precision.from_loss_scale(opt, Halving())
+            """),
             Safety.SAFE,
             message_contains="at run time",
         ),
         Example(
             "at run time where the loss scale is None",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, None)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.from_loss_scale(opt, None)
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, None)
+            + opt = tfls.keras.mixed_precision.from_loss_scale(opt, None)
+            """),
             Safety.SAFE,
             message_contains="at run time",
         ),
         Example(
             "a loop over callables",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
+            *diff("""
+            - from tensorflow.keras.mixed_precision import experimental as prec
+            + from tf_lossscale.keras.mixed_precision import experimental as prec
 
-            for wrap in (prec.LossScaleOptimizer, keep):
-                opt = wrap(opt, "dynamic")
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import experimental as prec
-
-            for wrap in (prec.LossScaleOptimizer, keep):
-                opt = wrap(opt, "dynamic")
-            """,
+              for wrap in (prec.LossScaleOptimizer, keep):
+                  opt = wrap(opt, "dynamic")
+            """),
             Safety.SAFE,
             message_contains="passed on",
         ),
         Example(
             "one loss scale for every optimizer of a loop",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            prec = tf.keras.mixed_precision.experimental
-            scale = tf.mixed_precision.experimental.DynamicLossScale(8)
-            for opt in optimizers:
-                wrapped.append(prec.LossScaleOptimizer(opt, scale))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            prec = tfls.keras.mixed_precision
-            scale = tf.compat.v1.mixed_precision.DynamicLossScale(8)
-            for opt in optimizers:
-                wrapped.append(prec.from_loss_scale(opt, scale))
-            """,
+            - prec = tf.keras.mixed_precision.experimental
+            - scale = tf.mixed_precision.experimental.DynamicLossScale(8)
+            + prec = tfls.keras.mixed_precision
+            + scale = tf.compat.v1.mixed_precision.DynamicLossScale(8)
+              for opt in optimizers:
+            -     wrapped.append(prec.LossScaleOptimizer(opt, scale))
+            +     wrapped.append(prec.from_loss_scale(opt, scale))
+            """),
             Safety.SAFE,
             message_contains="at run time",
         ),
         Example(
             "arguments of both classes",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
-                opt, dynamic=True, loss_scale="dynamic"
-            )
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(
-                opt, dynamic=True, loss_scale="dynamic"
-            )
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+            + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(
+                  opt, dynamic=True, loss_scale="dynamic"
+              )
+            """),
             Safety.SAFE,
             message_contains="go to the shim",
         ),
         Example(
             "on the shim beside a suppressed isinstance check",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
+            *diff("""
+              from tensorflow.keras.mixed_precision import experimental as prec
+            + import tf_lossscale as tfls
 
-            opt = prec.LossScaleOptimizer(opt, "dynamic")
-            if isinstance(opt, prec.LossScaleOptimizer):  # lossscale: ignore[LS301] 2.3 only
-                scale = True
-            """,
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-            if isinstance(opt, prec.LossScaleOptimizer):  # lossscale: ignore[LS301] 2.3 only
-                scale = True
-            """,
+            - opt = prec.LossScaleOptimizer(opt, "dynamic")
+            + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+              if isinstance(opt, prec.LossScaleOptimizer):  # lossscale: ignore[LS301] 2.3 only
+                  scale = True
+            """),
             Safety.SAFE,
         ),
         Example(
             "dynamic by keyword, with checks",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as mixed_precision
+            *diff("""
+            - from tensorflow.keras.mixed_precision import experimental as mixed_precision
+            + from tensorflow.keras import mixed_precision
 
-            opt = mixed_precision.LossScaleOptimizer(opt, loss_scale="dynamic")
-            if isinstance(opt, mixed_precision.LossScaleOptimizer):
-                loss = opt.get_scaled_loss(loss)
-            """,
-            """\
-            from tensorflow.keras import mixed_precision
-
-            opt = mixed_precision.LossScaleOptimizer(opt)
-            if isinstance(opt, mixed_precision.LossScaleOptimizer):
-                loss = opt.get_scaled_loss(loss)
-            """,
+            - opt = mixed_precision.LossScaleOptimizer(opt, loss_scale="dynamic")
+            + opt = mixed_precision.LossScaleOptimizer(opt)
+              if isinstance(opt, mixed_precision.LossScaleOptimizer):
+                  loss = opt.get_scaled_loss(loss)
+            """),
             Safety.SAFE,
         ),
         Example(
             "in an isinstance check with other classes",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
 
-            LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
-            if isinstance(opt, (LSO, tf.keras.optimizers.SGD)):
-                print(opt)
-            """,
-            """\
-            import tensorflow as tf
-
-            LSO = tf.keras.mixed_precision.LossScaleOptimizer
-            if isinstance(opt, (LSO, tf.keras.optimizers.SGD)):
-                print(opt)
-            """,
+            - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+            + LSO = tf.keras.mixed_precision.LossScaleOptimizer
+              if isinstance(opt, (LSO, tf.keras.optimizers.SGD)):
+                  print(opt)
+            """),
             Safety.SAFE,
         ),
         Example(
             "in custom_objects, with which Keras constructs it",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
-            model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            LSO = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
-            model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
-            """,
+            - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+            + LSO = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
+              model = tf.keras.models.load_model(path, custom_objects={"Opt": LSO})
+            """),
             Safety.SAFE,
             unsafe=True,
             message_contains="go to the shim",
         ),
         Example(
             "a number, which is a fixed loss scale",
-            """\
-            import tensorflow.keras.mixed_precision.experimental as mp
+            *diff("""
+            - import tensorflow.keras.mixed_precision.experimental as mp
+            + import tensorflow.keras.mixed_precision as mp
 
-            opt = mp.LossScaleOptimizer(opt, loss_scale=2 ** 10)
-            """,
-            """\
-            import tensorflow.keras.mixed_precision as mp
-
-            opt = mp.LossScaleOptimizer(opt, dynamic=False, initial_scale=2 ** 10)
-            """,
+            - opt = mp.LossScaleOptimizer(opt, loss_scale=2 ** 10)
+            + opt = mp.LossScaleOptimizer(opt, dynamic=False, initial_scale=2 ** 10)
+            """),
             Safety.SAFE,
         ),
         Example(
             "a fixed loss scale",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
-                opt, tf.train.experimental.FixedLossScale(128.0)
-            )
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(
-                opt, dynamic=False, initial_scale=128.0
-            )
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+            -     opt, tf.train.experimental.FixedLossScale(128.0)
+            + opt = tf.keras.mixed_precision.LossScaleOptimizer(
+            +     opt, dynamic=False, initial_scale=128.0
+              )
+            """),
             Safety.SAFE,
         ),
         Example(
             "a dynamic loss scale in place, one argument to a line",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
-                tf.keras.optimizers.SGD(),
-                tf.mixed_precision.experimental.DynamicLossScale(8, increment_period=1000),
-            )
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(
-                tf.keras.optimizers.SGD(),
-                initial_scale=8,
-                dynamic_growth_steps=1000,
-            )
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+            + opt = tf.keras.mixed_precision.LossScaleOptimizer(
+                  tf.keras.optimizers.SGD(),
+            -     tf.mixed_precision.experimental.DynamicLossScale(8, increment_period=1000),
+            +     initial_scale=8,
+            +     dynamic_growth_steps=1000,
+              )
+            """),
             Safety.SAFE,
         ),
         Example(
             "a dynamic loss scale in a variable that is used once",
-            """\
-            import tensorflow as tf
-            from tensorflow.keras.mixed_precision import experimental as mp
+            *diff("""
+            - import tensorflow as tf
+            - from tensorflow.keras.mixed_precision import experimental as mp
+            + from tensorflow.keras import mixed_precision as mp
 
-            def wrap(opt):
-                loss_scale = tf.mixed_precision.experimental.DynamicLossScale(
-                    initial_loss_scale=2.0**22, increment_period=20
-                )
-                opt = mp.LossScaleOptimizer(opt, loss_scale)
-                return opt
-            """,
-            """\
-            from tensorflow.keras import mixed_precision as mp
-
-            def wrap(opt):
-                opt = mp.LossScaleOptimizer(opt, initial_scale=2.0**22, dynamic_growth_steps=20)
-                return opt
-            """,
+              def wrap(opt):
+            -     loss_scale = tf.mixed_precision.experimental.DynamicLossScale(
+            -         initial_loss_scale=2.0**22, increment_period=20
+            -     )
+            -     opt = mp.LossScaleOptimizer(opt, loss_scale)
+            +     opt = mp.LossScaleOptimizer(opt, initial_scale=2.0**22, dynamic_growth_steps=20)
+                  return opt
+            """),
             Safety.SAFE,
         ),
         Example(
             "a loss scale that is only known at run time",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            def wrap(opt, loss_scale):
-                return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, loss_scale)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            def wrap(opt, loss_scale):
-                return tfls.keras.mixed_precision.from_loss_scale(opt, loss_scale)
-            """,
+              def wrap(opt, loss_scale):
+            -     return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, loss_scale)
+            +     return tfls.keras.mixed_precision.from_loss_scale(opt, loss_scale)
+            """),
             Safety.SAFE,
             message_contains="run time",
         ),
         Example(
             "an imported name that is called and checked",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+            *diff("""
+            - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
+            + from tensorflow.keras.mixed_precision import LossScaleOptimizer
+            + from tf_lossscale.keras.mixed_precision import from_loss_scale
 
-            def wrap(opt, loss_scale):
-                if isinstance(opt, LossScaleOptimizer):
-                    return opt
-                return LossScaleOptimizer(opt, loss_scale)
-            """,
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-            from tf_lossscale.keras.mixed_precision import from_loss_scale
-
-            def wrap(opt, loss_scale):
-                if isinstance(opt, LossScaleOptimizer):
-                    return opt
-                return from_loss_scale(opt, loss_scale)
-            """,
+              def wrap(opt, loss_scale):
+                  if isinstance(opt, LossScaleOptimizer):
+                      return opt
+            -     return LossScaleOptimizer(opt, loss_scale)
+            +     return from_loss_scale(opt, loss_scale)
+            """),
             Safety.SAFE,
         ),
         Example(
             "starred arguments that may contain the loss scale",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
+            + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
+            """),
             Safety.SAFE,
         ),
         Example(
             "comments among the arguments stay",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
-                opt,  # wrapped
-                loss_scale='dynamic',  # grows
-            )
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.from_loss_scale(
-                opt,  # wrapped
-                loss_scale='dynamic',  # grows
-            )
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+            + opt = tfls.keras.mixed_precision.from_loss_scale(
+                  opt,  # wrapped
+                  loss_scale='dynamic',  # grows
+              )
+            """),
             Safety.SAFE,
         ),
         Example(
@@ -741,18 +568,15 @@ EXAMPLES = {
     "keras-loss-scale-call": (
         Example(
             "an optimizer that from_config makes",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer.from_config(config)
-            print(opt.loss_scale())
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer.from_config(config)
-            print(opt.loss_scale)
-            """,
+            - opt = tf.keras.mixed_precision.LossScaleOptimizer.from_config(config)
+            - print(opt.loss_scale())
+            + opt = tfls.keras.mixed_precision.LossScaleOptimizer.from_config(config)
+            + print(opt.loss_scale)
+            """),
             Safety.SAFE,
         ),
         Example(
@@ -868,21 +692,16 @@ EXAMPLES = {
         ),
         Example(
             "the graph rewrite of a Keras optimizer, for the shim",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.optimizers.SGD()
-            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            print(opt.loss_scale())
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tf.keras.optimizers.SGD()
-            opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            print(opt.loss_scale)
-            """,
+              opt = tf.keras.optimizers.SGD()
+            - opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            - print(opt.loss_scale())
+            + opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            + print(opt.loss_scale)
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
@@ -901,26 +720,19 @@ EXAMPLES = {
         ),
         Example(
             "an attribute of the class",
-            """\
-            from tensorflow.keras.mixed_precision import experimental
+            *diff("""
+            - from tensorflow.keras.mixed_precision import experimental
+            + from tensorflow.keras import mixed_precision
 
-            class Trainer:
-                def __init__(self, optimizer):
-                    self.optimizer = experimental.LossScaleOptimizer(optimizer, "dynamic")
+              class Trainer:
+                  def __init__(self, optimizer):
+            -         self.optimizer = experimental.LossScaleOptimizer(optimizer, "dynamic")
+            +         self.optimizer = mixed_precision.LossScaleOptimizer(optimizer)
 
-                def log(self):
-                    return self.optimizer.loss_scale()
-            """,
-            """\
-            from tensorflow.keras import mixed_precision
-
-            class Trainer:
-                def __init__(self, optimizer):
-                    self.optimizer = mixed_precision.LossScaleOptimizer(optimizer)
-
-                def log(self):
-                    return self.optimizer.loss_scale
-            """,
+                  def log(self):
+            -         return self.optimizer.loss_scale()
+            +         return self.optimizer.loss_scale
+            """),
             Safety.SAFE,
         ),
         Example(
@@ -970,19 +782,15 @@ EXAMPLES = {
         ),
         Example(
             "reported where types are compared",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
-            print(type(opt) is tf.keras.mixed_precision.LossScaleOptimizer)
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
-            print(type(opt) is tfls.keras.mixed_precision.LossScaleOptimizer)
-            """,
+            - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            - print(type(opt) is tf.keras.mixed_precision.LossScaleOptimizer)
+            + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            + print(type(opt) is tfls.keras.mixed_precision.LossScaleOptimizer)
+            """),
             Safety.MANUAL,
             target=Target.SHIM,
             message_contains="isinstance",
@@ -1018,66 +826,46 @@ EXAMPLES = {
         ),
         Example(
             "reported where a method of the class is replaced",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            tf.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss = traced
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            tfls.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss = traced
-            """,
+            - tf.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss = traced
+            + tfls.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss = traced
+            """),
             Safety.MANUAL,
             keras=3,
             message_contains="replaces",
         ),
         Example(
             "for the shim, which runs on Keras 2 and Keras 3",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+            *diff("""
+            - from tensorflow.keras.mixed_precision import LossScaleOptimizer
+            + from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
 
-            opt = LossScaleOptimizer(SGD())
-            if isinstance(opt, LossScaleOptimizer):
-                loss = opt.get_scaled_loss(loss)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
-
-            opt = LossScaleOptimizer(SGD())
-            if isinstance(opt, LossScaleOptimizer):
-                loss = opt.get_scaled_loss(loss)
-            """,
+              opt = LossScaleOptimizer(SGD())
+              if isinstance(opt, LossScaleOptimizer):
+                  loss = opt.get_scaled_loss(loss)
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
             "an optimizer that compile may have wrapped",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            class Scaled(tf.keras.Model):
-                def train_step(self, data):
-                    with tf.GradientTape() as tape:
-                        loss = self.loss_of(data)
-                        if isinstance(
-                            self.optimizer, tf.keras.mixed_precision.LossScaleOptimizer
-                        ):
-                            loss = self.optimizer.get_scaled_loss(loss)
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            class Scaled(tf.keras.Model):
-                def train_step(self, data):
-                    with tf.GradientTape() as tape:
-                        loss = self.loss_of(data)
-                        if isinstance(
-                            self.optimizer, tfls.keras.mixed_precision.LossScaleOptimizer
-                        ):
-                            loss = self.optimizer.get_scaled_loss(loss)
-            """,
+              class Scaled(tf.keras.Model):
+                  def train_step(self, data):
+                      with tf.GradientTape() as tape:
+                          loss = self.loss_of(data)
+                          if isinstance(
+            -                 self.optimizer, tf.keras.mixed_precision.LossScaleOptimizer
+            +                 self.optimizer, tfls.keras.mixed_precision.LossScaleOptimizer
+                          ):
+                              loss = self.optimizer.get_scaled_loss(loss)
+            """),
             Safety.MANUAL,
             keras=3,
             message_contains="before compile",
@@ -1099,147 +887,105 @@ EXAMPLES = {
         ),
         Example(
             "an imported module with other uses",
-            """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.contrib import tpu as contrib_tpu
+            *diff("""
+              import tensorflow.compat.v1 as tf
+              from tensorflow.contrib import tpu as contrib_tpu
 
-            optimizer = contrib_tpu.CrossShardOptimizer(optimizer)
-            spec = contrib_tpu.TPUEstimatorSpec(mode)
-            """,
-            """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.contrib import tpu as contrib_tpu
-
-            optimizer = tf.tpu.CrossShardOptimizer(optimizer)
-            spec = contrib_tpu.TPUEstimatorSpec(mode)
-            """,
+            - optimizer = contrib_tpu.CrossShardOptimizer(optimizer)
+            + optimizer = tf.tpu.CrossShardOptimizer(optimizer)
+              spec = contrib_tpu.TPUEstimatorSpec(mode)
+            """),
             Safety.SAFE,
         ),
         Example(
             "a path that never existed in TensorFlow",
-            """\
-            import tensorflow.compat.v1 as tf
-            import tensorflow.compat.v1.estimator as tf_estimator
+            *diff("""
+              import tensorflow.compat.v1 as tf
+            - import tensorflow.compat.v1.estimator as tf_estimator
 
-            optimizer = tf_estimator.tpu.CrossShardOptimizer(optimizer)
-            """,
-            """\
-            import tensorflow.compat.v1 as tf
-
-            optimizer = tf.tpu.CrossShardOptimizer(optimizer)
-            """,
+            - optimizer = tf_estimator.tpu.CrossShardOptimizer(optimizer)
+            + optimizer = tf.tpu.CrossShardOptimizer(optimizer)
+            """),
             Safety.SAFE,
             message_contains="never existed",
         ),
         Example(
             "an alias by assignment, and the check that uses it",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
 
-            CrossShardOptimizer = tf.contrib.tpu.CrossShardOptimizer
+            - CrossShardOptimizer = tf.contrib.tpu.CrossShardOptimizer
+            + CrossShardOptimizer = tf.compat.v1.tpu.CrossShardOptimizer
 
-            def wrap(opt):
-                return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
-            """,
-            """\
-            import tensorflow as tf
-
-            CrossShardOptimizer = tf.compat.v1.tpu.CrossShardOptimizer
-
-            def wrap(opt):
-                return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
-            """,
+              def wrap(opt):
+                  return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
+            """),
             Safety.SAFE,
         ),
         Example(
             "several compat modules in one path",
-            """\
-            import tensorflow.compat.v1 as tf
+            *diff("""
+            - import tensorflow.compat.v1 as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
-            """,
+            - opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
+            + opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
             "an isinstance check of an optimizer that the file makes",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.compat.v1.train.AdamOptimizer()
-            if use_tpu:
-                opt = tf.tpu.CrossShardOptimizer(opt)
-            print(isinstance(opt, tf.tpu.CrossShardOptimizer))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tf.compat.v1.train.AdamOptimizer()
-            if use_tpu:
-                opt = tfls.tpu.CrossShardOptimizer(opt)
-            print(isinstance(opt, tfls.tpu.CrossShardOptimizer))
-            """,
+              opt = tf.compat.v1.train.AdamOptimizer()
+              if use_tpu:
+            -     opt = tf.tpu.CrossShardOptimizer(opt)
+            - print(isinstance(opt, tf.tpu.CrossShardOptimizer))
+            +     opt = tfls.tpu.CrossShardOptimizer(opt)
+            + print(isinstance(opt, tfls.tpu.CrossShardOptimizer))
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
             "contrib below compat.v1, as tf_upgrade_v2 leaves it",
-            """\
-            import tensorflow.compat.v1 as tf
+            *diff("""
+            - import tensorflow.compat.v1 as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.contrib.tpu.CrossShardOptimizer(opt)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
-            """,
+            - opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+            + opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
             "one of two, chosen at run time",
-            """\
-            from tensorflow.contrib.tpu import CrossShardOptimizer
+            *diff("""
+            - from tensorflow.contrib.tpu import CrossShardOptimizer
+            + from tf_lossscale.contrib.tpu import CrossShardOptimizer
 
-            def keep(opt):
-                return opt
+              def keep(opt):
+                  return opt
 
-            wrap = CrossShardOptimizer if use_tpu else keep
-            opt = wrap(opt)
-            """,
-            """\
-            from tf_lossscale.contrib.tpu import CrossShardOptimizer
-
-            def keep(opt):
-                return opt
-
-            wrap = CrossShardOptimizer if use_tpu else keep
-            opt = wrap(opt)
-            """,
+              wrap = CrossShardOptimizer if use_tpu else keep
+              opt = wrap(opt)
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
             "imported with another operation of that module",
-            """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.python.tpu.ops import tpu_ops
+            *diff("""
+              import tensorflow.compat.v1 as tf
+              from tensorflow.python.tpu.ops import tpu_ops
 
-            y = tpu_ops.cross_replica_sum(tpu_ops.all_to_all(x))
-            """,
-            """\
-            import tensorflow.compat.v1 as tf
-            from tensorflow.python.tpu.ops import tpu_ops
-
-            y = tf.tpu.cross_replica_sum(tpu_ops.all_to_all(x))
-            """,
+            - y = tpu_ops.cross_replica_sum(tpu_ops.all_to_all(x))
+            + y = tf.tpu.cross_replica_sum(tpu_ops.all_to_all(x))
+            """),
             Safety.SAFE,
         ),
     ),
@@ -1254,30 +1000,22 @@ EXAMPLES = {
         ),
         Example(
             "on the shim where the function is passed on",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+            *diff("""
+            - from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+            + from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
 
-            policies = map(get_layer_policy, layers)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
-
-            policies = map(get_layer_policy, layers)
-            """,
+              policies = map(get_layer_policy, layers)
+            """),
             Safety.SAFE,
         ),
         Example(
             "an import that other files may read",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+            *diff("""
+            - from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+            + from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
 
-            __all__ = ["get_layer_policy"]
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
-
-            __all__ = ["get_layer_policy"]
-            """,
+              __all__ = ["get_layer_policy"]
+            """),
             Safety.SAFE,
         ),
         Example(
@@ -1297,32 +1035,24 @@ EXAMPLES = {
         ),
         Example(
             "under compat.v1, which has no final policy function before 2.16",
-            """\
-            import tensorflow.compat.v1 as tf
+            *diff("""
+              import tensorflow.compat.v1 as tf
 
-            tf.compat.v2.keras.mixed_precision.experimental.set_policy("mixed_float16")
-            tf.keras.mixed_precision.experimental.set_policy("float32")
-            """,
-            """\
-            import tensorflow.compat.v1 as tf
-
-            tf.compat.v2.keras.mixed_precision.set_global_policy("mixed_float16")
-            tf.compat.v2.keras.mixed_precision.set_global_policy("float32")
-            """,
+            - tf.compat.v2.keras.mixed_precision.experimental.set_policy("mixed_float16")
+            - tf.keras.mixed_precision.experimental.set_policy("float32")
+            + tf.compat.v2.keras.mixed_precision.set_global_policy("mixed_float16")
+            + tf.compat.v2.keras.mixed_precision.set_global_policy("float32")
+            """),
             Safety.SAFE,
         ),
         Example(
             "reported where None resets the policy, which Keras 3 refuses",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
 
-            tf.keras.mixed_precision.experimental.set_policy(None)
-            """,
-            """\
-            import tensorflow as tf
-
-            tf.keras.mixed_precision.set_global_policy(None)
-            """,
+            - tf.keras.mixed_precision.experimental.set_policy(None)
+            + tf.keras.mixed_precision.set_global_policy(None)
+            """),
             Safety.MANUAL,
             keras=3,
             message_contains="float32",
@@ -1335,141 +1065,105 @@ EXAMPLES = {
         ),
         Example(
             "an imported name is renamed where it is called",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import Policy, set_policy
+            *diff("""
+            - from tensorflow.keras.mixed_precision.experimental import Policy, set_policy
+            + from tensorflow.keras.mixed_precision import Policy, set_global_policy
 
-            set_policy(Policy("mixed_bfloat16"))
-            """,
-            """\
-            from tensorflow.keras.mixed_precision import Policy, set_global_policy
-
-            set_global_policy(Policy("mixed_bfloat16"))
-            """,
+            - set_policy(Policy("mixed_bfloat16"))
+            + set_global_policy(Policy("mixed_bfloat16"))
+            """),
             Safety.SAFE,
         ),
         Example(
             "a name that never existed in TensorFlow",
-            """\
-            from tensorflow.keras import mixed_precision
+            *diff("""
+              from tensorflow.keras import mixed_precision
 
-            mixed_precision.set_policy("mixed_float16")
-            """,
-            """\
-            from tensorflow.keras import mixed_precision
-
-            mixed_precision.set_global_policy("mixed_float16")
-            """,
+            - mixed_precision.set_policy("mixed_float16")
+            + mixed_precision.set_global_policy("mixed_float16")
+            """),
             Safety.SAFE,
             message_contains="never existed",
         ),
         Example(
             "to the shim",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
+            *diff("""
+            - from tensorflow.keras.mixed_precision import experimental as prec
+            + from tf_lossscale.keras.mixed_precision import experimental as prec
 
-            prec.set_policy(prec.Policy("mixed_float16"))
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import experimental as prec
-
-            prec.set_policy(prec.Policy("mixed_float16"))
-            """,
+              prec.set_policy(prec.Policy("mixed_float16"))
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
             "reported where None meant no scaling",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import Policy
+            *diff("""
+            - from tensorflow.keras.mixed_precision.experimental import Policy
+            + from tf_lossscale.keras.mixed_precision.experimental import Policy
 
-            policy = Policy("mixed_float16", loss_scale=None)
-            other = Policy("float32")
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import Policy
-
-            policy = Policy("mixed_float16", loss_scale=None)
-            other = Policy("float32")
-            """,
+              policy = Policy("mixed_float16", loss_scale=None)
+              other = Policy("float32")
+            """),
             Safety.MANUAL,
             message_contains="None",
         ),
         Example(
             "reported where None is passed to the function",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            unscaled = tf.keras.mixed_precision.experimental.Policy("mixed_float16", None)
-            tf.keras.mixed_precision.experimental.set_policy(unscaled)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            unscaled = tfls.keras.mixed_precision.experimental.Policy("mixed_float16", None)
-            tfls.keras.mixed_precision.experimental.set_policy(unscaled)
-            """,
+            - unscaled = tf.keras.mixed_precision.experimental.Policy("mixed_float16", None)
+            - tf.keras.mixed_precision.experimental.set_policy(unscaled)
+            + unscaled = tfls.keras.mixed_precision.experimental.Policy("mixed_float16", None)
+            + tfls.keras.mixed_precision.experimental.set_policy(unscaled)
+            """),
             Safety.MANUAL,
             message_contains="go to the shim",
         ),
         Example(
             "reported where a policy without loss scaling was passed a loss scale",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import Policy
+            *diff("""
+            - from tensorflow.keras.mixed_precision.experimental import Policy
+            + from tf_lossscale.keras.mixed_precision.experimental import Policy
 
-            policy = Policy("float32", loss_scale="dynamic")
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import Policy
-
-            policy = Policy("float32", loss_scale="dynamic")
-            """,
+              policy = Policy("float32", loss_scale="dynamic")
+            """),
             Safety.MANUAL,
         ),
         Example(
             "to the shim, with a loss scale that compile applies in every version",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import Policy
+            *diff("""
+            - from tensorflow.keras.mixed_precision.experimental import Policy
+            + from tf_lossscale.keras.mixed_precision.experimental import Policy
 
-            policy = Policy("mixed_float16", loss_scale="dynamic")
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import Policy
-
-            policy = Policy("mixed_float16", loss_scale="dynamic")
-            """,
+              policy = Policy("mixed_float16", loss_scale="dynamic")
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
             "to the shim, with a loss scale that it refuses from TensorFlow 2.9 on",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import Policy
+            *diff("""
+            - from tensorflow.keras.mixed_precision.experimental import Policy
+            + from tf_lossscale.keras.mixed_precision.experimental import Policy
 
-            policy = Policy("mixed_float16", loss_scale=128)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import Policy
-
-            policy = Policy("mixed_float16", loss_scale=128)
-            """,
+              policy = Policy("mixed_float16", loss_scale=128)
+            """),
             Safety.MANUAL,
             target=Target.SHIM,
             unsafe=True,
         ),
         Example(
             "a test of the class",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import Policy
+            *diff("""
+            - from tensorflow.keras.mixed_precision.experimental import Policy
+            + from tf_lossscale.keras.mixed_precision.experimental import Policy
 
-            def is_mixed(layer):
-                return isinstance(layer.dtype_policy, Policy)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision.experimental import Policy
-
-            def is_mixed(layer):
-                return isinstance(layer.dtype_policy, Policy)
-            """,
+              def is_mixed(layer):
+                  return isinstance(layer.dtype_policy, Policy)
+            """),
             Safety.SAFE,
             unsafe=True,
             message_contains="go to the shim",
@@ -1485,31 +1179,24 @@ EXAMPLES = {
         ),
         Example(
             "reported where TensorFlow removed the policy",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
 
-            tf.keras.mixed_precision.experimental.set_policy("infer_float32_vars")
-            """,
-            """\
-            import tensorflow as tf
-
-            tf.keras.mixed_precision.set_global_policy("infer_float32_vars")
-            """,
+            - tf.keras.mixed_precision.experimental.set_policy("infer_float32_vars")
+            + tf.keras.mixed_precision.set_global_policy("infer_float32_vars")
+            """),
             Safety.MANUAL,
             message_contains="of this name",
         ),
         Example(
             "on the shim where the function is replaced, which each run reports",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            tf.keras.mixed_precision.experimental.set_policy = print
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            tfls.keras.mixed_precision.experimental.set_policy = print
-            """,
+            - tf.keras.mixed_precision.experimental.set_policy = print
+            + tfls.keras.mixed_precision.experimental.set_policy = print
+            """),
             Safety.MANUAL,
             message_contains="in the place of this symbol",
         ),
@@ -1526,18 +1213,13 @@ EXAMPLES = {
         ),
         Example(
             "a read of the experimental policy's loss scale keeps the policies on the shim",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
+            *diff("""
+            - from tensorflow.keras.mixed_precision import experimental as prec
+            + from tf_lossscale.keras.mixed_precision import experimental as prec
 
-            prec.set_policy("mixed_float16")
-            print(prec.global_policy().loss_scale)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import experimental as prec
-
-            prec.set_policy("mixed_float16")
-            print(prec.global_policy().loss_scale)
-            """,
+              prec.set_policy("mixed_float16")
+              print(prec.global_policy().loss_scale)
+            """),
             Safety.MANUAL,
             message_contains="optimizer",
         ),
@@ -1552,20 +1234,14 @@ EXAMPLES = {
         ),
         Example(
             "a read of what is called a policy, beside the experimental API",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
+            *diff("""
+            - from tensorflow.keras.mixed_precision import experimental as prec
+            + from tf_lossscale.keras.mixed_precision import experimental as prec
 
-            def setup(policy):
-                prec.set_policy(policy)
-                return policy.loss_scale is not None
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import experimental as prec
-
-            def setup(policy):
-                prec.set_policy(policy)
-                return policy.loss_scale is not None
-            """,
+              def setup(policy):
+                  prec.set_policy(policy)
+                  return policy.loss_scale is not None
+            """),
             Safety.MANUAL,
             message_contains="if this is a Keras policy",
         ),
@@ -1587,22 +1263,15 @@ EXAMPLES = {
         ),
         Example(
             "another library's class in the other branch",
-            """\
-            try:
-                from npu_bridge.npu_init import FixedLossScaleManager
-            except ImportError:
-                from tensorflow.contrib.mixed_precision import FixedLossScaleManager
+            *diff("""
+              try:
+                  from npu_bridge.npu_init import FixedLossScaleManager
+              except ImportError:
+            -     from tensorflow.contrib.mixed_precision import FixedLossScaleManager
+            +     from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
 
-            manager = FixedLossScaleManager(8)
-            """,
-            """\
-            try:
-                from npu_bridge.npu_init import FixedLossScaleManager
-            except ImportError:
-                from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
-
-            manager = FixedLossScaleManager(8)
-            """,
+              manager = FixedLossScaleManager(8)
+            """),
             Safety.SAFE,
             message_contains="go to the shim",
         ),
@@ -1806,24 +1475,16 @@ EXAMPLES = {
         ),
         Example(
             "None in the other branch does not count",
-            """\
-            try:
-                from tensorflow.contrib.mixed_precision import LossScaleOptimizer
-            except ImportError:
-                LossScaleOptimizer = None
+            *diff("""
+              try:
+            -     from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+            +     from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
+              except ImportError:
+                  LossScaleOptimizer = None
 
-            if LossScaleOptimizer is not None:
-                opt = LossScaleOptimizer(opt, manager)
-            """,
-            """\
-            try:
-                from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
-            except ImportError:
-                LossScaleOptimizer = None
-
-            if LossScaleOptimizer is not None:
-                opt = LossScaleOptimizer(opt, manager)
-            """,
+              if LossScaleOptimizer is not None:
+                  opt = LossScaleOptimizer(opt, manager)
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
@@ -1845,64 +1506,41 @@ EXAMPLES = {
         ),
         Example(
             "a clipped loop stays on the shim's class",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            with tf.GradientTape() as tape:
-                loss = opt.get_scaled_loss(model(x))
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-            grads, _ = tf.clip_by_global_norm(grads, 1.0)
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            with tf.GradientTape() as tape:
-                loss = opt.get_scaled_loss(model(x))
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-            grads, _ = tf.clip_by_global_norm(grads, 1.0)
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
+            - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+              with tf.GradientTape() as tape:
+                  loss = opt.get_scaled_loss(model(x))
+              grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
+              grads, _ = tf.clip_by_global_norm(grads, 1.0)
+              opt.apply_gradients(zip(grads, model.variables))
+            """),
             Safety.SAFE,
             keras=3,
             unsafe=True,
         ),
         Example(
             "not where a part of the step is conditional",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
 
-            def step():
-                with tf.GradientTape() as tape:
-                    loss = loss_of()
-                    if USE:
-                        loss = opt.get_scaled_loss(loss)
-                grads = tape.gradient(loss, variables)
-                if USE:
-                    grads = opt.get_unscaled_gradients(grads)
-                opt.apply_gradients(zip(grads, variables))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-
-            def step():
-                with tf.GradientTape() as tape:
-                    loss = loss_of()
-                    if USE:
-                        loss = opt.get_scaled_loss(loss)
-                grads = tape.gradient(loss, variables)
-                if USE:
-                    grads = opt.get_unscaled_gradients(grads)
-                opt.apply_gradients(zip(grads, variables))
-            """,
+              def step():
+                  with tf.GradientTape() as tape:
+                      loss = loss_of()
+                      if USE:
+                          loss = opt.get_scaled_loss(loss)
+                  grads = tape.gradient(loss, variables)
+                  if USE:
+                      grads = opt.get_unscaled_gradients(grads)
+                  opt.apply_gradients(zip(grads, variables))
+            """),
             Safety.SAFE,
             keras=3,
             unsafe=True,
@@ -1910,27 +1548,18 @@ EXAMPLES = {
         ),
         Example(
             "a loop that scales a function stays on the shim's class",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            scaled_loss = opt.get_scaled_loss(lambda: model(x))
-            with tf.GradientTape() as tape:
-                loss = scaled_loss()
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            scaled_loss = opt.get_scaled_loss(lambda: model(x))
-            with tf.GradientTape() as tape:
-                loss = scaled_loss()
-            grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
+            - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+            + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+              scaled_loss = opt.get_scaled_loss(lambda: model(x))
+              with tf.GradientTape() as tape:
+                  loss = scaled_loss()
+              grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
+              opt.apply_gradients(zip(grads, model.variables))
+            """),
             Safety.SAFE,
             keras=3,
             unsafe=True,
@@ -2001,21 +1630,15 @@ EXAMPLES = {
         ),
         Example(
             "whatever a loop sets",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
-            for name, value in changes.items():
-                setattr(opt, name, value)
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
-            for name, value in changes.items():
-                setattr(opt, name, value)
-            """,
+            - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+            + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+              for name, value in changes.items():
+                  setattr(opt, name, value)
+            """),
             Safety.SAFE,
             message_contains="does not pass `name` on",
         ),
@@ -2044,22 +1667,16 @@ EXAMPLES = {
         ),
         Example(
             "wrapped on some path, under any name",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            sgd = make()
-            if fp16:
-                sgd = tf.keras.mixed_precision.LossScaleOptimizer(sgd)
-            sgd.momentum = 0.3
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            sgd = make()
-            if fp16:
-                sgd = tfls.keras.mixed_precision.LossScaleOptimizer(sgd)
-            sgd.momentum = 0.3
-            """,
+              sgd = make()
+              if fp16:
+            -     sgd = tf.keras.mixed_precision.LossScaleOptimizer(sgd)
+            +     sgd = tfls.keras.mixed_precision.LossScaleOptimizer(sgd)
+              sgd.momentum = 0.3
+            """),
             Safety.SAFE,
             message_contains="when it is set",
         ),
@@ -2093,18 +1710,14 @@ EXAMPLES = {
         ),
         Example(
             "on the shim where the program reads a config",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
-            print(opt.get_config()["loss_scale"])
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
-            print(opt.get_config()["loss_scale"])
-            """,
+            - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
+            + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
+              print(opt.get_config()["loss_scale"])
+            """),
             Safety.SAFE,
             message_contains="go to the shim",
         ),
@@ -2112,21 +1725,15 @@ EXAMPLES = {
     "version-guard": (
         Example(
             "a loop that only old versions enter",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            while tf.__version__ < "2.4":
-                opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-                break
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            while tf.__version__ < "2.4":
-                opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-                break
-            """,
+              while tf.__version__ < "2.4":
+            -     opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+            +     opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+                  break
+            """),
             Safety.MANUAL,
             message_contains="nothing here scales the loss",
         ),
@@ -2205,27 +1812,18 @@ EXAMPLES = {
         ),
         Example(
             "a name that the old branch uses keeps its arguments",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            LossScaleOptimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+            - LossScaleOptimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+            + LossScaleOptimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
 
-            if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
-                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            else:
-                opt = LossScaleOptimizer(opt, "dynamic")
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            LossScaleOptimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
-
-            if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
-                opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            else:
-                opt = LossScaleOptimizer(opt, "dynamic")
-            """,
+              if tuple(int(n) for n in tf.__version__.split(".")[:2]) >= (2, 4):
+                  opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+              else:
+                  opt = LossScaleOptimizer(opt, "dynamic")
+            """),
             Safety.MANUAL,
             message_contains="removable",
         ),
@@ -2263,62 +1861,42 @@ EXAMPLES = {
         ),
         Example(
             "a module under a name that only other files read",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            mp = tf.keras.mixed_precision.experimental
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            mp = tfls.keras.mixed_precision.experimental
-            """,
+            - mp = tf.keras.mixed_precision.experimental
+            + mp = tfls.keras.mixed_precision.experimental
+            """),
             Safety.SAFE,
         ),
         Example(
             "what binds a name, and not its uses, where it is not always the module",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            def main(mp=None):
-                if mp is None:
-                    mp = tf.keras.mixed_precision.experimental
-                use(mp)
+              def main(mp=None):
+                  if mp is None:
+            -         mp = tf.keras.mixed_precision.experimental
+            +         mp = tfls.keras.mixed_precision.experimental
+                  use(mp)
 
-            def nested(context):
-                with context as mp:
-                    use(mp)
-                mp = tf.contrib.mixed_precision
-                use(mp)
+              def nested(context):
+                  with context as mp:
+                      use(mp)
+            -     mp = tf.contrib.mixed_precision
+            +     mp = tfls.contrib.mixed_precision
+                  use(mp)
 
-            def chosen(other, flag):
-                if flag:
-                    mp = tf.contrib.mixed_precision
-                else:
-                    mp = other.mixed_precision
-                use(mp)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            def main(mp=None):
-                if mp is None:
-                    mp = tfls.keras.mixed_precision.experimental
-                use(mp)
-
-            def nested(context):
-                with context as mp:
-                    use(mp)
-                mp = tfls.contrib.mixed_precision
-                use(mp)
-
-            def chosen(other, flag):
-                if flag:
-                    mp = tfls.contrib.mixed_precision
-                else:
-                    mp = other.mixed_precision
-                use(mp)
-            """,
+              def chosen(other, flag):
+                  if flag:
+            -         mp = tf.contrib.mixed_precision
+            +         mp = tfls.contrib.mixed_precision
+                  else:
+                      mp = other.mixed_precision
+                  use(mp)
+            """),
             Safety.SAFE,
         ),
         Example(
@@ -2336,20 +1914,15 @@ EXAMPLES = {
         ),
         Example(
             "a name of the module that is replaced",
-            """\
-            from unittest import mock
-            import tensorflow as tf
+            *diff("""
+              from unittest import mock
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            with mock.patch.object(tf.keras.mixed_precision.experimental, "set_policy"):
-                pass
-            """,
-            """\
-            from unittest import mock
-            import tf_lossscale as tfls
-
-            with mock.patch.object(tfls.keras.mixed_precision.experimental, "set_policy"):
-                pass
-            """,
+            - with mock.patch.object(tf.keras.mixed_precision.experimental, "set_policy"):
+            + with mock.patch.object(tfls.keras.mixed_precision.experimental, "set_policy"):
+                  pass
+            """),
             Safety.SAFE,
         ),
         Example(
@@ -2615,20 +2188,14 @@ EXAMPLES = {
         ),
         Example(
             "on Keras 2, where fit calls it",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+            *diff("""
+            - from tensorflow.keras.mixed_precision import LossScaleOptimizer
+            + from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
 
-            class Logging(LossScaleOptimizer):
-                def get_scaled_loss(self, loss):
-                    return super().get_scaled_loss(loss)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
-
-            class Logging(LossScaleOptimizer):
-                def get_scaled_loss(self, loss):
-                    return super().get_scaled_loss(loss)
-            """,
+              class Logging(LossScaleOptimizer):
+                  def get_scaled_loss(self, loss):
+                      return super().get_scaled_loss(loss)
+            """),
             Safety.SAFE,
         ),
     ),
@@ -2654,42 +2221,30 @@ EXAMPLES = {
         ),
         Example(
             "on the shim where one of several optimizers is Keras's",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
+              OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
 
-            def wrap(name):
-                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
-                return tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
-
-            def wrap(name):
-                opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
-                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            """,
+              def wrap(name):
+                  opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
+            -     return tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            +     return tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            """),
             Safety.SAFE,
             message_contains="2.11",
         ),
         Example(
             "on the shim where the optimizer is a parameter",
-            """\
-            import tensorflow as tf
+            *diff("""
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            def wrap(optimizer):
-                return tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            def wrap(optimizer):
-                return tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-            """,
+              def wrap(optimizer):
+            -     return tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+            +     return tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
+            """),
             Safety.SAFE,
             message_contains="cannot be determined",
         ),
@@ -2733,26 +2288,18 @@ EXAMPLES = {
         ),
         Example(
             "called only for its side effect",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
 
-            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
-                pass
+              class LAMBOptimizer(tf.compat.v1.train.Optimizer):
+                  pass
 
-            dummy_op = tf.train.experimental.enable_mixed_precision_graph_rewrite(
-                LAMBOptimizer(learning_rate=0.0), tf.train.experimental.FixedLossScale(1)
-            )
-            """,
-            """\
-            import tensorflow as tf
-
-            class LAMBOptimizer(tf.compat.v1.train.Optimizer):
-                pass
-
-            dummy_op = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(
-                LAMBOptimizer(learning_rate=0.0), tf.compat.v1.mixed_precision.FixedLossScale(1)
-            )
-            """,
+            - dummy_op = tf.train.experimental.enable_mixed_precision_graph_rewrite(
+            -     LAMBOptimizer(learning_rate=0.0), tf.train.experimental.FixedLossScale(1)
+            + dummy_op = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(
+            +     LAMBOptimizer(learning_rate=0.0), tf.compat.v1.mixed_precision.FixedLossScale(1)
+              )
+            """),
             Safety.SAFE,
         ),
         Example(
@@ -2765,59 +2312,42 @@ EXAMPLES = {
         ),
         Example(
             "from compat.v1 to the shim",
-            """\
-            import tensorflow.compat.v1 as tf
+            *diff("""
+            - import tensorflow.compat.v1 as tf
+            + import tf_lossscale as tfls
 
-            scale = tf.train.experimental.DynamicLossScale(8)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            scale = tfls.compat.v1.train.experimental.DynamicLossScale(8)
-            """,
+            - scale = tf.train.experimental.DynamicLossScale(8)
+            + scale = tfls.compat.v1.train.experimental.DynamicLossScale(8)
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),
         Example(
             "called to read its value",
-            """\
-            import tensorflow as tf
+            *diff("""
+              import tensorflow as tf
 
-            opt = tf.compat.v1.train.AdamOptimizer()
-            scaler = tf.train.experimental.DynamicLossScale(2 ** 32, multiplier=2.0)
-            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, scaler)
-            loss_scale = tf.identity(scaler(), name="scale")
-            """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.compat.v1.train.AdamOptimizer()
-            scaler = tf.compat.v1.mixed_precision.DynamicLossScale(2 ** 32, multiplier=2.0)
-            opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, scaler)
-            loss_scale = tf.identity(scaler(), name="scale")
-            """,
+              opt = tf.compat.v1.train.AdamOptimizer()
+            - scaler = tf.train.experimental.DynamicLossScale(2 ** 32, multiplier=2.0)
+            - opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, scaler)
+            + scaler = tf.compat.v1.mixed_precision.DynamicLossScale(2 ** 32, multiplier=2.0)
+            + opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, scaler)
+              loss_scale = tf.identity(scaler(), name="scale")
+            """),
             Safety.SAFE,
         ),
         Example(
             "an annotation under TYPE_CHECKING",
-            """\
-            from typing import TYPE_CHECKING
+            *diff("""
+              from typing import TYPE_CHECKING
 
-            if TYPE_CHECKING:
-                from tensorflow.python.training.experimental.loss_scale import LossScale
+              if TYPE_CHECKING:
+            -     from tensorflow.python.training.experimental.loss_scale import LossScale
+            +     from tf_lossscale.train.experimental import LossScale
 
-            def update(scale: 'LossScale'):
-                scale.update([])
-            """,
-            """\
-            from typing import TYPE_CHECKING
-
-            if TYPE_CHECKING:
-                from tf_lossscale.train.experimental import LossScale
-
-            def update(scale: 'LossScale'):
-                scale.update([])
-            """,
+              def update(scale: 'LossScale'):
+                  scale.update([])
+            """),
             Safety.SAFE,
             target=Target.SHIM,
         ),

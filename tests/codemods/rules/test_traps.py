@@ -5,7 +5,7 @@ import sys
 import pytest
 from tf_lossscale_codemods.model import Safety, Target
 from tf_lossscale_codemods.rules.rule import Example
-from verbs import check_noop, check_rewritten
+from verbs import check_noop, check_rewritten, diff
 
 SAFE, MANUAL = Safety.SAFE, Safety.MANUAL
 EXPERIMENTAL = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
@@ -104,131 +104,94 @@ NO_OPS = [
 LEFT = [
     Example(
         "a name that is bound to two things",
-        """\
-        import tensorflow as tf
+        *diff("""
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
 
-        if fp16:
-            Wrapper = tf.contrib.mixed_precision.LossScaleOptimizer
-        else:
-            Wrapper = make_wrapper()
-        opt = Wrapper(opt, manager)
-        """,
-        """\
-        import tf_lossscale as tfls
-
-        if fp16:
-            Wrapper = tfls.contrib.mixed_precision.LossScaleOptimizer
-        else:
-            Wrapper = make_wrapper()
-        opt = Wrapper(opt, manager)
-        """,
+          if fp16:
+        -     Wrapper = tf.contrib.mixed_precision.LossScaleOptimizer
+        +     Wrapper = tfls.contrib.mixed_precision.LossScaleOptimizer
+          else:
+              Wrapper = make_wrapper()
+          opt = Wrapper(opt, manager)
+        """),
         Safety.SAFE,
         message_contains="go to the shim",
     ),
     Example(
         "a constructor that is chosen by a condition",
-        """\
-        import tensorflow as tf
+        *diff("""
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
 
-        Wrapper = tf.keras.mixed_precision.experimental.LossScaleOptimizer if fp16 else Plain()
-        opt = Wrapper(opt, "dynamic")
-        """,
-        """\
-        import tf_lossscale as tfls
-
-        Wrapper = tfls.keras.mixed_precision.experimental.LossScaleOptimizer if fp16 else Plain()
-        opt = Wrapper(opt, "dynamic")
-        """,
+        - Wrapper = tf.keras.mixed_precision.experimental.LossScaleOptimizer if fp16 else Plain()
+        + Wrapper = tfls.keras.mixed_precision.experimental.LossScaleOptimizer if fp16 else Plain()
+          opt = Wrapper(opt, "dynamic")
+        """),
         Safety.SAFE,
     ),
     Example(
         "a class in a partial",
-        """\
-        import functools
-        import tensorflow as tf
+        *diff("""
+          import functools
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
 
-        wrap = functools.partial(
-            tf.keras.mixed_precision.experimental.LossScaleOptimizer, loss_scale="dynamic"
-        )
-        """,
-        """\
-        import functools
-        import tf_lossscale as tfls
-
-        wrap = functools.partial(
-            tfls.keras.mixed_precision.experimental.LossScaleOptimizer, loss_scale="dynamic"
-        )
-        """,
+          wrap = functools.partial(
+        -     tf.keras.mixed_precision.experimental.LossScaleOptimizer, loss_scale="dynamic"
+        +     tfls.keras.mixed_precision.experimental.LossScaleOptimizer, loss_scale="dynamic"
+          )
+        """),
         Safety.SAFE,
     ),
     Example(
         "one place of a symbol holds back the others",
-        """\
-        import tensorflow as tf
-        LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+        *diff("""
+          import tensorflow as tf
+        - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+        + from tf_lossscale.keras.mixed_precision import from_loss_scale
+        + LSO = tf.keras.mixed_precision.LossScaleOptimizer
 
-        first = LSO(first, "dynamic")
-        second = LSO(second, tf.train.experimental.DynamicLossScale(4.0, 9, 4))
-        print(first.loss_scale(), isinstance(first, LSO))
-        """,
-        """\
-        import tensorflow as tf
-        from tf_lossscale.keras.mixed_precision import from_loss_scale
-        LSO = tf.keras.mixed_precision.LossScaleOptimizer
-
-        first = LSO(first)
-        second = from_loss_scale(second, tf.compat.v1.mixed_precision.DynamicLossScale(4.0, 9, 4))
-        print(first.loss_scale, isinstance(first, LSO))
-        """,
+        - first = LSO(first, "dynamic")
+        - second = LSO(second, tf.train.experimental.DynamicLossScale(4.0, 9, 4))
+        - print(first.loss_scale(), isinstance(first, LSO))
+        + first = LSO(first)
+        + second = from_loss_scale(second, tf.compat.v1.mixed_precision.DynamicLossScale(4.0, 9, 4))
+        + print(first.loss_scale, isinstance(first, LSO))
+        """),
         Safety.SAFE,
         message_contains="at run time",
     ),
     Example(
         "a loss scale that is read after it was wrapped",
-        """\
-        import tensorflow as tf
-        from tensorflow.keras.mixed_precision import experimental as prec
+        *diff("""
+          import tensorflow as tf
+        - from tensorflow.keras.mixed_precision import experimental as prec
+        + from tf_lossscale.keras import mixed_precision as prec
 
-        def build(opt):
-            scale = tf.mixed_precision.experimental.DynamicLossScale()
-            opt = prec.LossScaleOptimizer(opt, scale)
-            return opt, scale()
-        """,
-        """\
-        import tensorflow as tf
-        from tf_lossscale.keras import mixed_precision as prec
-
-        def build(opt):
-            scale = tf.compat.v1.mixed_precision.DynamicLossScale()
-            opt = prec.from_loss_scale(opt, scale)
-            return opt, scale()
-        """,
+          def build(opt):
+        -     scale = tf.mixed_precision.experimental.DynamicLossScale()
+        -     opt = prec.LossScaleOptimizer(opt, scale)
+        +     scale = tf.compat.v1.mixed_precision.DynamicLossScale()
+        +     opt = prec.from_loss_scale(opt, scale)
+              return opt, scale()
+        """),
         Safety.SAFE,
     ),
     Example(
         "a name that a with statement, a handler or a try block binds anew",
-        """\
-        import tensorflow as tf
+        *diff("""
+          import tensorflow as tf
 
-        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-        with another() as opt:
-            print(opt.loss_scale())
-        try:
-            opt = wrapped(opt)
-        finally:
-            print(opt.loss_scale())
-        """,
-        """\
-        import tensorflow as tf
-
-        opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-        with another() as opt:
-            print(opt.loss_scale())
-        try:
-            opt = wrapped(opt)
-        finally:
-            print(opt.loss_scale())
-        """,
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+        + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+          with another() as opt:
+              print(opt.loss_scale())
+          try:
+              opt = wrapped(opt)
+          finally:
+              print(opt.loss_scale())
+        """),
         MANUAL,
     ),
     Example(
@@ -260,85 +223,62 @@ LEFT = [
 REWRITES = [
     Example(
         "an import that another module may take from here",
-        """\
-        import tensorflow as tf
-        from tensorflow.compat.v1.mixed_precision import FixedLossScale as scaler
+        *diff("""
+          import tensorflow as tf
+          from tensorflow.compat.v1.mixed_precision import FixedLossScale as scaler
 
-        __all__ = ["scaler"]
-        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scaler(2.0))
-        """,
-        """\
-        import tensorflow as tf
-        from tensorflow.compat.v1.mixed_precision import FixedLossScale as scaler
-
-        __all__ = ["scaler"]
-        opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=2.0)
-        """,
+          __all__ = ["scaler"]
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scaler(2.0))
+        + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=2.0)
+        """),
         SAFE,
     ),
     Example(
         "both import styles in one file",
-        """\
-        import tensorflow as tf
-        from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+        *diff("""
+          import tensorflow as tf
+        - from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+        + import tf_lossscale as tfls
+        + from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
 
-        manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
-        opt = LossScaleOptimizer(tf.train.AdamOptimizer(), manager)
-        """,
-        """\
-        import tensorflow as tf
-        import tf_lossscale as tfls
-        from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
-
-        manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
-        opt = LossScaleOptimizer(tf.train.AdamOptimizer(), manager)
-        """,
+        - manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
+        + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+          opt = LossScaleOptimizer(tf.train.AdamOptimizer(), manager)
+        """),
         SAFE,
     ),
     Example(
         "an import left for names that are not ours",
-        """\
-        from tensorflow.contrib import layers, mixed_precision as mp, tpu
+        *diff("""
+        - from tensorflow.contrib import layers, mixed_precision as mp, tpu
+        + from tensorflow.contrib import layers
+        + from tf_lossscale.contrib import mixed_precision as mp
+        + from tensorflow.compat.v1 import tpu
 
-        opt = tpu.CrossShardOptimizer(mp.LossScaleOptimizer(opt, mp.FixedLossScaleManager(8)))
-        layers.optimize_loss(opt)
-        """,
-        """\
-        from tensorflow.contrib import layers
-        from tf_lossscale.contrib import mixed_precision as mp
-        from tensorflow.compat.v1 import tpu
-
-        opt = tpu.CrossShardOptimizer(mp.LossScaleOptimizer(opt, mp.FixedLossScaleManager(8)))
-        layers.optimize_loss(opt)
-        """,
+          opt = tpu.CrossShardOptimizer(mp.LossScaleOptimizer(opt, mp.FixedLossScaleManager(8)))
+          layers.optimize_loss(opt)
+        """),
         SAFE,
     ),
     Example(
         "statements joined by semicolons",
-        """\
-        import tensorflow as tf; import os; x = 1
+        *diff("""
+          import tensorflow as tf; import os; x = 1
 
-        a = tf.contrib.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
-        """,
-        """\
-        import tensorflow as tf; import os; x = 1
-
-        a = tf.compat.v1.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
-        """,
+        - a = tf.contrib.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
+        + a = tf.compat.v1.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
+        """),
         SAFE,
     ),
     Example(
         "joined imports, one of them gone",
-        """\
-        import os; import tensorflow as tf; import sys
+        *diff("""
+        - import os; import tensorflow as tf; import sys
+        + import os; import tf_lossscale as tfls; import sys
 
-        a = tf.contrib.mixed_precision.FixedLossScaleManager(8)
-        """,
-        """\
-        import os; import tf_lossscale as tfls; import sys
-
-        a = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
-        """,
+        - a = tf.contrib.mixed_precision.FixedLossScaleManager(8)
+        + a = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+        """),
         SAFE,
     ),
     Example(
@@ -358,328 +298,240 @@ REWRITES = [
     ),
     Example(
         "the only statement of a block",
-        """\
-        import tensorflow as tf
+        *diff("""
+          import tensorflow as tf
 
-        def wrap(opt, fp16):
-            if fp16:
-                scale = "dynamic"
-            return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
-        """,
-        """\
-        import tensorflow as tf
-
-        def wrap(opt, fp16):
-            if fp16:
-                pass
-            return tf.keras.mixed_precision.LossScaleOptimizer(opt)
-        """,
+          def wrap(opt, fp16):
+              if fp16:
+        -         scale = "dynamic"
+        -     return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
+        +         pass
+        +     return tf.keras.mixed_precision.LossScaleOptimizer(opt)
+        """),
         SAFE,
     ),
     Example(
         "after a docstring and a future import",
-        '''\
-        """Trains."""
-        from __future__ import absolute_import
+        *diff('''
+          """Trains."""
+          from __future__ import absolute_import
 
-        import tensorflow as tf
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
 
-        opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-        ''',
-        '''\
-        """Trains."""
-        from __future__ import absolute_import
-
-        import tf_lossscale as tfls
-
-        opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-        ''',
+        - opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+        + opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+        '''),
         SAFE,
     ),
     Example(
         "TensorFlow bound by either arm of a try",
-        """\
-        try:
-            import tensorflow.compat.v1 as tf
-        except ImportError:
-            import tensorflow as tf
+        *diff("""
+          try:
+              import tensorflow.compat.v1 as tf
+        +     import tf_lossscale as tfls
+          except ImportError:
+              import tensorflow as tf
+        +     import tf_lossscale as tfls
 
-        opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-        tf.Session()
-        """,
-        """\
-        try:
-            import tensorflow.compat.v1 as tf
-            import tf_lossscale as tfls
-        except ImportError:
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-        opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-        tf.Session()
-        """,
+        - opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+        + opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+          tf.Session()
+        """),
         SAFE,
     ),
     Example(
         "TensorFlow bound twice",
-        """\
-        import tensorflow as tf
-        import tensorflow.compat.v1 as tf1
+        *diff("""
+          import tensorflow as tf
+          import tensorflow.compat.v1 as tf1
 
-        a = tf.contrib.tpu.CrossShardOptimizer(a)
-        b = tf1.contrib.tpu.CrossShardOptimizer(b)
-        """,
-        """\
-        import tensorflow as tf
-        import tensorflow.compat.v1 as tf1
-
-        a = tf.compat.v1.tpu.CrossShardOptimizer(a)
-        b = tf1.tpu.CrossShardOptimizer(b)
-        """,
+        - a = tf.contrib.tpu.CrossShardOptimizer(a)
+        - b = tf1.contrib.tpu.CrossShardOptimizer(b)
+        + a = tf.compat.v1.tpu.CrossShardOptimizer(a)
+        + b = tf1.tpu.CrossShardOptimizer(b)
+        """),
         SAFE,
     ),
     Example(
         "a module alias by assignment",
-        """\
-        import tensorflow as tf
-        tf1 = tf.compat.v1
-        mp = tf.keras.mixed_precision.experimental
+        *diff("""
+          import tensorflow as tf
+          tf1 = tf.compat.v1
+        - mp = tf.keras.mixed_precision.experimental
+        + mp = tf.keras.mixed_precision
 
-        mp.set_policy("mixed_float16")
-        opt = tf1.train.AdamOptimizer()
-        opt = tf1.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-        """,
-        """\
-        import tensorflow as tf
-        tf1 = tf.compat.v1
-        mp = tf.keras.mixed_precision
-
-        mp.set_global_policy("mixed_float16")
-        opt = tf1.train.AdamOptimizer()
-        opt = tf1.mixed_precision.enable_mixed_precision_graph_rewrite(opt)
-        """,
+        - mp.set_policy("mixed_float16")
+        + mp.set_global_policy("mixed_float16")
+          opt = tf1.train.AdamOptimizer()
+        - opt = tf1.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+        + opt = tf1.mixed_precision.enable_mixed_precision_graph_rewrite(opt)
+        """),
         SAFE,
     ),
     Example(
         "a module alias whose last use goes",
-        """\
-        import tensorflow as tf
-        scales = tf.train.experimental
+        *diff("""
+          import tensorflow as tf
+        - scales = tf.train.experimental
 
-        opt = tf.keras.optimizers.SGD()
-        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
-            opt, scales.DynamicLossScale(8)
-        )
-        """,
-        """\
-        import tensorflow as tf
-
-        opt = tf.keras.optimizers.SGD()
-        opt = tf.keras.mixed_precision.LossScaleOptimizer(
-            opt, initial_scale=8
-        )
-        """,
+          opt = tf.keras.optimizers.SGD()
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+        -     opt, scales.DynamicLossScale(8)
+        + opt = tf.keras.mixed_precision.LossScaleOptimizer(
+        +     opt, initial_scale=8
+          )
+        """),
         SAFE,
     ),
     Example(
         "redundant parentheses",
-        """\
-        import tensorflow as tf
-        LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+        *diff("""
+          import tensorflow as tf
+        - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+        + LSO = tf.keras.mixed_precision.LossScaleOptimizer
 
-        a = LSO(a, ("dynamic"))
-        b = (LSO)(b, (2 ** 7))
-        """,
-        """\
-        import tensorflow as tf
-        LSO = tf.keras.mixed_precision.LossScaleOptimizer
-
-        a = LSO(a)
-        b = (LSO)(b, dynamic=False, initial_scale=(2 ** 7))
-        """,
+        - a = LSO(a, ("dynamic"))
+        - b = (LSO)(b, (2 ** 7))
+        + a = LSO(a)
+        + b = (LSO)(b, dynamic=False, initial_scale=(2 ** 7))
+        """),
         SAFE,
     ),
     Example(
         "values that bind looser than a comma",
-        """\
-        import tensorflow as tf
+        *diff("""
+          import tensorflow as tf
 
-        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
-            opt, tf.train.experimental.FixedLossScale(8 if small else 2 ** 10)
-        )
-        """,
-        """\
-        import tensorflow as tf
-
-        opt = tf.keras.mixed_precision.LossScaleOptimizer(
-            opt, dynamic=False, initial_scale=8 if small else 2 ** 10
-        )
-        """,
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+        -     opt, tf.train.experimental.FixedLossScale(8 if small else 2 ** 10)
+        + opt = tf.keras.mixed_precision.LossScaleOptimizer(
+        +     opt, dynamic=False, initial_scale=8 if small else 2 ** 10
+          )
+        """),
         SAFE,
     ),
     Example(
         "a comment inside a chain of attributes",
-        """\
-        import tensorflow as tf
+        *diff("""
+          import tensorflow as tf
 
-        opt = (tf.keras.mixed_precision
-               # the experimental one
-               .experimental.LossScaleOptimizer(opt, "dynamic"))
-        """,
-        """\
-        import tensorflow as tf
-
-        opt = (tf.keras.mixed_precision  # the experimental one
-            .LossScaleOptimizer(opt))
-        """,
+        - opt = (tf.keras.mixed_precision
+        -        # the experimental one
+        -        .experimental.LossScaleOptimizer(opt, "dynamic"))
+        + opt = (tf.keras.mixed_precision  # the experimental one
+        +     .LossScaleOptimizer(opt))
+        """),
         SAFE,
     ),
     Example(
         "a conditional expression, a lambda and a comprehension",
-        """\
-        import tensorflow as tf
+        *diff("""
+          import tensorflow as tf
 
-        a = tf.contrib.tpu.CrossShardOptimizer(a) if tpu else a
-        b = (lambda o: tf.contrib.tpu.CrossShardOptimizer(o))(b)
-        c = [tf.contrib.tpu.CrossShardOptimizer(o) for o in c]
-        """,
-        """\
-        import tensorflow as tf
-
-        a = tf.compat.v1.tpu.CrossShardOptimizer(a) if tpu else a
-        b = (lambda o: tf.compat.v1.tpu.CrossShardOptimizer(o))(b)
-        c = [tf.compat.v1.tpu.CrossShardOptimizer(o) for o in c]
-        """,
+        - a = tf.contrib.tpu.CrossShardOptimizer(a) if tpu else a
+        - b = (lambda o: tf.contrib.tpu.CrossShardOptimizer(o))(b)
+        - c = [tf.contrib.tpu.CrossShardOptimizer(o) for o in c]
+        + a = tf.compat.v1.tpu.CrossShardOptimizer(a) if tpu else a
+        + b = (lambda o: tf.compat.v1.tpu.CrossShardOptimizer(o))(b)
+        + c = [tf.compat.v1.tpu.CrossShardOptimizer(o) for o in c]
+        """),
         SAFE,
     ),
     Example(
         "the module of another name is not imported as the whole package",
-        """\
-        from tensorflow.keras import mixed_precision as mp
+        *diff("""
+        - from tensorflow.keras import mixed_precision as mp
+        + import tf_lossscale as tfls
 
-        opt = mp.experimental.LossScaleOptimizer(opt, "dynamic")
-        """,
-        """\
-        import tf_lossscale as tfls
-
-        opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-        """,
+        - opt = mp.experimental.LossScaleOptimizer(opt, "dynamic")
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+        """),
         SAFE,
         keras=3,
     ),
     Example(
         "keywords in the other order",
-        """\
-        from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as LSO
+        *diff("""
+        - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as LSO
+        + from tensorflow.keras.mixed_precision import LossScaleOptimizer as LSO
 
-        opt = LSO(loss_scale=8, optimizer=opt)
-        """,
-        """\
-        from tensorflow.keras.mixed_precision import LossScaleOptimizer as LSO
-
-        opt = LSO(dynamic=False, initial_scale=8, inner_optimizer=opt)
-        """,
+        - opt = LSO(loss_scale=8, optimizer=opt)
+        + opt = LSO(dynamic=False, initial_scale=8, inner_optimizer=opt)
+        """),
         SAFE,
     ),
     Example(
         "a name in the way of the import",
-        """\
-        import tensorflow as tf
+        *diff("""
+        - import tensorflow as tf
+        + import tf_lossscale
 
-        tfls = "taken"
-        manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
-        """,
-        """\
-        import tf_lossscale
-
-        tfls = "taken"
-        manager = tf_lossscale.contrib.mixed_precision.FixedLossScaleManager(8)
-        """,
+          tfls = "taken"
+        - manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
+        + manager = tf_lossscale.contrib.mixed_precision.FixedLossScaleManager(8)
+        """),
         SAFE,
     ),
     Example(
         "the shim is imported already",
-        """\
-        import tf_lossscale
-        import tensorflow as tf
+        *diff("""
+          import tf_lossscale
+        - import tensorflow as tf
 
-        manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
-        """,
-        """\
-        import tf_lossscale
-
-        manager = tf_lossscale.contrib.mixed_precision.FixedLossScaleManager(8)
-        """,
+        - manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
+        + manager = tf_lossscale.contrib.mixed_precision.FixedLossScaleManager(8)
+        """),
         SAFE,
     ),
     Example(
         "an import that __all__ hands on",
-        """\
-        from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+        *diff("""
+        - from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+        + from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
 
-        __all__ = ["LossScaleOptimizer"]
-        """,
-        """\
-        from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
-
-        __all__ = ["LossScaleOptimizer"]
-        """,
+          __all__ = ["LossScaleOptimizer"]
+        """),
         SAFE,
     ),
     Example(
         "a dotted import without an alias",
-        """\
-        import tensorflow.contrib.mixed_precision
-        import tensorflow.keras
+        *diff("""
+        - import tensorflow.contrib.mixed_precision
+        + import tf_lossscale as tfls
+          import tensorflow.keras
 
-        manager = tensorflow.contrib.mixed_precision.FixedLossScaleManager(8)
-        model = tensorflow.keras.Model()
-        """,
-        """\
-        import tf_lossscale as tfls
-        import tensorflow.keras
-
-        manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
-        model = tensorflow.keras.Model()
-        """,
+        - manager = tensorflow.contrib.mixed_precision.FixedLossScaleManager(8)
+        + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+          model = tensorflow.keras.Model()
+        """),
         SAFE,
     ),
     Example(
         "comments above an import that goes",
-        """\
-        import os
-        # the framework
-        import tensorflow as tf  # noqa
+        *diff("""
+          import os
+          # the framework
+        - import tensorflow as tf  # noqa
+        + import tf_lossscale as tfls  # noqa
 
-        print(os.name, tf.contrib.mixed_precision.FixedLossScaleManager(8))
-        """,
-        """\
-        import os
-        # the framework
-        import tf_lossscale as tfls  # noqa
-
-        print(os.name, tfls.contrib.mixed_precision.FixedLossScaleManager(8))
-        """,
+        - print(os.name, tf.contrib.mixed_precision.FixedLossScaleManager(8))
+        + print(os.name, tfls.contrib.mixed_precision.FixedLossScaleManager(8))
+        """),
         SAFE,
     ),
     Example(
         "an optimizer that is global",
-        """\
-        import tensorflow as tf
+        *diff("""
+          import tensorflow as tf
 
-        def main():
-            global opt
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
-            print(opt.loss_scale())
-        """,
-        """\
-        import tensorflow as tf
-
-        def main():
-            global opt
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(make())
-            print(opt.loss_scale)
-        """,
+          def main():
+              global opt
+        -     opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
+        -     print(opt.loss_scale())
+        +     opt = tf.keras.mixed_precision.LossScaleOptimizer(make())
+        +     print(opt.loss_scale)
+        """),
         SAFE,
     ),
     Example(
@@ -704,163 +556,118 @@ REWRITES = [
     ),
     Example(
         "private modules that become one import",
-        """\
-        from tensorflow.python.keras.mixed_precision.experimental import policy
-        from tensorflow.python.keras.mixed_precision.experimental import loss_scale_optimizer
+        *diff("""
+        - from tensorflow.python.keras.mixed_precision.experimental import policy
+        - from tensorflow.python.keras.mixed_precision.experimental import loss_scale_optimizer
+        + from tensorflow.keras import mixed_precision
 
-        policy.set_policy('mixed_float16')
-        opt = loss_scale_optimizer.LossScaleOptimizer(opt, 'dynamic')
-        """,
-        """\
-        from tensorflow.keras import mixed_precision
-
-        mixed_precision.set_global_policy('mixed_float16')
-        opt = mixed_precision.LossScaleOptimizer(opt)
-        """,
+        - policy.set_policy('mixed_float16')
+        - opt = loss_scale_optimizer.LossScaleOptimizer(opt, 'dynamic')
+        + mixed_precision.set_global_policy('mixed_float16')
+        + opt = mixed_precision.LossScaleOptimizer(opt)
+        """),
         SAFE,
     ),
     Example(
         "an import stays that is right for a part of its uses",
-        """\
-        from tensorflow.keras import mixed_precision as mp
+        *diff("""
+          from tensorflow.keras import mixed_precision as mp
+        + import tf_lossscale as tfls
 
-        def wrap(opt, scale):
-            opt = mp.experimental.LossScaleOptimizer(opt, scale)
-            return opt, isinstance(opt, mp.experimental.LossScaleOptimizer)
-        """,
-        """\
-        from tensorflow.keras import mixed_precision as mp
-        import tf_lossscale as tfls
-
-        def wrap(opt, scale):
-            opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
-            return opt, isinstance(opt, mp.LossScaleOptimizer)
-        """,
+          def wrap(opt, scale):
+        -     opt = mp.experimental.LossScaleOptimizer(opt, scale)
+        -     return opt, isinstance(opt, mp.experimental.LossScaleOptimizer)
+        +     opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
+        +     return opt, isinstance(opt, mp.LossScaleOptimizer)
+        """),
         SAFE,
     ),
     Example(
         "a plain loop stays on the shim if its optimizer comes from a caller",
-        """\
-        import tensorflow as tf
+        *diff("""
+          import tensorflow as tf
+        + import tf_lossscale as tfls
 
-        opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
 
-        def step(opt):
-            with tf.GradientTape() as tape:
-                loss = opt.get_scaled_loss(loss_of())
-            grads = tape.gradient(loss, variables)
-            grads = opt.get_unscaled_gradients(grads)
-            opt.apply_gradients(zip(grads, variables))
-        """,
-        """\
-        import tensorflow as tf
-        import tf_lossscale as tfls
-
-        opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-
-        def step(opt):
-            with tf.GradientTape() as tape:
-                loss = opt.get_scaled_loss(loss_of())
-            grads = tape.gradient(loss, variables)
-            grads = opt.get_unscaled_gradients(grads)
-            opt.apply_gradients(zip(grads, variables))
-        """,
+          def step(opt):
+              with tf.GradientTape() as tape:
+                  loss = opt.get_scaled_loss(loss_of())
+              grads = tape.gradient(loss, variables)
+              grads = opt.get_unscaled_gradients(grads)
+              opt.apply_gradients(zip(grads, variables))
+        """),
         SAFE,
         keras=3,
         unsafe=True,
     ),
     Example(
         "on the shim where a program reads a private attribute of the optimizer",
-        """\
-        import tensorflow as tf
+        *diff("""
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
 
-        opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
-        print(opt._hyper)
-        """,
-        """\
-        import tf_lossscale as tfls
-
-        opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
-        print(opt._hyper)
-        """,
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
+        + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
+          print(opt._hyper)
+        """),
         SAFE,
     ),
     Example(
         "a class test goes to the final class if no policy is set for compile",
-        """\
-        import tensorflow as tf
+        *diff("""
+          import tensorflow as tf
 
-        model.compile("sgd", "mse")
-        print(isinstance(opt, tf.keras.mixed_precision.experimental.LossScaleOptimizer))
-        """,
-        """\
-        import tensorflow as tf
-
-        model.compile("sgd", "mse")
-        print(isinstance(opt, tf.keras.mixed_precision.LossScaleOptimizer))
-        """,
+          model.compile("sgd", "mse")
+        - print(isinstance(opt, tf.keras.mixed_precision.experimental.LossScaleOptimizer))
+        + print(isinstance(opt, tf.keras.mixed_precision.LossScaleOptimizer))
+        """),
         SAFE,
     ),
     Example(
         "an imported flag says nothing about the version",
-        """\
-        try:
-            from typing import TYPE_CHECKING
-            import tensorflow as tf
+        *diff("""
+          try:
+              from typing import TYPE_CHECKING
+              import tensorflow as tf
 
-            if TYPE_CHECKING:
-                scale = tf.train.experimental.FixedLossScale(2.0)
-        except ImportError:
-            raise SystemExit("this needs TensorFlow")
-        """,
-        """\
-        try:
-            from typing import TYPE_CHECKING
-            import tensorflow as tf
-
-            if TYPE_CHECKING:
-                scale = tf.compat.v1.mixed_precision.FixedLossScale(2.0)
-        except ImportError:
-            raise SystemExit("this needs TensorFlow")
-        """,
+              if TYPE_CHECKING:
+        -         scale = tf.train.experimental.FixedLossScale(2.0)
+        +         scale = tf.compat.v1.mixed_precision.FixedLossScale(2.0)
+          except ImportError:
+              raise SystemExit("this needs TensorFlow")
+        """),
         SAFE,
     ),
     Example(
         "private modules whose new names would be the same",
-        """\
-        from tensorflow.python.training.experimental import loss_scale
-        from tensorflow.python.keras.mixed_precision.experimental import policy
+        *diff("""
+        - from tensorflow.python.training.experimental import loss_scale
+        - from tensorflow.python.keras.mixed_precision.experimental import policy
+        + from tensorflow.compat.v1 import mixed_precision
+        + from tensorflow.keras import mixed_precision as policy
 
-        policy.set_policy('mixed_float16')
-        scale = loss_scale.FixedLossScale(2.)
-        """,
-        """\
-        from tensorflow.compat.v1 import mixed_precision
-        from tensorflow.keras import mixed_precision as policy
-
-        policy.set_global_policy('mixed_float16')
-        scale = mixed_precision.FixedLossScale(2.)
-        """,
+        - policy.set_policy('mixed_float16')
+        - scale = loss_scale.FixedLossScale(2.)
+        + policy.set_global_policy('mixed_float16')
+        + scale = mixed_precision.FixedLossScale(2.)
+        """),
         SAFE,
     ),
     Example(
         "imports that become equal in blocks of their own",
-        """\
-        try:
-            from tensorflow.python.keras.mixed_precision.experimental import policy
-        except ImportError:
-            from tensorflow.python.keras.mixed_precision.experimental import policy
+        *diff("""
+          try:
+        -     from tensorflow.python.keras.mixed_precision.experimental import policy
+        +     from tf_lossscale.keras.mixed_precision import experimental
+          except ImportError:
+        -     from tensorflow.python.keras.mixed_precision.experimental import policy
+        +     from tf_lossscale.keras.mixed_precision import experimental
 
-        policy.set_policy('mixed_float16')
-        """,
-        """\
-        try:
-            from tf_lossscale.keras.mixed_precision import experimental
-        except ImportError:
-            from tf_lossscale.keras.mixed_precision import experimental
-
-        experimental.set_policy('mixed_float16')
-        """,
+        - policy.set_policy('mixed_float16')
+        + experimental.set_policy('mixed_float16')
+        """),
         Safety.SAFE,
     ),
 ]
@@ -868,40 +675,28 @@ REWRITES = [
 NEWER = [
     Example(
         "a walrus",
-        """\
-        import tensorflow as tf
+        *diff("""
+          import tensorflow as tf
 
-        if (opt := tf.contrib.tpu.CrossShardOptimizer(opt)) is not None:
-            train(opt)
-        """,
-        """\
-        import tensorflow as tf
-
-        if (opt := tf.compat.v1.tpu.CrossShardOptimizer(opt)) is not None:
-            train(opt)
-        """,
+        - if (opt := tf.contrib.tpu.CrossShardOptimizer(opt)) is not None:
+        + if (opt := tf.compat.v1.tpu.CrossShardOptimizer(opt)) is not None:
+              train(opt)
+        """),
         SAFE,
     ),
     Example(
         "a match statement",
-        """\
-        import tensorflow as tf
+        *diff("""
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
 
-        match opt:
-            case tf.keras.mixed_precision.experimental.LossScaleOptimizer():
-                opt = opt.inner_optimizer
-            case {"opt": opt, **rest}:
-                pass
-        """,
-        """\
-        import tf_lossscale as tfls
-
-        match opt:
-            case tfls.keras.mixed_precision.experimental.LossScaleOptimizer():
-                opt = opt.inner_optimizer
-            case {"opt": opt, **rest}:
-                pass
-        """,
+          match opt:
+        -     case tf.keras.mixed_precision.experimental.LossScaleOptimizer():
+        +     case tfls.keras.mixed_precision.experimental.LossScaleOptimizer():
+                  opt = opt.inner_optimizer
+              case {"opt": opt, **rest}:
+                  pass
+        """),
         SAFE,
     ),
 ]
