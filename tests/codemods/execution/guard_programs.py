@@ -22,12 +22,14 @@ class GuardProgram(NamedTuple):
       source: the program; its last line prints what happened.
       legacy: the code of the legacy arm, line by line.
       is_guard: whether the condition is about the version of TensorFlow.
+      is_left: whether the migration can see both arms, and must leave them as they are.
     """
 
     name: str
     source: str
     legacy: tuple[str, ...]
-    is_guard: bool = True
+    is_guard: bool
+    is_left: bool
 
 
 _IMPORTS = {
@@ -54,11 +56,6 @@ _CONTENTS = {
         "{K}.set_global_policy('mixed_float16')",
         "",
     ),
-    "renamed function": (
-        "setter = {K}.experimental.set_policy",
-        "setter = {K}.set_global_policy",
-        "setter('mixed_float16')",
-    ),
     "class": (
         "LSO = {K}.experimental.LossScaleOptimizer",
         "LSO = {K}.LossScaleOptimizer",
@@ -84,11 +81,6 @@ done.append(isinstance(opt, mp.LossScaleOptimizer))""",
         """\
 done.append(mp.global_policy().name)
 mp.Policy('mixed_float16')""",
-    ),
-    "from name": (
-        "from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer",
-        "from tensorflow.keras.mixed_precision import LossScaleOptimizer",
-        "opt = wrap(LossScaleOptimizer, opt)",
     ),
     "from name as": (
         "from tensorflow.keras.mixed_precision.experimental import set_policy as setter",
@@ -233,26 +225,6 @@ if always:
         {legacy}
     else:
         {final}""",
-    "nested twice": """\
-if {old}:
-    if always:
-        {legacy}
-else:
-    if always:
-        {final}""",
-    "pass": """\
-if not ({old}):
-    {final}
-elif always:
-    {legacy}""",
-    "comment": """\
-# which API
-if {old}:  # old
-    {legacy}  # old call
-else:
-    # the final one
-    {final}  # new call
-# done""",
     "two tests": """\
 if {old}:
     {legacy}
@@ -266,22 +238,6 @@ class Made:
     else:
         {final}
 globals().update({k: v for k, v in vars(Made).items() if k[0] != '_'})""",
-    "in a with": """\
-with tf.name_scope('x'):
-    if {old}:
-        {legacy}
-    else:
-        {final}""",
-    "raise": """\
-def check():
-    if always is None:
-        raise ValueError
-
-check()
-if {old}:
-    {legacy}
-else:
-    {final}""",
     "one line": """\
 if {old}: {legacy}
 else: {final}""",
@@ -291,32 +247,12 @@ for _ in range(1):
         {legacy}
         continue
     {final}""",
-    "while": """\
-while True:
-    if {old}:
-        {legacy}
-        break
-    {final}
-    break""",
-    "marked": """\
-if {old}:
-    done.append('old')
-    {legacy}
-else:
-    done.append('new')
-    {final}""",
     "match": """\
 match {old}:
     case True:
         {legacy}
     case _:
         {final}""",
-    "assert": """\
-if {old}:
-    {legacy}
-else:
-    assert not ({old})
-    {final}""",
     "lazy": """\
 def legacy_way():
     {globals}
@@ -364,11 +300,6 @@ try:
     {final}
 except:
     {legacy}""",
-    "except as": """\
-try:
-    {final}
-except Exception as error:
-    {legacy}""",
     "two excepts": """\
 try:
     {final}
@@ -381,13 +312,6 @@ try:
     {legacy}
 except (ImportError, AttributeError):
     {final}""",
-    "finally": """\
-try:
-    {final}
-except (ImportError, AttributeError):
-    {legacy}
-finally:
-    done.append(1)""",
     "else": """\
 try:
     {K}.set_global_policy
@@ -395,15 +319,6 @@ except AttributeError:
     {legacy}
 else:
     {final}""",
-    "else and final": """\
-try:
-    tf.keras.mixed_precision.LossScaleOptimizer
-except AttributeError:
-    {legacy}
-else:
-    {final}
-finally:
-    done.append(2)""",
     "flag from try": """\
 try:
     from tensorflow.keras.mixed_precision import set_global_policy
@@ -414,16 +329,6 @@ if HAS_FINAL:
     {final}
 else:
     {legacy}""",
-    "flag try old": """\
-try:
-    from tensorflow.keras.mixed_precision import experimental
-    HAS_OLD = not hasattr(tf.keras.mixed_precision, 'set_global_policy')
-except ImportError:
-    HAS_OLD = False
-if HAS_OLD:
-    {legacy}
-else:
-    {final}""",
     "nested try": """\
 try:
     try:
@@ -450,16 +355,6 @@ def make():
     {legacy}
 
 make()""",
-    "method": """\
-class Maker:
-    def __init__(self):
-        {globals}
-        if {old}:
-            {legacy}
-        else:
-            {final}
-
-Maker()""",
     "suppress": """\
 import contextlib
 with contextlib.suppress(AttributeError, ImportError):
@@ -472,33 +367,14 @@ _EXPRESSIONS = {
     "conditional newer": """\
 {name} = ({final} if not ({old})
         else {legacy})""",
-    "nested conditional": "{name} = None if always is None else {legacy} if {old} else {final}",
     "dict": "{name} = {True: lambda: {legacy}, False: lambda: {final}}[bool({old})]()",
-    "dict get": "{name} = {True: lambda: {legacy}}.get(bool({old}), lambda: {final})()",
-    "list": "{name} = [lambda: {final}, lambda: {legacy}][bool({old})]()",
     "and or": "{name} = ({old}) and {legacy} or {final}",
-    "walrus value": """\
-if ({name} := ({legacy} if {old} else {final})) is None:
-    raise SystemExit""",
     "lambda": "{name} = (lambda: {legacy} if {old} else {final})()",
-    "returned": """\
-def choose():
-    return {legacy} if {old} else {final}
-
-{name} = choose()""",
     "two returns": """\
 def choose():
     if {old}:
         return {legacy}
     return {final}
-
-{name} = choose()""",
-    "returns else": """\
-def choose():
-    if {old}:
-        return {legacy}
-    else:
-        return {final}
 
 {name} = choose()""",
     "returned try": """\
@@ -509,10 +385,6 @@ def choose():
         return {legacy}
 
 {name} = choose()""",
-    "annotated": "{name}: object = {legacy} if {old} else {final}",
-    "keyword": """\
-made = dict(value={legacy} if {old} else {final})
-{name} = made['value']""",
     "attribute": """\
 class Holder:
     value = {legacy} if {old} else {final}
@@ -523,37 +395,19 @@ class Holder:
 _DYNAMIC = {
     "getattr": "mp = getattr({K}, 'experimental', {K})",
     "getattr none": "mp = getattr({K}, 'experimental', None) or {K}",
-    "getattr final": """\
-is_new = getattr({K}, 'set_global_policy', None)
-mp = {K} if is_new else getattr({K}, 'experimental')""",
     "import_module conditional": """\
 mp = importlib.import_module(
     'tensorflow.keras.mixed_precision'
     + ('.experimental' if {old} else ''))""",
-    "import_module either": """\
-mp = importlib.import_module('tensorflow.keras.mixed_precision.experimental'
-    if {old} else 'tensorflow.keras.mixed_precision')""",
-    "hasattr": "mp = {K}.experimental if hasattr({K}, 'experimental') else {K}",
     "hasattr if": """\
 mp = {K}
 if hasattr(mp, 'experimental'):
     mp = mp.experimental""",
-    "hasattr twice": """\
-mp = {K}
-if not hasattr(mp, 'LossScaleOptimizer'):
-    mp = mp.experimental""",
-    "getattr string": "mp = getattr({K}, 'experimental') if {old} else {K}",
     "default old": """\
 mp = {K}
 if {old}:
     mp = {K}.experimental""",
-    "sys.modules": "mp = sys.modules.get('x') or ({K}.experimental if {old} else {K})",
     "vars": "mp = vars({K}).get('experimental', {K})",
-    "import fails": """\
-try:
-    import tensorflow.keras.mixed_precision.experimental as mp
-except ImportError:
-    import tensorflow.keras.mixed_precision as mp""",
     "import fails newer": """\
 try:
     from tensorflow.keras.mixed_precision import LossScaleOptimizer, Policy
@@ -563,6 +417,11 @@ except ImportError:
 import types
 mp = types.SimpleNamespace(LossScaleOptimizer=LossScaleOptimizer, Policy=Policy)""",
 }
+_UNSEEN_FORMS = ("two tests", "match", "lazy", "lazy value", "else", "suppress", "dict", "and or")
+"""They do not show which arm is the other one."""
+_UNSEEN_TESTS = ("class flag", "attribute flag", "imported function", "imported renamed")
+"""They do not show that they are about the version."""
+
 _USE = (
     "opt = wrap(mp.LossScaleOptimizer, opt)\n"
     "done.append([mp.Policy('mixed_float16').name, isinstance(opt, mp.LossScaleOptimizer)])"
@@ -584,9 +443,8 @@ def _all() -> Iterator[GuardProgram]:
         uses_test = "{old}" in guard
         for test, old, is_guard in tests if uses_test else [("", "", True)]:
             for imports in _IMPORTS if number % 2 else [*_IMPORTS][:1]:
-                yield _program(
-                    f"{form}, {content}, {test}, {imports}", guard, arms, old, imports, is_guard
-                )
+                names = (form, content, test, imports)
+                yield _program(names, guard, arms, old, is_guard)
     values = [item for item in _CONTENTS.items() if _is_value(item[1][0])]
     for (form, guard), (content, arms), imports in itertools.product(
         _EXPRESSIONS.items(), values, _IMPORTS
@@ -595,12 +453,12 @@ def _all() -> Iterator[GuardProgram]:
         parts = (legacy, arms[1].partition(" = ")[2], arms[2])
         named = guard.replace("{name}", target)
         for test, old, is_guard in tests if "{old}" in guard else [("", "", True)]:
-            name = f"{form}, {content}, {test}, {imports}"
-            yield _program(name, named, parts, old, imports, is_guard)
+            names = (form, content, test, imports)
+            yield _program(names, named, parts, old, is_guard)
     for (form, guard), imports in itertools.product(_DYNAMIC.items(), _IMPORTS):
         for test, old, is_guard in tests if "{old}" in guard else [("", "", True)]:
-            name = f"{form}, {test}, {imports}"
-            yield _program(name, guard, ("", "", _USE), old, imports, is_guard)
+            names = (form, "module", test, imports)
+            yield _program(names, guard, ("", "", _USE), old, is_guard)
 
 
 def _is_value(code: str) -> bool:
@@ -608,8 +466,13 @@ def _is_value(code: str) -> bool:
 
 
 def _program(
-    name: str, guard: str, arms: tuple[str, str, str], old: str, imports: str, is_guard: bool
+    names: tuple[str, str, str, str],
+    guard: str,
+    arms: tuple[str, str, str],
+    old: str,
+    is_guard: bool,
 ) -> GuardProgram:
+    form, content, test, imports = names
     statements, module = _IMPORTS[imports]
     legacy, final, use = (part.replace("{K}", module) for part in arms)
     body = _filled(guard.replace("{old}", old).replace("{K}", module), legacy, final)
@@ -621,8 +484,13 @@ def _program(
         packaging="from packaging import version\n" if "version." in body else "",
         parsed="parsed = version.parse(tf.__version__)\n" if "parsed" in body else "",
     )
+    is_seen = form not in _UNSEEN_FORMS and test not in _UNSEEN_TESTS
     return GuardProgram(
-        name, f"{head}\n{program}\n{_TAIL}", tuple(legacy.split("\n")) if legacy else (), is_guard
+        ", ".join(names),
+        f"{head}\n{program}\n{_TAIL}",
+        tuple(legacy.split("\n")) if legacy else (),
+        is_guard,
+        is_guard and bool(legacy) and content != "import_module" and is_seen,
     )
 
 

@@ -43,6 +43,7 @@ REPORTED = {
     "locate": f"pydoc.locate('{EXPERIMENTAL}.Policy')",
     "an entry point": f"load('{EXPERIMENTAL}:Policy')",
     "getattr": "getattr(tf.keras.mixed_precision, 'experimental').set_policy('float32')",
+    "getattr with a default": "getattr(tf.keras.mixed_precision, 'experimental', None)",
     "getattr twice": "getattr(getattr(tf, 'contrib'), 'mixed_precision').LossScaleOptimizer",
     "getattr at the start": "getattr(tf, 'keras').mixed_precision.experimental.set_policy(K)",
     "getattr of v1": (

@@ -1,11 +1,8 @@
 """Version guards: a legacy branch beside a current one is left, every other one is renamed.
 
-Both are reported, once.
-
-The programs are the product of what the arms bind, how the guard is written, and the target.
+Both are reported, once. Many more forms of guards are in `execution/guard_programs.py`.
 """
 
-import itertools
 import textwrap
 
 import pytest
@@ -18,76 +15,6 @@ TARGETS = {
     "final, Keras 3": Options(keras=3),
     "shim": Options(target=Target.SHIM),
 }
-BINDINGS = {
-    "import as": (
-        "import tensorflow.keras.mixed_precision.experimental as mp",
-        "import tensorflow.keras.mixed_precision as mp",
-        "opt = mp.LossScaleOptimizer(opt, 'dynamic')",
-    ),
-    "from import": (
-        "from tensorflow.keras.mixed_precision import experimental as mp",
-        "from tensorflow.keras import mixed_precision as mp",
-        "mp.set_policy('mixed_float16')",
-    ),
-    "module": (
-        f"mp = {KERAS}.experimental",
-        f"mp = {KERAS}",
-        "opt = mp.LossScaleOptimizer(opt)\nprint(isinstance(opt, mp.LossScaleOptimizer))",
-    ),
-    "name": (
-        "from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as LSO",
-        "from tensorflow.keras.mixed_precision import LossScaleOptimizer as LSO",
-        "opt = LSO(opt)",
-    ),
-    "class": (
-        f"LSO = {KERAS}.experimental.LossScaleOptimizer",
-        f"LSO = {KERAS}.LossScaleOptimizer",
-        "opt = LSO(opt)\nscale = opt.loss_scale()",
-    ),
-    "renamed function": (
-        f"set_policy = {KERAS}.experimental.set_policy",
-        f"set_policy = {KERAS}.set_global_policy",
-        "set_policy('mixed_float16')",
-    ),
-    "call": (
-        f"opt = {KERAS}.experimental.LossScaleOptimizer(opt, 'dynamic')",
-        f"opt = {KERAS}.LossScaleOptimizer(opt)",
-        "opt.minimize(loss, variables)",
-    ),
-    "module by a string": (
-        "mp = importlib.import_module('tensorflow.keras.mixed_precision.experimental')",
-        "mp = importlib.import_module('tensorflow.keras.mixed_precision')",
-        "mp.set_policy('mixed_float16')",
-    ),
-    "other symbols in the legacy arm": (
-        f"opt = {KERAS}.experimental.LossScaleOptimizer(\n"
-        "    opt, tf.mixed_precision.experimental.DynamicLossScale(8, 2))\n"
-        f"{KERAS}.experimental.set_policy('mixed_float16')",
-        f"opt = {KERAS}.LossScaleOptimizer(opt, initial_scale=8, dynamic_growth_steps=2)\n"
-        f"{KERAS}.set_global_policy('mixed_float16')",
-        "opt.minimize(loss, variables)",
-    ),
-}
-STATEMENTS = {
-    "if older": "if tf.__version__ < '2.4':\n    {legacy}\nelse:\n    {final}",
-    "if newer": "if version.parse(tf.__version__) >= version.parse('2.4'):\n    {final}\n"
-    "else:\n    {legacy}",
-    "elif": "if tf.__version__ < '2':\n    raise ImportError\nelif tf.__version__ < '2.4':\n"
-    "    {legacy}\nelse:\n    {final}",
-    "except": "try:\n    {final}\nexcept (ImportError, AttributeError):\n    {legacy}",
-    "try": "try:\n    {legacy}\nexcept ImportError:\n    {final}",
-    "imported flag": "if IS_TF_2_3:\n    {legacy}\nelse:\n    {final}",
-    "flag": "OLD = LooseVersion(tf.__version__) < '2.4'\nif OLD:\n    {legacy}\nelse:\n    {final}",
-    "feature": "if hasattr(tf.keras.mixed_precision, 'experimental'):\n    {legacy}\n"
-    "else:\n    {final}",
-    "return": "def wrap(opt):\n    if tf.__version__ < '2.4':\n        {legacy}\n"
-    "        return opt\n    {final}\n    return opt",
-}
-EXPRESSIONS = {
-    "conditional": "{name} = {legacy} if tf.__version__ < '2.4' else {final}",
-    "conditional feature": "{name} = ({final}\n    if hasattr(tf.keras.mixed_precision, "
-    "'set_global_policy')\n    else {legacy})",
-}
 HEAD = """\
 import importlib
 import tensorflow as tf
@@ -99,67 +26,8 @@ from .compat import IS_TF_2_3
 """
 
 
-def _filled(guard, **arms):
-    for name, arm in arms.items():
-        lines = [line for line in guard.split("\n") if f"{{{name}}}" in line]
-        indent = " " * (len(lines[0]) - len(lines[0].lstrip())) if lines else ""
-        guard = guard.replace(f"{{{name}}}", arm.replace("\n", "\n" + indent))
-    return guard
-
-
-def _programs():
-    for (binds, (legacy, final, use)), (form, guard) in itertools.product(
-        BINDINGS.items(), STATEMENTS.items()
-    ):
-        inside = guard.startswith("def")
-        yield (
-            f"{binds}, {form}",
-            legacy,
-            _filled(guard, legacy=legacy, final=final) + ("" if inside else "\n" + use),
-        )
-    for (binds, (legacy, final, use)), (form, guard) in itertools.product(
-        BINDINGS.items(), EXPRESSIONS.items()
-    ):
-        name, is_assignment, value = legacy.partition(" = ")
-        if is_assignment and "\n" not in legacy:
-            arms = {"legacy": value, "final": final.partition(" = ")[2], "name": name}
-            yield f"{binds}, {form}", value, guard.format(**arms) + "\n" + use
-    for number, guard in enumerate(
-        [
-            f"mp = getattr({KERAS}, 'experimental', {KERAS})",
-            f"mp = getattr({KERAS}, 'experimental', None) or {KERAS}",
-        ]
-    ):
-        yield f"getattr {number}", "'experimental'", guard + "\nopt = mp.LossScaleOptimizer(opt)"
-
-
-PROGRAMS = {name: (legacy, HEAD + body + "\n") for name, legacy, body in _programs()}
-
-
 def transformed(source, options):
     return transform(textwrap.dedent(source).encode(), options)
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_legacy_branch_is_left_and_reported(name, target):
-    legacy, source = PROGRAMS[name]
-    result = transformed(source, TARGETS[target])
-    assert result.error is None
-    if target == "final, Keras 3":  # where the final class moves to the shim
-        assert {one.code for one in result.findings if one.applied} <= {"LS401"}
-        for line in legacy.split("\n"):
-            assert line in result.source.decode()
-    else:
-        assert result.source.decode() == source
-    lines = source.split("\n")
-    places = {lines[one.line - 1] for one in result.findings if one.code in ("LS902", "LS908")}
-    first = legacy.split("\n")[0]
-    assert any(first in line for line in places), result.findings
-    assert len([one for one in result.findings if one.code == "LS908"]) <= 1
-    again = transform(result.source, TARGETS[target])
-    assert again.source == result.source
 
 
 OLD = [
