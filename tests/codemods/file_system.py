@@ -1,7 +1,22 @@
-"""Snapshots of a directory, to test that a run has changed nothing in it."""
+"""Git repositories, and snapshots to test that a run has changed nothing in a directory."""
 
 import os
 import stat
+import subprocess
+
+_WHO = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
+
+
+def git(*arguments: str, where: str = ".", check: bool = True, stdin: bytes = b"") -> bytes:
+    """What a command of git prints."""
+    command = ["git", *_WHO, *arguments]
+    return subprocess.run(command, cwd=where, check=check, input=stdin, capture_output=True).stdout
+
+
+def commit(*paths: str, where: str = ".") -> None:
+    """Commits the paths, ignored or not."""
+    git("add", "-f", *paths, where=where)
+    git("commit", "-q", "--no-verify", "-m", "some", where=where)
 
 
 def snapshot(*directories: object) -> dict:

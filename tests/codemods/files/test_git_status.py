@@ -1,18 +1,10 @@
 """`--write` in a git work tree: allowed only if git could restore what is overwritten."""
 
 import os
-import subprocess
 
 import pytest
 from command_line import FINAL, LEGACY
-
-
-def git(*arguments: str) -> None:
-    subprocess.run(
-        ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", *arguments],
-        check=True,
-        capture_output=True,
-    )
+from file_system import commit, git
 
 
 @pytest.fixture
@@ -20,8 +12,7 @@ def repository(command_line):
     git("init", "-q")
     command_line.write(a=LEGACY, src__b=LEGACY)
     command_line.path("notes.txt").write_text("x")
-    git("add", ".")
-    git("commit", "-q", "-m", "all")
+    commit(".")
     return command_line
 
 

@@ -2,10 +2,10 @@
 
 import os
 import random
-import subprocess
 
 import pytest
 from command_line import FINAL, LEGACY
+from file_system import commit, git
 from tf_lossscale_codemods.files.discover import Candidate, Note, discover
 from tf_lossscale_codemods.files.excludes import Excludes
 
@@ -15,15 +15,6 @@ LINES = [
 ]  # fmt: skip
 NAMES = ["a.py", "b.py", "x.py", "\u00e9.py", "b\u00fc.py", ":a.py", "!x.py"]
 FOLDERS = [".", "a", "b", "a/b", "b/a", "a/b/c", "\u00e9", ":(top)"]
-
-
-def git(*arguments: str, where: str = ".", stdin: str = "") -> str:
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-    ran = subprocess.run(
-        ["git", *who, *arguments],
-        cwd=where, input=stdin, check=True, capture_output=True, text=True, encoding="utf-8",
-    )  # fmt: skip
-    return ran.stdout
 
 
 def write(path, text: str) -> None:
@@ -65,8 +56,8 @@ def test_the_same_files_as_git_lists(repository, home):
             write(where, "\n".join(choices.sample(LINES, choices.randint(0, 2))) + "\n")
         write(home / ".config/git/ignore", "\n".join(choices.sample(LINES, 1)) + "\n")
         git("read-tree", "--empty")
-        git("update-index", "--add", "--stdin", stdin="\n".join(choices.sample(paths, 3)))
-        listed = git("ls-files", "-co", "--exclude-standard", "-z").split("\0")
+        git("update-index", "--add", "--stdin", stdin="\n".join(choices.sample(paths, 3)).encode())
+        listed = git("ls-files", "-co", "--exclude-standard", "-z").decode().split("\0")
         wanted = sorted(path for path in listed if path.endswith(".py"))
         assert sorted(found()) == wanted, number
         ignored += len(paths) - len(wanted)
@@ -76,8 +67,7 @@ def test_the_same_files_as_git_lists(repository, home):
 def test_a_linked_work_tree_has_the_excludes_of_its_repository(repository):
     write(".git/info/exclude", "generated.py\n")
     repository.write(a=LEGACY)
-    git("add", "a.py")
-    git("commit", "-q", "-m", "a")
+    commit("a.py")
     git("worktree", "add", "-q", "../second")
     write("../second/generated.py", LEGACY.decode())
     ran = repository.run("migrate", "--write", "../second")
@@ -133,12 +123,11 @@ def test_a_pipe_for_an_ignore_file_holds_no_run(repository):
 @pytest.mark.parametrize("where", [".gitignore", "info/exclude", "user"])
 def test_an_ignored_file_that_is_named_counts_for_the_dirty_check(repository, home, where):
     repository.write(a=LEGACY)
-    git("add", "a.py")
-    git("commit", "-q", "-m", "a")
+    commit("a.py")
     file = {"info/exclude": ".git/info/exclude", "user": home / ".config/git/ignore"}
     write(file.get(where, where), "scratch.py\n.gitignore\n")
     repository.write(scratch=LEGACY)
-    assert git("status", "--porcelain") == ""
+    assert git("status", "--porcelain") == b""
     ran = repository.run("migrate", "--write", ".", "scratch.py")
     assert ran.status == 2
     assert "git does not track" in ran.err

@@ -1,26 +1,13 @@
 """What git tracks is never ignored, whatever an ignore file says."""
 
 import os
-import subprocess
 
 import pytest
 from command_line import FINAL, LEGACY
-from file_system import snapshot
+from file_system import commit, git, snapshot
 from tf_lossscale_codemods.files import git as guarded_git
 from tf_lossscale_codemods.files.discover import Candidate, discover
 from tf_lossscale_codemods.files.excludes import Excludes
-
-
-def git(*arguments: str, where: str = ".", stdin: bytes = b"") -> bytes:
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-    ran = subprocess.run(
-        ["git", *who, "-c", "protocol.file.allow=always", *arguments],
-        cwd=where,
-        check=True,
-        input=stdin,
-        capture_output=True,
-    )
-    return ran.stdout
 
 
 @pytest.fixture
@@ -29,11 +16,6 @@ def repository(command_line, tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     git("init", "-q")
     return command_line
-
-
-def commit(*paths: str, where: str = ".") -> None:
-    git("add", "-f", *paths, where=where)
-    git("commit", "-q", "-m", "some", where=where)
 
 
 def ignore(text: str, where: str = ".") -> None:

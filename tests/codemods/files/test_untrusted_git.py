@@ -8,32 +8,12 @@ import os
 import random
 import shutil
 import stat
-import subprocess
 import time
 
 import pytest
 from command_line import FINAL, LEGACY
-from file_system import snapshot
+from file_system import commit, git, snapshot
 from tf_lossscale_codemods.files import git as guarded_git
-
-WHO = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
-
-
-def git(*arguments: str, where: str = ".", check: bool = True, **more) -> bytes:
-    ran = subprocess.run(
-        ["git", *WHO, *arguments],
-        cwd=where,
-        check=check,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        **more,
-    )
-    return ran.stdout
-
-
-def commit_all(where: str = ".") -> None:
-    git("add", "-f", ".", where=where)
-    git("commit", "-q", "--no-verify", "-m", "all", where=where)
 
 
 @pytest.fixture
@@ -68,7 +48,7 @@ def repository(command_line):
     git("init", "-q")
     command_line.write(a=LEGACY, src__b=LEGACY)
     command_line.path("notes.txt").write_text("x\n")
-    commit_all()
+    commit(".")
     return command_line
 
 
@@ -283,7 +263,7 @@ def test_pipes_in_several_work_trees_hold_no_run(repository, soon_stuck):
     for number in range(6):
         git("init", "-q", f"nested{number}")
         repository.write(**{f"nested{number}__c": LEGACY})
-        commit_all(f"nested{number}")
+        commit(".", where=f"nested{number}")
         os.unlink(f"nested{number}/.git/config")
         os.mkfifo(f"nested{number}/.git/config")
     started = time.monotonic()
@@ -313,11 +293,11 @@ UNCOMMITTED = LEGACY + b"# not committed\n"
 def test_a_nested_repository_is_checked(repository, ignored):
     git("init", "-q", "nested")
     repository.write(nested__c=LEGACY)
-    commit_all("nested")
+    commit(".", where="nested")
     named = ["nested"] if ignored else ["."]
     if ignored:
         repository.path(".gitignore").write_text("nested\n")
-        commit_all()
+        commit(".")
     repository.path("nested/c.py").write_bytes(UNCOMMITTED)
     refused(repository, *named, says="nested has uncommitted changes: c.py")
 
@@ -326,10 +306,10 @@ def test_a_nested_repository_is_checked(repository, ignored):
 def test_a_submodule_is_checked_even_if_it_is_to_be_ignored(repository, change):
     git("init", "-q", "../origin")
     repository.path("../origin/c.py").write_bytes(LEGACY)
-    commit_all("../origin")
+    commit(".", where="../origin")
     git("submodule", "--quiet", "add", os.path.abspath("../origin"), "sub")
     git("config", "-f", ".gitmodules", "submodule.sub.ignore", "all")
-    commit_all()
+    commit(".")
     assert os.path.isfile("sub/.git")
     name = "new.py" if change == "untracked" else "c.py"
     repository.path(f"sub/{name}").write_bytes(UNCOMMITTED)
@@ -341,9 +321,9 @@ def test_a_submodule_is_checked_even_if_it_is_to_be_ignored(repository, change):
 def test_a_clean_submodule_is_written(repository):
     git("init", "-q", "../origin")
     repository.path("../origin/c.py").write_bytes(LEGACY)
-    commit_all("../origin")
+    commit(".", where="../origin")
     git("submodule", "--quiet", "add", os.path.abspath("../origin"), "sub")
-    commit_all()
+    commit(".")
     assert repository.run("migrate", "--write").status == 0
     assert repository.bytes_on_disk()["sub/c.py"] == FINAL
 
@@ -357,10 +337,10 @@ def test_a_linked_work_tree_is_checked(repository):
 def test_a_tree_that_is_named_by_a_link_is_checked(repository):
     git("init", "-q", "../other")
     repository.path("../other/c.py").write_bytes(LEGACY)
-    commit_all("../other")
+    commit(".", where="../other")
     repository.path("../other/c.py").write_bytes(UNCOMMITTED)
     os.symlink("../other", "link")
-    commit_all()
+    commit(".")
     refused(repository, "link/", says="other has uncommitted changes: c.py")
 
 
@@ -372,7 +352,7 @@ def test_a_file_that_git_ignores_cannot_be_given_back(repository, tmp_path, how)
     if how == "core.excludesFile":
         set_config(core__excludesFile=os.path.abspath(file))
     if how == ".gitignore":
-        commit_all()
+        commit(".")
     repository.write(generated=LEGACY)
     before = repository.bytes_on_disk()
     ran = repository.run("migrate", "--write", "generated.py")
@@ -383,7 +363,7 @@ def test_a_file_that_git_ignores_cannot_be_given_back(repository, tmp_path, how)
 
 def test_a_dirty_file_that_does_not_change_holds_nothing_up(repository):
     repository.path(".gitignore").write_text("generated.py\n")
-    commit_all()
+    commit(".")
     # It has a legacy name, so a rule must look at it, but nothing to rewrite.
     repository.write(generated=b"# LossScaleOptimizer\n")
     assert repository.run("migrate", "--write", "a.py", "generated.py").status == 0
@@ -436,10 +416,10 @@ def test_a_repository_without_a_commit_gives_nothing_back(command_line):
 def test_a_merge_with_conflicts_is_refused(repository):
     git("checkout", "-q", "-b", "other")
     repository.path("notes.txt").write_text("other\n")
-    commit_all()
+    commit(".")
     git("checkout", "-q", "-")
     repository.path("notes.txt").write_text("this\n")
-    commit_all()
+    commit(".")
     git("merge", "-q", "other", check=False)
     assert git("ls-files", "-u")
     refused(repository, says="has uncommitted changes: notes.txt")
@@ -470,7 +450,7 @@ def test_line_ends_count_where_git_would_not_write_them(repository, key, value, 
 def test_objects_named_by_sha256_are_found(command_line):
     git("init", "-q", "--object-format=sha256")
     command_line.write(a=LEGACY)
-    commit_all()
+    commit(".")
     assert command_line.run("migrate", "--write").status == 0
     command_line.path("a.py").write_bytes(UNCOMMITTED)
     refused(command_line, says="has uncommitted changes: a.py")
@@ -502,7 +482,7 @@ def test_a_damaged_repository_inside_another_is_refused(repository):
 def test_many_files_are_requested_together(command_line, monkeypatch):
     git("init", "-q")
     command_line.write(**{f"d{number % 7}__f{number}": LEGACY for number in range(40)})
-    commit_all()
+    commit(".")
     asked = []
     real = guarded_git.run
 
@@ -521,7 +501,7 @@ def test_the_number_of_waits_for_git_does_not_grow_with_the_work_trees(
     for number in range(4):
         git("init", "-q", f"nested{number}")
         repository.write(**{f"nested{number}__c": LEGACY})
-        commit_all(f"nested{number}")
+        commit(".", where=f"nested{number}")
         os.unlink(f"nested{number}/.git/index")
         os.mkfifo(f"nested{number}/.git/index")
     waits = []

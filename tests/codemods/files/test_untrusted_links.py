@@ -17,6 +17,7 @@ import time
 
 import pytest
 from command_line import FINAL, LEGACY, PROGRAM
+from file_system import git, snapshot
 from tf_lossscale_codemods.files import atomic_write, discover as discovery
 from tf_lossscale_codemods.files.directories import Directory
 from tf_lossscale_codemods.files.discover import Candidate, Note, discover
@@ -33,16 +34,6 @@ def outside(command_line, tmp_path):
     for path in ("home.py", "deep/site.py", "notes.txt"):
         (folder / path).write_bytes(LEGACY)
     return folder
-
-
-def snapshot(folder) -> dict:
-    """Everything in `folder`, including itself, with all attributes that a write would change."""
-    found = {}
-    for path in [folder, *folder.rglob("*")]:
-        status = os.lstat(path)
-        data = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
-        found[str(path)] = (status.st_mode, status.st_mtime_ns, status.st_ino, data)
-    return found
 
 
 def names(folder) -> list:
@@ -523,7 +514,7 @@ def test_names_that_are_no_text(command_line):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
             file.write(LEGACY)
-    subprocess.run(["git", "init", "-q"], check=True)
+    git("init", "-q")
     command_line.path(".gitignore").write_bytes(b"\xfd.py\n")
     found = [
         os.fsencode(one.path) for one in discover(["."], Excludes()) if isinstance(one, Candidate)
