@@ -107,24 +107,6 @@ def test_a_path_that_does_not_exist_is_status_2_and_the_others_are_written(comma
     assert command_line.bytes_on_disk() == {"b.py": FINAL}
 
 
-def test_a_failing_rule_is_reported_and_fails_one_file_only(command_line, monkeypatch):
-    from tf_lossscale_codemods.run import process_file
-
-    real = process_file.transform
-
-    def transform(source, options, path, *more):
-        if b"# bad" in source:
-            raise ZeroDivisionError("by zero")
-        return real(source, options, path, *more)
-
-    monkeypatch.setattr(process_file, "transform", transform)
-    command_line.write(a=LEGACY + b"# bad\n", b=LEGACY)
-    ran = command_line.run("migrate", "--write", "--jobs", "1")
-    assert ran.status == 2
-    assert ran.err.startswith("a.py: error: not rewritten: a rule failed (ZeroDivisionError: by z")
-    assert command_line.bytes_on_disk() == {"a.py": LEGACY + b"# bad\n", "b.py": FINAL}
-
-
 def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
     from tf_lossscale_codemods.run import process_file
 
@@ -320,18 +302,6 @@ def test_stdin_that_cannot_be_parsed_comes_back_too(command_line):
     assert ran.err.startswith("<stdin>:2: error: cannot be parsed")
 
 
-def test_deep_nesting_is_no_crash(command_line):
-    deep = (
-        b"from tensorflow.keras import mixed_precision\nx = "
-        + b"(" * 3000
-        + b"1"
-        + b")" * 3000
-        + b"\n"
-    )
-    ran = command_line.run("migrate", "-", stdin=deep)
-    assert ran.out == deep
-
-
 def test_rules_lists_each_code_once(command_line):
     ran = command_line.run("rules")
     codes = [line.split()[0] for line in ran.out.decode().splitlines()]
@@ -351,13 +321,6 @@ def test_explain_shows_before_and_after(command_line):
     assert "Not rewritten:" in text
 
 
-def test_every_code_can_be_explained(command_line):
-    for line in command_line.run("rules").out.decode().splitlines():
-        ran = command_line.run("explain", line.split()[0])
-        assert (ran.status, ran.err) == (0, "")
-        assert ran.out.startswith(line.split()[0].encode())
-
-
 def test_explain_takes_codes_and_prefixes(command_line):
     codes = [line.split()[0] for line in command_line.run("rules").out.decode().splitlines()]
     ran = command_line.run("explain", "LS501", "ls3", "LS301,LS4")
@@ -371,7 +334,10 @@ def test_explain_shows_two_examples_of_each_rule(command_line):
     example = re.compile(r"^  \S.* \(--to .*\):$", re.MULTILINE)
     for line in command_line.run("rules").out.decode().splitlines():
         code = line.split()[0]
-        text = command_line.run("explain", code).out.decode()
+        ran = command_line.run("explain", code)
+        text = ran.out.decode()
+        assert (ran.status, ran.err) == (0, "")
+        assert text.startswith(code)
         every = command_line.run("explain", code, "--all").out.decode()
         total = len(example.findall(every))
         assert len(example.findall(text)) == min(total, 2)
@@ -380,30 +346,6 @@ def test_explain_shows_two_examples_of_each_rule(command_line):
         assert (int(more[1]) if more else 0) == max(total - 2, 0)
     assert "Before and after:" in command_line.run("explain", "LS301").out.decode()
     assert "Not rewritten:" in command_line.run("explain", "LS301").out.decode()
-
-
-def test_the_diff_can_be_applied_by_git(command_line):
-    command_line.write(a=LEGACY.replace(b"\n", b"\r\n"), b=LEGACY.rstrip(b"\n"), c__d=LEGACY)
-    ran = command_line.run("migrate")
-    subprocess.run(["git", "apply", "-"], input=ran.out, check=True)
-    applied = command_line.bytes_on_disk()
-    assert applied == {
-        "a.py": FINAL.replace(b"\n", b"\r\n"),
-        "b.py": FINAL.rstrip(b"\n"),
-        "c/d.py": FINAL,
-    }
-
-
-def test_an_interrupt_is_reported(command_line, monkeypatch):
-    def interrupted(request):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tf_lossscale_codemods.cli.migrate.run", interrupted)
-    ran = command_line.run("migrate")
-    assert (ran.status, ran.err) == (
-        130,
-        "tf-lossscale: interrupted; no file was left half-written\n",
-    )
 
 
 def start(*argv, code=PROGRAM, **options):
@@ -475,12 +417,6 @@ def test_colors_on_a_terminal_unless_they_are_turned_off(command_line, environme
     shown = shown_on_a_terminal("stdout", "migrate", **environment)
     assert b"+opt = " in shown
     assert (b"\x1b[32m+opt = " in shown) == colored
-
-
-def test_no_colors_into_a_pipe(command_line, monkeypatch):
-    command_line.write(a=LEGACY)
-    monkeypatch.delenv("NO_COLOR")
-    assert b"\x1b[" not in command_line.run("migrate").out
 
 
 def test_no_progress_bar_into_a_pipe(command_line):

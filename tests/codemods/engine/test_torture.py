@@ -1,8 +1,8 @@
 """A tree of files that break other codemods; after a run, every byte is compared."""
 
 import os
+import re
 import shutil
-import stat
 
 import pytest
 from command_line import CLEAN, FINAL, LEGACY
@@ -73,13 +73,13 @@ LEFT = {
     "__pycache__/a.py": LEGACY,
 }  # fmt: skip
 FAILS = {
-    "python_2.py": (b"print 'x'\n" + LEGACY, "python_2.py:1: error: cannot be parsed: "),
-    "broken.py": (LEGACY + b"def f(:\n", "broken.py:4: error: cannot be parsed: "),
+    "python_2.py": (b"print 'x'\n" + LEGACY, "python_2.py:1: error: cannot be parsed: .*Python 2"),
+    "broken.py": (LEGACY + b"def f(:\n", "broken.py:4: error: .*; fix the syntax error"),
     "cut.py": (LEGACY + b"x = '''", "cut.py:4: error: cannot be parsed: "),
-    "gbk.py": (LEGACY + "x = '漢字'\n".encode("gbk"), "gbk.py:4: error: cannot be decoded: "),
+    "gbk.py": (LEGACY + "x = '漢字'\n".encode("gbk"), "gbk.py:4: error: .* decoded: .*UTF-8"),
     "cookie.py": (b"# coding: klingon\n" + LEGACY, "cookie.py:1: error: cannot be decoded: "),
     "null.py": (LEGACY + b"\x00\n", "null.py"),
-    "lost.py": (LEGACY + b"if a:\n  b()\n # c\n # d\n", "lost.py:6: error: not rewritten: "),
+    "lost.py": (LEGACY + b"if a:\n  b()\n # c\n # d\n", "lost.py:6: error: .*comment"),
     "blanks.py": (LEGACY + b"\n  \n", "blanks.py:4: error: not rewritten: the parser"),
     "read_only.py": (LEGACY, "read_only.py: error: not written: the file is read-only; "),
     "broken.ipynb": (b'{"cells": [ LossScale', "broken.ipynb:1: error: is not a notebook: invalid"),
@@ -136,7 +136,7 @@ def test_each_failure_is_one_line_with_its_place_and_a_hint(tree):
     assert len(lines) == len(FAILS)
     for name, (_, says) in FAILS.items():
         (line,) = [line for line in lines if line.startswith(name)]
-        assert line.startswith(says)
+        assert re.match(says, line)
         assert ";" in line
 
 
@@ -146,12 +146,6 @@ def test_a_second_run_changes_nothing(tree):
     ran = tree.run("migrate", "--write")
     assert tree.bytes_on_disk() == before
     assert b" 0 rewritten, " in ran.out
-
-
-def test_modes_stay(tree):
-    tree.path("plain.py").chmod(0o755)
-    tree.run("migrate", "--write")
-    assert stat.S_IMODE(os.stat("plain.py").st_mode) == 0o755
 
 
 @pytest.mark.parametrize("options", [[], ["--check"], ["--unsafe"], ["--mark"]], ids=" ".join)

@@ -8,7 +8,6 @@ import os
 import random
 import resource
 import shutil
-import signal
 import socket
 import stat
 import subprocess
@@ -16,7 +15,7 @@ import sys
 import time
 
 import pytest
-from command_line import FINAL, LEGACY, PROGRAM
+from command_line import FINAL, LEGACY
 from file_system import git, snapshot
 from tf_lossscale_codemods.files import atomic_write, discover as discovery
 from tf_lossscale_codemods.files.directories import Directory
@@ -347,36 +346,6 @@ def test_hard_links_are_shown_by_a_dry_run(command_line):
 
 
 # What a kill leaves
-
-
-def test_a_run_that_was_killed_is_cleaned_up_by_the_next(command_line):
-    command_line.write(sub__a=LEGACY)
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            PROGRAM.replace(
-                "sys.exit(main())",
-                "import os, signal\n"
-                "os.fsync = lambda descriptor: os.killpg(0, signal.SIGKILL)\n"
-                "sys.exit(main())",
-            ),
-            "migrate",
-            "--write",
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert process.wait() == -signal.SIGKILL
-    left, source = names("sub")
-    assert left.startswith(".tf-lossscale-")
-    assert source == "a.py"
-    assert command_line.run("migrate").status == 1
-    assert names("sub") == [left, "a.py"], "a dry run removes nothing"
-    assert command_line.run("migrate", "--write").status == 0
-    assert names("sub") == ["a.py"]
-    assert command_line.path("sub/a.py").read_bytes() == FINAL
 
 
 @pytest.fixture

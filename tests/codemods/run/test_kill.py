@@ -96,6 +96,9 @@ def test_the_next_run_takes_up_what_a_kill_leaves(tmp_path):
     assert sum(found[number] == padded(FINAL, number) for number in range(FILES)) == 5
     assert sum(found[number] == padded(LEGACY, number) for number in range(FILES)) == FILES - 5
     assert len(os.listdir(tmp_path)) == FILES + 1, "the temporary file is missing"
+    dry = [argument for argument in command if argument != "--write"]
+    assert run("sys.exit(main())", *dry).returncode == 1
+    assert len(os.listdir(tmp_path)) == FILES + 1, "a dry run removes nothing"
     assert run("sys.exit(main())", *command).returncode == 0
     for number in range(FILES):
         assert (tmp_path / f"m{number}.py").read_bytes() == padded(FINAL, number)
