@@ -28,30 +28,23 @@ def diff(text: str) -> tuple[str, str]:
     return "\n".join([*before, ""]), "\n".join([*after, ""])
 
 
-def check_noop(example: Example, only: Optional[Rule] = None) -> FileResult:
-    """Nothing is edited; findings have the outcome that the example names, or there are none."""
+def check(example: Example, only: Optional[Rule] = None) -> None:
+    """The source becomes the expected one, which parses and is left alone the second time.
+
+    Where none is expected, nothing is edited. The findings have the outcome that the example names,
+    or there are none.
+    """
     before = textwrap.dedent(example.before)
-    ast.parse(before)
-    result = transformed(before, example.options, only)
-    assert result.source.decode() == before
-    _check_findings(example, result)
-    return result
-
-
-def check_rewritten(example: Example, only: Optional[Rule] = None) -> FileResult:
-    """The source becomes the expected one, which parses and is left alone the second time."""
-    assert example.after is not None
-    before, after = textwrap.dedent(example.before), textwrap.dedent(example.after)
+    after = before if example.after is None else textwrap.dedent(example.after)
+    assert example.after is None or after != before
     ast.parse(before)
     ast.parse(after)
-    assert after != before
     result = transformed(before, example.options, only)
     assert result.source.decode() == after
     again = transformed(after, example.options, only)
     assert again.source.decode() == after
     assert not [finding for finding in again.findings if finding.applied]
     _check_findings(example, result)
-    return result
 
 
 def _check_findings(example: Example, result: FileResult) -> None:

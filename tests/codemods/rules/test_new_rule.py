@@ -16,11 +16,11 @@ RULE = "codemods/rules/v1/v1_step_loss_scale.py"
 RUNS_ITS_EXAMPLES = """
 from tf_lossscale_codemods.model import Target
 from tf_lossscale_codemods.rules.codes import rules
-from verbs import check_noop, check_rewritten, transformed
+from verbs import check, transformed
 
 (rule,) = (one for one in rules() if "LS206" in one.codes)
 for example in rule.examples:
-    (check_noop if example.after is None else check_rewritten)(example)
+    check(example)
 shim = rule.examples[0]._replace(target=Target.SHIM)
 print(len(rule.examples), transformed("import tensorflow as tf\\n"
     "tf.train.experimental.StepLossScale(8)\\n", shim.options).source.decode())

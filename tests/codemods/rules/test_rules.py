@@ -2,7 +2,7 @@
 
 import pytest
 from tf_lossscale_codemods.rules.codes import rules
-from verbs import check_noop, check_rewritten
+from verbs import check
 
 from examples import EXAMPLES as FURTHER, all_examples
 
@@ -13,10 +13,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_example(example):
-    if example.after is None:
-        check_noop(example)
-    else:
-        check_rewritten(example)
+    check(example)
 
 
 def test_further_examples_are_of_rules():
