@@ -3,10 +3,10 @@
 import ast
 import functools
 import textwrap
-from typing import Optional
+from typing import Any, Optional
 
 from tf_lossscale_codemods.engine.transform import transform
-from tf_lossscale_codemods.model import FileResult, Options
+from tf_lossscale_codemods.model import FileResult, Options, Safety
 from tf_lossscale_codemods.rules.rule import Example, Rule
 
 transform_once = functools.lru_cache(maxsize=None)(transform)
@@ -26,6 +26,16 @@ def diff(text: str) -> tuple[str, str]:
     before = [line[2:] for line in lines if not line.startswith("+")]
     after = [line[2:] for line in lines if not line.startswith("-")]
     return "\n".join([*before, ""]), "\n".join([*after, ""])
+
+
+def edited(id: str, text: str, outcome: Safety = Safety.SAFE, **options: Any) -> Example:
+    """The example of a source that is edited, as a diff."""
+    return Example(id, *diff(text), outcome, **options)
+
+
+def reported(id: str, source: str, outcome: Safety = Safety.MANUAL, **options: Any) -> Example:
+    """The example of a source that is left, with a finding."""
+    return Example(id, source, None, outcome, **options)
 
 
 def check(example: Example, only: Optional[Rule] = None) -> None:

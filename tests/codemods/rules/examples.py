@@ -5,7 +5,7 @@ from typing import Iterator, Tuple
 from tf_lossscale_codemods.model import Safety, Target
 from tf_lossscale_codemods.rules.codes import rules
 from tf_lossscale_codemods.rules.rule import Example, Rule
-from verbs import diff
+from verbs import edited, reported
 
 __all__ = ["EXAMPLES", "all_examples"]
 
@@ -59,22 +59,21 @@ EXAMPLES = {
             """,
             Safety.SAFE,
         ),
-        Example(
+        edited(
             "a deep import",
-            *diff("""
+            """
             - from tensorflow_core.contrib.mixed_precision.python.loss_scale_manager import (
             + from tf_lossscale.contrib.mixed_precision import (
                   ExponentialUpdateLossScaleManager as Manager,
               )
 
               manager = Manager(init_loss_scale=2**32, incr_every_n_steps=1000)
-            """),
-            Safety.SAFE,
+            """,
             target=Target.SHIM,
         ),
-        Example(
+        edited(
             "unsafe where both classes use the same numbers",
-            *diff("""
+            """
               import tensorflow.compat.v1 as tf
 
             - manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
@@ -88,27 +87,26 @@ EXAMPLES = {
             +     increment_period=2000,  # as in the paper
             +     multiplier=4.0,
               )
-            """),
+            """,
             Safety.UNSAFE,
             unsafe=True,
             message_contains="checkpoints",
         ),
-        Example(
+        edited(
             "moved to the shim where the numbers differ, even with --unsafe",
-            *diff("""
+            """
             - from tensorflow.contrib import mixed_precision as mp
             + from tf_lossscale.contrib import mixed_precision as mp
 
               manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
-            """),
-            Safety.SAFE,
+            """,
             unsafe=True,
         ),
     ),
     "keras-experimental-loss-scale-optimizer": (
-        Example(
+        edited(
             "a line for each argument, though one contains a comment",
-            *diff("""
+            """
               import tensorflow as tf
 
             - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
@@ -120,12 +118,11 @@ EXAMPLES = {
             +     initial_scale=1024.0,
             +     dynamic_growth_steps=500,
               )
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "a comment stays, once",
-            *diff("""
+            """
               import tensorflow as tf
 
             - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
@@ -134,12 +131,11 @@ EXAMPLES = {
             -     tf.train.experimental.DynamicLossScale(1024.0, 500),
             +     initial_scale=1024.0, dynamic_growth_steps=500,
               )
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "at run time where the multiplier is not two",
-            *diff("""
+            """
               import tensorflow as tf
             - mp = tf.keras.mixed_precision.experimental
             + import tf_lossscale as tfls
@@ -150,13 +146,12 @@ EXAMPLES = {
             + scale = tf.compat.v1.mixed_precision.DynamicLossScale(multiplier=3.0)
             + opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
               print(isinstance(opt, mp.LossScaleOptimizer))
-            """),
-            Safety.SAFE,
+            """,
             message_contains="at run time",
         ),
-        Example(
+        edited(
             "reported where compile may have made the tested optimizer",
-            *diff("""
+            """
               import tensorflow as tf
             - from tensorflow.keras.mixed_precision import experimental as prec
             + from tf_lossscale.keras.mixed_precision import experimental as prec
@@ -164,13 +159,13 @@ EXAMPLES = {
               prec.set_policy("mixed_float16")
               model.compile("sgd", "mse")
               print(isinstance(model.optimizer, prec.LossScaleOptimizer))
-            """),
+            """,
             Safety.MANUAL,
             message_contains="both classes",
         ),
-        Example(
+        edited(
             "at run time where two optimizers share one loss scale",
-            *diff("""
+            """
               import tensorflow as tf
             - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
             + from tf_lossscale.keras.mixed_precision import from_loss_scale
@@ -181,26 +176,24 @@ EXAMPLES = {
             + scale = tf.compat.v1.mixed_precision.DynamicLossScale()
             + first = from_loss_scale(first, scale)
             + second = from_loss_scale(second, scale)
-            """),
-            Safety.SAFE,
+            """,
             message_contains="at run time",
         ),
-        Example(
+        edited(
             "on the shim where it is subclassed",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
             - class Clipping(tf.keras.mixed_precision.experimental.LossScaleOptimizer):
             + class Clipping(tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
                   pass
-            """),
-            Safety.SAFE,
+            """,
             message_contains="subclass",
         ),
-        Example(
+        edited(
             "on the shim where it is called through an attribute",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -210,13 +203,12 @@ EXAMPLES = {
 
                   def wrap(self, opt):
                       return self.wrapper(opt, "dynamic")
-            """),
-            Safety.SAFE,
+            """,
             message_contains="go to the shim",
         ),
-        Example(
+        edited(
             "at run time where a loss scale of the program's own is passed",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -227,25 +219,23 @@ EXAMPLES = {
 
             - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, Halving())
             + opt = tfls.keras.mixed_precision.from_loss_scale(opt, Halving())
-            """),
-            Safety.SAFE,
+            """,
             message_contains="at run time",
         ),
-        Example(
+        edited(
             "at run time where the loss scale is None",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
             - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, None)
             + opt = tfls.keras.mixed_precision.from_loss_scale(opt, None)
-            """),
-            Safety.SAFE,
+            """,
             message_contains="at run time",
         ),
-        Example(
+        edited(
             "one loss scale for every optimizer of a loop",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -256,13 +246,12 @@ EXAMPLES = {
               for opt in optimizers:
             -     wrapped.append(prec.LossScaleOptimizer(opt, scale))
             +     wrapped.append(prec.from_loss_scale(opt, scale))
-            """),
-            Safety.SAFE,
+            """,
             message_contains="at run time",
         ),
-        Example(
+        edited(
             "arguments of both classes",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -270,13 +259,12 @@ EXAMPLES = {
             + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(
                   opt, dynamic=True, loss_scale="dynamic"
               )
-            """),
-            Safety.SAFE,
+            """,
             message_contains="go to the shim",
         ),
-        Example(
+        edited(
             "on the shim beside a suppressed isinstance check",
-            *diff("""
+            """
               from tensorflow.keras.mixed_precision import experimental as prec
             + import tf_lossscale as tfls
 
@@ -284,12 +272,11 @@ EXAMPLES = {
             + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
               if isinstance(opt, prec.LossScaleOptimizer):  # lossscale: ignore[LS301] 2.3 only
                   scale = True
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "dynamic by keyword, with checks",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision import experimental as mixed_precision
             + from tensorflow.keras import mixed_precision
 
@@ -297,35 +284,32 @@ EXAMPLES = {
             + opt = mixed_precision.LossScaleOptimizer(opt)
               if isinstance(opt, mixed_precision.LossScaleOptimizer):
                   loss = opt.get_scaled_loss(loss)
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "in an isinstance check with other classes",
-            *diff("""
+            """
               import tensorflow as tf
 
             - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
             + LSO = tf.keras.mixed_precision.LossScaleOptimizer
               if isinstance(opt, (LSO, tf.keras.optimizers.SGD)):
                   print(opt)
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "a number, which is a fixed loss scale",
-            *diff("""
+            """
             - import tensorflow.keras.mixed_precision.experimental as mp
             + import tensorflow.keras.mixed_precision as mp
 
             - opt = mp.LossScaleOptimizer(opt, loss_scale=2 ** 10)
             + opt = mp.LossScaleOptimizer(opt, dynamic=False, initial_scale=2 ** 10)
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "a fixed loss scale",
-            *diff("""
+            """
               import tensorflow as tf
 
             - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
@@ -333,12 +317,11 @@ EXAMPLES = {
             + opt = tf.keras.mixed_precision.LossScaleOptimizer(
             +     opt, dynamic=False, initial_scale=128.0
               )
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "a dynamic loss scale in a variable that is used once",
-            *diff("""
+            """
             - import tensorflow as tf
             - from tensorflow.keras.mixed_precision import experimental as mp
             + from tensorflow.keras import mixed_precision as mp
@@ -350,25 +333,23 @@ EXAMPLES = {
             -     opt = mp.LossScaleOptimizer(opt, loss_scale)
             +     opt = mp.LossScaleOptimizer(opt, initial_scale=2.0**22, dynamic_growth_steps=20)
                   return opt
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "a loss scale that is only known at run time",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
               def wrap(opt, loss_scale):
             -     return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, loss_scale)
             +     return tfls.keras.mixed_precision.from_loss_scale(opt, loss_scale)
-            """),
-            Safety.SAFE,
+            """,
             message_contains="run time",
         ),
-        Example(
+        edited(
             "an imported name that is called and checked",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
             + from tensorflow.keras.mixed_precision import LossScaleOptimizer
             + from tf_lossscale.keras.mixed_precision import from_loss_scale
@@ -378,23 +359,21 @@ EXAMPLES = {
                       return opt
             -     return LossScaleOptimizer(opt, loss_scale)
             +     return from_loss_scale(opt, loss_scale)
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "starred arguments that may contain the loss scale",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
             - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
             + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "comments among the arguments stay",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -403,14 +382,13 @@ EXAMPLES = {
                   opt,  # wrapped
                   loss_scale='dynamic',  # grows
               )
-            """),
-            Safety.SAFE,
+            """,
         ),
     ),
     "keras-loss-scale-call": (
-        Example(
+        edited(
             "an optimizer that from_config makes",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -418,10 +396,9 @@ EXAMPLES = {
             - print(opt.loss_scale())
             + opt = tfls.keras.mixed_precision.LossScaleOptimizer.from_config(config)
             + print(opt.loss_scale)
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        reported(
             "a call in a file whose other names are migrated already",
             """\
             import tf_lossscale as tfls
@@ -429,8 +406,6 @@ EXAMPLES = {
             policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16")
             print(opt.loss_scale())
             """,
-            None,
-            Safety.MANUAL,
             target=Target.SHIM,
             message_contains="drop the parentheses",
         ),
@@ -444,7 +419,7 @@ EXAMPLES = {
                     return self.loss_scale()
             """,
         ),
-        Example(
+        reported(
             "reported for the shim where the value is kept",
             """\
             from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
@@ -453,12 +428,10 @@ EXAMPLES = {
             before = opt.loss_scale()
             after = opt.loss_scale() if is_dynamic else 1.0
             """,
-            None,
-            Safety.MANUAL,
             target=Target.SHIM,
             message_contains="tf.identity(opt.loss_scale)",
         ),
-        Example(
+        reported(
             "reported for the shim where a function keeps the value",
             """\
             import tensorflow as tf
@@ -468,12 +441,10 @@ EXAMPLES = {
             logs.update(scale=opt.loss_scale())
             scales = dict(now=opt.loss_scale(), value=tf.keras.backend.get_value(opt.loss_scale()))
             """,
-            None,
-            Safety.MANUAL,
             target=Target.SHIM,
             message_contains="tf.identity(opt.loss_scale)",
         ),
-        Example(
+        reported(
             "a test of what kind of object the loss scale is",
             """\
             from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
@@ -481,8 +452,6 @@ EXAMPLES = {
             opt = LossScaleOptimizer(opt)
             print(hasattr(opt.loss_scale, "multiplier"))
             """,
-            None,
-            Safety.MANUAL,
             message_contains="is a tensor",
         ),
         Example(
@@ -506,7 +475,7 @@ EXAMPLES = {
                     return opt.loss_scale
             """,
         ),
-        Example(
+        reported(
             "reported after it was unwrapped under the check",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
@@ -516,10 +485,8 @@ EXAMPLES = {
                     opt = opt.inner_optimizer
                     print(opt.loss_scale())
             """,
-            None,
-            Safety.MANUAL,
         ),
-        Example(
+        reported(
             "reported where another file makes the optimizer",
             """\
             import tensorflow as tf
@@ -528,13 +495,11 @@ EXAMPLES = {
             opt = make_optimizer(fp16=True)
             print(opt.loss_scale())
             """,
-            None,
-            Safety.MANUAL,
             message_contains="drop the parentheses",
         ),
-        Example(
+        edited(
             "the graph rewrite of a Keras optimizer, for the shim",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -543,11 +508,10 @@ EXAMPLES = {
             - print(opt.loss_scale())
             + opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
             + print(opt.loss_scale)
-            """),
-            Safety.SAFE,
+            """,
             target=Target.SHIM,
         ),
-        Example(
+        reported(
             "reported where a comment or a word touches the parentheses",
             """\
             from tensorflow.keras.mixed_precision import LossScaleOptimizer
@@ -557,12 +521,10 @@ EXAMPLES = {
             )
             scales = [opt.loss_scale()for _ in range(2)]
             """,
-            None,
-            Safety.MANUAL,
         ),
-        Example(
+        edited(
             "an attribute of the class",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision import experimental
             + from tensorflow.keras import mixed_precision
 
@@ -574,10 +536,9 @@ EXAMPLES = {
                   def log(self):
             -         return self.optimizer.loss_scale()
             +         return self.optimizer.loss_scale
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        reported(
             "of a parameter, under an isinstance check",
             """\
             import tensorflow as tf
@@ -588,8 +549,6 @@ EXAMPLES = {
 
             _log(LossScaleOptimizer(tf.keras.optimizers.SGD(), "dynamic"))
             """,
-            None,
-            Safety.MANUAL,
             target=Target.SHIM,
         ),
     ),
@@ -610,21 +569,20 @@ EXAMPLES = {
             opt = mixed_precision.LossScaleOptimizer(opt, True, 1024)
             """,
         ),
-        Example(
+        reported(
             "a program of keras alone, which may run on another backend",
             """\
             import keras
 
             opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())
             """,
-            None,
             Safety.UNSAFE,
             keras=3,
             message_contains="backend",
         ),
-        Example(
+        edited(
             "reported where types are compared",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -632,7 +590,7 @@ EXAMPLES = {
             - print(type(opt) is tf.keras.mixed_precision.LossScaleOptimizer)
             + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
             + print(type(opt) is tfls.keras.mixed_precision.LossScaleOptimizer)
-            """),
+            """,
             Safety.MANUAL,
             target=Target.SHIM,
             message_contains="isinstance",
@@ -666,35 +624,34 @@ EXAMPLES = {
             """,
             target=Target.SHIM,
         ),
-        Example(
+        edited(
             "reported where a method of the class is replaced",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
             - tf.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss = traced
             + tfls.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss = traced
-            """),
+            """,
             Safety.MANUAL,
             keras=3,
             message_contains="replaces",
         ),
-        Example(
+        edited(
             "for the shim, which runs on Keras 2 and Keras 3",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision import LossScaleOptimizer
             + from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
 
               opt = LossScaleOptimizer(SGD())
               if isinstance(opt, LossScaleOptimizer):
                   loss = opt.get_scaled_loss(loss)
-            """),
-            Safety.SAFE,
+            """,
             target=Target.SHIM,
         ),
-        Example(
+        edited(
             "an optimizer that compile may have wrapped",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -707,14 +664,14 @@ EXAMPLES = {
             +                 self.optimizer, tfls.keras.mixed_precision.LossScaleOptimizer
                           ):
                               loss = self.optimizer.get_scaled_loss(loss)
-            """),
+            """,
             Safety.MANUAL,
             keras=3,
             message_contains="before compile",
         ),
     ),
     "cross-shard": (
-        Example(
+        reported(
             "not rewritten at its last path; the finding notes that it needs a TPU",
             """\
             import tensorflow as tf
@@ -723,37 +680,34 @@ EXAMPLES = {
             opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
             opt = tf1.tpu.CrossShardOptimizer(opt)
             """,
-            None,
             Safety.SAFE,
             message_contains="--to shim",
         ),
-        Example(
+        edited(
             "an imported module with other uses",
-            *diff("""
+            """
               import tensorflow.compat.v1 as tf
               from tensorflow.contrib import tpu as contrib_tpu
 
             - optimizer = contrib_tpu.CrossShardOptimizer(optimizer)
             + optimizer = tf.tpu.CrossShardOptimizer(optimizer)
               spec = contrib_tpu.TPUEstimatorSpec(mode)
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "a path that never existed in TensorFlow",
-            *diff("""
+            """
               import tensorflow.compat.v1 as tf
             - import tensorflow.compat.v1.estimator as tf_estimator
 
             - optimizer = tf_estimator.tpu.CrossShardOptimizer(optimizer)
             + optimizer = tf.tpu.CrossShardOptimizer(optimizer)
-            """),
-            Safety.SAFE,
+            """,
             message_contains="never existed",
         ),
-        Example(
+        edited(
             "an alias by assignment, and the check that uses it",
-            *diff("""
+            """
               import tensorflow as tf
 
             - CrossShardOptimizer = tf.contrib.tpu.CrossShardOptimizer
@@ -761,31 +715,28 @@ EXAMPLES = {
 
               def wrap(opt):
                   return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "several compat modules in one path",
-            *diff("""
+            """
             - import tensorflow.compat.v1 as tf
             + import tf_lossscale as tfls
 
             - opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
             + opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
-            """),
-            Safety.SAFE,
+            """,
             target=Target.SHIM,
         ),
-        Example(
+        edited(
             "imported with another operation of that module",
-            *diff("""
+            """
               import tensorflow.compat.v1 as tf
               from tensorflow.python.tpu.ops import tpu_ops
 
             - y = tpu_ops.cross_replica_sum(tpu_ops.all_to_all(x))
             + y = tf.tpu.cross_replica_sum(tpu_ops.all_to_all(x))
-            """),
-            Safety.SAFE,
+            """,
         ),
     ),
     "policies": (
@@ -797,15 +748,14 @@ EXAMPLES = {
             policy = net.get_layer_policy(tf.keras.mixed_precision)
             """,
         ),
-        Example(
+        edited(
             "an import that other files may read",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision.experimental import get_layer_policy
             + from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
 
               __all__ = ["get_layer_policy"]
-            """),
-            Safety.SAFE,
+            """,
         ),
         Example(
             "reported where the policy has a fixed loss scale",
@@ -822,26 +772,25 @@ EXAMPLES = {
             Safety.MANUAL,
             message_contains="wrap the optimizer",
         ),
-        Example(
+        edited(
             "under compat.v1, which has no final policy function before 2.16",
-            *diff("""
+            """
               import tensorflow.compat.v1 as tf
 
             - tf.compat.v2.keras.mixed_precision.experimental.set_policy("mixed_float16")
             - tf.keras.mixed_precision.experimental.set_policy("float32")
             + tf.compat.v2.keras.mixed_precision.set_global_policy("mixed_float16")
             + tf.compat.v2.keras.mixed_precision.set_global_policy("float32")
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "reported where None resets the policy, which Keras 3 refuses",
-            *diff("""
+            """
               import tensorflow as tf
 
             - tf.keras.mixed_precision.experimental.set_policy(None)
             + tf.keras.mixed_precision.set_global_policy(None)
-            """),
+            """,
             Safety.MANUAL,
             keras=3,
             message_contains="float32",
@@ -852,43 +801,41 @@ EXAMPLES = {
             names = ["keras", "mixed_precision", "set_policy"]
             """,
         ),
-        Example(
+        edited(
             "an imported name is renamed where it is called",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision.experimental import Policy, set_policy
             + from tensorflow.keras.mixed_precision import Policy, set_global_policy
 
             - set_policy(Policy("mixed_bfloat16"))
             + set_global_policy(Policy("mixed_bfloat16"))
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "a name that never existed in TensorFlow",
-            *diff("""
+            """
               from tensorflow.keras import mixed_precision
 
             - mixed_precision.set_policy("mixed_float16")
             + mixed_precision.set_global_policy("mixed_float16")
-            """),
-            Safety.SAFE,
+            """,
             message_contains="never existed",
         ),
-        Example(
+        edited(
             "reported where None meant no scaling",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision.experimental import Policy
             + from tf_lossscale.keras.mixed_precision.experimental import Policy
 
               policy = Policy("mixed_float16", loss_scale=None)
               other = Policy("float32")
-            """),
+            """,
             Safety.MANUAL,
             message_contains="None",
         ),
-        Example(
+        edited(
             "reported where None is passed to the function",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -896,32 +843,31 @@ EXAMPLES = {
             - tf.keras.mixed_precision.experimental.set_policy(unscaled)
             + unscaled = tfls.keras.mixed_precision.experimental.Policy("mixed_float16", None)
             + tfls.keras.mixed_precision.experimental.set_policy(unscaled)
-            """),
+            """,
             Safety.MANUAL,
             message_contains="go to the shim",
         ),
-        Example(
+        edited(
             "to the shim, with a loss scale that it refuses from TensorFlow 2.9 on",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision.experimental import Policy
             + from tf_lossscale.keras.mixed_precision.experimental import Policy
 
               policy = Policy("mixed_float16", loss_scale=128)
-            """),
+            """,
             Safety.MANUAL,
             target=Target.SHIM,
             unsafe=True,
         ),
-        Example(
+        edited(
             "a test of the class",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision.experimental import Policy
             + from tf_lossscale.keras.mixed_precision.experimental import Policy
 
               def is_mixed(layer):
                   return isinstance(layer.dtype_policy, Policy)
-            """),
-            Safety.SAFE,
+            """,
             unsafe=True,
             message_contains="go to the shim",
         ),
@@ -934,26 +880,26 @@ EXAMPLES = {
                 return global_policy()
             """,
         ),
-        Example(
+        edited(
             "reported where TensorFlow removed the policy",
-            *diff("""
+            """
               import tensorflow as tf
 
             - tf.keras.mixed_precision.experimental.set_policy("infer_float32_vars")
             + tf.keras.mixed_precision.set_global_policy("infer_float32_vars")
-            """),
+            """,
             Safety.MANUAL,
             message_contains="of this name",
         ),
-        Example(
+        edited(
             "on the shim where the function is replaced, which each run reports",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
             - tf.keras.mixed_precision.experimental.set_policy = print
             + tfls.keras.mixed_precision.experimental.set_policy = print
-            """),
+            """,
             Safety.MANUAL,
             message_contains="in the place of this symbol",
         ),
@@ -968,15 +914,15 @@ EXAMPLES = {
             print(opt.loss_scale)
             """,
         ),
-        Example(
+        edited(
             "a read of the experimental policy's loss scale keeps the policies on the shim",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision import experimental as prec
             + from tf_lossscale.keras.mixed_precision import experimental as prec
 
               prec.set_policy("mixed_float16")
               print(prec.global_policy().loss_scale)
-            """),
+            """,
             Safety.MANUAL,
             message_contains="optimizer",
         ),
@@ -989,24 +935,24 @@ EXAMPLES = {
             """,
             target=Target.SHIM,
         ),
-        Example(
+        edited(
             "a read of what is called a policy, beside the experimental API",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision import experimental as prec
             + from tf_lossscale.keras.mixed_precision import experimental as prec
 
               def setup(policy):
                   prec.set_policy(policy)
                   return policy.loss_scale is not None
-            """),
+            """,
             Safety.MANUAL,
             message_contains="if this is a Keras policy",
         ),
     ),
     "unclear-origin": (
-        Example(
+        edited(
             "another library's class in the other branch",
-            *diff("""
+            """
               try:
                   from npu_bridge.npu_init import FixedLossScaleManager
               except ImportError:
@@ -1014,22 +960,19 @@ EXAMPLES = {
             +     from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
 
               manager = FixedLossScaleManager(8)
-            """),
-            Safety.SAFE,
+            """,
             message_contains="go to the shim",
         ),
-        Example(
+        reported(
             "a module that a star import of the project may bind",
             """\
             from compat import *
 
             opt = keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
             """,
-            None,
-            Safety.MANUAL,
             message_contains="compat",
         ),
-        Example(
+        reported(
             "a star import of the project's own module",
             """\
             import tensorflow as tf
@@ -1037,33 +980,27 @@ EXAMPLES = {
 
             opt = CrossShardOptimizer(opt)
             """,
-            None,
-            Safety.MANUAL,
             message_contains="utilities",
         ),
-        Example(
+        reported(
             "a relative import of the same name",
             """\
             from .optimizers import LossScaleOptimizer
 
             opt = LossScaleOptimizer(opt, 'dynamic')
             """,
-            None,
-            Safety.MANUAL,
             message_contains="`.optimizers`",
         ),
-        Example(
+        reported(
             "a comparison with the type of an optimizer",
             """\
             from compat import mp
 
             print(type(opt) is mp.LossScaleOptimizer)
             """,
-            None,
-            Safety.MANUAL,
             message_contains="use isinstance",
         ),
-        Example(
+        reported(
             "a class test of what compile may have made",
             """\
             import tensorflow as tf
@@ -1073,11 +1010,9 @@ EXAMPLES = {
             model.compile("sgd", "mse")
             print(isinstance(model.optimizer, mp.LossScaleOptimizer))
             """,
-            None,
-            Safety.MANUAL,
             message_contains="both classes",
         ),
-        Example(
+        reported(
             "several names through one module",
             """\
             from lingvo import compat as tf
@@ -1086,30 +1021,24 @@ EXAMPLES = {
             opt = tf.tpu.CrossShardOptimizer(opt)
             scale = tf.train.experimental.DynamicLossScale()
             """,
-            None,
-            Safety.MANUAL,
             message_contains="`CrossShardOptimizer` and `DynamicLossScale` from `lingvo.compat`",
         ),
-        Example(
+        reported(
             "a module that is a parameter",
             """\
             def wrap(tf, opt):
                 return tf.contrib.tpu.CrossShardOptimizer(opt)
             """,
-            None,
-            Safety.MANUAL,
         ),
-        Example(
+        reported(
             "a module from a table of names",
             """\
             mp = globals()["tf"].keras.mixed_precision.experimental
             mp.set_policy("float32")
             """,
-            None,
-            Safety.MANUAL,
             message_contains="cannot be resolved",
         ),
-        Example(
+        reported(
             "modules that are kept in attributes and tables",
             """\
             import tensorflow as tf
@@ -1123,8 +1052,6 @@ EXAMPLES = {
             modules = {"mp": tf.mixed_precision}
             scale = modules["mp"].experimental.FixedLossScale(9.0)
             """,
-            None,
-            Safety.MANUAL,
             message_contains="cannot be resolved",
         ),
         Example(
@@ -1164,9 +1091,9 @@ EXAMPLES = {
             keras=3,
             unsafe=True,
         ),
-        Example(
+        edited(
             "a clipped loop stays on the shim's class",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -1177,14 +1104,13 @@ EXAMPLES = {
               grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
               grads, _ = tf.clip_by_global_norm(grads, 1.0)
               opt.apply_gradients(zip(grads, model.variables))
-            """),
-            Safety.SAFE,
+            """,
             keras=3,
             unsafe=True,
         ),
-        Example(
+        edited(
             "not where a part of the step is conditional",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -1200,15 +1126,14 @@ EXAMPLES = {
                   if USE:
                       grads = opt.get_unscaled_gradients(grads)
                   opt.apply_gradients(zip(grads, variables))
-            """),
-            Safety.SAFE,
+            """,
             keras=3,
             unsafe=True,
             message_contains="LossScaleOptimizer",
         ),
-        Example(
+        edited(
             "a loop that scales a function stays on the shim's class",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -1219,8 +1144,7 @@ EXAMPLES = {
                   loss = scaled_loss()
               grads = opt.get_unscaled_gradients(tape.gradient(loss, model.variables))
               opt.apply_gradients(zip(grads, model.variables))
-            """),
-            Safety.SAFE,
+            """,
             keras=3,
             unsafe=True,
         ),
@@ -1288,9 +1212,9 @@ EXAMPLES = {
             Safety.SAFE,
             message_contains="when it is set",
         ),
-        Example(
+        edited(
             "whatever a loop sets",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -1298,8 +1222,7 @@ EXAMPLES = {
             + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
               for name, value in changes.items():
                   setattr(opt, name, value)
-            """),
-            Safety.SAFE,
+            """,
             message_contains="does not pass `name` on",
         ),
         Example(
@@ -1325,9 +1248,9 @@ EXAMPLES = {
                 return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
             """,
         ),
-        Example(
+        edited(
             "wrapped on some path, under any name",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -1336,8 +1259,7 @@ EXAMPLES = {
             -     sgd = tf.keras.mixed_precision.LossScaleOptimizer(sgd)
             +     sgd = tfls.keras.mixed_precision.LossScaleOptimizer(sgd)
               sgd.momentum = 0.3
-            """),
-            Safety.SAFE,
+            """,
             message_contains="when it is set",
         ),
         Example(
@@ -1368,24 +1290,23 @@ EXAMPLES = {
             opt._optimizer = other
             """,
         ),
-        Example(
+        edited(
             "on the shim where the program reads a config",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
             - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
             + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
               print(opt.get_config()["loss_scale"])
-            """),
-            Safety.SAFE,
+            """,
             message_contains="go to the shim",
         ),
     ),
     "version-guard": (
-        Example(
+        edited(
             "a loop that only old versions enter",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -1393,13 +1314,13 @@ EXAMPLES = {
             -     opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
             +     opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
                   break
-            """),
+            """,
             Safety.MANUAL,
             message_contains="nothing here scales the loss",
         ),
-        Example(
+        edited(
             "a name that the old branch uses keeps its arguments",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -1410,21 +1331,19 @@ EXAMPLES = {
                   opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
               else:
                   opt = LossScaleOptimizer(opt, "dynamic")
-            """),
+            """,
             Safety.MANUAL,
             message_contains="removable",
         ),
     ),
     "namespace-as-value": (
-        Example(
+        reported(
             "an import of a private module that current TensorFlow lacks",
             """\
             from tensorflow.python.keras.mixed_precision.experimental import (
                 device_compatibility_check,
             )
             """,
-            None,
-            Safety.MANUAL,
             message_contains="no such name",
         ),
         Example(
@@ -1435,31 +1354,28 @@ EXAMPLES = {
             setup(tf.keras.mixed_precision)
             """,
         ),
-        Example(
+        reported(
             "a name that contrib never had",
             """\
             import tensorflow as tf
 
             manager = tf.contrib.mixed_precision.create_loss_scale_manager(8)
             """,
-            None,
-            Safety.MANUAL,
             message_contains="no such name",
         ),
-        Example(
+        edited(
             "a module under a name that only other files read",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
             - mp = tf.keras.mixed_precision.experimental
             + mp = tfls.keras.mixed_precision.experimental
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "what binds a name, and not its uses, where it is not always the module",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -1483,10 +1399,9 @@ EXAMPLES = {
                   else:
                       mp = other.mixed_precision
                   use(mp)
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        reported(
             "a module below a name that is not always TensorFlow's",
             """\
             import tensorflow as tf
@@ -1495,13 +1410,11 @@ EXAMPLES = {
             K = tf.keras.mixed_precision if flag else other
             use(K.experimental)
             """,
-            None,
-            Safety.MANUAL,
             message_contains="this name can mean",
         ),
-        Example(
+        edited(
             "a name of the module that is replaced",
-            *diff("""
+            """
               from unittest import mock
             - import tensorflow as tf
             + import tf_lossscale as tfls
@@ -1509,8 +1422,7 @@ EXAMPLES = {
             - with mock.patch.object(tf.keras.mixed_precision.experimental, "set_policy"):
             + with mock.patch.object(tfls.keras.mixed_precision.experimental, "set_policy"):
                   pass
-            """),
-            Safety.SAFE,
+            """,
         ),
         Example(
             "not a module with other contents",
@@ -1522,7 +1434,7 @@ EXAMPLES = {
         ),
     ),
     "strings": (
-        Example(
+        reported(
             "a fetch by name",
             """\
             import tensorflow as tf
@@ -1531,11 +1443,9 @@ EXAMPLES = {
             manager = FixedLossScaleManager(128)
             scale = graph.get_tensor_by_name("tower/loss_scale:0")
             """,
-            None,
-            Safety.MANUAL,
             message_contains="is a handle",
         ),
-        Example(
+        reported(
             "a fetch of the value that a variable of TensorFlow 1 is read as",
             """\
             import tensorflow as tf
@@ -1544,8 +1454,6 @@ EXAMPLES = {
             manager = FixedLossScaleManager(128)
             scale = graph.get_tensor_by_name("tower/loss_scale/read:0")
             """,
-            None,
-            Safety.MANUAL,
             message_contains="fetch the tensor",
         ),
         Example(
@@ -1622,7 +1530,7 @@ EXAMPLES = {
             """,
             keras=3,
         ),
-        Example(
+        reported(
             "the loss scale of a compiled model",
             """\
             from tensorflow.keras import mixed_precision
@@ -1631,8 +1539,6 @@ EXAMPLES = {
             model.compile("sgd", "mse")
             print(float(model.optimizer.loss_scale))
             """,
-            None,
-            Safety.MANUAL,
             keras=3,
             message_contains="no loss_scale",
         ),
@@ -1663,7 +1569,7 @@ EXAMPLES = {
             """,
             keras=3,
         ),
-        Example(
+        reported(
             "never scaled, beside a flag called scale_loss",
             """\
             import tf_lossscale as tfls
@@ -1672,12 +1578,10 @@ EXAMPLES = {
             loss = loss * 2.0 if FLAGS.scale_loss else loss
             opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
             """,
-            None,
-            Safety.MANUAL,
             keras=3,
             message_contains="inner_optimizer",
         ),
-        Example(
+        reported(
             "a check beside load_model, which may make another optimizer",
             """\
             import tf_lossscale as tfls
@@ -1690,8 +1594,6 @@ EXAMPLES = {
                     return optimizer.get_scaled_loss(loss)
                 return loss
             """,
-            None,
-            Safety.MANUAL,
             keras=3,
             message_contains="isinstance",
         ),
@@ -1735,17 +1637,16 @@ EXAMPLES = {
             """,
             keras=3,
         ),
-        Example(
+        edited(
             "on Keras 2, where fit calls it",
-            *diff("""
+            """
             - from tensorflow.keras.mixed_precision import LossScaleOptimizer
             + from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
 
               class Logging(LossScaleOptimizer):
                   def get_scaled_loss(self, loss):
                       return super().get_scaled_loss(loss)
-            """),
-            Safety.SAFE,
+            """,
         ),
     ),
     "of-the-command": (
@@ -1759,9 +1660,9 @@ EXAMPLES = {
         ),
     ),
     "v1-loss-scales": (
-        Example(
+        edited(
             "on the shim where one of several optimizers is Keras's",
-            *diff("""
+            """
               import tensorflow as tf
             + import tf_lossscale as tfls
 
@@ -1771,21 +1672,19 @@ EXAMPLES = {
                   opt = OPTIMIZERS[name](0.1) if name in OPTIMIZERS else tf.keras.optimizers.SGD()
             -     return tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
             +     return tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            """),
-            Safety.SAFE,
+            """,
             message_contains="2.11",
         ),
-        Example(
+        edited(
             "on the shim where the optimizer is a parameter",
-            *diff("""
+            """
             - import tensorflow as tf
             + import tf_lossscale as tfls
 
               def wrap(optimizer):
             -     return tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
             +     return tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-            """),
-            Safety.SAFE,
+            """,
             message_contains="cannot be determined",
         ),
         Example(
@@ -1826,9 +1725,9 @@ EXAMPLES = {
             """,
             Safety.SAFE,
         ),
-        Example(
+        edited(
             "called only for its side effect",
-            *diff("""
+            """
               import tensorflow as tf
 
               class LAMBOptimizer(tf.compat.v1.train.Optimizer):
@@ -1839,12 +1738,11 @@ EXAMPLES = {
             + dummy_op = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(
             +     LAMBOptimizer(learning_rate=0.0), tf.compat.v1.mixed_precision.FixedLossScale(1)
               )
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "called to read its value",
-            *diff("""
+            """
               import tensorflow as tf
 
               opt = tf.compat.v1.train.AdamOptimizer()
@@ -1853,12 +1751,11 @@ EXAMPLES = {
             + scaler = tf.compat.v1.mixed_precision.DynamicLossScale(2 ** 32, multiplier=2.0)
             + opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, scaler)
               loss_scale = tf.identity(scaler(), name="scale")
-            """),
-            Safety.SAFE,
+            """,
         ),
-        Example(
+        edited(
             "an annotation under TYPE_CHECKING",
-            *diff("""
+            """
               from typing import TYPE_CHECKING
 
               if TYPE_CHECKING:
@@ -1867,13 +1764,12 @@ EXAMPLES = {
 
               def update(scale: 'LossScale'):
                   scale.update([])
-            """),
-            Safety.SAFE,
+            """,
             target=Target.SHIM,
         ),
     ),
     "gradients-past-optimizer": (
-        Example(
+        reported(
             "not with a cross-shard optimizer, which sums the gradients on purpose",
             """\
             import tensorflow.compat.v1 as tf
@@ -1883,7 +1779,6 @@ EXAMPLES = {
                 gradients = tf.gradients(loss, variables)
                 return opt.apply_gradients(zip(gradients, variables))
             """,
-            None,
             Safety.SAFE,
             message_contains="needs a TPU",
         ),

@@ -5,7 +5,7 @@ import sys
 import pytest
 from tf_lossscale_codemods.model import Safety, Target
 from tf_lossscale_codemods.rules.rule import Example
-from verbs import check, diff
+from verbs import check, edited, reported
 
 SAFE, MANUAL = Safety.SAFE, Safety.MANUAL
 EXPERIMENTAL = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
@@ -88,9 +88,9 @@ NO_OPS = [
 ]
 
 LEFT = [
-    Example(
+    edited(
         "a name that is bound to two things",
-        *diff("""
+        """
         - import tensorflow as tf
         + import tf_lossscale as tfls
 
@@ -100,13 +100,12 @@ LEFT = [
           else:
               Wrapper = make_wrapper()
           opt = Wrapper(opt, manager)
-        """),
-        Safety.SAFE,
+        """,
         message_contains="go to the shim",
     ),
-    Example(
+    edited(
         "one place of a symbol holds back the others",
-        *diff("""
+        """
           import tensorflow as tf
         - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
         + from tf_lossscale.keras.mixed_precision import from_loss_scale
@@ -118,13 +117,12 @@ LEFT = [
         + first = LSO(first)
         + second = from_loss_scale(second, tf.compat.v1.mixed_precision.DynamicLossScale(4.0, 9, 4))
         + print(first.loss_scale, isinstance(first, LSO))
-        """),
-        Safety.SAFE,
+        """,
         message_contains="at run time",
     ),
-    Example(
+    edited(
         "a loss scale that is read after it was wrapped",
-        *diff("""
+        """
           import tensorflow as tf
         - from tensorflow.keras.mixed_precision import experimental as prec
         + from tf_lossscale.keras import mixed_precision as prec
@@ -135,12 +133,11 @@ LEFT = [
         +     scale = tf.compat.v1.mixed_precision.DynamicLossScale()
         +     opt = prec.from_loss_scale(opt, scale)
               return opt, scale()
-        """),
-        Safety.SAFE,
+        """,
     ),
-    Example(
+    edited(
         "a name that a with statement, a handler or a try block binds anew",
-        *diff("""
+        """
           import tensorflow as tf
 
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
@@ -151,10 +148,10 @@ LEFT = [
               opt = wrapped(opt)
           finally:
               print(opt.loss_scale())
-        """),
+        """,
         MANUAL,
     ),
-    Example(
+    reported(
         "a policy of a module that a caller passes, or a function returns",
         """\
         def configure(tf):
@@ -163,39 +160,34 @@ LEFT = [
         loaded = load("tensorflow")
         loaded.keras.mixed_precision.experimental.set_policy("mixed_float16")
         """,
-        None,
-        MANUAL,
         message_contains="statically",
     ),
-    Example(
+    reported(
         "a policy through a module of the project",
         """\
         from .compat import tf
 
         tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
         """,
-        None,
-        MANUAL,
         message_contains="migrate that module",
     ),
 ]
 
 REWRITES = [
-    Example(
+    edited(
         "an import that another module may take from here",
-        *diff("""
+        """
           import tensorflow as tf
           from tensorflow.compat.v1.mixed_precision import FixedLossScale as scaler
 
           __all__ = ["scaler"]
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scaler(2.0))
         + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=2.0)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "both import styles in one file",
-        *diff("""
+        """
           import tensorflow as tf
         - from tensorflow.contrib.mixed_precision import LossScaleOptimizer
         + import tf_lossscale as tfls
@@ -204,12 +196,11 @@ REWRITES = [
         - manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
         + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
           opt = LossScaleOptimizer(tf.train.AdamOptimizer(), manager)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "an import left for names that are not ours",
-        *diff("""
+        """
         - from tensorflow.contrib import layers, mixed_precision as mp, tpu
         + from tensorflow.contrib import layers
         + from tf_lossscale.contrib import mixed_precision as mp
@@ -217,29 +208,26 @@ REWRITES = [
 
           opt = tpu.CrossShardOptimizer(mp.LossScaleOptimizer(opt, mp.FixedLossScaleManager(8)))
           layers.optimize_loss(opt)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "statements joined by semicolons",
-        *diff("""
+        """
           import tensorflow as tf; import os; x = 1
 
         - a = tf.contrib.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
         + a = tf.compat.v1.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "joined imports, one of them gone",
-        *diff("""
+        """
         - import os; import tensorflow as tf; import sys
         + import os; import tf_lossscale as tfls; import sys
 
         - a = tf.contrib.mixed_precision.FixedLossScaleManager(8)
         + a = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
-        """),
-        SAFE,
+        """,
     ),
     Example(
         "one-line suites",
@@ -256,9 +244,9 @@ REWRITES = [
         SAFE,
         target=Target.SHIM,
     ),
-    Example(
+    edited(
         "the only statement of a block",
-        *diff("""
+        """
           import tensorflow as tf
 
           def wrap(opt, fp16):
@@ -267,12 +255,11 @@ REWRITES = [
         -     return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
         +         pass
         +     return tf.keras.mixed_precision.LossScaleOptimizer(opt)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "after a docstring and a future import",
-        *diff('''
+        '''
           """Trains."""
           from __future__ import absolute_import
 
@@ -281,12 +268,11 @@ REWRITES = [
 
         - opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
         + opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-        '''),
-        SAFE,
+        ''',
     ),
-    Example(
+    edited(
         "TensorFlow bound by either arm of a try",
-        *diff("""
+        """
           try:
               import tensorflow.compat.v1 as tf
         +     import tf_lossscale as tfls
@@ -297,12 +283,11 @@ REWRITES = [
         - opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
         + opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
           tf.Session()
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "a module alias by assignment",
-        *diff("""
+        """
           import tensorflow as tf
           tf1 = tf.compat.v1
         - mp = tf.keras.mixed_precision.experimental
@@ -313,12 +298,11 @@ REWRITES = [
           opt = tf1.train.AdamOptimizer()
         - opt = tf1.train.experimental.enable_mixed_precision_graph_rewrite(opt)
         + opt = tf1.mixed_precision.enable_mixed_precision_graph_rewrite(opt)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "a module alias whose last use goes",
-        *diff("""
+        """
           import tensorflow as tf
         - scales = tf.train.experimental
 
@@ -328,12 +312,11 @@ REWRITES = [
         + opt = tf.keras.mixed_precision.LossScaleOptimizer(
         +     opt, initial_scale=8
           )
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "redundant parentheses",
-        *diff("""
+        """
           import tensorflow as tf
         - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
         + LSO = tf.keras.mixed_precision.LossScaleOptimizer
@@ -342,12 +325,11 @@ REWRITES = [
         - b = (LSO)(b, (2 ** 7))
         + a = LSO(a)
         + b = (LSO)(b, dynamic=False, initial_scale=(2 ** 7))
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "values that bind looser than a comma",
-        *diff("""
+        """
           import tensorflow as tf
 
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
@@ -355,12 +337,11 @@ REWRITES = [
         + opt = tf.keras.mixed_precision.LossScaleOptimizer(
         +     opt, dynamic=False, initial_scale=8 if small else 2 ** 10
           )
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "a comment inside a chain of attributes",
-        *diff("""
+        """
           import tensorflow as tf
 
         - opt = (tf.keras.mixed_precision
@@ -368,58 +349,53 @@ REWRITES = [
         -        .experimental.LossScaleOptimizer(opt, "dynamic"))
         + opt = (tf.keras.mixed_precision  # the experimental one
         +     .LossScaleOptimizer(opt))
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "the module of another name is not imported as the whole package",
-        *diff("""
+        """
         - from tensorflow.keras import mixed_precision as mp
         + import tf_lossscale as tfls
 
         - opt = mp.experimental.LossScaleOptimizer(opt, "dynamic")
         + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-        """),
-        SAFE,
+        """,
         keras=3,
     ),
-    Example(
+    edited(
         "keywords in the other order",
-        *diff("""
+        """
         - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as LSO
         + from tensorflow.keras.mixed_precision import LossScaleOptimizer as LSO
 
         - opt = LSO(loss_scale=8, optimizer=opt)
         + opt = LSO(dynamic=False, initial_scale=8, inner_optimizer=opt)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "a name in the way of the import",
-        *diff("""
+        """
         - import tensorflow as tf
         + import tf_lossscale
 
           tfls = "taken"
         - manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
         + manager = tf_lossscale.contrib.mixed_precision.FixedLossScaleManager(8)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "the shim is imported already",
-        *diff("""
+        """
           import tf_lossscale
         - import tensorflow as tf
 
         - manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
         + manager = tf_lossscale.contrib.mixed_precision.FixedLossScaleManager(8)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "a dotted import without an alias",
-        *diff("""
+        """
         - import tensorflow.contrib.mixed_precision
         + import tf_lossscale as tfls
           import tensorflow.keras
@@ -427,12 +403,11 @@ REWRITES = [
         - manager = tensorflow.contrib.mixed_precision.FixedLossScaleManager(8)
         + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
           model = tensorflow.keras.Model()
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "comments above an import that goes",
-        *diff("""
+        """
           import os
           # the framework
         - import tensorflow as tf  # noqa
@@ -440,12 +415,11 @@ REWRITES = [
 
         - print(os.name, tf.contrib.mixed_precision.FixedLossScaleManager(8))
         + print(os.name, tfls.contrib.mixed_precision.FixedLossScaleManager(8))
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "an optimizer that is global",
-        *diff("""
+        """
           import tensorflow as tf
 
           def main():
@@ -454,8 +428,7 @@ REWRITES = [
         -     print(opt.loss_scale())
         +     opt = tf.keras.mixed_precision.LossScaleOptimizer(make())
         +     print(opt.loss_scale)
-        """),
-        SAFE,
+        """,
     ),
     Example(
         "wrapping order with Horovod",
@@ -477,9 +450,9 @@ REWRITES = [
         """,
         SAFE,
     ),
-    Example(
+    edited(
         "private modules that become one import",
-        *diff("""
+        """
         - from tensorflow.python.keras.mixed_precision.experimental import policy
         - from tensorflow.python.keras.mixed_precision.experimental import loss_scale_optimizer
         + from tensorflow.keras import mixed_precision
@@ -488,12 +461,11 @@ REWRITES = [
         - opt = loss_scale_optimizer.LossScaleOptimizer(opt, 'dynamic')
         + mixed_precision.set_global_policy('mixed_float16')
         + opt = mixed_precision.LossScaleOptimizer(opt)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "an import stays that is right for a part of its uses",
-        *diff("""
+        """
           from tensorflow.keras import mixed_precision as mp
         + import tf_lossscale as tfls
 
@@ -502,12 +474,11 @@ REWRITES = [
         -     return opt, isinstance(opt, mp.experimental.LossScaleOptimizer)
         +     opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
         +     return opt, isinstance(opt, mp.LossScaleOptimizer)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "a plain loop stays on the shim if its optimizer comes from a caller",
-        *diff("""
+        """
           import tensorflow as tf
         + import tf_lossscale as tfls
 
@@ -520,26 +491,24 @@ REWRITES = [
               grads = tape.gradient(loss, variables)
               grads = opt.get_unscaled_gradients(grads)
               opt.apply_gradients(zip(grads, variables))
-        """),
-        SAFE,
+        """,
         keras=3,
         unsafe=True,
     ),
-    Example(
+    edited(
         "on the shim where a program reads a private attribute of the optimizer",
-        *diff("""
+        """
         - import tensorflow as tf
         + import tf_lossscale as tfls
 
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
         + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
           print(opt._hyper)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "an imported flag says nothing about the version",
-        *diff("""
+        """
           try:
               from typing import TYPE_CHECKING
               import tensorflow as tf
@@ -549,12 +518,11 @@ REWRITES = [
         +         scale = tf.compat.v1.mixed_precision.FixedLossScale(2.0)
           except ImportError:
               raise SystemExit("this needs TensorFlow")
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "private modules whose new names would be the same",
-        *diff("""
+        """
         - from tensorflow.python.training.experimental import loss_scale
         - from tensorflow.python.keras.mixed_precision.experimental import policy
         + from tensorflow.compat.v1 import mixed_precision
@@ -564,12 +532,11 @@ REWRITES = [
         - scale = loss_scale.FixedLossScale(2.)
         + policy.set_global_policy('mixed_float16')
         + scale = mixed_precision.FixedLossScale(2.)
-        """),
-        SAFE,
+        """,
     ),
-    Example(
+    edited(
         "imports that become equal in blocks of their own",
-        *diff("""
+        """
           try:
         -     from tensorflow.python.keras.mixed_precision.experimental import policy
         +     from tf_lossscale.keras.mixed_precision import experimental
@@ -579,15 +546,14 @@ REWRITES = [
 
         - policy.set_policy('mixed_float16')
         + experimental.set_policy('mixed_float16')
-        """),
-        Safety.SAFE,
+        """,
     ),
 ]
 
 NEWER = [
-    Example(
+    edited(
         "a match statement",
-        *diff("""
+        """
         - import tensorflow as tf
         + import tf_lossscale as tfls
 
@@ -597,8 +563,7 @@ NEWER = [
                   opt = opt.inner_optimizer
               case {"opt": opt, **rest}:
                   pass
-        """),
-        SAFE,
+        """,
     ),
 ]
 
