@@ -795,12 +795,6 @@ EXAMPLES = {
             keras=3,
             message_contains="float32",
         ),
-        Example(
-            "not a path that is joined from a list of names",
-            """\
-            names = ["keras", "mixed_precision", "set_policy"]
-            """,
-        ),
         edited(
             "an imported name is renamed where it is called",
             """
@@ -1457,15 +1451,6 @@ EXAMPLES = {
             message_contains="fetch the tensor",
         ),
         Example(
-            "not a comparison with a configuration value",
-            """\
-            import tensorflow as tf
-
-            if flags.wrapper == "LossScaleOptimizer":
-                pass
-            """,
-        ),
-        Example(
             "not a name that all versions have, for the shim",
             """\
             import tensorflow as tf
@@ -1473,31 +1458,6 @@ EXAMPLES = {
             is_scaled = type(opt).__name__ == "MixedPrecisionLossScaleOptimizer"
             """,
             target=Target.SHIM,
-        ),
-        Example(
-            "not without a loss scale",
-            """\
-            import tensorflow as tf
-
-            scale = graph.get_tensor_by_name("tower/loss_scale:0")
-            """,
-        ),
-        Example(
-            "not a longer name or a sentence",
-            """\
-            import tensorflow as tf
-            from tensorflow.compat.v1.mixed_precision import LossScale
-
-            names = ["my_loss_scale:0", "the tensor loss_scale:0 is fetched"]
-            """,
-        ),
-        Example(
-            "not a key of custom objects",
-            """\
-            import tensorflow as tf
-
-            objects = {"LossScaleOptimizer": Mine}
-            """,
         ),
     ),
     "keras3-compiled-optimizer": (

@@ -74,6 +74,14 @@ NOT_REPORTED = {
     "a file": "open('tf/contrib/mixed_precision.py')",
     "bytes": f"open(b'{EXPERIMENTAL}')",
     "another attribute": "operator.attrgetter('keras.mixed_precision.Policy')(tf)",
+    "a path in parts": "NAMES = ['keras', 'mixed_precision', 'set_policy']",
+    "a value of a setting": "if flags.wrapper == 'LossScaleOptimizer':\n    pass",
+    "a key of custom objects": "OBJECTS = {'LossScaleOptimizer': Mine}",
+    "a tensor of a program without a loss scale": "graph.get_tensor_by_name('tower/loss_scale:0')",
+    "a longer name, and a sentence": (
+        "from tensorflow.compat.v1.mixed_precision import LossScale\n"
+        "NAMES = ['my_loss_scale:0', 'the tensor loss_scale:0 is fetched']"
+    ),
 }
 
 
