@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from command_line import CLEAN, FINAL, LEGACY, MANUAL, PROGRAM
+from file_system import git
 from tf_lossscale_codemods.cli import command
 
 
@@ -264,7 +265,7 @@ def test_verbose_reports_why_each_file_was_left_unchanged(command_line):
         venv__e=LEGACY,
         f__g=LEGACY,
     )
-    subprocess.run(["git", "init", "-q"], check=True)
+    git("init", "-q")
     command_line.path(".gitignore").write_text("d.py\n")
     command_line.path("f/pyvenv.cfg").write_text("")
     ran = command_line.run("migrate", "-v")

@@ -4,10 +4,10 @@ import itertools
 import json
 import os
 import re
-import subprocess
 
 import pytest
 from command_line import CLEAN, FINAL, INSTALLED, LEGACY
+from file_system import git
 from tf_lossscale_codemods.cli.search import keras_of_directory
 from tf_lossscale_codemods.files.discover import Directory
 from tf_lossscale_codemods.project import evidence
@@ -229,7 +229,7 @@ def test_files_that_set_the_environment(command_line, path):
 def test_other_files_do_not_count(command_line):
     for name in ("notes.txt", "data.yml", "a.json", "venv/requirements.txt", "node_modules/x.sh"):
         given(command_line, **{name: "TF_USE_LEGACY_KERAS=1\ntensorflow==2.17\n"})
-    subprocess.run(["git", "init", "-q"], check=True)
+    git("init", "-q")
     command_line.path(".gitignore").write_text("old/\nlocal.sh\n")
     given(command_line, **{"old/requirements.txt": "tensorflow==2.17\n"})
     given(command_line, **{"local.sh": "TF_USE_LEGACY_KERAS=0\n"})

@@ -1,11 +1,11 @@
 """The files that use `tf.contrib` for what no rule migrates."""
 
 import json
-import subprocess
 import time
 
 import pytest
 from command_line import CLEAN
+from file_system import git
 from tf_lossscale_codemods.engine.prefilter import uses_other_contrib
 
 
@@ -63,7 +63,7 @@ def test_the_search_takes_time_in_proportion_to_the_size(part):
 def test_the_summary_counts_the_files(command_line):
     other = b"import tensorflow as tf\n\nx = tf.contrib.layers.flatten(x)\n"
     command_line.write(a=other * 3, b=CLEAN, ignored=other)
-    subprocess.run(["git", "init", "-q"], check=True)
+    git("init", "-q")
     command_line.path(".gitignore").write_text("ignored.py\n")
     ran = command_line.run("migrate")
     assert ran.status == 0

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from command_line import FINAL, LEGACY, MANUAL
-from file_system import snapshot
+from file_system import git, snapshot
 from tf_lossscale_codemods.cli import migrate, settings
 from tf_lossscale_codemods.files.diffs import unified
 from tf_lossscale_codemods.files.printable import quoted, visible
@@ -148,15 +148,11 @@ def test_a_report_goes_to_no_pipe_but_to_the_null_device(command_line):
 # Where settings come from
 
 
-def git_init(directory) -> None:
-    subprocess.run(["git", "init", "-q", str(directory)], check=True)
-
-
 def test_the_search_ends_at_the_top_of_the_work_tree(command_line):
     command_line.write(repository__src__a=LEGACY)
     table(command_line, 'exclude = ["*"]')
     assert command_line.run("migrate", "repository/src").status == 0
-    git_init("repository")
+    git("init", "-q", "repository")
     assert command_line.run("migrate", "repository/src").status == 1
     table(command_line, 'exclude = ["*"]', "repository/pyproject.toml")
     assert command_line.run("migrate", "repository/src").status == 0
@@ -225,38 +221,26 @@ def test_what_is_no_ordinary_file_ends_with_an_error(command_line, target):
 # What settings can take
 
 
-@pytest.mark.parametrize(
-    ("lines", "says"),
-    [
-        ("a = " + "[" * 100_000, "is nested too deeply"),
-        ("a = " + "{a=" * 100_000, "is nested too deeply"),
-        (".".join("a" * 200_000) + " = 1", "too many parts"),
-        ('"\u2028"."\u2028".' * 40_000 + "a = 1", "too many parts"),
-        ("[" + ".".join("a" * 200_000) + "]", "too many parts"),
-        ("keras = " + "9" * 5_000, "error: pyproject.toml:"),
-        ("keras = 0x" + "f" * 100_000, "[tool.tf-lossscale] keras: "),
-        ("to = '" + "x" * 400_000 + "'", "at most 200 strings of at most 200 characters"),
-        ("exclude = [" + "'*',\n" * 201 + "]", "at most 200 strings"),
-        ("select = [" + "'LS3',\n" * 201 + "]", "at most 200 strings"),
-        (f"ignore = ['{'LS8,' * 50}']", "unknown rule code LS8, LS8"),
-        (f"exclude = ['{'*a' * 150}']", "at most 200 strings of at most 200 characters"),
-    ],
-    ids=[
-        "arrays",
-        "tables",
-        "dots",
-        "dots and line separators",
-        "header",
-        "digits",
-        "hex",
-        "long",
-        "globs",
-        "rules",
-        "unknown rules",
-        "glob",
-    ],
-)
-def test_settings_that_exhaust_are_an_error_soon(command_line, lines, says):
+EXHAUSTING = {
+    "arrays": ("a = " + "[" * 100_000, "is nested too deeply"),
+    "tables": ("a = " + "{a=" * 100_000, "is nested too deeply"),
+    "dots": (".".join("a" * 200_000) + " = 1", "too many parts"),
+    "dots and line separators": ('"\u2028"."\u2028".' * 40_000 + "a = 1", "too many parts"),
+    "header": ("[" + ".".join("a" * 200_000) + "]", "too many parts"),
+    "digits": ("keras = " + "9" * 5_000, "error: pyproject.toml:"),
+    "hex": ("keras = 0x" + "f" * 100_000, "[tool.tf-lossscale] keras: "),
+    "long": ("to = '" + "x" * 400_000 + "'", "at most 200 strings of at most 200 characters"),
+    "globs": ("exclude = [" + "'*',\n" * 201 + "]", "at most 200 strings"),
+    "rules": ("select = [" + "'LS3',\n" * 201 + "]", "at most 200 strings"),
+    "unknown rules": (f"ignore = ['{'LS8,' * 50}']", "unknown rule code LS8, LS8"),
+    "glob": (f"exclude = ['{'*a' * 150}']", "at most 200 strings of at most 200 characters"),
+}
+"""Settings, and what is said of them."""
+
+
+@pytest.mark.parametrize("name", EXHAUSTING)
+def test_settings_that_exhaust_are_an_error_soon(command_line, name):
+    lines, says = EXHAUSTING[name]
     command_line.write(a=LEGACY)
     table(command_line, lines)
     started = time.process_time()
