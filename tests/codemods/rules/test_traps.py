@@ -58,14 +58,6 @@ NO_OPS = [
         """,
     ),
     Example(
-        "one local name for another library's class",
-        """\
-        from npu_bridge.estimator.npu import npu_loss_scale_manager as manager_lib
-
-        manager = manager_lib.ExponentialUpdateLossScaleManager(2**32, 1000)
-        """,
-    ),
-    Example(
         "a hyperparameter called loss_scale",
         """\
         import tensorflow as tf
@@ -186,19 +178,6 @@ REWRITES = [
         """,
     ),
     edited(
-        "both import styles in one file",
-        """
-          import tensorflow as tf
-        - from tensorflow.contrib.mixed_precision import LossScaleOptimizer
-        + import tf_lossscale as tfls
-        + from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
-
-        - manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
-        + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
-          opt = LossScaleOptimizer(tf.train.AdamOptimizer(), manager)
-        """,
-    ),
-    edited(
         "an import left for names that are not ours",
         """
         - from tensorflow.contrib import layers, mixed_precision as mp, tpu
@@ -217,16 +196,6 @@ REWRITES = [
 
         - a = tf.contrib.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
         + a = tf.compat.v1.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
-        """,
-    ),
-    edited(
-        "joined imports, one of them gone",
-        """
-        - import os; import tensorflow as tf; import sys
-        + import os; import tf_lossscale as tfls; import sys
-
-        - a = tf.contrib.mixed_precision.FixedLossScaleManager(8)
-        + a = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
         """,
     ),
     Example(
@@ -429,26 +398,6 @@ REWRITES = [
         +     opt = tf.keras.mixed_precision.LossScaleOptimizer(make())
         +     print(opt.loss_scale)
         """,
-    ),
-    Example(
-        "wrapping order with Horovod",
-        """\
-        import horovod.tensorflow.keras as hvd
-        import tensorflow as tf
-        from tensorflow.keras.mixed_precision import experimental as mp
-
-        opt = mp.LossScaleOptimizer(hvd.DistributedOptimizer(tf.keras.optimizers.SGD()), "dynamic")
-        o = hvd.Distributed(mp.LossScaleOptimizer(o.inner, 2. ** 7))
-        """,
-        """\
-        import horovod.tensorflow.keras as hvd
-        import tensorflow as tf
-        from tensorflow.keras import mixed_precision as mp
-
-        opt = mp.LossScaleOptimizer(hvd.DistributedOptimizer(tf.keras.optimizers.SGD()))
-        o = hvd.Distributed(mp.LossScaleOptimizer(o.inner, dynamic=False, initial_scale=2. ** 7))
-        """,
-        SAFE,
     ),
     edited(
         "private modules that become one import",
