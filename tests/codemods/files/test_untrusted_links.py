@@ -35,6 +35,13 @@ def outside(command_line, tmp_path):
     return folder
 
 
+def swap(outside) -> None:
+    """Makes `sub` a link that leads outside, once."""
+    if not os.path.islink("sub"):
+        os.rename("sub", "moved")
+        os.symlink(outside / "deep", "sub")
+
+
 def names(folder) -> list:
     return sorted(os.listdir(folder))
 
@@ -174,9 +181,7 @@ def test_a_directory_that_becomes_a_link_is_not_written_through(command_line, ou
     transform = process_file.transform
 
     def swapping(*arguments):
-        if os.path.isdir("sub") and not os.path.islink("sub"):
-            os.rename("sub", "moved")
-            os.symlink(outside / "deep", "sub")
+        swap(outside)
         return transform(*arguments)
 
     monkeypatch.setattr(process_file, "transform", swapping)
@@ -198,8 +203,7 @@ def test_a_directory_that_becomes_a_link_is_not_read_through(command_line, outsi
     for found in discover(["."], Excludes()):
         assert isinstance(found, Candidate)
         if found.path == "sub/site.py":
-            os.rename("sub", "moved")
-            os.symlink(outside / "deep", "sub")
+            swap(outside)
             with pytest.raises(atomic_write.SwappedError) as caught:
                 atomic_write.read(found.real)
             words.append(discovery.words(caught.value))
@@ -243,9 +247,7 @@ def test_a_swap_while_the_file_is_written_is_seen(
     step = getattr(owner, moment)
 
     def swapping(*arguments):
-        if not os.path.islink("sub"):
-            os.rename("sub", "moved")
-            os.symlink(outside / "deep", "sub")
+        swap(outside)
         return step(*arguments)
 
     before = snapshot(outside)
@@ -307,8 +309,7 @@ def test_where_there_are_no_handles_each_step_checks_the_path(command_line, outs
     step = atomic_write._give_attributes
 
     def swapping(*arguments):
-        os.rename("sub", "moved")
-        os.symlink(outside / "deep", "sub")
+        swap(outside)
         return step(*arguments)
 
     before = snapshot(outside)

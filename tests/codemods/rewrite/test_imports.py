@@ -98,51 +98,53 @@ class TestDrop:
         assert "contrib" not in imports.source
 
 
-class TestRetarget:
-    def test_the_name_follows_where_it_is_free(self):
-        imports = Imports("from a import B\nB()\n")
-        assert imports.edits.retarget(imports.variable("B"), "c.d.E", imports.uses("B")) == "E"
-        assert imports.source.splitlines()[0] == "from c.d import E"
+@pytest.mark.parametrize(
+    ("source", "bound", "name", "line"),
+    [
+        ("from a import B\nB()\n", "B", "E", "from c.d import E"),
+        # The name stays if it is an alias, or if the new one is taken.
+        ("from a import B as C\nC()\n", "C", "C", "from c.d import E as C"),
+        ("from a import B\nB()\nE = 1\n", "B", "B", "from c.d import E as B"),
+        ("from a import B\nB()\nE()\n", "B", "B", "from c.d import E as B"),
+        ("from a import B\nB()\ndef f(E): pass\nE\n", "B", "B", "from c.d import E as B"),
+    ],
+)
+def test_retarget(source, bound, name, line):
+    imports = Imports(source)
+    found = imports.edits.retarget(imports.variable(bound), "c.d.E", imports.uses(bound))
+    assert (found, imports.source.splitlines()[0]) == (name, line)
 
-    @pytest.mark.parametrize("other", ["E = 1", "E()", "def f(E): pass\nE"])
-    def test_the_name_stays_where_it_is_taken(self, other):
-        imports = Imports(f"from a import B\nB()\n{other}\n")
-        assert imports.edits.retarget(imports.variable("B"), "c.d.E", imports.uses("B")) == "B"
-        assert imports.source.splitlines()[0] == "from c.d import E as B"
 
-    def test_an_alias_stays(self):
-        imports = Imports("from a import B as C\nC()\n")
-        assert imports.edits.retarget(imports.variable("C"), "c.d.E", imports.uses("C")) == "C"
-        assert imports.source.splitlines()[0] == "from c.d import E as C"
+@pytest.mark.parametrize(
+    ("source", "names", "after"),
+    [
+        # What is imported already is used.
+        ("import a\nimport tf_lossscale as s\n", {"tf_lossscale.x.Y": "s.x.Y"}, None),
+        (
+            "import a\nx\n",
+            {"tf_lossscale.x.Y": "tfls.x.Y", "tf_lossscale.x.Z": "tfls.x.Z"},
+            "import a\nimport tf_lossscale as tfls\nx\n",
+        ),
+        # The short name is taken.
+        (
+            "import a\ntfls = 1\n",
+            {"tf_lossscale.x.Y": "tf_lossscale.x.Y"},
+            "import a\nimport tf_lossscale\ntfls = 1\n",
+        ),
+    ],
+)
+def test_name_for(source, names, after):
+    imports = Imports(source)
+    for path, name in names.items():
+        assert imports.edits.name_for(path, imports.end, imports.variable("a")) == name
+    assert imports.source == (after or source)
 
 
-class TestNameFor:
-    def name(self, imports: Imports, target: str, by_name: bool = False) -> str:
-        end = imports.end_by_name if by_name else imports.end
-        return imports.edits.name_for(target, end, imports.variable("a"))
-
-    def test_what_is_imported_already_is_used(self):
-        source = "import a\nfrom c import D\nimport tf_lossscale as s\n"
-        imports = Imports(source)
-        assert self.name(imports, "c.D", by_name=True) == "D"
-        assert self.name(imports, "tf_lossscale.x.Y") == "s.x.Y"
-        assert imports.source == source
-
-    def test_a_module_is_imported_once(self):
-        imports = Imports("import a\nx\n")
-        assert self.name(imports, "tf_lossscale.x.Y") == "tfls.x.Y"
-        assert self.name(imports, "tf_lossscale.x.Z") == "tfls.x.Z"
-        assert imports.source == "import a\nimport tf_lossscale as tfls\nx\n"
-
-    def test_the_short_name_gives_way(self):
-        imports = Imports("import a\ntfls = 1\n")
-        assert self.name(imports, "tf_lossscale.x.Y") == "tf_lossscale.x.Y"
-        assert "import tf_lossscale\n" in imports.source
-
-    def test_a_class_by_its_name(self):
-        imports = Imports("import a\n")
-        assert self.name(imports, "c.D", by_name=True) == "D"
-        assert imports.source == "import a\nfrom c import D\n"
+@pytest.mark.parametrize("source", ["import a\nfrom c import D\n", "import a\n"])
+def test_name_for_a_class_by_its_name(source):
+    imports = Imports(source)
+    assert imports.edits.name_for("c.D", imports.end_by_name, imports.variable("a")) == "D"
+    assert imports.source == "import a\nfrom c import D\n"
 
 
 COMMENTED = """\

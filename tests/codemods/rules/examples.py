@@ -374,16 +374,6 @@ EXAMPLES = {
             target=Target.SHIM,
             message_contains="drop the parentheses",
         ),
-        Example(
-            "not a method of a class that the program defines",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
-            class Scaler:
-                def scale(self):
-                    return self.loss_scale()
-            """,
-        ),
         reported(
             "reported for the shim where the value is kept",
             """\
@@ -450,31 +440,6 @@ EXAMPLES = {
                     opt = opt.inner_optimizer
                     print(opt.loss_scale())
             """,
-        ),
-        reported(
-            "reported where another file makes the optimizer",
-            """\
-            import tensorflow as tf
-            from helpers import make_optimizer
-
-            opt = make_optimizer(fp16=True)
-            print(opt.loss_scale())
-            """,
-            message_contains="drop the parentheses",
-        ),
-        edited(
-            "the graph rewrite of a Keras optimizer, for the shim",
-            """
-              import tensorflow as tf
-            + import tf_lossscale as tfls
-
-              opt = tf.keras.optimizers.SGD()
-            - opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            - print(opt.loss_scale())
-            + opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            + print(opt.loss_scale)
-            """,
-            target=Target.SHIM,
         ),
         reported(
             "reported where a comment or a word touches the parentheses",

@@ -178,9 +178,6 @@ NOT_REPORTED = {
 CALLED = {
     "made with partial": "make = functools.partial(Final, dynamic=True)\nopt = make(inner)\n",
     "wrapped by Horovod": MADE + "opt = hvd.DistributedOptimizer(opt)\n",
-    "made by a decorated function": (
-        MADE + "@traced\ndef make():\n    return opt\n\n\nopt = make()\n"
-    ),
     "made by a lambda": MADE + "make = lambda: opt\nopt = make()\n",
 }
 USED = {

@@ -78,16 +78,6 @@ def test_class_test_of_a_program_with_both_classes_goes_to_the_shim(command_line
     assert "tfls.keras.mixed_precision.experimental.Loss" in result.sources["main.py"]
 
 
-def test_order_of_the_paths_does_not_matter(command_line):
-    for name in ("a", "b"):
-        command_line.path(f"{name}.py").write_text(f"import tensorflow as tf\n\n{MP}.Policy('x')\n")
-    one, other = (
-        command_line.run("migrate", *paths, "--keras", "2").out
-        for paths in (["a.py", "b.py"], ["b.py", "a.py"])
-    )
-    assert one == other
-
-
 def test_modules_that_a_computed_name_imports_are_part_of_the_program(command_line):
     (command_line.path("plugins")).mkdir()
     files = {
