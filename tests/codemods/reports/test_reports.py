@@ -378,9 +378,9 @@ def test_equal_findings_of_a_file_are_shown_together(command_line):
     assert len(findings) == 10
 
 
-def text_of(*findings: Finding) -> str:
+def text_of(*findings: Finding, **more) -> str:
     stream = io.StringIO()
-    text_report.write([FileOutcome("a.py", True, findings)], Summary(False), stream)
+    text_report.write([FileOutcome("a.py", True, findings)], Summary(False), stream, **more)
     return stream.getvalue()
 
 
@@ -424,10 +424,8 @@ def test_the_names_of_one_edit_share_their_reason(command_line):
 )
 def test_the_source_line_is_printable_and_the_mark_in_its_place(text, column, end, shown):
     one = Finding("a.py", 1, column, "LS1", "X", Safety.SAFE, True, "why", 1, end, text)
-    outcome = FileOutcome("a.py", True, (one, one._replace(line=2, end_line=2, text="f")))
-    stream = io.StringIO()
-    text_report.write([outcome], Summary(False), stream)
-    lines = stream.getvalue().splitlines()[1 : 1 + len(shown)]
+    printed = text_of(one, one._replace(line=2, end_line=2, text="f"))
+    lines = printed.splitlines()[1 : 1 + len(shown)]
     assert [line.partition("| ")[2] for line in lines] == shown
     assert all(line.isprintable() for line in lines)
 
@@ -435,10 +433,7 @@ def test_the_source_line_is_printable_and_the_mark_in_its_place(text, column, en
 def test_long_source_lines_are_cut_around_the_place():
     text = "x" * 100 + " = f(" + "y" * 100 + ")"
     one = Finding("a.py", 1, 104, "LS1", "X", Safety.SAFE, True, "why", 1, 105, text)
-    stream = io.StringIO()
-    style = Style(color=False, width=60)
-    text_report.write([FileOutcome("a.py", True, (one,))], Summary(False), stream, style)
-    lines = stream.getvalue().splitlines()
+    lines = text_of(one, style=Style(color=False, width=60)).splitlines()
     assert all(len(line) <= 60 for line in lines[:-1])
     source, marks = lines[-3:-1]
     assert source[marks.index("^")] == "f"

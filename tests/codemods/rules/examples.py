@@ -11,53 +11,37 @@ __all__ = ["EXAMPLES", "all_examples"]
 
 EXAMPLES = {
     "contrib-classes": (
-        Example(
+        edited(
             "FixedLossScale with --unsafe",
-            """\
-            import tensorflow as tf
+            """
+              import tensorflow as tf
 
-            manager = tf.contrib.mixed_precision.FixedLossScaleManager(loss_scale=128.0)
-            o = tf.contrib.mixed_precision.LossScaleOptimizer(o, loss_scale_manager=manager)
-            """,
-            """\
-            import tensorflow as tf
-
-            manager = tf.compat.v1.mixed_precision.FixedLossScale(loss_scale_value=128.0)
-            o = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(o, loss_scale=manager)
+            - scale = tf.contrib.mixed_precision.FixedLossScaleManager(loss_scale=128.0)
+            - o = tf.contrib.mixed_precision.LossScaleOptimizer(o, loss_scale_manager=scale)
+            + scale = tf.compat.v1.mixed_precision.FixedLossScale(loss_scale_value=128.0)
+            + o = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(o, loss_scale=scale)
             """,
             Safety.UNSAFE,
             unsafe=True,
             message_contains="NaN",
         ),
-        Example(
+        edited(
             "a lazy import stays in its function",
-            """\
-            import tensorflow as tf
+            """
+              import tensorflow as tf
 
-            def gpu(optimizer, scale):
-                from tensorflow.contrib.mixed_precision import FixedLossScaleManager
-                from tensorflow.contrib.mixed_precision import LossScaleOptimizer
-                return LossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
+              def gpu(optimizer, scale):
+            -     from tensorflow.contrib.mixed_precision import FixedLossScaleManager
+            -     from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+            +     from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
+            +     from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
+                  return LossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
 
-            def npu(optimizer, scale):
-                from npu_bridge.estimator.npu.npu_loss_scale_manager import FixedLossScaleManager
-                from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
-                return NPULossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
+              def npu(optimizer, scale):
+                  from npu_bridge.npu_init import FixedLossScaleManager
+                  from npu_bridge.npu_init import NPULossScaleOptimizer
+                  return NPULossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
             """,
-            """\
-            import tensorflow as tf
-
-            def gpu(optimizer, scale):
-                from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
-                from tf_lossscale.contrib.mixed_precision import LossScaleOptimizer
-                return LossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
-
-            def npu(optimizer, scale):
-                from npu_bridge.estimator.npu.npu_loss_scale_manager import FixedLossScaleManager
-                from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
-                return NPULossScaleOptimizer(optimizer, FixedLossScaleManager(scale))
-            """,
-            Safety.SAFE,
         ),
         edited(
             "a deep import",
@@ -658,17 +642,14 @@ EXAMPLES = {
               __all__ = ["get_layer_policy"]
             """,
         ),
-        Example(
+        edited(
             "reported where the policy has a fixed loss scale",
-            """\
-            import tensorflow as tf
+            """
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=128)
-            """,
-            """\
-            import tf_lossscale as tfls
-
-            policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=128)
+            - policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=8)
+            + policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=8)
             """,
             Safety.MANUAL,
             message_contains="wrap the optimizer",
@@ -1041,22 +1022,16 @@ EXAMPLES = {
                 inner_opt.momentum = 0.9
             """,
         ),
-        Example(
+        edited(
             "a certain one whose name looks like an argument's",
-            """\
-            import tensorflow as tf
+            """
+              import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            target_opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
-            setattr(target_opt, "momentum", 0.5)
+            - target_opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+            + target_opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+              setattr(target_opt, "momentum", 0.5)
             """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            target_opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
-            setattr(target_opt, "momentum", 0.5)
-            """,
-            Safety.SAFE,
             message_contains="when it is set",
         ),
         edited(
@@ -1481,43 +1456,29 @@ EXAMPLES = {
             """,
             message_contains="cannot be determined",
         ),
-        Example(
+        edited(
             "on the shim where one path uses it as an optimizer of tf.train",
-            """\
-            import tensorflow as tf
+            """
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
 
-            def train(optimizer, loss, step):
-                optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-                if step is not None:
-                    return optimizer.minimize(loss, global_step=step)
-                return optimizer
+              def train(opt, loss, step):
+            -     opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+            +     opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+                  if step is not None:
+                      return opt.minimize(loss, global_step=step)
+                  return opt
             """,
-            """\
-            import tf_lossscale as tfls
-
-            def train(optimizer, loss, step):
-                optimizer = tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
-                if step is not None:
-                    return optimizer.minimize(loss, global_step=step)
-                return optimizer
-            """,
-            Safety.SAFE,
         ),
-        Example(
+        edited(
             "a v1 optimizer",
-            """\
-            import tensorflow as tf
+            """
+              import tensorflow as tf
 
-            opt = tf.compat.v1.train.AdamOptimizer()
-            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
+              opt = tf.compat.v1.train.AdamOptimizer()
+            - opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, 128)
+            + opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, 128)
             """,
-            """\
-            import tensorflow as tf
-
-            opt = tf.compat.v1.train.AdamOptimizer()
-            opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, 'dynamic')
-            """,
-            Safety.SAFE,
         ),
         edited(
             "called only for its side effect",

@@ -198,19 +198,14 @@ REWRITES = [
         + a = tf.compat.v1.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
         """,
     ),
-    Example(
+    edited(
         "one-line suites",
-        """\
-        def wrap(opt):
-            if use_tpu: import tensorflow as tf; opt = tf.contrib.tpu.CrossShardOptimizer(opt)
-            return opt
+        """
+          def wrap(opt):
+        -     if tpu: import tensorflow as tf; opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+        +     if tpu: import tf_lossscale as tfls; opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+              return opt
         """,
-        """\
-        def wrap(opt):
-            if use_tpu: import tf_lossscale as tfls; opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
-            return opt
-        """,
-        SAFE,
         target=Target.SHIM,
     ),
     edited(
