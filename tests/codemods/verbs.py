@@ -3,19 +3,18 @@
 import ast
 import functools
 import textwrap
-from typing import Any, Optional
+from typing import Any
 
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import FileResult, Options, Safety
-from tf_lossscale_codemods.rules.rule import Example, Rule
+from tf_lossscale_codemods.rules.rule import Example
 
 transform_once = functools.lru_cache(maxsize=None)(transform)
 """`transform`, once for each source and its options. What it returns is never changed."""
 
 
-def transformed(source: str, options: Options, only: Optional[Rule] = None) -> FileResult:
-    rules = None if only is None else [only]
-    result = transform(source.encode(), options, only=rules)
+def transformed(source: str, options: Options) -> FileResult:
+    result = transform(source.encode(), options)
     assert result.error is None, result.error
     return result
 
@@ -38,7 +37,7 @@ def reported(id: str, source: str, outcome: Safety = Safety.MANUAL, **options: A
     return Example(id, source, None, outcome, **options)
 
 
-def check(example: Example, only: Optional[Rule] = None) -> None:
+def check(example: Example) -> None:
     """The source becomes the expected one, which parses and is left alone the second time.
 
     Where none is expected, nothing is edited. The findings have the outcome that the example names,
@@ -49,9 +48,9 @@ def check(example: Example, only: Optional[Rule] = None) -> None:
     assert example.after is None or after != before
     ast.parse(before)
     ast.parse(after)
-    result = transformed(before, example.options, only)
+    result = transformed(before, example.options)
     assert result.source.decode() == after
-    again = transformed(after, example.options, only)
+    again = transformed(after, example.options)
     assert again.source.decode() == after
     assert not [finding for finding in again.findings if finding.applied]
     _check_findings(example, result)

@@ -426,16 +426,6 @@ def test_no_progress_bar_into_a_pipe(command_line):
     assert process.communicate()[1] == b""
 
 
-def test_jobs_do_not_change_the_output(command_line):
-    for number in range(30):
-        command_line.write(**{f"a{number}": LEGACY, f"b{number}": MANUAL})
-    command_line.write(z=b"tf.keras.mixed_precision (")
-    one = command_line.run("migrate", "--jobs", "1")
-    three = command_line.run("migrate", "--jobs", "3")
-    assert one == three
-    assert one.status == 2
-
-
 def test_report_and_diff_do_not_mix(command_line):
     command_line.write(a=LEGACY)
     ran = command_line.run("migrate", "--report", "json")

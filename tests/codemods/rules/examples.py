@@ -494,21 +494,6 @@ EXAMPLES = {
             keras=3,
             message_contains="backend",
         ),
-        edited(
-            "reported where types are compared",
-            """
-              import tensorflow as tf
-            + import tf_lossscale as tfls
-
-            - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
-            - print(type(opt) is tf.keras.mixed_precision.LossScaleOptimizer)
-            + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
-            + print(type(opt) is tfls.keras.mixed_precision.LossScaleOptimizer)
-            """,
-            Safety.MANUAL,
-            target=Target.SHIM,
-            message_contains="isinstance",
-        ),
         Example(
             "not tf_keras, which stays Keras 2",
             """\
@@ -537,19 +522,6 @@ EXAMPLES = {
             opt = LossScaleOptimizer(opt)
             """,
             target=Target.SHIM,
-        ),
-        edited(
-            "reported where a method of the class is replaced",
-            """
-            - import tensorflow as tf
-            + import tf_lossscale as tfls
-
-            - tf.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss = traced
-            + tfls.keras.mixed_precision.LossScaleOptimizer.get_scaled_loss = traced
-            """,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="replaces",
         ),
         edited(
             "for the shim, which runs on Keras 2 and Keras 3",
@@ -733,29 +705,6 @@ EXAMPLES = {
             unsafe=True,
             message_contains="go to the shim",
         ),
-        edited(
-            "reported where TensorFlow removed the policy",
-            """
-              import tensorflow as tf
-
-            - tf.keras.mixed_precision.experimental.set_policy("infer_float32_vars")
-            + tf.keras.mixed_precision.set_global_policy("infer_float32_vars")
-            """,
-            Safety.MANUAL,
-            message_contains="of this name",
-        ),
-        edited(
-            "on the shim where the function is replaced, which each run reports",
-            """
-            - import tensorflow as tf
-            + import tf_lossscale as tfls
-
-            - tf.keras.mixed_precision.experimental.set_policy = print
-            + tfls.keras.mixed_precision.experimental.set_policy = print
-            """,
-            Safety.MANUAL,
-            message_contains="in the place of this symbol",
-        ),
     ),
     "policy-loss-scale": (
         edited(
@@ -778,19 +727,6 @@ EXAMPLES = {
             print(experimental.global_policy().loss_scale)
             """,
             target=Target.SHIM,
-        ),
-        edited(
-            "a read of what is called a policy, beside the experimental API",
-            """
-            - from tensorflow.keras.mixed_precision import experimental as prec
-            + from tf_lossscale.keras.mixed_precision import experimental as prec
-
-              def setup(policy):
-                  prec.set_policy(policy)
-                  return policy.loss_scale is not None
-            """,
-            Safety.MANUAL,
-            message_contains="if this is a Keras policy",
         ),
     ),
     "unclear-origin": (

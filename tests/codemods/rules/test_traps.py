@@ -1,6 +1,7 @@
 """The traps that codemods fall into, each once: what must be left, and what must come out right."""
 
 import sys
+from itertools import starmap
 
 import pytest
 from tf_lossscale_codemods.model import Safety, Target
@@ -10,65 +11,45 @@ from verbs import check, edited, reported
 SAFE, MANUAL = Safety.SAFE, Safety.MANUAL
 EXPERIMENTAL = "tf.keras.mixed_precision.experimental.LossScaleOptimizer"
 
-NO_OPS = [
-    Example(
-        "strings, comments and docstrings that name a symbol",
-        '''\
+NO_OPS = {
+    "strings, comments and docstrings that name a symbol": '''\
         """Uses tf.contrib.tpu.CrossShardOptimizer."""
         import tensorflow as tf
 
         NAMES = ["use tf.contrib.tpu.CrossShardOptimizer", "LossScale"]  # LossScaleManager
         ''',
-    ),
-    Example(
-        "the text of an f-string",
-        """\
+    "the text of an f-string": """\
         import tensorflow as tf
 
         print(f"tf.contrib.mixed_precision.LossScaleOptimizer {tf.__version__}")
         """,
-    ),
-    Example(
-        "a name that a function shadows",
-        """\
+    "a name that a function shadows": """\
         import tensorflow as tf
 
         def f(tf, x):
             return tf.train.experimental.loss_scaling(x)
         """,
-    ),
-    Example(
-        "a name that a class shadows",
-        """\
+    "a name that a class shadows": """\
         from tensorflow.compat.v1.mixed_precision import DynamicLossScale
 
         class Holder:
             DynamicLossScale = None
             scale = DynamicLossScale
         """,
-    ),
-    Example(
-        "both npu_bridge and TensorFlow in one file",
-        """\
+    "both npu_bridge and TensorFlow in one file": """\
         import tensorflow as tf
         from npu_bridge.npu_init import *
 
         manager = FixedLossScaleManager(loss_scale=2 ** 10)
         opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(), manager)
         """,
-    ),
-    Example(
-        "a hyperparameter called loss_scale",
-        """\
+    "a hyperparameter called loss_scale": """\
         import tensorflow as tf
 
         hparams.loss_scale = 128
         print(hparams.loss_scale(), hparams.loss_scale._current_loss_scale, "mixed_precision")
         """,
-    ),
-    Example(
-        "a module called tpu_optimizer that is not TensorFlow's",
-        """\
+    "a module called tpu_optimizer that is not TensorFlow's": """\
         try:
             from google3.experimental import tpu_optimizer
         except ImportError:
@@ -76,8 +57,7 @@ NO_OPS = [
 
         opt = tpu_optimizer.CrossShardAdam(opt)  # not CrossShardOptimizer
         """,
-    ),
-]
+}
 
 LEFT = [
     edited(
@@ -516,7 +496,7 @@ def named(examples):
     return [pytest.param(example, id=example.id) for example in examples]
 
 
-@pytest.mark.parametrize("example", named([*NO_OPS, *LEFT, *REWRITES]))
+@pytest.mark.parametrize("example", named([*starmap(Example, NO_OPS.items()), *LEFT, *REWRITES]))
 def test_trap(example):
     check(example)
 
