@@ -175,20 +175,26 @@ NOT_REPORTED = {
     ),
 }
 
-CALLED = {
-    "made with partial": "make = functools.partial(Final, dynamic=True)\nopt = make(inner)\n",
-    "wrapped by Horovod": MADE + "opt = hvd.DistributedOptimizer(opt)\n",
-    "made by a lambda": MADE + "make = lambda: opt\nopt = make()\n",
-}
-USED = {
-    "the optimizer inside another library's": (
-        "average = addons.MovingAverage(opt)\nprint(average._optimizer.loss_scale())\n"
+CALLS = {
+    "made with partial": (
+        "make = functools.partial(Final, dynamic=True)\nopt = make(inner)\n"
+        "print(opt.loss_scale())\n"
     ),
-    "its methods": "opt.loss_scale.update([])\n",
-    "its parameters": "print(opt.loss_scale.increment_period)\n",
-    "under a name": "scale = opt.loss_scale\nprint(scale())\n",
-    "its own call": "print(opt.loss_scale.__call__())\n",
+    "wrapped by Horovod": (MADE + "opt = hvd.DistributedOptimizer(opt)\nprint(opt.loss_scale())\n"),
+    "made by a lambda": MADE + "make = lambda: opt\nopt = make()\nprint(opt.loss_scale())\n",
+    "the optimizer inside another library's": (
+        MADE + "average = addons.MovingAverage(opt)\nprint(average._optimizer.loss_scale())\n"
+    ),
+    "its methods": MADE + "opt.loss_scale.update([])\n",
+    "its parameters": MADE + "print(opt.loss_scale.increment_period)\n",
+    "under a name": MADE + "scale = opt.loss_scale\nprint(scale())\n",
+    "its own call": MADE + "print(opt.loss_scale.__call__())\n",
+    "where only a policy wraps": (
+        "mp.set_policy('mixed_float16')\nprint(model.optimizer.loss_scale())\n"
+    ),
 }
+"""Calls of the loss scale that are not certain, and uses of it as an object."""
+
 REBOUND = {
     "globals": "globals().update(settings)\n",
     "exec": "exec(open('settings.py').read())\n",
@@ -215,22 +221,9 @@ def test_form_is_not_reported(form, options):
 
 
 @pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
-@pytest.mark.parametrize("form", CALLED)
-def test_loss_scale_call_of_an_optimizer_that_is_not_certain_is_reported(form, options):
-    result = transformed(HEAD + CALLED[form] + "print(opt.loss_scale())\n", options)
-    assert "LS302" in {one.code for one in result.findings if one.is_left}
-
-
-@pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
-@pytest.mark.parametrize("form", USED)
-def test_use_of_the_scale_as_an_object_is_reported(form, options):
-    result = transformed(HEAD + MADE + USED[form], options)
-    assert "LS302" in {one.code for one in result.findings if one.is_left}
-
-
-def test_loss_scale_call_is_reported_where_only_a_policy_wraps():
-    source = HEAD + "mp.set_policy('mixed_float16')\nprint(model.optimizer.loss_scale())\n"
-    result = transformed(source, KERAS_2)
+@pytest.mark.parametrize("form", CALLS)
+def test_use_of_the_loss_scale_is_reported(form, options):
+    result = transformed(HEAD + CALLS[form], options)
     assert "LS302" in {one.code for one in result.findings if one.is_left}
 
 
