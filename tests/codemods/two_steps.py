@@ -6,8 +6,9 @@ TensorFlow's legacy symbol after one step, on the shim's twin of it after two.
 
 import ast
 import collections
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
+from execution.leftovers import path_of
 from tf_lossscale_codemods.model import FileResult, Options, Target
 from tf_lossscale_codemods.resolve.legacy_symbols import (
     is_of_shim,
@@ -58,7 +59,7 @@ def names_to_migrate_on_shim(source: bytes) -> list[str]:
     """The names of the shim in a program that have another final path."""
     tree = ast.parse(source)
     names = dict(_imported(tree))
-    paths = [_path(node, names) or "" for node in ast.walk(tree)]
+    paths = [path_of(node, names) or "" for node in ast.walk(tree)]
     found = {path: legacy_of(path) for path in paths if is_of_shim(path)}
     return [path for path, legacy in found.items() if legacy and not legacy.is_final_path]
 
@@ -75,15 +76,6 @@ def _imported(tree):
                 yield alias.asname or alias.name, f"{module}.{alias.name}"
 
 
-def _path(node: ast.AST, names: dict[str, str]) -> Optional[str]:
-    if isinstance(node, ast.Name):
-        return names.get(node.id)
-    if isinstance(node, ast.Attribute):
-        below = _path(node.value, names)
-        return f"{below}.{node.attr}" if below else None
-    return None
-
-
 class _Meaning(ast.NodeTransformer):
     def __init__(self, names: dict[str, str]) -> None:
         self.names = names
@@ -95,11 +87,11 @@ class _Meaning(ast.NodeTransformer):
         return ast.Pass()
 
     def visit_Name(self, node):
-        path = _path(node, self.names)
+        path = path_of(node, self.names)
         return ast.Constant(_object(path)) if path else node
 
     def visit_Attribute(self, node):
-        path = _path(node, self.names)
+        path = path_of(node, self.names)
         return ast.Constant(_object(path)) if path else self.generic_visit(node)
 
 

@@ -126,6 +126,18 @@ def test_nesting_that_python_takes_is_not_refused(kind):
     assert b"tf.contrib" not in result.source
 
 
+def test_many_paths_of_calls():
+    """Each function is examined once: 40 levels of four calls each make 4 ** 40 paths."""
+    levels = [
+        f"def f{n}():\n    f{n + 1}(), f{n + 1}()\n    f{n + 1}(), f{n + 1}()\n" for n in range(40)
+    ]
+    last = "def f40():\n    return tf.tpu.CrossShardOptimizer\n"
+    source = "\n\n".join(["import tensorflow as tf\n", *levels, last])
+    result = transform(source.encode(), Options())
+    assert result.error is None
+    assert b"tf.compat.v1.tpu.CrossShardOptimizer" in result.source
+
+
 OLD = 'opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")'
 CELL = {"cell_type": "code", "metadata": {}, "outputs": [], "source": [HEAD, OLD]}
 NOTEBOOK = {"cells": [CELL], "metadata": {}, "nbformat": 4}

@@ -48,8 +48,8 @@ __all__ = [
 
 BUNDLE = pathlib.Path(__file__).resolve().parents[2] / "data" / "programs"
 COUNT = 420
-GUARDS = 293
-"""The bundle contains each 293rd program with a version guard."""
+GUARDS = 277
+"""The bundle contains each 277th program with a version guard."""
 FILES = 96
 """How many programs of several files the bundle contains."""
 SEED = 20200512

@@ -277,16 +277,6 @@ def final_way():
 
 way = legacy_way if {old} else final_way
 way()""",
-    "defined": """\
-if {old}:
-    def way():
-        {globals}
-        {legacy}
-else:
-    def way():
-        {globals}
-        {final}
-way()""",
 }
 
 _FREE = {
@@ -329,14 +319,6 @@ if HAS_FINAL:
     {final}
 else:
     {legacy}""",
-    "nested try": """\
-try:
-    try:
-        {final}
-    except AttributeError:
-        raise ImportError('none')
-except ImportError:
-    {legacy}""",
     "function": """\
 def make():
     {globals}
@@ -375,14 +357,6 @@ def choose():
     if {old}:
         return {legacy}
     return {final}
-
-{name} = choose()""",
-    "returned try": """\
-def choose():
-    try:
-        return {final}
-    except (AttributeError, ImportError):
-        return {legacy}
 
 {name} = choose()""",
     "attribute": """\

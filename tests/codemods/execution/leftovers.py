@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-__all__ = ["leftovers"]
+__all__ = ["leftovers", "path_of"]
 
 LEGACY = re.compile(
     r"tensorflow_core\..*|tensorflow\.(contrib|python)(\..*)?"
@@ -31,19 +31,20 @@ def leftovers(source: str) -> list[str]:
     for _ in range(2):  # an alias of an alias
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                path = _path(node.value, bound)
+                path = path_of(node.value, bound)
                 if path and path.startswith("tensorflow"):
                     bound[node.targets[0].id] = path
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            found.append(_path(node, bound) or "")
+            found.append(path_of(node, bound) or "")
     return sorted({path for path in [*bound.values(), *found] if LEGACY.fullmatch(path)})
 
 
-def _path(node: ast.AST, bound: dict[str, str]) -> str | None:
+def path_of(node: ast.AST, bound: dict[str, str]) -> str | None:
+    """The dotted path that a name or attribute means, if it begins with a name that is bound."""
     if isinstance(node, ast.Name):
         return bound.get(node.id)
     if isinstance(node, ast.Attribute):
-        base = _path(node.value, bound)
+        base = path_of(node.value, bound)
         return f"{base}.{node.attr}" if base else None
     return None

@@ -591,18 +591,6 @@ EXAMPLES = {
             """,
             message_contains="never existed",
         ),
-        edited(
-            "an alias by assignment, and the check that uses it",
-            """
-              import tensorflow as tf
-
-            - CrossShardOptimizer = tf.contrib.tpu.CrossShardOptimizer
-            + CrossShardOptimizer = tf.compat.v1.tpu.CrossShardOptimizer
-
-              def wrap(opt):
-                  return opt if isinstance(opt, CrossShardOptimizer) else CrossShardOptimizer(opt)
-            """,
-        ),
     ),
     "policies": (
         edited(

@@ -31,12 +31,6 @@ import tensorflow as tf
 manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(2.0**15, 2000)
 optimizer = tf.contrib.mixed_precision.LossScaleOptimizer(tf.train.AdamOptimizer(1e-3), manager)
 """,
-    "contrib_names": """\
-import tensorflow as tf
-from tensorflow.contrib.mixed_precision import FixedLossScaleManager, LossScaleOptimizer
-
-optimizer = LossScaleOptimizer(tf.train.AdamOptimizer(1e-3), FixedLossScaleManager(128.0))
-""",
     "contrib_tpu": """\
 import tensorflow as tf
 
