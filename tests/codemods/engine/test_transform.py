@@ -80,13 +80,6 @@ class TestChoices:
         assert finding.text == first
         assert (finding.code, finding.outcome, finding.applied) == ("LS501", Safety.SAFE, True)
 
-    def test_select(self):
-        assert edited(BEFORE.encode(), select=("LS1",)) == BEFORE.encode()
-        assert edited(BEFORE.encode(), select=("LS5",)) == AFTER.encode()
-
-    def test_ignore_wins(self):
-        assert edited(BEFORE.encode(), select=("LS5",), ignore=("LS501",)) == BEFORE.encode()
-
     def test_a_suppressed_place_stays_and_its_neighbour_moves(self):
         source = (
             BEFORE
@@ -110,13 +103,6 @@ class TestChoices:
     def test_a_suppression_in_a_string_is_none(self):
         source = BEFORE + "print('# lossscale: ignore')\n"
         assert len(transform(source.encode(), Options()).findings) == 1
-
-    def test_marks_are_left_once(self):
-        once = edited(MANUAL.encode(), mark=True).decode()
-        lines = once.splitlines()
-        assert lines[2].startswith("# TODO(LS906): ")
-        assert lines[4:] == []
-        assert edited(once.encode(), mark=True).decode() == once
 
     def test_marks_keep_the_indentation(self):
         source = MANUAL.replace("opt = type", "def f(opt):\n    return type")
