@@ -69,7 +69,7 @@ def test_keeps_extended_attributes(path):
     assert os.getxattr(path, "user.note") == b"kept"
 
 
-def test_writes_through_links_and_leaves_them_links(path, tmp_path):
+def test_writes_through_links_and_leaves_them_links(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.py").write_bytes(b"old")
     os.symlink("real/a.py", tmp_path / "one.py")
@@ -100,7 +100,6 @@ def test_a_read_only_file_is_left(path):
 
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 def test_a_full_disk_leaves_the_old_file_and_no_other(path, monkeypatch, function):
-
     def full(*arguments, **keywords):
         raise OSError(errno.ENOSPC, "No space left on device")
 
