@@ -311,14 +311,6 @@ def test_each_file_is_read_once_in_one_walk(command_line, monkeypatch):
     assert len(listed) == 2
 
 
-def test_the_output_does_not_depend_on_jobs(command_line):
-    command_line.write(**{f"f{i}": LEGACY for i in range(6)}, g=b"import tf_keras\n")
-    given(command_line, LEGACY, **CONTRADICTIONS[0][0])
-    one = command_line.run("migrate", "--jobs", "1", "-v")
-    assert one == command_line.run("migrate", "--jobs", "3", "-v")
-    assert one == command_line.run("migrate", "--jobs", "3", "-v")
-
-
 def test_every_report_has_the_target_and_the_reason(command_line):
     given(command_line, LEGACY, **{"requirements.txt": "tensorflow==2.9\n"})
     line = "target: Keras 2 (tensorflow==2.9 in requirements.txt:1)"

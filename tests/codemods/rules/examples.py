@@ -176,7 +176,7 @@ EXAMPLES = {
                   def wrap(self, opt):
                       return self.wrapper(opt, "dynamic")
             """,
-            message_contains="go to the shim",
+            message_contains="passed on",
         ),
         edited(
             "at run time where a loss scale of the program's own is passed",
@@ -570,15 +570,19 @@ EXAMPLES = {
             message_contains="--to shim",
         ),
         edited(
-            "an imported module with other uses",
+            "compat.v1 stays in the paths of the shim, but for contrib below it",
             """
-              import tensorflow.compat.v1 as tf
-              from tensorflow.contrib import tpu as contrib_tpu
+            - import tensorflow.compat.v1 as tf
+            + import tf_lossscale as tfls
 
-            - optimizer = contrib_tpu.CrossShardOptimizer(optimizer)
-            + optimizer = tf.tpu.CrossShardOptimizer(optimizer)
-              spec = contrib_tpu.TPUEstimatorSpec(mode)
+            - opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
+            - opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+            - scale = tf.train.experimental.DynamicLossScale(8)
+            + opt = tfls.compat.v1.tpu.CrossShardOptimizer(opt)
+            + opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+            + scale = tfls.compat.v1.train.experimental.DynamicLossScale(8)
             """,
+            target=Target.SHIM,
         ),
         edited(
             "a path that never existed in TensorFlow",
@@ -593,6 +597,29 @@ EXAMPLES = {
         ),
     ),
     "policies": (
+        edited(
+            "on the shim where the function is replaced, which each run reports",
+            """
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
+
+            - tf.keras.mixed_precision.experimental.set_policy = print
+            + tfls.keras.mixed_precision.experimental.set_policy = print
+            """,
+            Safety.MANUAL,
+            message_contains="in the place of this symbol",
+        ),
+        edited(
+            "reported where TensorFlow removed the policy",
+            """
+              import tensorflow as tf
+
+            - tf.keras.mixed_precision.experimental.set_policy("infer_float32_vars")
+            + tf.keras.mixed_precision.set_global_policy("infer_float32_vars")
+            """,
+            Safety.MANUAL,
+            message_contains="of this name",
+        ),
         edited(
             "an import that other files may read",
             """
@@ -695,6 +722,19 @@ EXAMPLES = {
         ),
     ),
     "policy-loss-scale": (
+        edited(
+            "a read of what is called a policy, beside the experimental API",
+            """
+            - from tensorflow.keras.mixed_precision import experimental as prec
+            + from tf_lossscale.keras.mixed_precision import experimental as prec
+
+              def setup(policy):
+                  prec.set_policy(policy)
+                  return policy.loss_scale is not None
+            """,
+            Safety.MANUAL,
+            message_contains="if this is a Keras policy",
+        ),
         edited(
             "a read of the experimental policy's loss scale keeps the policies on the shim",
             """

@@ -99,6 +99,11 @@ def test_reported(source):
         assert {code for _, code in left(source, options)} & {"LS902", "LS912", "LS909"}
 
 
+def test_finding_has_the_path():
+    (finding,) = transformed(HEAD + REPORTED["attrgetter of contrib"] + "\n", Options()).findings
+    assert finding.message.startswith("this string names contrib.tpu.CrossShardOptimizer, and")
+
+
 @pytest.mark.parametrize("source", NOT_REPORTED.values(), ids=NOT_REPORTED)
 def test_not_reported(source):
     for options in (Options(), Options(keras=3), Options(target=Target.SHIM)):

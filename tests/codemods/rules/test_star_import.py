@@ -48,6 +48,8 @@ def test_chain_below_a_star_import_is_reported(module, options):
     assert result.source.decode() == source
     found = [(one.line, one.code, one.outcome) for one in result.findings]
     assert found == [(3, "LS901", Safety.MANUAL)]
+    message = f"names from `import *` ({module}) are not resolved: import them by name"
+    assert result.findings[0].message.startswith(message)
 
 
 @pytest.mark.parametrize("options", [SHIM, Options(keras=3)], ids=["shim", "keras 3"])

@@ -315,27 +315,6 @@ REWRITES = [
         """,
     ),
     edited(
-        "a name in the way of the import",
-        """
-        - import tensorflow as tf
-        + import tf_lossscale
-
-          tfls = "taken"
-        - manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
-        + manager = tf_lossscale.contrib.mixed_precision.FixedLossScaleManager(8)
-        """,
-    ),
-    edited(
-        "the shim is imported already",
-        """
-          import tf_lossscale
-        - import tensorflow as tf
-
-        - manager = tf.contrib.mixed_precision.FixedLossScaleManager(8)
-        + manager = tf_lossscale.contrib.mixed_precision.FixedLossScaleManager(8)
-        """,
-    ),
-    edited(
         "a dotted import without an alias",
         """
         - import tensorflow.contrib.mixed_precision
@@ -370,19 +349,6 @@ REWRITES = [
         -     print(opt.loss_scale())
         +     opt = tf.keras.mixed_precision.LossScaleOptimizer(make())
         +     print(opt.loss_scale)
-        """,
-    ),
-    edited(
-        "private modules that become one import",
-        """
-        - from tensorflow.python.keras.mixed_precision.experimental import policy
-        - from tensorflow.python.keras.mixed_precision.experimental import loss_scale_optimizer
-        + from tensorflow.keras import mixed_precision
-
-        - policy.set_policy('mixed_float16')
-        - opt = loss_scale_optimizer.LossScaleOptimizer(opt, 'dynamic')
-        + mixed_precision.set_global_policy('mixed_float16')
-        + opt = mixed_precision.LossScaleOptimizer(opt)
         """,
     ),
     edited(

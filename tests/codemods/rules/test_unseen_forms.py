@@ -213,6 +213,11 @@ def test_form_is_reported(form, options):
     assert {one.code for one in result.findings if one.is_left} >= codes
 
 
+def test_finding_says_that_a_method_is_replaced():
+    result = transformed(HEAD + "Final.get_scaled_loss = traced\n", KERAS_3)
+    assert any(one.message.startswith("this replaces a method") for one in result.findings)
+
+
 @pytest.mark.parametrize("options", ALL, ids=["2", "3", "both", "shim"])
 @pytest.mark.parametrize("form", NOT_REPORTED)
 def test_form_is_not_reported(form, options):
