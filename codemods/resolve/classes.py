@@ -158,7 +158,9 @@ def may_be_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:
 
 
 def _may_be_made(program: Program, source: cst.CSTNode) -> bool:
-    if isinstance(source, (cst.FunctionDef, cst.ClassDef)):
+    if isinstance(source, cst.FunctionDef):
+        return bool(source.decorators)  # such as a property, whose value can be anything
+    if isinstance(source, cst.ClassDef):
         return False
     if isinstance(source, cst.Attribute):
         # The same name is what wrappers of other libraries hold such an optimizer under.

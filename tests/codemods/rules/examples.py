@@ -1048,6 +1048,26 @@ EXAMPLES = {
             """,
             message_contains="when it is set",
         ),
+        edited(
+            "an optimizer that a property returns",
+            """
+            - import tensorflow as tf
+            + import tf_lossscale as tfls
+
+              class Trainer:
+                  def __init__(self):
+            -         self._opt = tf.keras.mixed_precision.LossScaleOptimizer(make())
+            +         self._opt = tfls.keras.mixed_precision.LossScaleOptimizer(make())
+
+                  @property
+                  def opt(self):
+                      return self._opt
+
+                  def cool(self):
+                      self.opt.momentum = 0.5
+            """,
+            message_contains="when it is set",
+        ),
         Example(
             "not the optimizers of tf_keras, which have never passed it on",
             """\
