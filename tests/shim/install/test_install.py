@@ -118,7 +118,8 @@ def test_uninstall_leaves_imports_as_they_were(mode):
     for turn, traces in found.items():
         assert traces["finders are as before"], turn
         assert not traces["gone"] + traces["changed"] + traces["supplied"], turn
-    assert set(found["unused"]["new"]) <= {"tf_lossscale"}  # what `install()` itself imports
+    # TensorFlow 2.12 imports this module only where it is used; every other has loaded it.
+    assert set(found["unused"]["new"]) <= {"tensorflow.python.tpu.tpu_replication"}
 
 
 def test_modules_without_a_public_name_are_supplied_where_tensorflow_lacks_them():
