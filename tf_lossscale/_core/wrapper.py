@@ -11,6 +11,7 @@ __all__ = [
     "Pairs",
     "ScaledLossOptimizer",
     "as_pairs",
+    "divide_gradients",
     "require_replica_context",
     "scale_loss",
     "tape_for",
@@ -35,35 +36,79 @@ def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
     """Multiplies every gradient by `1 / loss_scale`, and empties the list.
 
     The reciprocal is taken in the dtype of the scale and cast to the dtype of the gradient, as the
-    originals do; None stays None and `IndexedSlices` stay sparse. In eager mode a scaled gradient
-    is freed as soon as it is unscaled, unless something else refers to it: its memory is reused for
-    the next one, and a step never needs memory for all gradients twice.
+    originals do, except for that of Keras 3.
     """
     # Plain numbers are divided in Python, where 1 / 8 is a float.
     reciprocal = tf.convert_to_tensor(1 / loss_scale)
-    reciprocals: Dict[Any, Any] = {reciprocal.dtype.base_dtype: reciprocal}
+    cast = _casts_of(reciprocal)
 
     def unscaled(gradient: Any) -> Any:
+        factor = cast(gradient.dtype.base_dtype)
+        if not isinstance(gradient, tf.Tensor):
+            return gradient * factor  # variables, ragged and symbolic tensors
+        # Not `*`: dispatching it takes longer than the multiplication itself.
+        return tf.raw_ops.Mul(x=gradient, y=factor, name="mul")
+
+    return _change_each(gradients, unscaled, reciprocal.dtype)
+
+
+@do_not_convert
+def divide_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
+    """Divides every gradient by `loss_scale`, as Keras 3 does, and empties the list.
+
+    The quotients of 16-bit gradients are float32. float16 cannot hold every scale; and where a
+    `tf.function` also multiplies the gradient by the scale, TensorFlow may multiply it by the
+    reciprocal first, so that in float16 a small gradient would become 0.
+    """
+    divisor = tf.convert_to_tensor(loss_scale)
+    cast = _casts_of(divisor)
+
+    def divided(gradient: Any) -> Any:
+        dtype = gradient.dtype.base_dtype
+        if dtype in (tf.float16, tf.bfloat16):
+            gradient, dtype = tf.cast(gradient, tf.float32), tf.float32
+        if not isinstance(gradient, tf.Tensor):
+            return gradient / cast(dtype)
+        return tf.raw_ops.RealDiv(x=gradient, y=cast(dtype), name="truediv")
+
+    return _change_each(gradients, divided, divisor.dtype)
+
+
+def _casts_of(number: Any) -> Callable[[Any], Any]:
+    """Returns a function that casts a tensor to a dtype, to each only once."""
+    casts: Dict[Any, Any] = {number.dtype.base_dtype: number}
+
+    def cast(dtype: Any) -> Any:
+        if dtype not in casts:
+            casts[dtype] = tf.cast(number, dtype)
+        return casts[dtype]
+
+    return cast
+
+
+def _change_each(gradients: List[Any], change: Callable[[Any], Any], default: Any) -> List[Any]:
+    """Returns the gradients, changed, and empties the list.
+
+    None stays None and `IndexedSlices` stay sparse; a number without a dtype gets the default. In
+    eager mode each gradient is freed as soon as it is changed, unless something else refers to it:
+    its memory is reused for the next one, and a step never needs memory for all gradients twice.
+    """
+
+    def changed(gradient: Any) -> Any:
         if gradient is None:
             return None
         if isinstance(gradient, tf.IndexedSlices):
             return tf.IndexedSlices(
-                unscaled(gradient.values), gradient.indices, dense_shape=gradient.dense_shape
+                changed(gradient.values), gradient.indices, dense_shape=gradient.dense_shape
             )
         if not isinstance(getattr(gradient, "dtype", None), tf.DType):
             # A Python number, which has no dtype, or a NumPy value.
-            dtype = getattr(gradient, "dtype", reciprocal.dtype)
+            dtype = getattr(gradient, "dtype", default)
             gradient = tf.convert_to_tensor(gradient, dtype=tf.as_dtype(dtype))
-        dtype = gradient.dtype.base_dtype
-        if dtype not in reciprocals:
-            reciprocals[dtype] = tf.cast(reciprocal, dtype)
-        if not isinstance(gradient, tf.Tensor):
-            return gradient * reciprocals[dtype]  # variables, ragged and symbolic tensors
-        # Not `*`: dispatching it takes longer than the multiplication itself.
-        return tf.raw_ops.Mul(x=gradient, y=reciprocals[dtype], name="mul")
+        return change(gradient)
 
     gradients.reverse()
-    return [unscaled(gradients.pop()) for _ in range(len(gradients))]
+    return [changed(gradients.pop()) for _ in range(len(gradients))]
 
 
 def tape_for(loss: Any, tape: Optional[Any]) -> Any:

@@ -6,10 +6,10 @@ from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._core.wrapper import (
     as_pairs,
+    divide_gradients,
     require_replica_context,
     scale_loss,
     tape_for,
-    unscale_gradients,
 )
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
 from tf_lossscale._keras.keras3_attributes import Keras3Attributes
@@ -86,9 +86,6 @@ class Keras3Wrapper(Keras3Attributes):
         package = owners[0].__module__.split(".")[0] if owners else "keras"
         return name in vars(self) or package not in ("tf_lossscale", "keras", "tf_keras")
 
-    def _unscaled(self, grads: Sequence[Any]) -> List[Any]:
-        return unscale_gradients(list(grads), self._state())
-
     @do_not_convert
     def minimize(self, loss: Any, var_list: Any, tape: Optional[Any] = None) -> Any:
         """Scales the loss, computes the gradients, unscales and applies them.
@@ -139,7 +136,7 @@ class Keras3Wrapper(Keras3Attributes):
             self._note("scale_loss")
             self.apply(gradients, variables)
         else:
-            unscaled = self._unscaled(gradients) if scaled else gradients
+            unscaled = divide_gradients(gradients, self._state()) if scaled else gradients
             self._apply_all(unscaled, variables, summed_by_caller)
         return self.iterations
 
@@ -169,9 +166,10 @@ class Keras3Wrapper(Keras3Attributes):
             raise ValueError(
                 f"apply() was given {len(grads)} gradients for {len(variables)} variables."
             )
+        divided = divide_gradients(list(grads), self._state())
         gradients = [
-            gradient if is_overwritten_with_gradient(variable) else unscaled
-            for gradient, unscaled, variable in zip(grads, self._unscaled(grads), variables)
+            gradient if is_overwritten_with_gradient(variable) else quotient
+            for gradient, quotient, variable in zip(grads, divided, variables)
         ]
         self._apply_all(gradients, variables)
 

@@ -1,15 +1,17 @@
-"""Gradients are unscaled in their own dtypes, and each is freed as soon as possible."""
+"""The dtypes of unscaled gradients; and each gradient is freed as soon as possible."""
 
 import weakref
 
 import numpy as np
+import pytest
 import support
 import tensorflow as tf
 
-from tf_lossscale._core.wrapper import unscale_gradients
+from tf_lossscale._core.wrapper import divide_gradients, unscale_gradients
 
 
-def test_dtypes_slices_and_none():
+@pytest.mark.parametrize("unscale", [unscale_gradients, divide_gradients])
+def test_dtypes_slices_and_none(unscale):
     with support.eager():
         gradients = [
             tf.constant([8.0, -4.0], tf.float16),
@@ -17,9 +19,10 @@ def test_dtypes_slices_and_none():
             tf.constant(2.0, tf.float64),
             tf.IndexedSlices(tf.constant([16.0]), tf.constant([3]), tf.constant([5])),
         ]
-        half, nothing, double, slices = unscale_gradients(list(gradients), tf.constant(4.0))
+        half, nothing, double, slices = unscale(list(gradients), tf.constant(4.0))
         assert nothing is None
-        assert (half.dtype, double.dtype) == (tf.float16, tf.float64)
+        expected = tf.float32 if unscale is divide_gradients else tf.float16
+        assert (half.dtype, double.dtype) == (expected, tf.float64)
         np.testing.assert_array_equal(half.numpy(), [2.0, -1.0])
         assert double.numpy() == 0.5
         assert isinstance(slices, tf.IndexedSlices)
@@ -27,18 +30,21 @@ def test_dtypes_slices_and_none():
         assert slices.dense_shape is gradients[3].dense_shape
 
 
-def test_scaled_gradients_are_freed_one_by_one(monkeypatch):
-    multiply, alive_at_each = tf.raw_ops.Mul, []
+@pytest.mark.parametrize(
+    ("unscale", "operation"), [(unscale_gradients, "Mul"), (divide_gradients, "RealDiv")]
+)
+def test_scaled_gradients_are_freed_one_by_one(unscale, operation, monkeypatch):
+    calculate, alive_at_each = getattr(tf.raw_ops, operation), []
 
     def counting(**kwargs):
         alive_at_each.append(sum(one() is not None for one in references))
-        return multiply(**kwargs)
+        return calculate(**kwargs)
 
-    monkeypatch.setattr(tf.raw_ops, "Mul", counting)
+    monkeypatch.setattr(tf.raw_ops, operation, counting)
     with support.eager():
         gradients = [tf.fill([4], float(each)) for each in range(6)]
         references = [weakref.ref(each) for each in gradients]
-        unscaled = unscale_gradients(gradients, 2.0)
+        unscaled = unscale(gradients, 2.0)
         assert gradients == []
         assert alive_at_each == [6, 5, 4, 3, 2, 1]
         assert [one.numpy()[0] for one in unscaled] == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
