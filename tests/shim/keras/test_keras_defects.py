@@ -240,6 +240,8 @@ def the_first_loss_after_a_restore_has_the_initial_scale(subject: Any) -> bool:
     if subject.kind.name != "keras3":
         return False
     optimizer, again = optimizer_of(subject, scale=64.0), optimizer_of(subject, scale=8.0)
+    if not isinstance(optimizer, tf.__internal__.tracking.Trackable):  # Keras 3.0: no checkpoints
+        return subject.api == "keras3"
     update(subject, optimizer, recorded.make_variable(subject.kind, 1.0, "v"), 1.0)
     with tempfile.TemporaryDirectory() as folder:
         path = tf.train.Checkpoint(opt=optimizer).write(folder + "/state")
@@ -335,8 +337,7 @@ def test_copies(subject: Any) -> None:
             copy.deepcopy(subject.inner("SGD", learning_rate=0.5))
         assert k22_deepcopy_fails(subject)
     elif subject.kind.name == "legacy":
-        # Of the originals those of 2.15 and 2.21 fail; that of 2.11 does not.
-        assert k22_deepcopy_fails(subject) is (subject.who == "original" and recorded.TF > (2, 11))
+        assert k22_deepcopy_fails(subject) is (subject.who == "original" and recorded.TF > (2, 12))
 
 
 KEPT_BY_SOME = (k16_no_gradients_at_all, k20_from_config_changes_its_argument)

@@ -543,8 +543,8 @@ DIFFERENCES: List[Difference] = [
     ),
     Difference(
         "copied_deeply",
-        lambda subject: subject.kind.name == "legacy" and recorded.TF >= (2, 12),
-        "from 2.12 on the original over a legacy optimizer cannot be copied (K22)",
+        lambda subject: subject.kind.name == "legacy" and recorded.TF >= (2, 13),
+        "from 2.13 on the original over a legacy optimizer cannot be copied (K22)",
         (True, TRAINED, SCALE),
     ),
     Difference(
