@@ -7,6 +7,7 @@ submodule, or the work tree of the target of a link.
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import re
 import time
@@ -34,9 +35,6 @@ _Index = dict[str, tuple[str, str]]
 
 _LARGEST = 256 * 1024**2
 """Bytes of a file to compare; a larger file counts as changed."""
-
-_BATCH_BYTES = 16 * 1024**2
-"""Bytes to request from git at a time."""
 
 
 class IgnoredPaths:
@@ -158,11 +156,10 @@ def _may_be_checked(top: str, path: str) -> bool:
 def _differing(top: str, index: _Index, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yields the files whose bytes git could not restore, each with the reason.
 
-    The bytes are compared with those that git has stored, since a work tree can be set up so that
-    git takes a file for unchanged without reading it.
+    The bytes are compared with those of the index by the id that git gives them, since a work tree
+    can be set up so that git takes a file for unchanged without reading it.
     """
-    batch: dict[str, tuple[str, bytes]] = {}
-    size = 0
+    same: dict[str, str] = {}
     for path in paths:
         shown = quoted(os.path.join(top, path))
         mode, object_id = index.get(path, ("", ""))
@@ -172,43 +169,29 @@ def _differing(top: str, index: _Index, paths: Iterable[str]) -> Iterator[tuple[
         try:
             data = atomic_write.read(os.path.join(top, path), _LARGEST)
         except OSError:
+            data = None
+        if data is None or not _has_id(data, object_id):
             yield path, f"{shown} has uncommitted changes"
-            continue
-        batch[path] = object_id, data
-        size += len(data)
-        if size >= _BATCH_BYTES:
-            yield from _unlike_stored(top, batch)
-            batch, size = {}, 0
-    yield from _unlike_stored(top, batch)
+        else:
+            same[path] = object_id
+    if same:
+        requests = "".join(f"{object_id}\n" for object_id in same.values()).encode()
+        stored = git.run(top, "cat-file", "--batch-check", data=requests).decode()
+        missing = {line.split(" ")[0] for line in stored.splitlines() if line.endswith(" missing")}
+        for path, object_id in same.items():
+            if object_id in missing:
+                shown = quoted(os.path.join(top, path))
+                yield path, f"git has no object for the committed content of {shown}"
 
 
-def _unlike_stored(top: str, batch: dict[str, tuple[str, bytes]]) -> Iterator[tuple[str, str]]:
-    """Like `_differing`, for files given with their object ids and their bytes."""
-    if not batch:
-        return
-    requests = "".join(f"{object_id}\n" for object_id, _ in batch.values()).encode()
-    stored = _blobs(git.run(top, "cat-file", "--batch", data=requests))
-    for path, (object_id, data) in batch.items():
-        shown = quoted(os.path.join(top, path))
-        content = stored.get(object_id)
-        if content is None:
-            yield path, f"git has no object for the committed content of {shown}"
-        # Git can be set up to write CRLF in place of LF.
-        elif data not in (content, content.replace(b"\n", b"\r\n")):
-            yield path, f"{shown} has uncommitted changes"
-
-
-def _blobs(answer: bytes) -> dict[str, bytes]:
-    """The content of each blob in the output of `git cat-file --batch`, by its object id."""
-    found = {}
-    at = 0
-    while at < len(answer):
-        end = answer.index(b"\n", at)
-        header = answer[at:end].decode("ascii", "replace").split(" ")
-        at = end + 1
-        if len(header) == 3 and header[2].isdigit():
-            content = answer[at : at + int(header[2])]
-            at += int(header[2]) + 1
-            if header[1] == "blob":
-                found[header[0]] = content
-    return found
+def _has_id(data: bytes, object_id: str) -> bool:
+    """Whether git would give the bytes this id, also if it wrote CRLF in place of LF."""
+    contents = [data]
+    if data.count(b"\n") == data.count(b"\r\n"):
+        contents.append(data.replace(b"\r\n", b"\n"))
+    name = "sha1" if len(object_id) == 40 else "sha256"
+    return any(
+        hashlib.new(name, b"blob %d\0" % len(one) + one, usedforsecurity=False).hexdigest()
+        == object_id
+        for one in contents
+    )
