@@ -6,5 +6,3 @@ command line, and the command line does not know about syntax. TensorFlow is nev
 
 Each folder imports only folders below it, as listed in the table in CONTRIBUTING.md.
 """
-
-__all__: "list[str]" = []

@@ -1,3 +1,1 @@
 """Finds, reads and replaces files, and compares them with git."""
-
-__all__: "list[str]" = []

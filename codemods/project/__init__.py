@@ -1,3 +1,1 @@
 """Which Keras the code of a project runs on, from its files; nothing of the project is executed."""
-
-__all__: list[str] = []

@@ -1,28 +1,33 @@
-"""Tells what a place does with the symbol that it names: a call, a class test, a base class."""
+"""Tells what a place does with its symbol: a call, a class test, the names that it binds."""
 
 from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Iterator, Sequence
 from typing import Optional
 
 import libcst as cst
 
 from .classes import names_final_class
-from .places import Reference
+from .places import Place, Reference
 from .program import Program
-from .tree import is_stored
+from .tree import is_stored, string_of
 
 __all__ = [
     "Mention",
+    "accesses",
     "classes_named",
     "compares_type",
     "mention_of",
     "named_in_text",
+    "names_assigned",
+    "names_bound",
     "tested_object",
 ]
 
 _TESTS = frozenset(["isinstance", "issubclass", "assertIsInstance", "assertNotIsInstance"])
+_ACCESS = ("delattr", "getattr", "hasattr", "setattr")
 _DISPLAYS = (cst.Element, cst.Tuple, cst.List, cst.Set, cst.BinaryOperation)
 _IN_ANNOTATION = (
     cst.Subscript, cst.SubscriptElement, cst.Index, cst.BinaryOperation, cst.Element, cst.Tuple,
@@ -130,3 +135,32 @@ def _is_alias(program: Program, reference: Reference) -> bool:
         targets = [one.target for one in parent.targets]
         return reference.scope.kind != "class" and all(isinstance(one, cst.Name) for one in targets)
     return isinstance(parent, cst.NamedExpr) and parent.value is reference.node
+
+
+def names_bound(program: Program, place: Place) -> list[str]:
+    """The names that the import or assignment at a place binds, also to a tuple with it."""
+    if place.root is not None:
+        return names_assigned(program, place.node)
+    found = place.scope.bindings.items()
+    return [name for name, bound in found if any(one.node is place.node for one in bound)]
+
+
+def names_assigned(program: Program, node: cst.CSTNode) -> list[str]:
+    """The names that an assignment binds to an expression, or to a tuple with it."""
+    parent = program.parents.get(node)
+    while isinstance(parent, (cst.Element, cst.Tuple, cst.List, cst.Set)):
+        parent = program.parents.get(parent)
+    targets = [one.target for one in parent.targets] if isinstance(parent, cst.Assign) else []
+    return [target.value for target in targets if isinstance(target, cst.Name)]
+
+
+def accesses(program: Program, names: Sequence[str]) -> Iterator[tuple[cst.Call, str]]:
+    """Each `getattr(x, "name")`, `hasattr(x, "name")` and the like, with the name."""
+    for string in program.scopes.strings:
+        name = string_of(string)
+        argument = program.parents.get(string)
+        call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        if name not in names or not isinstance(call, cst.Call) or argument not in call.args[1:2]:
+            continue
+        if name is not None and program.code(call.func) in _ACCESS:
+            yield call, name

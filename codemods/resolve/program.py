@@ -10,7 +10,7 @@ import libcst as cst
 
 from ..model import ALONE, Group, Options, Surroundings, Target
 from .legacy_symbols import legacy_of, namespace_of
-from .places import Branch, Place, Places, code_of, imports_of
+from .places import Branch, Place, Places, Reference, code_of, imports_of
 from .qualified_names import Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
 from .tree import ancestors, root_name
@@ -113,6 +113,10 @@ class Program:
     def places(self) -> list[Place]:
         """Every reference, and every use of a module of legacy symbols."""
         return [*self.references, *self.namespaces]
+
+    def references_to(self, *codes: str) -> list[Reference]:
+        """Every reference that the rule with these codes migrates."""
+        return [one for one in self.references if one.legacy.rule in codes]
 
     def call_of(self, node: cst.CSTNode) -> Optional[cst.Call]:
         """The call of `node`; None if it is not called."""

@@ -9,8 +9,7 @@ from typing import NamedTuple, Optional, Union
 import libcst as cst
 
 from ..resolve.tree import Edit, Parents, ancestors
-from .comments import comments_in
-from .remove_statement import closed_up, emptied
+from .comments import closed_up, comments_in, emptied
 
 __all__ = ["Change", "edits_of_lines"]
 

@@ -19,9 +19,8 @@ from ..resolve.program import Program
 from ..resolve.qualified_names import attribute_path, is_path
 from ..resolve.scopes import Binding, Scope
 from ..resolve.tree import Edit, root_name
-from .comments import keeping_comments
+from .comments import keeping_comments, removal_of
 from .imports import ImportEdits, Variable
-from .remove_statement import removal_of
 
 __all__ = ["respell"]
 

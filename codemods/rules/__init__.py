@@ -1,3 +1,1 @@
 """One folder for each family, one file for each rule; the file's name is the rule's slug."""
-
-__all__: "list[str]" = []

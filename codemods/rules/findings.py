@@ -12,8 +12,7 @@ from ..resolve.legacy_symbols import root_of
 from ..resolve.places import Place, Reference
 from ..resolve.program import Program
 from ..resolve.tree import Edit
-from ..rewrite.proposal import Proposal
-from ..rewrite.rename import SHIM, V1
+from ..rewrite.proposal import SHIM, V1, Proposal
 
 __all__ = [
     "moved",

@@ -1,19 +1,19 @@
-"""Defines rules: codes, descriptions, examples, and a function that makes proposals."""
+"""Defines rules: codes, descriptions, examples, and a function that makes proposals.
+
+What every rule needs can be imported from here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
+from typing import Callable, NamedTuple, Optional
 
 from ..model import Options, Safety, Target
-from .names import needs_of_exports
-from .to_shim import RENAMED, renames, replaced
+from ..resolve.program import Program
+from ..rewrite.proposal import Proposal
+from .to_shim import RENAMED, needs_of_exports, renames, replaced
 
-if TYPE_CHECKING:
-    from ..resolve.program import Program
-    from ..rewrite.proposal import Proposal
-
-__all__ = ["Example", "Rule"]
+__all__ = ["Example", "Program", "Proposal", "Rule", "Safety"]
 
 
 class Example(NamedTuple):
@@ -45,7 +45,7 @@ class Example(NamedTuple):
         return Options(target=self.target, keras=self.keras, unsafe=self.unsafe)
 
 
-_Check = Callable[["Program"], Iterable["Proposal"]]
+_Check = Callable[[Program], Iterable[Proposal]]
 
 
 class Rule(NamedTuple):

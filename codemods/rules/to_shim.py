@@ -13,16 +13,15 @@ from tf_lossscale._paths import SYMBOLS
 from ..model import Group, Safety, Target
 from ..resolve.classes import is_written_for_keras_3
 from ..resolve.legacy_symbols import Family, legacy_of, root_of
+from ..resolve.mentions import names_bound
 from ..resolve.places import Reference
 from ..resolve.program import Program
 from ..resolve.tree import is_stored
 from ..rewrite.arguments import has_loss_scale
-from ..rewrite.proposal import Proposal
-from ..rewrite.rename import references, shim_path
-from .findings import report, safe, shown_path
+from ..rewrite.proposal import Proposal, shim_path
+from .findings import needs_shim, report, safe, shown_path
 
-__all__ = ["RENAMED", "notes", "renames", "replaced", "to_shim"]
-
+__all__ = ["RENAMED", "needs_of_exports", "notes", "renames", "replaced", "to_shim"]
 
 _PATHS = [f"tensorflow.{space}.{symbol.name}" for symbol in SYMBOLS for space in symbol.namespaces]
 RENAMED: dict[str, Group] = {
@@ -40,6 +39,10 @@ _REPLACED = (
     "the program puts something else in the place of this symbol, which only code that reads it "
     "under the new name gets: pass it on another way"
 )
+_ELSE = "the program puts something else in its place"
+_READ = "other files may read `{}` from here"
+_UNREAD = "nothing in this file reads `{}`, but other files may"
+_KERAS = (Group.KERAS_OPTIMIZERS, Group.POLICIES)
 _GROUPS = {
     Group.CONTRIB: "contrib classes",
     Group.V1: "v1 loss scales and optimizers",
@@ -51,7 +54,7 @@ _GROUPS = {
 
 def renames(program: Program, code: str) -> Iterator[Proposal]:
     """The renames of the symbols of one rule."""
-    for reference in references(program, code):
+    for reference in program.references_to(code):
         if reference.legacy.is_on_shim and program.options.target is Target.SHIM:
             continue
         if reference.legacy.family is not Family.FINAL or _leaves_final(program, reference):
@@ -82,9 +85,32 @@ def _renamed_to_shim(program: Program, reference: Reference) -> Proposal:
     return to_shim(program, reference, note)
 
 
+def needs_of_exports(program: Program, code: str) -> Iterator[Proposal]:
+    """The places that bind a symbol of a rule for other files, or replace it.
+
+    `from amp import Wrap` in another file gets what `amp.py` binds to `Wrap`, and calls it with the
+    legacy arguments. So a class whose arguments change goes to the shim if other files may read it,
+    or if nothing in its own file does. The shim's names keep their meaning everywhere.
+    """
+    for reference in program.references_to(code):
+        legacy = reference.legacy
+        if is_stored(reference.node, program.parents) and not legacy.is_final_path:
+            yield needs_shim(reference, _ELSE)
+        if reference.scope is not program.scopes.module_scope:
+            continue
+        for name in names_bound(program, reference):
+            why = ""
+            if program.is_read_elsewhere(reference.scope, name):
+                why = _READ.format(name)
+            elif legacy.group in _KERAS and not program.loads_of(reference.scope, name):
+                why = _UNREAD.format(name)
+            if why and not legacy.is_final_path:
+                yield needs_shim(reference, why)
+
+
 def replaced(program: Program, code: str) -> Iterator[Proposal]:
     """Reports the places that put something else in the place of a symbol."""
-    for reference in references(program, code):
+    for reference in program.references_to(code):
         if is_stored(reference.node, program.parents):
             yield report(reference.node, code, reference.legacy.name, _REPLACED)
 

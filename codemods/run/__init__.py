@@ -1,3 +1,1 @@
 """Processes the files of a run, in worker processes, with one decision for each program."""
-
-__all__: "list[str]" = []

@@ -11,8 +11,7 @@ from ..model import FileFacts, FileResult, Group, Target, with_followers
 from .limits import Limits
 from .pool import process_all
 from .process_file import finished
-from .programs import Programs
-from .re_exports import ReExports
+from .programs import Programs, ReExports
 from .results import FileOutcome, Plan, Spool, Task
 from .words import Words
 

@@ -1,3 +1,1 @@
 """`tf.contrib.mixed_precision`."""
-
-__all__: "list[str]" = []

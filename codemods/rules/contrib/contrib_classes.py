@@ -20,15 +20,13 @@ from typing import NamedTuple, Optional
 
 import libcst as cst
 
-from ...model import Group, Safety
+from ...model import Group
 from ...resolve.places import Reference
-from ...resolve.program import Program
 from ...resolve.tree import Edit
 from ...rewrite.arguments import constant, matched, with_renamed
-from ...rewrite.proposal import Proposal
-from ...rewrite.rename import V1, references
+from ...rewrite.proposal import V1
 from ..findings import needs_shim, unsafe
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 
@@ -87,7 +85,7 @@ _TWINS = {
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the similar class with `--unsafe`; otherwise the shim's has the same behavior."""
-    for reference in references(program, *_CODES):
+    for reference in program.references_to(*_CODES):
         twin = _TWINS.get(reference.legacy.name)
         call = program.call_of(reference.node)
         if reference.legacy.is_on_shim and not program.options.unsafe:

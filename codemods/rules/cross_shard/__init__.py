@@ -1,3 +1,1 @@
 """Cross-shard optimizer and sum."""
-
-__all__: "list[str]" = []

@@ -15,12 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety
-from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
-from ...rewrite.rename import V1, references
+from ...rewrite.proposal import V1
 from ..findings import moved, safe, unsafe
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 
@@ -32,7 +29,7 @@ _ON_SHIM = "left on the shim, where it also runs on GPUs and CPUs; tf.compat.v1.
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the last path; a note where the symbol is there, or on the shim."""
-    for reference in references(program, *_CODES):
+    for reference in program.references_to(*_CODES):
         name = reference.legacy.name
         path = f"{V1}.tpu.{name}"
         if reference.legacy.is_on_shim and program.options.unsafe:

@@ -13,14 +13,12 @@ import libcst as cst
 
 from ...resolve.classes import is_made_here, may_compile
 from ...resolve.legacy_symbols import DISTINCTIVE
-from ...resolve.mentions import compares_type, tested_object
+from ...resolve.mentions import compares_type, names_assigned, names_bound, tested_object
 from ...resolve.places import Reference
 from ...resolve.program import Program
 from ...resolve.tree import is_stored, walk
 from ...rewrite.proposal import Proposal
-from ...rewrite.rename import references
 from ..findings import report
-from ..names import names_assigned, names_bound
 
 __all__ = ["missed_by_tests", "reports_of_class", "tests_compiled"]
 
@@ -47,7 +45,7 @@ _TABLES = (cst.Element, cst.Tuple, cst.List, cst.Set)
 
 def reports_of_class(program: Program, code: str) -> Iterator[Proposal]:
     """Reports such uses of the classes of one rule."""
-    for reference in references(program, code):
+    for reference in program.references_to(code):
         for name in names_bound(program, reference):
             if program.is_read_elsewhere(reference.scope, name) and name not in DISTINCTIVE:
                 yield report(reference.node, code, _NAME, _COMPARED.format(name))
@@ -91,7 +89,7 @@ def tests_compiled(program: Program, node: cst.CSTNode) -> bool:
 def missed_by_tests(program: Program) -> Iterator[Proposal]:
     """Reports the first test for the experimental class only, which `compile` does not make."""
     in_branches = {place.node for branch in program.guards for place in branch.places}
-    for reference in references(program, "LS301") if may_compile(program) else ():
+    for reference in program.references_to("LS301") if may_compile(program) else ():
         node = reference.node
         is_known = node in in_branches or _tests_final(program, node)
         if not is_known and _is_tested(program, reference):

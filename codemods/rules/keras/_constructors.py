@@ -21,9 +21,8 @@ from ...resolve.scopes import Binding
 from ...resolve.tree import Edit
 from ...resolve.values import only_binding
 from ...rewrite.arguments import constant, keyword, loses_comments, matched, with_arguments
-from ...rewrite.comments import comments_in
-from ...rewrite.remove_statement import without_statement
-from ...rewrite.rename import FINAL, SHIM, references
+from ...rewrite.comments import comments_in, without_statement
+from ...rewrite.proposal import FINAL, SHIM
 
 __all__ = ["ConstructorPlan", "final_class", "plan", "plan_constructors"]
 
@@ -65,7 +64,7 @@ def plan_constructors(program: Program) -> dict[cst.Call, ConstructorPlan]:
     """The plan for every constructor call of the experimental class; none on the shim."""
     if program.goes_to_shim(Group.KERAS_OPTIMIZERS):
         return {}
-    calls = [program.call_of(reference.node) for reference in references(program, "LS301")]
+    calls = [program.call_of(reference.node) for reference in program.references_to("LS301")]
     return {call: plan(program, call) for call in calls if call is not None}
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety, Target
+from ...model import Target
 from ...resolve.classes import (
     is_configuration,
     is_loss_scale_optimizer,
@@ -21,12 +21,10 @@ from ...resolve.classes import (
     sets_policy,
 )
 from ...resolve.guards import depends_on_version
-from ...resolve.program import Program
 from ...resolve.tree import is_stored, walk
 from ...resolve.values import sources_of
-from ...rewrite.proposal import Proposal
 from ..findings import report
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 

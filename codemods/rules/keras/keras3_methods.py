@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety, Target
+from ...model import Target
 from ...resolve.classes import (
     inherits,
     is_loss_scale_optimizer,
@@ -32,13 +32,11 @@ from ...resolve.classes import (
     may_inherit,
     own_classes,
 )
-from ...resolve.program import Program
+from ...resolve.mentions import accesses
 from ...resolve.tree import is_stored
 from ...resolve.values import class_named
-from ...rewrite.proposal import Proposal
 from ..findings import report
-from ..names import accesses
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 

@@ -14,13 +14,11 @@ from typing import Optional
 
 import libcst as cst
 
-from ...model import Group, Safety, Target
+from ...model import Group, Target
 from ...resolve.classes import is_loss_scale_optimizer
-from ...resolve.program import Program
 from ...resolve.tree import REMOVED, Edit, body_of, string_of
 from ...resolve.values import sources_of
-from ...rewrite.proposal import Proposal
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 from ._constructors import plan_constructors
 
 __all__ = ["INSTALLED", "RULE", "plain_loops"]

@@ -15,16 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety
 from ...resolve.classes import names_final_class, names_final_class_of_shim
-from ...resolve.mentions import Mention, mention_of, named_in_text
+from ...resolve.mentions import Mention, mention_of, named_in_text, names_bound
 from ...resolve.places import Reference
-from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
-from ...rewrite.rename import references
 from ..findings import needs_shim, safe
-from ..names import names_bound
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 from ._class_uses import missed_by_tests, reports_of_class, tests_compiled
 from ._constructors import final_class, plan_constructors
 from .keras3_plain_loop import INSTALLED, plain_loops
@@ -45,7 +40,7 @@ _COMPILED = "compile may have made the optimizer of this test, with another clas
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the final class, or says which places need the shim's."""
     loops = program.cached(plain_loops)
-    for reference in references(program, "LS301"):
+    for reference in program.references_to("LS301"):
         why = _why_shim(program, reference)
         if why:
             yield needs_shim(reference, why)

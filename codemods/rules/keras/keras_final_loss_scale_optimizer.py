@@ -22,16 +22,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety, Target
+from ...model import Target
 from ...resolve.classes import is_written_for_keras_3
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
-from ...resolve.program import Program
 from ...rewrite.arguments import has_loss_scale
-from ...rewrite.proposal import Proposal
-from ...rewrite.rename import references
 from ..findings import needs_shim, report, safe
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 from ..to_shim import to_shim
 from ._class_uses import reports_of_class
 from ._constructors import final_class, plan
@@ -54,7 +51,7 @@ def check(program: Program) -> Iterator[Proposal]:
     """Proposes the shim's class on Keras 3, and says which places need it on Keras 2."""
     if is_written_for_keras_3(program) or program.cached(plain_loops) is not None:
         return
-    for reference in references(program, "LS401"):
+    for reference in program.references_to("LS401"):
         call = program.call_of(reference.node)
         if reference.legacy.root == "tf_keras" or (call is not None and has_loss_scale(call)):
             continue  # the latter is repaired below
@@ -68,7 +65,7 @@ def check(program: Program) -> Iterator[Proposal]:
 
 def reports(program: Program) -> Iterator[Proposal]:
     """Repairs calls with a loss scale; reports uses that depend on the exact class."""
-    for reference in references(program, "LS401"):
+    for reference in program.references_to("LS401"):
         call = program.call_of(reference.node)
         if call is not None and has_loss_scale(call):
             yield _repaired(program, reference, call)

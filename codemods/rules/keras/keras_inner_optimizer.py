@@ -20,19 +20,17 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety
+from ...model import Group
 from ...resolve.classes import (
     can_be_made_here,
     is_loss_scale_optimizer,
     may_be_loss_scale_optimizer,
 )
-from ...resolve.program import Program
+from ...resolve.mentions import accesses
 from ...resolve.tree import is_stored, string_of
 from ...resolve.values import sources_of
-from ...rewrite.proposal import Proposal
 from ..findings import place_needs_shim, report
-from ..names import accesses
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 

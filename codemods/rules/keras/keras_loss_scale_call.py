@@ -14,15 +14,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety, Target
+from ...model import Group, Target
 from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
 from ...resolve.guards import depends_on_version
-from ...resolve.program import Program
+from ...resolve.mentions import names_assigned
 from ...resolve.values import bindings_of
-from ...rewrite.proposal import Proposal
 from ..findings import report
-from ..names import names_assigned
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 

@@ -1,3 +1,1 @@
 """Experimental policies."""
-
-__all__: "list[str]" = []

@@ -24,18 +24,14 @@ from typing import Optional
 
 import libcst as cst
 
-from ...model import Safety
-from ...resolve.mentions import Mention, mention_of
+from ...resolve.mentions import Mention, mention_of, names_bound
 from ...resolve.places import Reference
-from ...resolve.program import Program
 from ...resolve.tree import Edit, string_of
 from ...rewrite.arguments import constant, matched, with_arguments
 from ...rewrite.comments import comments_in
-from ...rewrite.proposal import Proposal
-from ...rewrite.rename import FINAL, references
+from ...rewrite.proposal import FINAL
 from ..findings import moved, needs_shim, report, safe
-from ..names import names_bound
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 
@@ -73,7 +69,7 @@ _OTHER = (
 
 def check(program: Program) -> Iterator[Proposal]:
     """Proposes the final symbols, or says which uses of the class need the shim's."""
-    for reference in references(program, "LS601", "LS602", "LS603"):
+    for reference in program.references_to("LS601", "LS602", "LS603"):
         is_class = reference.legacy.name == "Policy"
         call = program.call_of(reference.node) if is_class else None
         why = _why_shim(program, reference, call) if is_class else ""
@@ -88,7 +84,7 @@ def check(program: Program) -> Iterator[Proposal]:
         elif made is not None:
             yield made
 
-    for reference in references(program, "LS604"):
+    for reference in program.references_to("LS604"):
         yield _layer_policy(program, reference)
 
 

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety, Target
-from ...resolve.program import Program
+from ...model import Group, Target
+from ...resolve.mentions import accesses
 from ...resolve.values import sources_of
-from ...rewrite.proposal import Proposal
 from ..findings import place_needs_shim, report
-from ..names import accesses
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 

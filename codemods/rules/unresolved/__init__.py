@@ -1,3 +1,1 @@
 """What cannot be determined from the source."""
-
-__all__: "list[str]" = []

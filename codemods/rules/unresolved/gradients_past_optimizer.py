@@ -11,13 +11,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety
 from ...resolve.legacy_symbols import root_of
-from ...resolve.program import Program
 from ...resolve.values import sources_of
-from ...rewrite.proposal import Proposal
 from ..findings import report
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 

@@ -12,17 +12,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety
 from ...resolve.guards import depends_on_version
 from ...resolve.legacy_symbols import is_of_shim, root_of
+from ...resolve.mentions import names_bound
 from ...resolve.places import NamespaceUse
-from ...resolve.program import Program
 from ...resolve.scopes import dotted
-from ...rewrite.proposal import Proposal
-from ...rewrite.rename import SHIM
+from ...rewrite.proposal import SHIM
 from ..findings import needs_of_place, report, shown_path
-from ..names import names_bound
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE", "is_whole"]
 

@@ -8,8 +8,7 @@
 
 from __future__ import annotations
 
-from ...model import Safety
-from ..rule import Example, Rule
+from ..rule import Example, Rule, Safety
 
 __all__ = ["RULE"]
 

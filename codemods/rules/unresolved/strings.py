@@ -21,15 +21,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Safety, Target
+from ...model import Target
 from ...resolve.legacy_symbols import Family, legacy_of, namespace_of
-from ...resolve.program import Program
+from ...resolve.mentions import names_assigned
 from ...resolve.tree import string_of, walk
-from ...rewrite.proposal import Proposal
-from ...rewrite.rename import is_renamed
+from ...rewrite.proposal import is_renamed
 from ..findings import report
-from ..names import names_assigned
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 

@@ -22,15 +22,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety
+from ...model import Group
 from ...resolve.classes import is_made_here, may_compile
 from ...resolve.mentions import compares_type, tested_object
 from ...resolve.places import Unclear
-from ...resolve.program import Program
-from ...rewrite.proposal import Proposal
-from ...rewrite.rename import SHIM
+from ...rewrite.proposal import SHIM
 from ..findings import place_needs_shim, report
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 

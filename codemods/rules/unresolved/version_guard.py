@@ -11,13 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Safety
 from ...resolve.places import NamespaceUse, Place
-from ...resolve.program import Program
 from ...resolve.tree import root_name
-from ...rewrite.proposal import Proposal
 from ..findings import needs_of_place, report, symbol_of
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 

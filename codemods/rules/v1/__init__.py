@@ -1,3 +1,1 @@
 """Loss scales of `tf.train.experimental`, and the graph rewrite."""
-
-__all__: "list[str]" = []

@@ -20,17 +20,15 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Group, Safety
+from ...model import Group
 from ...resolve.classes import Kind, kind_of_optimizer
 from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
-from ...resolve.program import Program
 from ...rewrite.arguments import matched
-from ...rewrite.proposal import Proposal
-from ...rewrite.rename import V1, references
+from ...rewrite.proposal import V1
 from ..findings import moved, needs_shim, safe
 from ..keras._constructors import plan_constructors
-from ..rule import Example, Rule
+from ..rule import Example, Program, Proposal, Rule, Safety
 
 __all__ = ["RULE"]
 
@@ -54,7 +52,7 @@ def check(program: Program) -> Iterator[Proposal]:
     """Proposes the last path, the arguments of a Keras optimizer, or the shim."""
     plans = program.cached(plan_constructors).values()
     inlined = {reference for plan in plans for reference in plan.removed}
-    for reference in references(program, *_CODES):
+    for reference in program.references_to(*_CODES):
         name = reference.legacy.name
         why = _why_shim(program, reference) if name == _ENABLE else ""
         if reference in inlined:
