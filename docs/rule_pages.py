@@ -41,7 +41,7 @@ def _index() -> str:
     lines = [
         "# The rules",
         "",
-        "`tf-lossscale rules` prints this list, and `tf-lossscale explain CODE --all` one page.",
+        "`tf-lossscale rules` prints this list, and `tf-lossscale explain CODE` one page.",
         "The meaning of a code never changes. The outcomes *safe*, *unsafe* and *manual* are",
         "explained under [outcomes](../migrate.md#outcomes).",
     ]

@@ -74,7 +74,7 @@ def _main(words: Sequence[str], prog: str) -> int:
         if arguments.command == "rules":
             sys.stdout.write(explain.listed())
         else:
-            sys.stdout.write(explain.explained(sum(arguments.codes, ()), arguments.all))
+            sys.stdout.write(explain.explained(sum(arguments.codes, ())))
         return 0
     except SystemExit as exit_:  # argparse has printed the help or the error
         return int(exit_.code or 0)
@@ -123,7 +123,6 @@ def parsers(prog: str) -> tuple[argparse.ArgumentParser, Any]:
     )
     codes = "rule codes such as LS301, or prefixes such as LS3"
     explain.add_argument("codes", nargs="+", metavar="CODE", type=code_prefixes, help=codes)
-    explain.add_argument("--all", action="store_true", help="show all examples, not only two")
     return parser, commands
 
 

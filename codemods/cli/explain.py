@@ -16,27 +16,17 @@ def listed() -> str:
     return "".join(f"{code.code}  {code.words}\n" for code in codes())
 
 
-def explained(prefixes: tuple[str, ...], all_examples: bool) -> str:
-    """What the rules with these codes do, why, and examples."""
-    found = [code for code in codes() if code.code.startswith(prefixes)]
-    return "\n\n".join(_text(code, all_examples) for code in found)
+def explained(prefixes: tuple[str, ...]) -> str:
+    """What the rules with these codes do, why, and their examples."""
+    return "\n\n".join(_text(code) for code in codes() if code.code.startswith(prefixes))
 
 
-def _text(code: Code, all_examples: bool) -> str:
+def _text(code: Code) -> str:
     parts = [f"{code.code}: {code.words}", code.text]
-    examples = code.rule.examples
-    rewritten = [example for example in examples if example.after is not None]
-    left = [example for example in examples if example.after is None]
-    left.sort(key=lambda example: example.outcome is None)
-    if not all_examples:
-        rewritten, left = rewritten[: 1 if left else 2], left[: 1 if rewritten else 2]
-    for title, shown in (("Before and after:", rewritten), ("Not rewritten:", left)):
+    for title, is_rewritten in (("Before and after:", True), ("Not rewritten:", False)):
+        shown = [one for one in code.rule.examples if (one.after is not None) is is_rewritten]
         if shown:
             parts += [title, *map(_example, shown)]
-    more = len(examples) - len(rewritten) - len(left)
-    if more:
-        words = "1 more example" if more == 1 else f"{more} more examples"
-        parts.append(f"{words}: tf-lossscale explain {code.code} --all")
     return "\n\n".join(parts) + "\n"
 
 

@@ -100,7 +100,7 @@ class FileSearch:
     def _searched(self, file: Candidate) -> Optional[Note]:
         """Searches a file; returns why that failed, and the search goes on."""
         try:
-            with self._watch.step:
+            with self._watch.step():
                 if file.is_source:
                     self._source(file)
                 elif self._project is not None:

@@ -113,9 +113,8 @@ class Decision:
         found: list[tuple[int, Finding]] = []
         for one in self._shown:
             place, done = self._places[one.node], self._is_done(one)
-            finding = place.finding(
-                path, one.code, one.symbol, one.message, one.outcome, done, one.through
-            )
+            finding = place.finding(path, one.code, one.symbol, one.message)
+            finding = finding._replace(outcome=one.outcome, applied=done, through=one.through)
             found.append((place.source, finding))
         found += self._suppressions.unused(self.program.options, path)
         return sorted(dict.fromkeys(found), key=_order)

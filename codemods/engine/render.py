@@ -44,31 +44,10 @@ class Place(NamedTuple):
     end_column: int = 0
     text: str = ""
 
-    def finding(
-        self,
-        path: str,
-        code: str,
-        symbol: str,
-        message: str,
-        outcome: Safety = Safety.MANUAL,
-        applied: bool = False,
-        through: tuple[str, ...] = (),
-    ) -> Finding:
-        """A finding about this place; the arguments are those of `Finding`."""
-        return Finding(
-            path=path,
-            line=self.line,
-            column=self.column,
-            code=code,
-            symbol=symbol,
-            outcome=outcome,
-            applied=applied,
-            message=message,
-            end_line=self.end_line,
-            end_column=self.end_column,
-            text=self.text,
-            through=through,
-        )
+    def finding(self, path: str, code: str, symbol: str, message: str) -> Finding:
+        """A finding about this place, to be done by hand."""
+        finding = Finding(path, self.line, self.column, code, symbol, Safety.MANUAL, False, message)
+        return finding._replace(end_line=self.end_line, end_column=self.end_column, text=self.text)
 
 
 class Source:

@@ -97,9 +97,12 @@ def run(top: str, *arguments: str, data: bytes = b"", seconds: float = 0.0) -> b
     Raises:
       GitError: if git is not installed, ends with another status, or takes too long.
     """
+    program = shutil.which("git", path=_search_path())
+    if program is None:
+        raise GitError("cannot be run (No such file or directory)")
     command = [
         # With optional locks, git could rewrite the index.
-        *(_program(), "--no-pager", "--no-optional-locks", "--literal-pathspecs"),
+        *(program, "--no-pager", "--no-optional-locks", "--literal-pathspecs"),
         f"--work-tree={top}",  # takes precedence over `core.worktree`
         *(word for key, value in _OFF.items() for word in ("-c", f"{key}={value}")),
         *arguments,
@@ -178,18 +181,6 @@ def _switches(process: int) -> Optional[bytes]:
         return None
     found = _SLEEPS.search(status)
     return found[1] if found else None
-
-
-def _program() -> str:
-    """The git in the PATH.
-
-    Raises:
-      GitError: if there is none.
-    """
-    found = shutil.which("git", path=_search_path())
-    if found is None:
-        raise GitError("cannot be run (No such file or directory)")
-    return found
 
 
 def _search_path() -> str:

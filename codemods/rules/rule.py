@@ -5,15 +5,24 @@ What every rule needs can be imported from here.
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..model import Options, Safety, Target
 from ..resolve.program import Program
 from ..rewrite.proposal import Proposal
 from .to_shim import RENAMED, needs_of_exports, renames, replaced
 
-__all__ = ["Example", "Program", "Proposal", "Rule", "Safety"]
+__all__ = ["Example", "Program", "Proposal", "Rule", "Safety", "examples"]
+
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--to shim": {"target": Target.SHIM},
+    "--keras 3": {"keras": 3},
+    "--unsafe": {"unsafe": True},
+}
 
 
 class Example(NamedTuple):
@@ -43,6 +52,32 @@ class Example(NamedTuple):
     def options(self) -> Options:
         """The options that the example runs under."""
         return Options(target=self.target, keras=self.keras, unsafe=self.unsafe)
+
+
+def examples(text: str) -> tuple[Example, ...]:
+    """The examples in a text: for each, `# ` and its id, then its source as a diff.
+
+    `> ` begins a line with the outcome, the options of the command, and after a colon a part of a
+    message. Without an outcome, an edit is safe, and a source that stays has no finding.
+    """
+    blocks = re.split(r"^# ", textwrap.dedent(text), flags=re.MULTILINE)[1:]
+    return tuple(_example(*block.rstrip().split("\n", 1)) for block in blocks)
+
+
+def _example(name: str, text: str) -> Example:
+    words, message = "", ""
+    if text.startswith("> "):
+        first, text = text[2:].split("\n", 1)
+        words, _, message = first.partition(": ")
+    lines = text.split("\n")
+    before = "".join(f"{line[2:]}\n" for line in lines if not line.startswith("+"))
+    after = "".join(f"{line[2:]}\n" for line in lines if not line.startswith("-"))
+    made = Example(name, before, message_contains=message)
+    if before != after:
+        made = made._replace(after=after, outcome=Safety.SAFE)
+    for word in filter(None, words.split(", ")):
+        made = made._replace(**_OPTIONS.get(word) or {"outcome": Safety(word)})
+    return made
 
 
 _Check = Callable[[Program], Iterable[Proposal]]

@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 __all__ = ["LateError", "Limits", "Watch", "bound_memory", "memory_bound"]
@@ -104,7 +105,6 @@ class Watch:
     under a profiler that uses them, nothing is limited.
 
     Attributes:
-      step: a context manager that limits the time of a block within this one.
       is_over: whether the time for all steps is over, rather than for one of them.
 
     Args:
@@ -114,8 +114,8 @@ class Watch:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._end = math.inf
+        self._step = math.inf
         self._installed = False
-        self.step = _Step()
         self.is_over = False
 
     def __enter__(self) -> Watch:
@@ -134,6 +134,15 @@ class Watch:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, signal.SIG_DFL)
 
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Limits the time of a block within this one."""
+        self._step = time.process_time()
+        try:
+            yield
+        finally:
+            self._step = math.inf
+
     def _tick(self, *_: Any) -> None:
         now = time.process_time()
         if now > self._end:
@@ -144,19 +153,6 @@ class Watch:
                 f"the search took more than {seconds:g} seconds; raise --time-limit, or pass fewer "
                 "files"
             )
-        if now - self.step.since > self._limits.seconds:
-            self.step.since = math.inf
+        if now - self._step > self._limits.seconds:
+            self._step = math.inf
             raise LateError(self._limits.too_slow)
-
-
-class _Step:
-    """Notes the time at which a step begins."""
-
-    def __init__(self) -> None:
-        self.since = math.inf
-
-    def __enter__(self) -> None:
-        self.since = time.process_time()
-
-    def __exit__(self, *_: object) -> None:
-        self.since = math.inf

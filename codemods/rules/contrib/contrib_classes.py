@@ -26,7 +26,7 @@ from ...resolve.tree import Edit
 from ...rewrite.arguments import constant, matched, with_renamed
 from ...rewrite.proposal import V1
 from ..findings import needs_shim, unsafe
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 
 __all__ = ["RULE"]
 
@@ -146,39 +146,25 @@ RULE = Rule(
     summary="tf.contrib.mixed_precision to the shim",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     check=check,
-    examples=(
-        Example(
-            "not from another library",
-            """\
-            from mindspore import FixedLossScaleManager
-            from npu_bridge.npu_init import ExponentialUpdateLossScaleManager
+    examples=examples("""
+        # not from another library
+          from mindspore import FixedLossScaleManager
+          from npu_bridge.npu_init import ExponentialUpdateLossScaleManager
 
-            manager = ExponentialUpdateLossScaleManager(2**32, 1000, 2, 2.0, 0.5)
-            """,
-        ),
-        Example(
-            "one of two managers, chosen by a branch",
-            """\
-            import tensorflow as tf
+          manager = ExponentialUpdateLossScaleManager(2**32, 1000, 2, 2.0, 0.5)
 
-            def wrap(opt, scale):
-                if scale is None:
-                    manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8, 9)
-                else:
-                    manager = tf.contrib.mixed_precision.FixedLossScaleManager(scale)
-                return tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-            """,
-            """\
-            import tf_lossscale as tfls
+        # one of two managers, chosen by a branch
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
 
-            def wrap(opt, scale):
-                if scale is None:
-                    manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8, 9)
-                else:
-                    manager = tfls.contrib.mixed_precision.FixedLossScaleManager(scale)
-                return tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-            """,
-            Safety.SAFE,
-        ),
-    ),
+          def wrap(opt, scale):
+              if scale is None:
+        -         manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8, 9)
+        +         manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8, 9)
+              else:
+        -         manager = tf.contrib.mixed_precision.FixedLossScaleManager(scale)
+        -     return tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+        +         manager = tfls.contrib.mixed_precision.FixedLossScaleManager(scale)
+        +     return tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+    """),
 )

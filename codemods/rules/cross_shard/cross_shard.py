@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from ...rewrite.proposal import V1
 from ..findings import moved, safe, unsafe
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 
 __all__ = ["RULE"]
 
@@ -47,38 +47,25 @@ RULE = Rule(
     summary="CrossShardOptimizer and cross_replica_sum to tf.compat.v1.tpu",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     check=check,
-    examples=(
-        Example(
-            "not a function that the program defines",
-            """\
-            import tensorflow as tf
+    examples=examples("""
+        # not a function that the program defines
+          import tensorflow as tf
 
-            def cross_replica_sum(x):
-                return x
+          def cross_replica_sum(x):
+              return x
 
-            y = cross_replica_sum(x)
-            """,
-        ),
-        Example(
-            "under a flag",
-            """\
-            import tensorflow as tf
-            from tensorflow.python.tpu.ops import tpu_ops
+          y = cross_replica_sum(x)
 
-            if use_tpu:
-                optimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer)
-                total = tpu_ops.cross_replica_sum(total)
-            """,
-            """\
-            import tensorflow as tf
-            from tensorflow.compat.v1 import tpu
+        # under a flag
+        > safe: --to shim
+          import tensorflow as tf
+        - from tensorflow.python.tpu.ops import tpu_ops
+        + from tensorflow.compat.v1 import tpu
 
-            if use_tpu:
-                optimizer = tf.compat.v1.tpu.CrossShardOptimizer(optimizer)
-                total = tpu.cross_replica_sum(total)
-            """,
-            Safety.SAFE,
-            message_contains="--to shim",
-        ),
-    ),
+          if use_tpu:
+        -     optimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer)
+        -     total = tpu_ops.cross_replica_sum(total)
+        +     optimizer = tf.compat.v1.tpu.CrossShardOptimizer(optimizer)
+        +     total = tpu.cross_replica_sum(total)
+    """),
 )

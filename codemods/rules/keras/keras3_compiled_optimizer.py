@@ -24,7 +24,7 @@ from ...resolve.guards import depends_on_version
 from ...resolve.tree import is_stored, walk
 from ...resolve.values import sources_of
 from ..findings import report
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 
 __all__ = ["RULE"]
 
@@ -121,30 +121,20 @@ RULE = Rule(
     summary="Keras 2's methods of a compiled optimizer, reported for Keras 3",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
     check=check,
-    examples=(
-        Example(
-            "not on Keras 2",
-            """\
-            import tensorflow as tf
+    examples=examples("""
+        # not on Keras 2
+          import tensorflow as tf
 
-            class Scaled(tf.keras.Model):
-                def train_step(self, data):
-                    return self.optimizer.get_scaled_loss(self.loss_of(data))
-            """,
-        ),
-        Example(
-            "a step of a model",
-            """\
-            import tensorflow as tf
+          class Scaled(tf.keras.Model):
+              def train_step(self, data):
+                  return self.optimizer.get_scaled_loss(self.loss_of(data))
 
-            class Scaled(tf.keras.Model):
-                def train_step(self, data):
-                    return self.optimizer.get_scaled_loss(self.loss_of(data))
-            """,
-            None,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="before compile",
-        ),
-    ),
+        # a step of a model
+        > manual, --keras 3: before compile
+          import tensorflow as tf
+
+          class Scaled(tf.keras.Model):
+              def train_step(self, data):
+                  return self.optimizer.get_scaled_loss(self.loss_of(data))
+    """),
 )

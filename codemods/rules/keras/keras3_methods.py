@@ -36,7 +36,7 @@ from ...resolve.mentions import accesses
 from ...resolve.tree import is_stored
 from ...resolve.values import class_named
 from ..findings import report
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 
 __all__ = ["RULE"]
 
@@ -114,46 +114,25 @@ RULE = Rule(
     summary="methods that mean something else on Keras 3, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
     check=check,
-    examples=(
-        Example(
-            "not on Keras 2",
-            """\
-            import tensorflow as tf
+    examples=examples("""
+        # not on Keras 2
+          import tensorflow as tf
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
-            """,
-        ),
-        Example(
-            "a loop that takes any optimizer",
-            """\
-            if hasattr(opt, "get_scaled_loss"):
-                loss = opt.get_scaled_loss(loss)
-            """,
-            None,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="isinstance",
-        ),
-        Example(
-            "a subclass that overrides a method of Keras 2",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+          opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+          opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
 
-            class Logging(LossScaleOptimizer):
-                def get_scaled_loss(self, loss):
-                    return super().get_scaled_loss(loss)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+        # a loop that takes any optimizer
+        > manual, --keras 3: isinstance
+          if hasattr(opt, "get_scaled_loss"):
+              loss = opt.get_scaled_loss(loss)
 
-            class Logging(LossScaleOptimizer):
-                def get_scaled_loss(self, loss):
-                    return super().get_scaled_loss(loss)
-            """,
-            Safety.MANUAL,
-            keras=3,
-            message_contains="scale_loss",
-        ),
-    ),
+        # a subclass that overrides a method of Keras 2
+        > manual, --keras 3: scale_loss
+        - from tensorflow.keras.mixed_precision import LossScaleOptimizer
+        + from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
+
+          class Logging(LossScaleOptimizer):
+              def get_scaled_loss(self, loss):
+                  return super().get_scaled_loss(loss)
+    """),
 )

@@ -18,7 +18,7 @@ from ...model import Group, Target
 from ...resolve.classes import is_loss_scale_optimizer
 from ...resolve.tree import REMOVED, Edit, body_of, string_of
 from ...resolve.values import sources_of
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, Safety, examples
 from ._constructors import plan_constructors
 
 __all__ = ["INSTALLED", "RULE", "plain_loops"]
@@ -152,44 +152,27 @@ RULE = Rule(
     summary="plain loops for Keras 3's own LossScaleOptimizer (--unsafe)",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
     check=check,
-    examples=(
-        Example(
-            "not without --unsafe",
-            """\
-            import tensorflow as tf
+    examples=examples("""
+        # not without --unsafe
+        > --keras 3
+          import tensorflow as tf
 
-            def step(opt, tape, loss, variables):
-                loss = opt.get_scaled_loss(loss)
-                grads = opt.get_unscaled_gradients(tape.gradient(loss, variables))
-                opt.apply_gradients(zip(grads, variables))
-            """,
-            keras=3,
-        ),
-        Example(
-            "a plain loop",
-            """\
-            import tensorflow as tf
+          def step(opt, tape, loss, variables):
+              loss = opt.get_scaled_loss(loss)
+              grads = opt.get_unscaled_gradients(tape.gradient(loss, variables))
+              opt.apply_gradients(zip(grads, variables))
 
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-            with tf.GradientTape() as tape:
-                loss = opt.get_scaled_loss(model(x))
-            grads = tape.gradient(loss, model.variables)
-            grads = opt.get_unscaled_gradients(grads)
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
-            """\
-            import tensorflow as tf
+        # a plain loop
+        > unsafe, --keras 3, --unsafe: floor
+          import tensorflow as tf
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            with tf.GradientTape() as tape:
-                loss = opt.scale_loss(model(x))
-            grads = tape.gradient(loss, model.variables)
-            opt.apply_gradients(zip(grads, model.variables))
-            """,
-            Safety.UNSAFE,
-            keras=3,
-            unsafe=True,
-            message_contains="floor",
-        ),
-    ),
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+        + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+          with tf.GradientTape() as tape:
+        -     loss = opt.get_scaled_loss(model(x))
+        +     loss = opt.scale_loss(model(x))
+          grads = tape.gradient(loss, model.variables)
+        - grads = opt.get_unscaled_gradients(grads)
+          opt.apply_gradients(zip(grads, model.variables))
+    """),
 )

@@ -19,7 +19,7 @@ from ...resolve.classes import names_final_class, names_final_class_of_shim
 from ...resolve.mentions import Mention, mention_of, named_in_text, names_bound
 from ...resolve.places import Reference
 from ..findings import needs_shim, safe
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, Safety, examples
 from ._class_uses import missed_by_tests, reports_of_class, tests_compiled
 from ._constructors import final_class, plan_constructors
 from .keras3_plain_loop import INSTALLED, plain_loops
@@ -103,32 +103,20 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     check=check,
     reports=reports,
-    examples=(
-        Example(
-            "not the final class",
-            """\
-            import tensorflow as tf
+    examples=examples("""
+        # not the final class
+          import tensorflow as tf
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=8)
-            """,
-        ),
-        Example(
-            "at run time where a policy has the loss scale",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as prec
+          opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=8)
 
-            scale = prec.global_policy().loss_scale
-            opt = prec.LossScaleOptimizer(opt, scale)
-            """,
-            """\
-            from tf_lossscale.keras.mixed_precision import experimental as prec
-            import tf_lossscale as tfls
+        # at run time where a policy has the loss scale
+        > manual: policy
+        - from tensorflow.keras.mixed_precision import experimental as prec
+        + from tf_lossscale.keras.mixed_precision import experimental as prec
+        + import tf_lossscale as tfls
 
-            scale = prec.global_policy().loss_scale
-            opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
-            """,
-            Safety.MANUAL,
-            message_contains="policy",
-        ),
-    ),
+          scale = prec.global_policy().loss_scale
+        - opt = prec.LossScaleOptimizer(opt, scale)
+        + opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
+    """),
 )

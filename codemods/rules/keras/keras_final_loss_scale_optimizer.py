@@ -28,7 +28,7 @@ from ...resolve.mentions import Mention, mention_of
 from ...resolve.places import Reference
 from ...rewrite.arguments import has_loss_scale
 from ..findings import needs_shim, report, safe
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 from ..to_shim import to_shim
 from ._class_uses import reports_of_class
 from ._constructors import final_class, plan
@@ -98,47 +98,27 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.16.1",
     check=check,
     reports=reports,
-    examples=(
-        Example(
-            "not on Keras 2",
-            """\
-            import tensorflow as tf
+    examples=examples("""
+        # not on Keras 2
+          import tensorflow as tf
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            """,
-        ),
-        Example(
-            "on Keras 3",
-            """\
-            import tensorflow as tf
+          opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-            """,
-            """\
-            import tf_lossscale as tfls
+        # on Keras 3
+        > --keras 3: keeps the methods
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
 
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-            """,
-            Safety.SAFE,
-            keras=3,
-            message_contains="keeps the methods",
-        ),
-        Example(
-            "dynamic, and a number",
-            """\
-            from tensorflow.keras import mixed_precision
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
 
-            opt = mixed_precision.LossScaleOptimizer(opt, loss_scale='dynamic')
-            opt = mixed_precision.LossScaleOptimizer(opt, loss_scale=128.0)
-            """,
-            """\
-            from tensorflow.keras import mixed_precision
+        # dynamic, and a number
+        > safe: never took loss_scale
+          from tensorflow.keras import mixed_precision
 
-            opt = mixed_precision.LossScaleOptimizer(opt)
-            opt = mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=128.0)
-            """,
-            Safety.SAFE,
-            message_contains="never took loss_scale",
-        ),
-    ),
+        - opt = mixed_precision.LossScaleOptimizer(opt, loss_scale='dynamic')
+        - opt = mixed_precision.LossScaleOptimizer(opt, loss_scale=128.0)
+        + opt = mixed_precision.LossScaleOptimizer(opt)
+        + opt = mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=128.0)
+    """),
 )

@@ -30,7 +30,7 @@ from ...resolve.mentions import accesses
 from ...resolve.tree import is_stored, string_of
 from ...resolve.values import sources_of
 from ..findings import place_needs_shim, report
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, Safety, examples
 
 __all__ = ["RULE"]
 
@@ -166,55 +166,32 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
     reports=reports,
-    examples=(
-        Example(
-            "not a loop that unwraps any optimizer",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+    examples=examples("""
+        # not a loop that unwraps any optimizer
+          from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
-            def unwrap(optimizer):
-                while hasattr(optimizer, "_optimizer"):
-                    optimizer = optimizer._optimizer
-                return optimizer
-            """,
-        ),
-        Example(
-            "a hyperparameter that is set through the wrapper",
-            """\
-            import tensorflow as tf
+          def unwrap(optimizer):
+              while hasattr(optimizer, "_optimizer"):
+                  optimizer = optimizer._optimizer
+              return optimizer
 
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9))
-            opt.momentum = 0.5
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
+        # a hyperparameter that is set through the wrapper
+        > safe: when it is set
+          import tensorflow as tf
+        + import tf_lossscale as tfls
 
-            opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9))
-            opt.momentum = 0.5
-            """,
-            Safety.SAFE,
-            message_contains="when it is set",
-        ),
-        Example(
-            "under an isinstance check",
-            """\
-            import tensorflow as tf
+        - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9))
+        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9))
+          opt.momentum = 0.5
 
-            def learning_rate(opt):
-                if isinstance(opt, tf.keras.mixed_precision.experimental.LossScaleOptimizer):
-                    opt = opt._optimizer
-                return opt.lr
-            """,
-            """\
-            import tf_lossscale as tfls
+        # under an isinstance check
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
 
-            def learning_rate(opt):
-                if isinstance(opt, tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
-                    opt = opt._optimizer
-                return opt.lr
-            """,
-            Safety.SAFE,
-        ),
-    ),
+          def learning_rate(opt):
+        -     if isinstance(opt, tf.keras.mixed_precision.experimental.LossScaleOptimizer):
+        +     if isinstance(opt, tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
+                  opt = opt._optimizer
+              return opt.lr
+    """),
 )

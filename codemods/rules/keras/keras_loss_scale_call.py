@@ -20,7 +20,7 @@ from ...resolve.guards import depends_on_version
 from ...resolve.mentions import names_assigned
 from ...resolve.values import bindings_of
 from ..findings import report
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, Safety, examples
 
 __all__ = ["RULE"]
 
@@ -148,42 +148,25 @@ RULE = Rule(
     summary="optimizer.loss_scale() to optimizer.loss_scale",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
-    examples=(
-        Example(
-            "not where the optimizer may be of another class",
-            """\
-            from tensorflow.keras.mixed_precision import LossScaleOptimizer
+    examples=examples("""
+        # not where the optimizer may be of another class
+        > manual: TypeError
+          from tensorflow.keras.mixed_precision import LossScaleOptimizer
 
-            def train(opt, fp16):
-                if fp16:
-                    opt = LossScaleOptimizer(opt)
-                print(opt.loss_scale())
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="TypeError",
-        ),
-        Example(
-            "after the optimizer was wrapped",
-            """\
-            import tensorflow as tf
+          def train(opt, fp16):
+              if fp16:
+                  opt = LossScaleOptimizer(opt)
+              print(opt.loss_scale())
 
-            opt = tf.keras.optimizers.SGD()
-            opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+        # after the optimizer was wrapped
+          import tensorflow as tf
 
-            def log():
-                print(float(opt.loss_scale()))
-            """,
-            """\
-            import tensorflow as tf
+          opt = tf.keras.optimizers.SGD()
+        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+        + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
 
-            opt = tf.keras.optimizers.SGD()
-            opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-
-            def log():
-                print(float(opt.loss_scale))
-            """,
-            Safety.SAFE,
-        ),
-    ),
+          def log():
+        -     print(float(opt.loss_scale()))
+        +     print(float(opt.loss_scale))
+    """),
 )

@@ -31,7 +31,7 @@ from ...rewrite.arguments import constant, matched, with_arguments
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import FINAL
 from ..findings import moved, needs_shim, report, safe
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 
 __all__ = ["RULE"]
 
@@ -184,49 +184,31 @@ RULE = Rule(
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     check=check,
     reports=reports,
-    examples=(
-        Example(
-            "not the final API, nor another object's set_policy",
-            """\
-            from tensorflow.keras import mixed_precision
+    examples=examples("""
+        # not the final API, nor another object's set_policy
+          from tensorflow.keras import mixed_precision
 
-            agent.set_policy("mixed_float16")
-            mixed_precision.set_global_policy("float32")
-            print(mixed_precision.Policy("float32"), mixed_precision.global_policy().compute_dtype)
-            """,
-        ),
-        Example(
-            "a policy without a loss scale of its own",
-            """\
-            from tensorflow.keras.mixed_precision import experimental as mixed_precision
+          agent.set_policy("mixed_float16")
+          mixed_precision.set_global_policy("float32")
+          print(mixed_precision.Policy("float32"), mixed_precision.global_policy().compute_dtype)
 
-            policy = mixed_precision.Policy("mixed_float16", loss_scale="dynamic")
-            mixed_precision.set_policy(policy)
-            dtype = mixed_precision.global_policy().compute_dtype
-            """,
-            """\
-            from tensorflow.keras import mixed_precision
+        # a policy without a loss scale of its own
+        - from tensorflow.keras.mixed_precision import experimental as mixed_precision
+        + from tensorflow.keras import mixed_precision
 
-            policy = mixed_precision.Policy("mixed_float16")
-            mixed_precision.set_global_policy(policy)
-            dtype = mixed_precision.global_policy().compute_dtype
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "the policy of a layer",
-            """\
-            import tensorflow as tf
-            from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+        - policy = mixed_precision.Policy("mixed_float16", loss_scale="dynamic")
+        - mixed_precision.set_policy(policy)
+        + policy = mixed_precision.Policy("mixed_float16")
+        + mixed_precision.set_global_policy(policy)
+          dtype = mixed_precision.global_policy().compute_dtype
 
-            print(get_layer_policy(model).name, get_layer_policy(layer).name)
-            print(tf.keras.mixed_precision.experimental.get_layer_policy(model.layers[0]))
-            """,
-            """\
-            print(model.dtype_policy.name, layer.dtype_policy.name)
-            print(model.layers[0].dtype_policy)
-            """,
-            Safety.SAFE,
-        ),
-    ),
+        # the policy of a layer
+        - import tensorflow as tf
+        - from tensorflow.keras.mixed_precision.experimental import get_layer_policy
+        -
+        - print(get_layer_policy(model).name, get_layer_policy(layer).name)
+        - print(tf.keras.mixed_precision.experimental.get_layer_policy(model.layers[0]))
+        + print(model.dtype_policy.name, layer.dtype_policy.name)
+        + print(model.layers[0].dtype_policy)
+    """),
 )

@@ -16,7 +16,7 @@ from ...model import Group, Target
 from ...resolve.mentions import accesses
 from ...resolve.values import sources_of
 from ..findings import place_needs_shim, report
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 
 __all__ = ["RULE"]
 
@@ -67,26 +67,17 @@ RULE = Rule(
     summary="policy.loss_scale, which was removed, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
-    examples=(
-        Example(
-            "not a hyperparameter with the same name",
-            """\
-            from tensorflow.keras import mixed_precision
+    examples=examples("""
+        # not a hyperparameter with the same name
+          from tensorflow.keras import mixed_precision
 
-            print(hparams.loss_scale)
-            """,
-        ),
-        Example(
-            "a read of the final policy's loss scale",
-            """\
-            from tensorflow.keras import mixed_precision
+          print(hparams.loss_scale)
 
-            policy = mixed_precision.global_policy()
-            print(policy.loss_scale)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="optimizer",
-        ),
-    ),
+        # a read of the final policy's loss scale
+        > manual: optimizer
+          from tensorflow.keras import mixed_precision
+
+          policy = mixed_precision.global_policy()
+          print(policy.loss_scale)
+    """),
 )

@@ -14,7 +14,7 @@ import libcst as cst
 from ...resolve.legacy_symbols import root_of
 from ...resolve.values import sources_of
 from ..findings import report
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 
 __all__ = ["RULE"]
 
@@ -55,33 +55,24 @@ RULE = Rule(
     summary="gradients that are never scaled, reported",
     upstream="https://github.com/tensorflow/tensorflow/pull/23244",
     check=check,
-    examples=(
-        Example(
-            "not in another function",
-            """\
-            import tensorflow.compat.v1 as tf
+    examples=examples("""
+        # not in another function
+          import tensorflow.compat.v1 as tf
 
-            def train(opt, loss):
-                opt = tf.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 8)
-                return opt.apply_gradients(opt.compute_gradients(loss))
+          def train(opt, loss):
+              opt = tf.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 8)
+              return opt.apply_gradients(opt.compute_gradients(loss))
 
-            def penalty(loss, x):
-                return tf.gradients(loss, x)
-            """,
-        ),
-        Example(
-            "gradients computed without the optimizer",
-            """\
-            import tensorflow.compat.v1 as tf
+          def penalty(loss, x):
+              return tf.gradients(loss, x)
 
-            def train(opt, loss, variables):
-                opt = tf.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 8)
-                gradients = tf.gradients(loss, variables)
-                return opt.apply_gradients(list(zip(gradients, variables)))
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="not scaled",
-        ),
-    ),
+        # gradients computed without the optimizer
+        > manual: not scaled
+          import tensorflow.compat.v1 as tf
+
+          def train(opt, loss, variables):
+              opt = tf.mixed_precision.MixedPrecisionLossScaleOptimizer(opt, 8)
+              gradients = tf.gradients(loss, variables)
+              return opt.apply_gradients(list(zip(gradients, variables)))
+    """),
 )

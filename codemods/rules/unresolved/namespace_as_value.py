@@ -19,7 +19,7 @@ from ...resolve.places import NamespaceUse
 from ...resolve.scopes import dotted
 from ...rewrite.proposal import SHIM
 from ..findings import needs_of_place, report, shown_path
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, Safety, examples
 
 __all__ = ["RULE", "is_whole"]
 
@@ -140,29 +140,16 @@ RULE = Rule(
     summary="legacy modules used as values",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.0.0 (tf.contrib removed)",
     check=check,
-    examples=(
-        Example(
-            "an import of a name that the module never had",
-            """\
-            from tensorflow.keras.mixed_precision.experimental import DynamicLossScale
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="no such name",
-        ),
-        Example(
-            "a module that is passed on",
-            """\
-            import tensorflow as tf
+    examples=examples("""
+        # an import of a name that the module never had
+        > manual: no such name
+          from tensorflow.keras.mixed_precision.experimental import DynamicLossScale
 
-            setup(tf.keras.mixed_precision.experimental)
-            """,
-            """\
-            import tf_lossscale as tfls
+        # a module that is passed on
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
 
-            setup(tfls.keras.mixed_precision.experimental)
-            """,
-            Safety.SAFE,
-        ),
-    ),
+        - setup(tf.keras.mixed_precision.experimental)
+        + setup(tfls.keras.mixed_precision.experimental)
+    """),
 )

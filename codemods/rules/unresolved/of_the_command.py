@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from ..rule import Example, Rule, Safety
+from ..rule import Rule, examples
 
 __all__ = ["RULE"]
 
@@ -19,26 +19,17 @@ RULE = Rule(
     },
     summary="unused suppressions, and lines of notebooks that are not Python, reported",
     upstream="https://ipython.readthedocs.io/en/stable/interactive/magics.html",
-    examples=(
-        Example(
-            "not a comment that suppresses a finding, nor one that looks like a magic line",
-            """\
-            import tensorflow as tf
+    examples=examples("""
+        # not a comment that suppresses a finding, nor one that looks like a magic line
+          import tensorflow as tf
 
-            opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore[LS501] runs on 1.15
-            # %timeit LossScaleOptimizer(opt)
-            """,
-        ),
-        Example(
-            "a comment that suppresses nothing",
-            """\
-            import tensorflow as tf
+          opt = tf.contrib.tpu.CrossShardOptimizer(opt)  # lossscale: ignore[LS501] runs on 1.15
+          # %timeit LossScaleOptimizer(opt)
 
-            opt = tf.compat.v1.train.AdamOptimizer(1e-3)  # lossscale: ignore[LS501]
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="silences nothing",
-        ),
-    ),
+        # a comment that suppresses nothing
+        > manual: silences nothing
+          import tensorflow as tf
+
+          opt = tf.compat.v1.train.AdamOptimizer(1e-3)  # lossscale: ignore[LS501]
+    """),
 )

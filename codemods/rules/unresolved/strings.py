@@ -27,7 +27,7 @@ from ...resolve.mentions import names_assigned
 from ...resolve.tree import string_of, walk
 from ...rewrite.proposal import is_renamed
 from ..findings import report
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 
 __all__ = ["RULE"]
 
@@ -207,42 +207,28 @@ RULE = Rule(
     summary="tensors, classes and paths that strings name, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     check=check,
-    examples=(
-        Example(
-            "not documentation, messages and help texts",
-            '''\
-            """tf.keras.mixed_precision.experimental.Policy is deprecated."""
-            import logging
-            import tensorflow as tf
+    examples=examples('''
+        # not documentation, messages and help texts
+          """tf.keras.mixed_precision.experimental.Policy is deprecated."""
+          import logging
+          import tensorflow as tf
 
-            logging.warning("tf.keras.mixed_precision.experimental.Policy")
-            parser.add_argument("--policy", help="tf.keras.mixed_precision.experimental.Policy")
-            raise ValueError("tf.keras.mixed_precision.experimental is not there")
-            ''',
-        ),
-        Example(
-            "a path to patch",
-            """\
-            from unittest import mock
+          logging.warning("tf.keras.mixed_precision.experimental.Policy")
+          parser.add_argument("--policy", help="tf.keras.mixed_precision.experimental.Policy")
+          raise ValueError("tf.keras.mixed_precision.experimental is not there")
 
-            with mock.patch("tensorflow.keras.mixed_precision.experimental.Policy"):
-                pass
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="strings are never rewritten",
-        ),
-        Example(
-            "a comparison with the name of the class",
-            """\
-            import tensorflow as tf
+        # a path to patch
+        > manual: strings are never rewritten
+          from unittest import mock
 
-            if type(opt).__name__ in ["LossScaleOptimizer", "LossScaleOptimizerV1"]:
-                opt = opt.inner_optimizer
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="isinstance",
-        ),
-    ),
+          with mock.patch("tensorflow.keras.mixed_precision.experimental.Policy"):
+              pass
+
+        # a comparison with the name of the class
+        > manual: isinstance
+          import tensorflow as tf
+
+          if type(opt).__name__ in ["LossScaleOptimizer", "LossScaleOptimizerV1"]:
+              opt = opt.inner_optimizer
+    '''),
 )

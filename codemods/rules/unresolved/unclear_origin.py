@@ -28,7 +28,7 @@ from ...resolve.mentions import compares_type, tested_object
 from ...resolve.places import Unclear
 from ...rewrite.proposal import SHIM
 from ..findings import place_needs_shim, report
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 
 __all__ = ["RULE"]
 
@@ -124,38 +124,24 @@ RULE = Rule(
     summary="names whose origin cannot be resolved, reported",
     upstream="https://github.com/tensorflow/tensor2tensor/blob/master/tensor2tensor/utils/contrib.py",
     check=check,
-    examples=(
-        Example(
-            "not from a library with its own class",
-            """\
-            from npu_bridge.npu_init import *
-            from smdistributed.modelparallel.tensorflow import LossScaleOptimizer
+    examples=examples("""
+        # not from a library with its own class
+          from npu_bridge.npu_init import *
+          from smdistributed.modelparallel.tensorflow import LossScaleOptimizer
 
-            manager = ExponentialUpdateLossScaleManager(2**32, 1000)
-            opt = LossScaleOptimizer(opt)
-            """,
-        ),
-        Example(
-            "a function that returns contrib",
-            """\
-            from tensor2tensor.utils import contrib
+          manager = ExponentialUpdateLossScaleManager(2**32, 1000)
+          opt = LossScaleOptimizer(opt)
 
-            opt = contrib.tpu().CrossShardOptimizer(opt)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="statically",
-        ),
-        Example(
-            "a module of the project that re-exports TensorFlow",
-            """\
-            from lingvo import compat as tf
+        # a function that returns contrib
+        > manual: statically
+          from tensor2tensor.utils import contrib
 
-            y = tf.tpu.cross_replica_sum(x)
-            """,
-            None,
-            Safety.MANUAL,
-            message_contains="from `lingvo.compat`",
-        ),
-    ),
+          opt = contrib.tpu().CrossShardOptimizer(opt)
+
+        # a module of the project that re-exports TensorFlow
+        > manual: from `lingvo.compat`
+          from lingvo import compat as tf
+
+          y = tf.tpu.cross_replica_sum(x)
+    """),
 )

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from ...resolve.places import NamespaceUse, Place
 from ...resolve.tree import root_name
 from ..findings import needs_of_place, report, symbol_of
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 
 __all__ = ["RULE"]
 
@@ -70,35 +70,22 @@ RULE = Rule(
     summary="branches that only some TensorFlow versions take, reported",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.4.0",
     check=check,
-    examples=(
-        Example(
-            "not a test between two branches with the final API",
-            """\
-            import tensorflow as tf
+    examples=examples("""
+        # not a test between two branches with the final API
+          import tensorflow as tf
 
-            if tf.__version__ >= "2.11":
-                opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.legacy.SGD())
-            else:
-                opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
-            """,
-        ),
-        Example(
-            "a branch that runs on old versions only",
-            """\
-            import tensorflow as tf
+          if tf.__version__ >= "2.11":
+              opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.legacy.SGD())
+          else:
+              opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
 
-            if tf.__version__ < "2.4":
-                tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
+        # a branch that runs on old versions only
+        > manual: go to the shim
+          import tensorflow as tf
+        + import tf_lossscale as tfls
 
-            if tf.__version__ < "2.4":
-                tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
-            """,
-            Safety.MANUAL,
-            message_contains="go to the shim",
-        ),
-    ),
+          if tf.__version__ < "2.4":
+        -     tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+        +     tfls.keras.mixed_precision.experimental.set_policy("mixed_float16")
+    """),
 )

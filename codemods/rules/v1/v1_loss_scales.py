@@ -28,7 +28,7 @@ from ...rewrite.arguments import matched
 from ...rewrite.proposal import V1
 from ..findings import moved, needs_shim, safe
 from ..keras._constructors import plan_constructors
-from ..rule import Example, Program, Proposal, Rule, Safety
+from ..rule import Program, Proposal, Rule, examples
 
 __all__ = ["RULE"]
 
@@ -84,60 +84,34 @@ RULE = Rule(
     summary="v1 loss scales and the graph rewrite to tf.compat.v1.mixed_precision",
     upstream="https://github.com/tensorflow/tensorflow/releases/tag/v2.9.0",
     check=check,
-    examples=(
-        Example(
-            "not at its last path",
-            """\
-            from tensorflow.compat.v1.mixed_precision import FixedLossScale
+    examples=examples("""
+        # not at its last path
+          from tensorflow.compat.v1.mixed_precision import FixedLossScale
 
-            scale = FixedLossScale(8)
-            """,
-        ),
-        Example(
-            "a base class, and a loss scale passed to the v1 optimizer",
-            """\
-            import tensorflow as tf
+          scale = FixedLossScale(8)
 
-            class Mine(tf.train.experimental.LossScale):
-                def __call__(self) -> tf.Tensor:
-                    return self._scale
+        # a base class, and a loss scale passed to the v1 optimizer
+          import tensorflow as tf
 
-            train_op = tf.train.experimental.MixedPrecisionLossScaleOptimizer(
-                opt,  # float32 inside
-                tf.train.experimental.DynamicLossScale(),
-            ).minimize(loss)
-            """,
-            """\
-            import tensorflow as tf
+        - class Mine(tf.train.experimental.LossScale):
+        + class Mine(tf.compat.v1.mixed_precision.LossScale):
+              def __call__(self) -> tf.Tensor:
+                  return self._scale
 
-            class Mine(tf.compat.v1.mixed_precision.LossScale):
-                def __call__(self) -> tf.Tensor:
-                    return self._scale
+        - train_op = tf.train.experimental.MixedPrecisionLossScaleOptimizer(
+        + train_op = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(
+              opt,  # float32 inside
+        -     tf.train.experimental.DynamicLossScale(),
+        +     tf.compat.v1.mixed_precision.DynamicLossScale(),
+          ).minimize(loss)
 
-            train_op = tf.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(
-                opt,  # float32 inside
-                tf.compat.v1.mixed_precision.DynamicLossScale(),
-            ).minimize(loss)
-            """,
-            Safety.SAFE,
-        ),
-        Example(
-            "on the shim where it wraps a Keras optimizer",
-            """\
-            import tensorflow as tf
+        # on the shim where it wraps a Keras optimizer
+        > safe: 2.11
+          import tensorflow as tf
+        + import tf_lossscale as tfls
 
-            opt = tf.keras.optimizers.Adam()
-            opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            """,
-            """\
-            import tensorflow as tf
-            import tf_lossscale as tfls
-
-            opt = tf.keras.optimizers.Adam()
-            opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-            """,
-            Safety.SAFE,
-            message_contains="2.11",
-        ),
-    ),
+          opt = tf.keras.optimizers.Adam()
+        - opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+        + opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+    """),
 )
