@@ -114,18 +114,14 @@ def why_not_restorable(files: Iterable[str]) -> Optional[str]:
             trees.setdefault(top, []).append(os.path.relpath(file, top).replace(os.sep, "/"))
     for top, paths in trees.items():
         try:
-            index = _index(top)
+            listed = os.fsdecode(git.run(top, "ls-files", "--stage", "-z"))
+            index = {path: (mode, object_id) for mode, object_id, path in _ENTRY.findall(listed)}
             why = _why_dirty(top, index) or next(_differing(top, index, paths), ("", ""))[1]
         except git.GitError as error:
             why = f"cannot check the git work tree {quoted(top)}: git {visible(str(error))}"
         if why:
             return why
     return None
-
-
-def _index(top: str) -> _Index:
-    listed = os.fsdecode(git.run(top, "ls-files", "--stage", "-z"))
-    return {path: (mode, name) for mode, name, path in _ENTRY.findall(listed)}
 
 
 def _why_dirty(top: str, index: _Index) -> Optional[str]:

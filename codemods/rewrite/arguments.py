@@ -7,7 +7,7 @@ from typing import Optional, Union
 
 import libcst as cst
 
-from ..resolve.tree import string_of
+from ..resolve.tree import Edit, string_of
 from .comments import comments_in
 
 __all__ = [
@@ -17,8 +17,9 @@ __all__ = [
     "keyword",
     "loses_comments",
     "matched",
+    "renamed_arguments",
+    "renamed_attribute",
     "with_arguments",
-    "with_renamed",
 ]
 
 Constant = Union[int, float, str, bool, None]
@@ -113,28 +114,42 @@ def with_arguments(call: cst.Call, arguments: Sequence[cst.Arg]) -> cst.Call:
     return call.with_changes(args=[*most, last])
 
 
-def with_renamed(call: cst.Call, renames: Mapping[str, Optional[str]]) -> cst.Call:
-    """`call` with its arguments converted to keywords with new names.
+def renamed_arguments(renames: Mapping[str, Optional[str]]) -> Edit:
+    """The edit that gives the arguments of a call the names of other parameters.
 
     Args:
-      call: a call whose arguments can be matched to the parameters.
       renames: maps each parameter, in order, to its new name; None removes the argument.
     """
-    found = matched(call, tuple(renames))
-    assert found is not None
-    arguments: list[cst.Arg] = []
-    for name, argument in found.items():
-        new = renames[name]
-        if new is None:
-            continue
-        if argument.keyword is not None:
-            argument = argument.with_changes(keyword=cst.Name(new))
-        elif len(arguments) < call.args.index(argument):  # an argument before it is removed
-            argument = keyword(argument, new)
-        arguments.append(argument)
-    if len(arguments) == len(call.args):
-        return call.with_changes(args=arguments)
-    return with_arguments(call, arguments)
+
+    def edit(call: cst.CSTNode) -> cst.Call:
+        assert isinstance(call, cst.Call)
+        found = matched(call, tuple(renames))
+        assert found is not None
+        arguments: list[cst.Arg] = []
+        for name, argument in found.items():
+            new = renames[name]
+            if new is None:
+                continue
+            if argument.keyword is not None:
+                argument = argument.with_changes(keyword=cst.Name(new))
+            elif len(arguments) < call.args.index(argument):  # an argument before it is removed
+                argument = keyword(argument, new)
+            arguments.append(argument)
+        if len(arguments) == len(call.args):
+            return call.with_changes(args=arguments)
+        return with_arguments(call, arguments)
+
+    return edit
+
+
+def renamed_attribute(name: str) -> Edit:
+    """The edit of an attribute that gives it another name."""
+
+    def edit(node: cst.CSTNode) -> cst.Attribute:
+        assert isinstance(node, cst.Attribute)
+        return node.with_changes(attr=node.attr.with_changes(value=name))
+
+    return edit
 
 
 def loses_comments(call: cst.Call, new: cst.Call) -> bool:

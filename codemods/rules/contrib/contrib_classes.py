@@ -22,8 +22,7 @@ import libcst as cst
 
 from ...model import Group
 from ...resolve.places import Reference
-from ...resolve.tree import Edit
-from ...rewrite.arguments import constant, matched, with_renamed
+from ...rewrite.arguments import constant, matched, renamed_arguments
 from ...rewrite.proposal import V1
 from ..findings import needs_shim, unsafe
 from ..rule import Program, Proposal, Rule, examples
@@ -93,17 +92,9 @@ def check(program: Program) -> Iterator[Proposal]:
         if twin is None or not program.cached(_all_have_twins):
             yield needs_shim(reference, _NO_TWIN if program.options.unsafe else _ON_SHIM)
         else:
-            edits = ((call, _renaming(twin)),) if call is not None else ()
+            edits = ((call, renamed_arguments(twin.renames)),) if call is not None else ()
             path = f"{V1}.mixed_precision.{twin.name}"
             yield unsafe(reference, twin.caveat, path=path, edits=edits)
-
-
-def _renaming(twin: _Twin) -> Edit:
-    def renamed(node: cst.CSTNode) -> cst.CSTNode:
-        assert isinstance(node, cst.Call)
-        return with_renamed(node, twin.renames)
-
-    return renamed
 
 
 def _all_have_twins(program: Program) -> bool:

@@ -18,6 +18,7 @@ from ...model import Group, Target
 from ...resolve.classes import is_loss_scale_optimizer
 from ...resolve.tree import REMOVED, Edit, body_of, string_of
 from ...resolve.values import sources_of
+from ...rewrite.arguments import renamed_attribute
 from ..rule import Program, Proposal, Rule, Safety, examples
 from ._constructors import plan_constructors
 
@@ -68,7 +69,7 @@ def plain_loops(program: Program) -> Optional[Mapping[cst.Attribute, _Edits]]:
         change = _without_unscaling(program, *step) if _is_plain(program, *step) else None
         if change is None:
             return None
-        edits[step[0]], edits[step[1]] = ((step[0], _scaling),), change
+        edits[step[0]], edits[step[1]] = ((step[0], renamed_attribute("scale_loss")),), change
     return edits
 
 
@@ -92,11 +93,6 @@ def _function_of(program: Program, attribute: cst.Attribute) -> object:
         if isinstance(above, (cst.FunctionDef, cst.Lambda)):
             return above
     return None
-
-
-def _scaling(node: cst.CSTNode) -> object:
-    assert isinstance(node, cst.Attribute)
-    return node.with_changes(attr=node.attr.with_changes(value="scale_loss"))
 
 
 def _is_plain(program: Program, scale: cst.Attribute, *others: cst.Attribute) -> bool:

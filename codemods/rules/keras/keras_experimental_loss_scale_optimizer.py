@@ -62,20 +62,15 @@ def _why_shim(program: Program, reference: Reference) -> str:
         call = program.call_of(reference.node)
         assert call is not None
         return program.cached(plan_constructors)[call].problem
-    if mention is Mention.IMPORT and _is_named_in_text(program, reference):
+    if mention is Mention.IMPORT and any(
+        named_in_text(program, name) for name in names_bound(program, reference)
+    ):
         return _ANNOTATED
     if mention is Mention.TEST:
         if names_final_class(program):
             return _BOTH
         return _COMPILED if tests_compiled(program, reference.node) else ""
     return _WHY.get(mention, "")
-
-
-def _is_named_in_text(program: Program, reference: Reference) -> bool:
-    """Whether an annotation in a string or comment names a class that becomes `from_loss_scale`."""
-    is_replaced = any(one.path for one in program.cached(plan_constructors).values())
-    names = names_bound(program, reference) if is_replaced else []
-    return any(named_in_text(program, name) for name in names)
 
 
 def _moved(program: Program, reference: Reference) -> Proposal:

@@ -29,6 +29,7 @@ from ...resolve.classes import (
 from ...resolve.mentions import accesses
 from ...resolve.tree import is_stored, string_of
 from ...resolve.values import sources_of
+from ...rewrite.arguments import renamed_attribute
 from ..findings import place_needs_shim, report
 from ..rule import Program, Proposal, Rule, Safety, examples
 
@@ -74,7 +75,7 @@ def check(program: Program) -> Iterator[Proposal]:
             if name == "_optimizer" and is_certain and not is_stored(attribute, program.parents):
                 symbol = "LossScaleOptimizer._optimizer"
                 made = Proposal(attribute, "LS303", symbol, Safety.SAFE, _PUBLIC)
-                edits = ((attribute, _public),)
+                edits = ((attribute, renamed_attribute("inner_optimizer")),)
                 yield made._replace(edits=edits, group=Group.KERAS_OPTIMIZERS)
             elif is_certain or (
                 name in _KNOWN and may_be_loss_scale_optimizer(program, attribute.value)
@@ -150,11 +151,6 @@ def reports(program: Program) -> Iterator[Proposal]:
 def _needs_shim(node: cst.CSTNode, name: str, why: str = _PRIVATE) -> Proposal:
     code, symbol = "LS303" if name == "_optimizer" else "LS305", f"LossScaleOptimizer.{name}"
     return place_needs_shim(node, code, symbol, Group.KERAS_OPTIMIZERS, why.format(name))
-
-
-def _public(node: cst.CSTNode) -> object:
-    assert isinstance(node, cst.Attribute)
-    return node.with_changes(attr=node.attr.with_changes(value="inner_optimizer"))
 
 
 RULE = Rule(

@@ -26,8 +26,8 @@ import libcst as cst
 
 from ...resolve.mentions import Mention, mention_of, names_bound
 from ...resolve.places import Reference
-from ...resolve.tree import Edit, string_of
-from ...rewrite.arguments import constant, matched, with_arguments
+from ...resolve.tree import string_of
+from ...rewrite.arguments import constant, matched, renamed_arguments
 from ...rewrite.comments import comments_in
 from ...rewrite.proposal import FINAL
 from ..findings import moved, needs_shim, report, safe
@@ -43,6 +43,7 @@ _NAMES = {
 }
 """The code of each symbol, its final name, which a first run writes, and what differs."""
 _DROPPED = "loss_scale='dynamic' is the default of compile under mixed_float16; argument dropped"
+_WITHOUT_SCALE = renamed_arguments({"name": "name", "loss_scale": None})
 _ATTRIBUTE = "use layer.dtype_policy"
 _SIMPLE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 """What an attribute can follow without parentheses."""
@@ -78,10 +79,9 @@ def check(program: Program) -> Iterator[Proposal]:
             continue
         _, name, words = _NAMES[reference.legacy.name]
         made = moved(program, reference, f"{FINAL}.{name}", words)
-        dropped = _without_loss_scale(call) if call is not None else None
-        if made is not None and call is not None and dropped is not None:
-            yield made._replace(message=_DROPPED, edits=((call, _replacing(dropped)),))
-        elif made is not None:
+        if made is not None and call is not None and len(call.args) > 1:
+            made = made._replace(message=_DROPPED, edits=((call, _WITHOUT_SCALE),))
+        if made is not None:
             yield made
 
     for reference in program.references_to("LS604"):
@@ -114,23 +114,6 @@ def _why_shim(program: Program, reference: Reference, call: Optional[cst.Call]) 
     if call is not None and comments_in(call):
         return _COMMENT
     return _WHY.get(mention_of(program, reference), "")
-
-
-def _replacing(dropped: cst.Call) -> Edit:
-    def edit(node: cst.CSTNode) -> object:
-        assert isinstance(node, cst.Call)
-        return dropped.with_changes(func=node.func)
-
-    return edit
-
-
-def _without_loss_scale(call: cst.Call) -> Optional[cst.Call]:
-    """The call without its loss scale; None if it has none."""
-    found = matched(call, ("name", "loss_scale"))
-    if found is None or "loss_scale" not in found:
-        return None
-    kept = [argument for argument in call.args if argument is not found["loss_scale"]]
-    return with_arguments(call, kept)
 
 
 def reports(program: Program) -> Iterator[Proposal]:

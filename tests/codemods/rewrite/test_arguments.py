@@ -2,7 +2,7 @@
 
 import libcst as cst
 import pytest
-from tf_lossscale_codemods.rewrite.arguments import matched, with_renamed
+from tf_lossscale_codemods.rewrite.arguments import matched, renamed_arguments
 
 
 def call(source: str) -> cst.Call:
@@ -38,5 +38,5 @@ def test_matched(source):
     ],
 )
 def test_renamed(source, after):
-    new = with_renamed(call(source), {"a": "x", "b": None, "c": "z"})
+    new = renamed_arguments({"a": "x", "b": None, "c": "z"})(call(source))
     assert cst.Module([]).code_for_node(new) == after
