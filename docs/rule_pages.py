@@ -57,7 +57,8 @@ def _index() -> str:
                 "|---|---|---|",
             ]
         lines.append(
-            f"| [{code.code}]({code.rule.slug}.md) | {_cell(code.words)} | {_cell(code.summary)} |"
+            f"| [{code.code}]({code.rule.slug}.md) | {_cell(code.words)} "
+            f"| {_cell(code.rule.summary)} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -111,7 +111,7 @@ class Request(argparse.Namespace):
     @property
     def limits(self) -> Limits:
         """The limits on each file."""
-        return Limits.of(self.time_limit, self.size_limit)
+        return Limits(self.time_limit, round(self.size_limit * 1024**2))
 
     @property
     def options(self) -> Options:

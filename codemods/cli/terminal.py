@@ -86,5 +86,3 @@ class Messages:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
             self._drawn = False
-
-    close = clear

@@ -60,7 +60,7 @@ def _rule(rule: Code) -> dict[str, Any]:
     described: dict[str, Any] = {
         "id": rule.code,
         "shortDescription": {"text": rule.words},
-        "fullDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.rule.summary},
         "help": {"text": rule.text},
     }
     if HOME:

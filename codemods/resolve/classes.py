@@ -32,7 +32,6 @@ __all__ = [
     "may_inherit",
     "names_final_class",
     "names_final_class_of_shim",
-    "own_classes",
     "sets_policy",
 ]
 
@@ -140,11 +139,6 @@ def may_inherit(program: Program, owner: Optional[cst.ClassDef]) -> bool:
 def is_configuration(program: Program, node: cst.CSTNode) -> bool:
     """Whether the name of an object shows that its loss scale is a setting."""
     return bool(_CONFIGURATIONS.search(program.code(node)))
-
-
-def own_classes(program: Program) -> list[cst.ClassDef]:
-    """The classes that the program defines."""
-    return [scope.node for scope in program.all_scopes() if isinstance(scope.node, cst.ClassDef)]
 
 
 def may_be_loss_scale_optimizer(program: Program, node: cst.CSTNode) -> bool:

@@ -4,10 +4,6 @@ One conservative test tells such a branch: its condition mentions the version of
 a module of TensorFlow has, directly or through a flag or function of the same file (`conditions`),
 or a `try` catches that an import fails. Nothing is analyzed beyond that, and no branch is ever
 removed.
-
-If the other branch already uses the current API, the program is right on both sides, and both stay
-as they are. Elsewhere the legacy name is renamed as anywhere, which changes nothing on any version;
-but after the upgrade the branch may be dead, so it is reported.
 """
 
 from __future__ import annotations

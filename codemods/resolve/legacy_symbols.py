@@ -141,6 +141,7 @@ TensorFlow has no symbols like those of contrib, and its cross-shard symbols nee
 _ON_SHIM = _STAY_ON_SHIM | {Family.V1, Family.EXPERIMENTAL}
 """The families that are read from the shim. The shim's final class can be the final one."""
 
+_EXPERIMENTAL = "keras.mixed_precision.experimental"
 _FAMILIES = {
     "contrib.mixed_precision": Family.CONTRIB,
     "train.experimental": Family.V1,
@@ -148,7 +149,7 @@ _FAMILIES = {
     "mixed_precision": Family.V1,
     "contrib.tpu": Family.CROSS_SHARD,
     "tpu": Family.CROSS_SHARD,
-    "keras.mixed_precision.experimental": Family.EXPERIMENTAL,
+    _EXPERIMENTAL: Family.EXPERIMENTAL,
     "keras.mixed_precision": Family.FINAL,
 }
 """The family of each public namespace (written without `compat.v1.`)."""
@@ -164,27 +165,21 @@ _PRIVATE = {
     "python.training.experimental.loss_scale": "train.experimental",
     "python.training.experimental.loss_scale_optimizer": "train.experimental",
     "python.training.experimental.mixed_precision": "train.experimental",
-    "python.keras.mixed_precision.experimental.loss_scale_optimizer": (
-        "keras.mixed_precision.experimental"
-    ),
-    "python.keras.mixed_precision.experimental.policy": "keras.mixed_precision.experimental",
-    "python.keras.mixed_precision.experimental.get_layer_policy": (
-        "keras.mixed_precision.experimental"
-    ),
-    "python.keras.mixed_precision.experimental": "keras.mixed_precision.experimental",
+    "python.keras.mixed_precision.experimental.loss_scale_optimizer": _EXPERIMENTAL,
+    "python.keras.mixed_precision.experimental.policy": _EXPERIMENTAL,
+    "python.keras.mixed_precision.experimental.get_layer_policy": _EXPERIMENTAL,
+    "python.keras.mixed_precision.experimental": _EXPERIMENTAL,
     "python.keras.mixed_precision.loss_scale_optimizer": "keras.mixed_precision",
     "python.keras.mixed_precision.policy": "keras.mixed_precision",
     "python.keras.mixed_precision": "keras.mixed_precision",
-    "python.keras.api._v1.keras.mixed_precision.experimental": "keras.mixed_precision.experimental",
-    "python.keras.api._v2.keras.mixed_precision.experimental": "keras.mixed_precision.experimental",
+    "python.keras.api._v1.keras.mixed_precision.experimental": _EXPERIMENTAL,
+    "python.keras.api._v2.keras.mixed_precision.experimental": _EXPERIMENTAL,
 }
 """Maps the private modules that define the symbols to public namespaces."""
 
 _PRIVATE_NAMES = {
-    "keras.mixed_precision.LossScaleOptimizerV1": (
-        "keras.mixed_precision.experimental.LossScaleOptimizer"
-    ),
-    "keras.mixed_precision.PolicyV1": "keras.mixed_precision.experimental.Policy",
+    "keras.mixed_precision.LossScaleOptimizerV1": f"{_EXPERIMENTAL}.LossScaleOptimizer",
+    "keras.mixed_precision.PolicyV1": f"{_EXPERIMENTAL}.Policy",
     "train.experimental.enable_mixed_precision_graph_rewrite_v1": (
         "train.experimental.enable_mixed_precision_graph_rewrite"
     ),
@@ -194,10 +189,8 @@ _PRIVATE_NAMES = {
 }
 _NEVER_EXISTED = {
     "estimator.tpu.CrossShardOptimizer": "tpu.CrossShardOptimizer",
-    "keras.mixed_precision.set_policy": "keras.mixed_precision.experimental.set_policy",
-    "keras.mixed_precision.experimental.set_global_policy": (
-        "keras.mixed_precision.experimental.set_policy"
-    ),
+    "keras.mixed_precision.set_policy": f"{_EXPERIMENTAL}.set_policy",
+    f"{_EXPERIMENTAL}.set_global_policy": f"{_EXPERIMENTAL}.set_policy",
 }
 
 DISTINCTIVE = frozenset(

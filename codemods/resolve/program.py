@@ -9,7 +9,6 @@ from typing import Callable, Optional, TypeVar
 import libcst as cst
 
 from ..model import ALONE, Group, Options, Surroundings, Target
-from .legacy_symbols import legacy_of, namespace_of
 from .places import Branch, Place, Places, Reference, code_of, imports_of
 from .qualified_names import Origins, is_path
 from .scopes import Binding, Scope, ScopeBuilder
@@ -87,16 +86,9 @@ class Program:
         program._memo = {}
         return program
 
-    legacy_of = staticmethod(legacy_of)
-    namespace_of = staticmethod(namespace_of)
-
     def imports(self) -> Iterator[Binding]:
         """Every binding that an import creates."""
         return imports_of(self.scopes)
-
-    def all_scopes(self) -> list[Scope]:
-        """The module's scope and every scope in which something is read or bound."""
-        return self.scopes.all
 
     def attributes(self, name: str) -> list[cst.Attribute]:
         """Every `something.name`."""

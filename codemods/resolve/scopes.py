@@ -71,11 +71,6 @@ class Scope:
             yield scope
             scope = scope.parent
 
-    @property
-    def function(self) -> Scope:
-        """The nearest scope in which an assignment expression binds its name."""
-        return next(scope for scope in self.chain() if scope.kind != "comprehension")
-
 
 class ScopeBuilder:
     """Fills a module scope from one tree after another (the cells of a notebook share it).
@@ -187,10 +182,11 @@ class ScopeBuilder:
         found = [getattr(node, field, None) for field in ("target", "name", "rest")]
         target = next((one for one in found if isinstance(one, cst.CSTNode)), None)
         value = node.value if isinstance(node, (cst.AnnAssign, cst.NamedExpr)) else None
+        owner = scope
+        while isinstance(node, cst.NamedExpr) and owner.kind == "comprehension" and owner.parent:
+            owner = owner.parent
         if target is not None:
-            self._target(
-                target, scope.function if isinstance(node, cst.NamedExpr) else scope, value
-            )
+            self._target(target, owner, value)
         self._push([child for child in children(node) if child is not target], scope)
 
     def _elsewhere(self, node: cst.CSTNode, scope: Scope) -> None:

@@ -82,7 +82,7 @@ def _stored_on_self(program: Program, node: cst.Attribute) -> Iterator[cst.CSTNo
     ):
         yield node
     name = node.attr.value
-    for scope in program.all_scopes():
+    for scope in program.scopes.all:
         for binding in scope.bindings.get(name, ()) if scope.node is owner else ():
             yield binding.node if binding.value is None else binding.value
     for attribute in program.attributes(name):

@@ -17,7 +17,7 @@ from ..resolve.legacy_symbols import is_of_shim, root_of
 from ..resolve.places import Place, Reference
 from ..resolve.program import Program
 from ..resolve.qualified_names import attribute_path, is_path
-from ..resolve.scopes import Binding, Scope
+from ..resolve.scopes import Binding, Scope, dotted
 from ..resolve.tree import Edit, root_name
 from .comments import keeping_comments, removal_of
 from .imports import ImportEdits, Variable
@@ -44,7 +44,7 @@ class _Use(NamedTuple):
         """The path that its first name must refer to so that its chain is the target."""
         if self.place is None or self.target is None:
             return None
-        parts, depth = self.target.split("."), len(_suffix(self.place.node))
+        parts, depth = self.target.split("."), dotted(self.place.node).count(".")
         return ".".join(parts[: len(parts) - depth]) if depth < len(parts) else None
 
 
@@ -259,13 +259,12 @@ class _Speller:
             while isinstance(parent, cst.Attribute) and parent.value is node:
                 node, parent = parent, self.program.parents.get(parent)
             if name not in lost:
-                left.add(".".join([name.value, *_suffix(node)]))
+                left.add(dotted(node))
         return left
 
     def _replace(self, node: cst.CSTNode, text: str) -> None:
         base, _, rest = text.partition(".")
-        root = root_name(node)
-        if root is None or text.split(".") != [root.value, *_suffix(node)]:
+        if text != dotted(node):
             self._replace_keeping(node, cst.Name(base), rest)
 
     def _replace_keeping(self, node: cst.CSTNode, base: cst.BaseExpression, suffix: str) -> None:
@@ -276,7 +275,11 @@ class _Speller:
 
         def edit(old: cst.CSTNode) -> object:
             assert isinstance(old, (cst.Name, cst.Attribute))
-            links = {link.attr.value: link for link in _links(old, base)}
+            links: dict[str, cst.Attribute] = {}
+            link: cst.BaseExpression = old
+            while link is not base and isinstance(link, cst.Attribute):
+                links[link.attr.value] = link
+                link = link.value
             new = base
             for name in names:
                 like = links.get(name) or cst.Attribute(new, cst.Name(name))
@@ -298,17 +301,3 @@ def _has_import(variable: Variable) -> bool:
 def _is_none(binding: Binding) -> bool:
     """Whether the binding is `None`, as in `except ImportError: name = None`."""
     return isinstance(binding.value, cst.Name) and binding.value.value == "None"
-
-
-def _links(chain: cst.CSTNode, base: Optional[cst.CSTNode] = None) -> list[cst.Attribute]:
-    """The attributes in `chain` down to `base`, the outermost first."""
-    found = []
-    while chain is not base and isinstance(chain, cst.Attribute):
-        found.append(chain)
-        chain = chain.value
-    return found
-
-
-def _suffix(node: cst.CSTNode) -> list[str]:
-    """The attributes of a chain, in order."""
-    return [link.attr.value for link in reversed(_links(node))]

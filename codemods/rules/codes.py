@@ -24,14 +24,12 @@ class Code(NamedTuple):
     Attributes:
       code: such as `LS301`.
       words: one line that describes it.
-      summary: one line on its rule.
       text: what the rule does and the upstream change that makes it necessary.
       rule: the rule.
     """
 
     code: str
     words: str
-    summary: str
     text: str
     rule: Rule
 
@@ -60,7 +58,7 @@ def rules() -> tuple[Rule, ...]:
 def codes() -> list[Code]:
     """Every code, in order."""
     return sorted(
-        Code(code, words, rule.summary, f"{rule.docstring}\n\nUpstream: {rule.upstream}", rule)
+        Code(code, words, f"{rule.docstring}\n\nUpstream: {rule.upstream}", rule)
         for rule in rules()
         for code, words in rule.codes.items()
     )

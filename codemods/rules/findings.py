@@ -8,7 +8,7 @@ from typing import Optional
 import libcst as cst
 
 from ..model import Group, Safety
-from ..resolve.legacy_symbols import root_of
+from ..resolve.legacy_symbols import namespace_of, root_of
 from ..resolve.places import Place, Reference
 from ..resolve.program import Program
 from ..resolve.tree import Edit
@@ -93,7 +93,7 @@ def needs_of_place(program: Program, place: Place, code: str, why: str) -> Itera
     if isinstance(place, Reference):
         groups = [place.legacy.group]
     else:
-        module = program.namespace_of(place.path)
+        module = namespace_of(place.path)
         if module is None or module.name.startswith("keras"):
             groups = [Group.KERAS_OPTIMIZERS, Group.POLICIES]
         else:
@@ -107,7 +107,7 @@ def symbol_of(program: Program, place: Place) -> str:
     """The symbol or module that a place leads to, as findings show it."""
     if isinstance(place, Reference):
         return place.legacy.name
-    module = program.namespace_of(place.path)
+    module = namespace_of(place.path)
     return module.name if module is not None else place.path
 
 

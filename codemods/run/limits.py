@@ -36,11 +36,6 @@ class Limits(NamedTuple):
     seconds: float = 60.0
     size: int = 32 * _MB
 
-    @classmethod
-    def of(cls, seconds: float, megabytes: float) -> Limits:
-        """Creates the limits from the command-line options."""
-        return cls(seconds, round(megabytes * _MB))
-
     @property
     def search(self) -> int:
         """Bytes that are searched for legacy names in files of more than `size` bytes together."""

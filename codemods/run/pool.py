@@ -18,8 +18,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional
 
-from ..model import FileError, FileResult
+from ..model import FileResult
 from .limits import Limits, memory_bound
+from .process_file import failed
 from .results import Plan, Task
 from .worker import work
 
@@ -74,7 +75,7 @@ class _Worker:
             result: FileResult = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
-            result = _failed(self.task, _how_it_ended(self.process.exitcode))
+            result = failed(self.task.path, _how_it_ended(self.process.exitcode))
         self.task = None
         return result
 
@@ -134,7 +135,7 @@ def _results(workers: list[_Worker], limits: Limits) -> Iterator[tuple[int, File
         if pipe in ready:
             yield worker.number, worker.take()
         elif worker.seconds >= limits.seconds:
-            result = _failed(worker.task, limits.too_slow)
+            result = failed(worker.task.path, limits.too_slow)
             worker.kill()
             worker.task = None
             yield worker.number, result
@@ -179,7 +180,3 @@ def _how_it_ended(exit_code: Optional[int]) -> str:
     else:
         how = f"by signal {-exit_code}"
     return f"could not be processed: its worker ended {how}; --exclude it"
-
-
-def _failed(task: Task, message: str) -> FileResult:
-    return FileResult(b"", error=FileError(task.path, 0, message))

@@ -14,7 +14,7 @@ from ..model import FileError, FileResult
 from .limits import Limits, memory_bound
 from .results import FileOutcome, Plan, Task
 
-__all__ = ["finished", "work_on"]
+__all__ = ["failed", "finished", "work_on"]
 
 
 def work_on(task: Task, plan: Plan, limits: Limits) -> FileResult:
@@ -26,7 +26,7 @@ def work_on(task: Task, plan: Plan, limits: Limits) -> FileResult:
     source = task.source
     try:
         if source is None and os.stat(task.real).st_size > limits.size:
-            return _failed(task.path, limits.too_large)
+            return failed(task.path, limits.too_large)
         source = atomic_write.read(task.real) if source is None else source
         result = transform(source, plan.options, task.path, task.surroundings)
         return result._replace(before=source)
@@ -39,7 +39,7 @@ def work_on(task: Task, plan: Plan, limits: Limits) -> FileResult:
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}"
         message = f"not rewritten: a rule failed ({what}); please report this, with the file"
-    return _failed(task.path, message, source or b"")
+    return failed(task.path, message, source or b"")
 
 
 def finished(task: Task, result: FileResult, plan: Plan) -> FileOutcome:
@@ -79,5 +79,6 @@ def _to_outcome(path: str, result: FileResult, plan: Plan) -> FileOutcome:
     )
 
 
-def _failed(path: str, message: str, source: bytes = b"") -> FileResult:
+def failed(path: str, message: str, source: bytes = b"") -> FileResult:
+    """The result for a file that could not be processed."""
     return FileResult(source, error=FileError(path, 0, message), before=source)

@@ -30,7 +30,6 @@ from ...resolve.classes import (
     is_written_for_keras_3,
     may_compile,
     may_inherit,
-    own_classes,
 )
 from ...resolve.mentions import accesses
 from ...resolve.tree import is_stored
@@ -75,11 +74,13 @@ def check(program: Program) -> Iterator[Proposal]:
     for call, name in accesses(program, _SCALING):
         if not is_made_here(program, call.args[0].value) and not _makes_all(program):
             yield report(call, "LS404", f"LossScaleOptimizer.{name}", _LACKED)
-    for owner in own_classes(program):
+    for scope in program.scopes.all:
+        owner = scope.node
+        if not isinstance(owner, cst.ClassDef):
+            continue
         bases = (class_named(program, base.value) for base in owner.bases)
         classes = [owner, *filter(None, bases)]
-        scopes = (scope for scope in program.all_scopes() if scope.node in classes)
-        names = {name for scope in scopes for name in scope.bindings}
+        names = {name for one in program.scopes.all if one.node in classes for name in one.bindings}
         may_wrap = may_inherit(program, owner) and not names.isdisjoint(_SCALING)
         if not names.isdisjoint(_STEPS) and (may_wrap or inherits(program, owner)):
             yield report(owner.name, "LS405", owner.name.value, _overridden(names))

@@ -179,15 +179,5 @@ RULE = Rule(
         - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9))
         + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1, 0.9))
           opt.momentum = 0.5
-
-        # under an isinstance check
-        - import tensorflow as tf
-        + import tf_lossscale as tfls
-
-          def learning_rate(opt):
-        -     if isinstance(opt, tf.keras.mixed_precision.experimental.LossScaleOptimizer):
-        +     if isinstance(opt, tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
-                  opt = opt._optimizer
-              return opt.lr
     """),
 )

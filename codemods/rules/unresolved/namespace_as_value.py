@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ...resolve.guards import depends_on_version
-from ...resolve.legacy_symbols import is_of_shim, root_of
+from ...resolve.legacy_symbols import is_of_shim, legacy_of, namespace_of, root_of
 from ...resolve.mentions import names_bound
 from ...resolve.places import NamespaceUse
 from ...resolve.scopes import dotted
@@ -41,7 +41,7 @@ _LEFT = (
 def is_whole(program: Program, path: str) -> bool:
     """Whether `path` is a module of which everything is legacy, and that the shim has, too."""
     root = root_of(path)
-    module = program.namespace_of(path)
+    module = namespace_of(path)
     if root is None or module is None or is_of_shim(path):
         return False
     is_in_v1 = root.name == "v1" and module.name == "mixed_precision.experimental"
@@ -66,12 +66,12 @@ def check(program: Program) -> Iterator[Proposal]:
 
 
 def _is_legacy_on_shim(program: Program, use: NamespaceUse) -> bool:
-    module = program.namespace_of(use.path)
+    module = namespace_of(use.path)
     return is_of_shim(use.path) and module is not None and not module.is_final
 
 
 def _to_shim(program: Program, use: NamespaceUse) -> Proposal:
-    module = program.namespace_of(use.path)
+    module = namespace_of(use.path)
     assert module is not None
     path = f"{SHIM}.{module.name}"
     made = Proposal(use.node, "LS909", use.path, Safety.SAFE, f"use {shown_path(path)}")
@@ -128,7 +128,7 @@ def _imports(program: Program) -> Iterator[Proposal]:
                 version = "2.0" if path.startswith("tensorflow.contrib") else "2.9"
                 yield report(alias, "LS909", path, _LEFT.format(version))
         module, _, name = path.rpartition(".")
-        is_known = program.legacy_of(path) is not None or program.namespace_of(path) is not None
+        is_known = legacy_of(path) is not None or namespace_of(path) is not None
         if is_known or not is_whole(program, module):
             continue
         if not depends_on_version(program, alias):

@@ -89,7 +89,7 @@ def _is_lost(unclear: Unclear) -> bool:
 
 def _needs(program: Program) -> Iterator[Proposal]:
     """The places that need the shim, of which the symbols keep their names and parameters."""
-    for scope in program.all_scopes():
+    for scope in program.scopes.all:
         for star, path in scope.stars:
             if path == _ON_SHIM and not program.goes_to_shim(Group.CONTRIB):
                 yield place_needs_shim(star, "LS901", "*", Group.CONTRIB, _STAR)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...resolve.legacy_symbols import namespace_of
 from ...resolve.places import NamespaceUse, Place
 from ...resolve.tree import root_name
 from ..findings import needs_of_place, report, symbol_of
@@ -61,7 +62,7 @@ def _is_through_alias(program: Program, place: Place) -> bool:
 def _is_final(program: Program, place: Place) -> bool:
     if not isinstance(place, NamespaceUse):
         return place.legacy.is_final_path
-    module = program.namespace_of(place.path)
+    module = namespace_of(place.path)
     return module is not None and module.is_final
 
 
