@@ -12,7 +12,7 @@ import libcst as cst
 from .classes import names_final_class
 from .places import Place, Reference
 from .program import Program
-from .tree import is_stored, string_of
+from .tree import is_stored, last_name, string_of
 
 __all__ = [
     "Mention",
@@ -83,9 +83,7 @@ def tested_object(program: Program, node: cst.CSTNode) -> Optional[cst.BaseExpre
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
     if not isinstance(call, cst.Call) or len(call.args) < 2 or call.args[1] is not parent:
         return None
-    function = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
-    is_test = isinstance(function, cst.Name) and function.value in _TESTS
-    return call.args[0].value if is_test else None
+    return call.args[0].value if last_name(call.func) in _TESTS else None
 
 
 def compares_type(program: Program, node: cst.CSTNode) -> bool:

@@ -21,6 +21,7 @@ __all__ = [
     "body_of",
     "children",
     "is_stored",
+    "last_name",
     "rebuilt",
     "root_name",
     "string_of",
@@ -105,6 +106,12 @@ def root_name(node: Optional[cst.CSTNode]) -> Optional[cst.Name]:
     while isinstance(node, cst.Attribute):
         node = node.value
     return node if isinstance(node, cst.Name) else None
+
+
+def last_name(node: cst.CSTNode) -> str:
+    """The last name of a chain such as `a.b().c`; empty if it ends with something else."""
+    node = node.attr if isinstance(node, cst.Attribute) else node
+    return node.value if isinstance(node, cst.Name) else ""
 
 
 def body_of(statement: cst.CSTNode, parents: Parents) -> Optional[Sequence[cst.CSTNode]]:

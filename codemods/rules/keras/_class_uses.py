@@ -16,7 +16,7 @@ from ...resolve.legacy_symbols import DISTINCTIVE
 from ...resolve.mentions import compares_type, names_assigned, names_bound, tested_object
 from ...resolve.places import Reference
 from ...resolve.program import Program
-from ...resolve.tree import is_stored, walk
+from ...resolve.tree import is_stored, last_name, walk
 from ...rewrite.proposal import Proposal
 from ..findings import report
 
@@ -64,7 +64,7 @@ def _guidance(program: Program, node: cst.CSTNode) -> str:
         return _PATCHED if is_stored(parent, program.parents) else ""
     if isinstance(parent, cst.Arg):
         call = program.parents.get(parent)
-        name = program.code(call.func).rpartition(".")[2] if isinstance(call, cst.Call) else ""
+        name = last_name(call.func) if isinstance(call, cst.Call) else ""
         is_first = isinstance(call, cst.Call) and call.args[0] is parent
         return _PATCHED if is_first and name in _PATCHES else ""
     if isinstance(parent, cst.DictElement):

@@ -18,6 +18,7 @@ from ...model import Group, Target
 from ...resolve.classes import is_loss_scale_optimizer, may_be_loss_scale_optimizer
 from ...resolve.guards import depends_on_version
 from ...resolve.mentions import names_assigned
+from ...resolve.tree import last_name
 from ...resolve.values import bindings_of
 from ..findings import report
 from ..rule import Program, Proposal, Rule, Safety, examples
@@ -119,8 +120,7 @@ def _is_kept(program: Program, call: cst.Call) -> bool:
         parent = program.parents.get(parent)
     if isinstance(parent, cst.Arg):
         owner = program.parents.get(parent)
-        function = program.code(owner.func) if isinstance(owner, cst.Call) else ""
-        return function.rpartition(".")[2] in _COLLECTING
+        return isinstance(owner, cst.Call) and last_name(owner.func) in _COLLECTING
     return isinstance(parent, _KEEPING)
 
 

@@ -14,6 +14,7 @@ import libcst as cst
 
 from ...model import Group, Target
 from ...resolve.mentions import accesses
+from ...resolve.tree import last_name
 from ...resolve.values import sources_of
 from ..findings import place_needs_shim, report
 from ..rule import Program, Proposal, Rule, examples
@@ -34,7 +35,7 @@ def check(program: Program) -> Iterator[Proposal]:
     is_experimental = any(legacy.rule for legacy in policies)
     for node, receiver in _reads(program) if policies else ():
         is_certain = _is_policy(program, receiver)
-        if is_certain or (is_experimental and _is_named_policy(receiver)):
+        if is_certain or (is_experimental and "policy" in last_name(receiver).lower()):
             if is_experimental and not program.goes_to_shim(Group.POLICIES):
                 yield place_needs_shim(node, "LS605", _SYMBOL, Group.POLICIES, _WHY)
             yield report(node, "LS605", _SYMBOL, _MESSAGE if is_certain else _PERHAPS)
@@ -54,12 +55,6 @@ def _is_policy(program: Program, node: cst.BaseExpression) -> bool:
     return len(calls) == len(sources) and all(
         made_by is not None and made_by.legacy.returns_policy for made_by in calls
     )
-
-
-def _is_named_policy(node: cst.BaseExpression) -> bool:
-    if isinstance(node, cst.Attribute):
-        node = node.attr
-    return isinstance(node, cst.Name) and "policy" in node.value.lower()
 
 
 RULE = Rule(

@@ -24,7 +24,7 @@ import libcst as cst
 from ...model import Target
 from ...resolve.legacy_symbols import Family, legacy_of, namespace_of
 from ...resolve.mentions import names_assigned
-from ...resolve.tree import string_of, walk
+from ...resolve.tree import last_name, string_of, walk
 from ...rewrite.proposal import is_renamed
 from ..findings import report
 from ..rule import Program, Proposal, Rule, examples
@@ -32,7 +32,8 @@ from ..rule import Program, Proposal, Rule, examples
 __all__ = ["RULE"]
 
 _TENSOR = re.compile(r"""["'](?:[\w.\-/]+/)?((?:loss_scale|bad_steps)(?:/read)?:0)["']$""")
-_CLASS = re.compile(r"LossScale(?:Optimizer(?:V[13])?)?")
+_NAME = "LossScale"
+_CLASS = re.compile(rf"{_NAME}(?:Optimizer(?:V[13])?)?")
 _OF_V1 = "MixedPrecisionLossScaleOptimizer"
 """A name that TensorFlow's class and the shim's have in every version."""
 _ASKED = re.compile(r"__name__|__qualname__|\b(?:str|repr)\(type\(|__class__")
@@ -63,6 +64,7 @@ _OF_CODE = ("", "as", "assert", "else", "for", "from", "if", "import", "in", "re
 """Words that stand beside a path in code; others make it a part of a sentence."""
 _NAMING = ("delattr", "getattr", "object", "setattr")
 """Functions that name an attribute by a string, such as `mock.patch.object`."""
+_IMPORTING = ("import_module", "__import__")
 _WORDS = ("mixed_precision", "Shard", "tpu")
 """One of them is in every legacy path."""
 _MESSAGES = re.compile(
@@ -106,8 +108,8 @@ def _class_names(program: Program) -> Iterator[Proposal]:
     """The expressions with such a name, also through a variable, that read a class's name."""
     to_shim = program.options.target is Target.SHIM
     for string in program.scopes.strings:
-        name = string_of(string) or ""
-        if _CLASS.fullmatch(name) or (name == _OF_V1 and not to_shim):
+        name = string_of(string) if _NAME in string.value else None
+        if name is not None and (_CLASS.fullmatch(name) or (name == _OF_V1 and not to_shim)):
             names = names_assigned(program, string)
             for node in [string, *(one for one in program.scopes.loads if one.value in names)]:
                 asking = (one for one in program.ancestors(node) if isinstance(one, _ASKING))
@@ -121,8 +123,10 @@ def _completed(program: Program, string: cst.SimpleString) -> str:
     """The legacy path that `getattr(tf.keras.mixed_precision, "experimental")` leads to, if any."""
     argument = program.parents.get(string)
     call = program.parents.get(argument) if isinstance(argument, cst.Arg) else None
-    base = _path_of(program, call) if isinstance(call, cst.Call) else ""
-    names = names_assigned(program, call) if call is not None and base else []
+    if not isinstance(call, cst.Call) or last_name(call.func) not in (*_NAMING, *_IMPORTING):
+        return ""  # nearly all strings
+    base = _path_of(program, call)
+    names = names_assigned(program, call) if base else []
     reads = [name for name in program.scopes.loads if name.value in names]
     found = (_continued(program, node, base) for node in [call, *reads] if node and base)
     return next(filter(None, found), "")
@@ -141,9 +145,9 @@ def _continued(program: Program, node: cst.CSTNode, path: str) -> str:
 def _path_of(program: Program, node: cst.CSTNode) -> str:
     """What `getattr(tf, "keras")` or `import_module("tensorflow")` means; empty if unknown."""
     if isinstance(node, cst.Call):
-        function = program.code(node.func).rpartition(".")[2]
+        function = last_name(node.func)
         first, *others = [one.value for one in node.args[:2]] or [node.func]
-        if function in ("import_module", "__import__"):
+        if function in _IMPORTING:
             return string_of(first) or ""
         name = string_of(others[0]) if function in _NAMING and others else None
         base = _path_of(program, first) if name else ""
@@ -161,6 +165,8 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
     parent = program.parents.get(string)
     while isinstance(parent, cst.ConcatenatedString):
         whole, parent = parent, program.parents.get(parent)
+    if whole is string and not any(one in string.value for one in _WORDS):
+        return ""
     parts = [one for one in walk(whole) if isinstance(one, cst.SimpleString)]
     text = "".join(one.raw_value for one in parts)
     is_known = parts[0] is not string or not any(one in text for one in _WORDS)
@@ -173,7 +179,7 @@ def _path_in(program: Program, string: cst.SimpleString) -> str:
     call = program.parents.get(parent) if isinstance(parent, cst.Arg) else None
     if isinstance(parent, cst.Arg) and isinstance(call, cst.Call):
         keyword = parent.keyword.value if parent.keyword is not None else ""
-        function = program.code(call.func).rpartition(".")[2]
+        function = last_name(call.func)
         if keyword in _TEXT_ARGUMENTS or _MESSAGES.match(function):
             return ""
     for before, written, after in _PATH_IN_TEXT.findall(text):
