@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Callable, Optional
 
 from ..model import ALONE, FileFacts, Finding, Surroundings
@@ -96,7 +96,9 @@ class Programs:
         self._computed = [(os.path.dirname(file) + os.sep, file) for file in words.computed]
         self._is_alone = len(files) == 1
         self._named = Counter(map(stem_of, files))
-        self._starts: dict[str, frozenset[str]] = {}
+        # Many files can start a program with the same ones, and all of them are needed.
+        self._importers = functools.lru_cache(maxsize=None)(self._find_importers)
+        self._with = functools.lru_cache(maxsize=None)(self._find_starts)
 
     def around(self, file: str, shares: bool) -> Surroundings:
         """What the other files show about one: rather too many names than too few."""
@@ -104,8 +106,8 @@ class Programs:
             return ALONE
         reads = {
             name
-            for importer in self._words.importers(file)
-            for name in self._names_read(file, importer)
+            for importer, imports in self._words.importers(file)
+            for name in self._names_read(file, importer, imports)
         }
         return Surroundings(
             makes_optimizers=bool(self._words.makers - {file}),
@@ -114,17 +116,16 @@ class Programs:
             shares=shares,
         )
 
-    def _names_read(self, module: str, importer: str) -> Iterable[bytes]:
-        source = self._read(importer)
-        imported = imports_of(module, source)
+    def _names_read(self, module: str, importer: str, imports: bytes) -> Iterable[bytes]:
+        imported = imports_of(module, imports)
         if imported is None:
-            return words_in(source)
+            return words_in(self._read(importer))
         found: set[bytes] = set()
         for path, name in imported:
             if self.modules.find(path, importer) in (None, module):
                 if name == "*":
-                    return words_in(source)
-                found.update([name.encode()] if name else attributes_in(source))
+                    return words_in(self._read(importer))
+                found.update([name.encode()] if name else attributes_in(self._read(importer)))
         return found
 
     def split(self, files: Iterable[str]) -> list[list[str]]:
@@ -142,28 +143,25 @@ class Programs:
                 program_of.update(dict.fromkeys(self._with(one), merged))
         return [sorted(program) for program in programs if program]
 
-    def _with(self, file: str) -> frozenset[str]:
+    def _find_starts(self, file: str) -> set[str]:
         """The files with which the programs that contain `file` start."""
-        if file not in self._starts:
-            seen, pending = {file}, [file]
-            while pending:
-                module = pending.pop()
-                found = [one for one in self._importers(module) if one not in seen]
-                seen.update(found)
-                pending += found
-            self._starts[file] = frozenset(seen)
-        return self._starts[file]
+        seen, pending = {file}, [file]
+        while pending:
+            found = [one for one in self._importers(pending.pop()) if one not in seen]
+            seen.update(found)
+            pending += found
+        return seen
 
-    def _importers(self, module: str) -> Iterator[str]:
-        for importer in self._words.importers(module):
-            imported = imports_of(module, self._read(importer))
+    def _find_importers(self, module: str) -> list[str]:
+        found = []
+        for importer, imports in self._words.importers(module):
+            imported = imports_of(module, imports)
             # A string such as "pkg.amp" may name the module, and so may a cell of a notebook.
             paths = [stem_of(module)] if imported is None else [path for path, _ in imported]
             if any(self._may_be(path, importer, module) for path in paths):
-                yield importer
-        for folder, importer in self._computed:
-            if module.startswith(folder) and module != importer:
-                yield importer
+                found.append(importer)
+        found += [importer for folder, importer in self._computed if module.startswith(folder)]
+        return [importer for importer in found if importer != module]
 
     def _may_be(self, path: str, importer: str, module: str) -> bool:
         """Whether an import path can be that of a module, also if it is not below the same top."""

@@ -77,12 +77,14 @@ class Words:
         """Whether a file may make or wrap an optimizer by `compile` or `load_model`."""
         return self._loads or (self._compiles and self._sets_policy)
 
-    def importers(self, module: str) -> list[str]:
-        """The files that may import the module in the file `module`, in their order."""
+    def importers(self, module: str) -> list[tuple[str, bytes]]:
+        """The files that may import the module in the file `module`, with their imports, in order.
+
+        What is imported is not read again from the files, which can have many imports.
+        """
         for number in range(self._indexed, len(self._files)):
             for word in set(_NAME.findall(self._lines[number])):
                 self._with.setdefault(word, []).append(number)
-            self._lines[number] = b""
         self._indexed = len(self._files)
         numbers = set(self._with.get(os.fsencode(stem_of(module)), ()))
         directory, name = os.path.split(module)
@@ -90,12 +92,12 @@ class Words:
             below = directory + os.sep
             here = self._with.get(_HERE, ())
             numbers.update(one for one in here if self._files[one].startswith(below))
-        found = [self._files[number] for number in sorted(numbers)]
-        return [file for file in found if file != module]
+        found = [(self._files[number], self._lines[number]) for number in sorted(numbers)]
+        return [(file, lines) for file, lines in found if file != module]
 
 
-def imports_of(module: str, source: bytes) -> Optional[set[tuple[str, str]]]:
-    """What import statements may import of the module in a file; None if that is not certain.
+def imports_of(module: str, lines: bytes) -> Optional[set[tuple[str, str]]]:
+    """What import statements may import of the module; None if that is not certain.
 
     Each is the path that may be the module, and the name that is imported from it; the name is
     empty if a statement binds the module, or a package around it, and `*` for a star import. For a
@@ -105,7 +107,7 @@ def imports_of(module: str, source: bytes) -> Optional[set[tuple[str, str]]]:
     found: set[tuple[str, str]] = set()
     word = stem_of(module)
     is_package = os.path.basename(module) == _INIT
-    for line in _lines(source):
+    for line in _lines(lines):
         words = _NAME.findall(line)
         if os.fsencode(word) not in words and not (is_package and _HERE in words):
             continue

@@ -1,9 +1,11 @@
 """The words and the paths in import statements, found without a parse."""
 
 import os
+from typing import List
 
 import pytest
 from several_files import migrate
+from tf_lossscale_codemods.run.programs import Programs
 from tf_lossscale_codemods.run.words import Words, imports_of
 
 IMPORTS = {
@@ -63,7 +65,18 @@ def test_the_importers_of_a_module_have_its_name_in_an_import(source):
     words = Words()
     importer, module = os.path.join("p", "test_use.py"), os.path.join("p", "models.py")
     words.add(importer, source.encode())
-    assert words.importers(module) == [importer]
+    assert [file for file, _ in words.importers(module)] == [importer]
+
+
+def test_what_files_import_is_known_without_reading_them_again():
+    files = [os.path.join(os.sep, "p", f"m{number}.py") for number in range(300)]
+    words = Words()
+    for number, file in enumerate(files):
+        words.add(file, b"import m%d\n" % (number + 1))
+    read: List[str] = []
+    programs = Programs(files, words, lambda file: read.append(file) or b"")
+    assert programs.split(files[-5:]) == [sorted(files[-5:])]
+    assert read == []
 
 
 @pytest.mark.parametrize("head", ["from old.models import mp", "from old import models as m"])
