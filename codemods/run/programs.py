@@ -130,18 +130,17 @@ class Programs:
 
     def split(self, files: Iterable[str]) -> list[list[str]]:
         """The files, in one list for each program that contains them."""
-        program_of: dict[str, list[str]] = {}
-        programs: list[list[str]] = []
+        programs: list[tuple[set[str], list[str]]] = []
         for file in files:
-            starts = self._with(file)
-            merged = [file]
-            for found in {id(one): one for one in map(program_of.get, starts) if one}.values():
-                merged += found
-                found.clear()
-            programs.append(merged)
-            for one in merged:
-                program_of.update(dict.fromkeys(self._with(one), merged))
-        return [sorted(program) for program in programs if program]
+            starts, merged, apart = set(self._with(file)), [file], []
+            for known, program in programs:
+                if known.isdisjoint(starts):
+                    apart.append((known, program))
+                else:
+                    starts |= known
+                    merged += program
+            programs = [*apart, (starts, merged)]
+        return [sorted(program) for _, program in programs]
 
     def _find_starts(self, file: str) -> set[str]:
         """The files with which the programs that contain `file` start."""
