@@ -12,8 +12,13 @@ import zlib
 from typing import Any, Dict, List, Optional, Tuple
 
 from tf_lossscale._process import ArgumentParser
-from tf_lossscale._recording.aligned import Verdict
-from tf_lossscale._recording.comparing import Comparison, Conditions, compare, equal_conditions
+from tf_lossscale._recording.comparing import (
+    Comparison,
+    Conditions,
+    Verdict,
+    compare,
+    equal_conditions,
+)
 from tf_lossscale._recording.page import page
 from tf_lossscale._recording.reading import Record, RecordError, read_record
 from tf_lossscale._recording.record import printable
@@ -137,7 +142,7 @@ def _summary(found: List[Comparison], titles: List[str], first: int) -> str:
 
 def _text(comparison: Comparison) -> str:
     lines = [comparison.sentence, *(f"  - {each}" for each in comparison.evidence)]
-    rows = comparison.aligned.around(comparison.step) if comparison.aligned else []
+    rows = comparison.table()
     if rows:
         lines.append("")
         widths = [max(map(len, column)) for column in zip(*rows)]
@@ -154,7 +159,7 @@ def _values(comparison: Comparison, optimizer: int) -> Dict[str, Any]:
         "sentence": comparison.sentence,
         "evidence": comparison.evidence,
         "step": comparison.step,
-        "table": comparison.aligned.around(comparison.step) if comparison.aligned else [],
+        "table": comparison.table(),
     }
 
 

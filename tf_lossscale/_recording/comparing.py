@@ -6,15 +6,41 @@ once or all the time to one side, is a mistake.
 """
 
 import dataclasses
-from typing import List, Optional, Tuple
+import math
+from typing import List, Optional
 
-from tf_lossscale._recording.aligned import Aligned, Verdict, align
-from tf_lossscale._recording.causes import differing_settings
-from tf_lossscale._recording.judges import JUDGES, judge_rest
+from tf_lossscale._recording.jumps import (
+    FIRST_NORM,
+    JUMP,
+    WINDOW,
+    cause_of_first_loss,
+    cause_of_settings,
+    clipping_limit,
+    different_norms,
+    differing_settings,
+    judge_drift,
+    judge_later,
+    judge_norms,
+    judge_update,
+)
+from tf_lossscale._recording.on_average import judge_on_average
 from tf_lossscale._recording.record import OptimizerRecord, RunHeader
-from tf_lossscale._recording.runs import Conditions, Runs
+from tf_lossscale._recording.runs import Conditions, Finding, Runs, Verdict, different, largest
+from tf_lossscale._recording.scale_rules import (
+    parameters_that_differ,
+    replay,
+    replayed_steps,
+    same_scale,
+)
 
 __all__ = ["Comparison", "Conditions", "Verdict", "compare", "equal_conditions"]
+
+FIRST_LOSS = 1e-3
+"""Losses that come from equal weights differ by less than this; the largest seen was 1.2e-4."""
+DOUBT_AT_LEAST = 1e-4
+"""A smaller jump after the first update is no reason to doubt."""
+CLIPPED, CLIPPED_STEPS = 1.01, 4
+"""In so many steps, norms are larger by this than the limit to which the other run clips them."""
 
 
 @dataclasses.dataclass
@@ -26,14 +52,18 @@ class Comparison:
       sentence: the result in one sentence.
       evidence: the reasons for it, a phrase each.
       step: the first step in which the runs diverge or differ; None if there is none.
-      aligned: the runs; None if they cannot be compared.
+      runs: the runs; None if they cannot be compared.
     """
 
     verdict: Verdict
     sentence: str
     evidence: List[str]
     step: Optional[int] = None
-    aligned: Optional[Aligned] = None
+    runs: Optional[Runs] = None
+
+    def table(self) -> List[List[str]]:
+        """Returns a table of the steps around `step`: its head and its rows, as text."""
+        return self.runs.around(self.step) if self.runs else []
 
 
 def equal_conditions(old: RunHeader, new: RunHeader) -> bool:
@@ -53,36 +83,26 @@ def compare(
       new: the run to check.
       conditions: how they were made.
     """
-    conditions = conditions or Conditions()
-    reason = _why_not_comparable(old, new)
-    aligned = align(old, new)
-    if not reason and not aligned.pairs:
-        reason = "they have no step in common"
-    runs = Runs(aligned, conditions)
-    if not reason and not (runs.has_loss or runs.has_norm):
-        reason = "neither losses nor gradient norms are in both records"
+    runs = Runs(old, new, conditions)
+    reason = _why_not_comparable(runs)
     if reason:
         return Comparison(Verdict.NOT_COMPARABLE, f"The runs cannot be compared: {reason}.", [])
-    for judge in JUDGES:
-        found = judge(runs)
-        if found:
-            break
-    else:
-        found = judge_rest(runs)
-    evidence = runs.evidence
-    verdict, sentence, step = found
-    doubts = _missing(aligned, conditions.ended)
-    evidence[:0] = doubts
-    settings = differing_settings(aligned)
+    runs.evidence += _notes(runs)
+    findings = (judge(runs) for judge in _JUDGES)
+    verdict, sentence, step = next(filter(None, findings), None) or _judge_rest(runs)
+    doubts = _missing(runs)
+    evidence = doubts + runs.evidence
+    settings = differing_settings(runs)
     if settings and verdict is not Verdict.IDENTICAL:
         doubts.append(f"the inner optimizers have {', '.join(settings)}")
     if doubts and verdict.status == 0:
         sentence = f"Not shown to be the same: {doubts[0]}. Apart from that: {sentence}"
         verdict = Verdict.UNDECIDED
-    return Comparison(verdict, sentence, evidence, step, aligned)
+    return Comparison(verdict, sentence, evidence, step, runs)
 
 
-def _why_not_comparable(old: OptimizerRecord, new: OptimizerRecord) -> str:
+def _why_not_comparable(runs: Runs) -> str:
+    old, new = runs.old, runs.new
     if len(old.shapes) != len(new.shapes):
         return f"the old run has {len(old.shapes)} variables and the new one {len(new.shapes)}"
     for index, (mine, theirs) in enumerate(zip(old.shapes, new.shapes)):
@@ -91,26 +111,189 @@ def _why_not_comparable(old: OptimizerRecord, new: OptimizerRecord) -> str:
                 f"variable {index} ({old.names[index]}, {new.names[index]}) has the shape {mine} "
                 f"in the old run and {theirs} in the new one"
             )
+    if not runs.pairs:
+        return "they have no step in common"
+    if all(each is None for each in runs.loss + runs.norm):
+        return "neither losses nor gradient norms are in both records"
     return ""
 
 
-def _missing(aligned: Aligned, ended: Tuple[bool, bool]) -> List[str]:
+def _notes(runs: Runs) -> List[str]:
+    """Returns what the descriptions of the runs show."""
+    notes = [f"{len(runs.pairs)} steps in common"]
+    old, new = runs.old.initial_weights, runs.new.initial_weights
+    if old and new:
+        notes.append(f"{'equal' if old == new else 'different'} initial weights")
+    differing = parameters_that_differ(runs.old.scale, runs.new.scale)
+    if differing:
+        notes.append(f"parameters of the loss scale differ: {', '.join(differing)}")
+    settings = differing_settings(runs)
+    if settings:
+        notes.append(f"settings of the inner optimizers differ: {', '.join(settings)}")
+    return notes
+
+
+def _missing(runs: Runs) -> List[str]:
     """Returns what one record lacks of the other, or of its own run."""
-    old, new = aligned.old, aligned.new
+    first = min(run.steps[0] for _, run in runs.both)
+    last = max(run.steps[-1] for _, run in runs.both)
     found = []
-    for (name, run), has_ended in zip((("new", new), ("old", old)), ended[::-1]):
-        last = max(old.steps[-1], new.steps[-1])
+    for (name, run), has_ended in reversed(list(zip(runs.both, runs.conditions.ended))):
         cut = "" if has_ended else " (no end mark: it was cut off)"
         if run.steps[-1] < last:
             found.append(f"the {name} run ends after step {run.steps[-1]} of {last}{cut}")
         elif cut:
             found.append(f"the {name} run ends at step {last}{cut}")
         if run.gaps:
-            first = run.gaps[0]
+            gap = run.gaps[0]
             more = f", and {len(run.gaps) - 1} more gaps" if len(run.gaps) > 1 else ""
-            found.append(
-                f"steps {first.first} to {first.end - 1} of the {name} run are missing{more}"
-            )
-        if run.steps[0] > min(old.steps[0], new.steps[0]):
+            found.append(f"steps {gap.first} to {gap.end - 1} of the {name} run are missing{more}")
+        if run.steps[0] > first:
             found.append(f"the {name} run begins at step {run.steps[0]}")
     return found
+
+
+def _judge_weights(runs: Runs) -> Optional[Finding]:
+    old, new = runs.old.initial_weights, runs.new.initial_weights
+    if not (old and new and old != new):
+        return None
+    text = (
+        "the runs start from other initial weights; restore the same checkpoint in both, as equal "
+        "seeds do not give equal weights on every version"
+    )
+    return different(text, runs.step(0))
+
+
+def _judge_scales(runs: Runs) -> Optional[Finding]:
+    differing = parameters_that_differ(runs.old.scale, runs.new.scale)
+    if differing:
+        text = f"the loss scales are declared with {', '.join(differing)}"
+        return different(text, runs.step(0))
+    for name, run in runs.both:
+        mismatch = replay(run)
+        if mismatch:
+            runs.evidence.append(
+                f"step {mismatch.step} of the {name} run uses the scale {mismatch.recorded:g}, "
+                f"where the update rule gives {mismatch.expected:g}"
+            )
+            text = (
+                f"the loss scale of the {name} run breaks its update rule at step {mismatch.step}; "
+                f"cause: {mismatch.parameter}"
+            )
+            return different(text, mismatch.step)
+    runs.evidence.append(
+        "both loss scales follow their update rules "
+        f"({replayed_steps(runs.old)} and {replayed_steps(runs.new)} steps)"
+    )
+    # The scale of a step depends on the skips before it, so that of the parting step is included.
+    for index, (old, new) in enumerate(runs.column("scales", 0, runs.part + 1)):
+        if None not in (old, new) and not same_scale(old, new):
+            step = runs.step(index)
+            runs.evidence.append(f"at step {step} the scales are {old:g} and {new:g}")
+            return different(f"the loss scales part at step {step}, and no skip explains it", step)
+    for index, (old, new) in enumerate(runs.column("applied", 0, runs.part)):
+        if None not in (old, new) and old != new:
+            step = runs.step(index)
+            applying = "old" if old else "new"
+            return different(f"only the {applying} run applies the gradients of step {step}", step)
+    return None
+
+
+def _judge_clipping(runs: Runs) -> Optional[Finding]:
+    """Finds a limit of norms that only one run has."""
+    for number, (name, run) in enumerate(runs.both):
+        limit = clipping_limit(run)
+        if limit is None:
+            continue
+        above = [
+            index
+            for index, pair in enumerate(runs.column("norm"))
+            if CLIPPED * limit < (pair[1 - number] or 0.0) < math.inf
+        ]
+        if len(above) >= CLIPPED_STEPS:
+            step = runs.step(above[0])
+            text = (
+                f"the {name} run clips gradients to a norm of {limit:.4g}, and those of the other "
+                f"one are larger, from step {step} on"
+            )
+            return different(text, step)
+    return None
+
+
+def _judge_bits(runs: Runs) -> Optional[Finding]:
+    """Compares runs that were made under equal conditions, where nothing rounds differently."""
+    index = runs.first_unequal()
+    if index is None:
+        # Without losses, gradient norms show that the runs are equal.
+        known = any(each is not None for each in runs.loss[: runs.part] + runs.norm)
+        sentence = f"Same: {len(runs.pairs)} steps, bit-identical."
+        return (Verdict.IDENTICAL, sentence, None) if known else None
+    if not runs.conditions.are_equal or runs.conditions.loss_tolerance:
+        return None
+    if runs.again is not None and runs.again.first_unequal() is not None:
+        runs.evidence.append("the old program is not equal to its own second run (--baseline)")
+        return None
+    finding = _judge_start(runs) or judge_update(runs) or judge_norms(runs)
+    settings = cause_of_settings(runs)
+    step = runs.step(index)
+    end = index + WINDOW
+    error = max(largest(runs.loss[:end])[0], largest(runs.norm[:end])[0])
+    text = (
+        "both runs were made with the same versions and devices, and their numbers differ from "
+        f"step {step} on (by {error:.1g})"
+    )
+    if finding:
+        text += finding[1][len("Different") :].rstrip(".")
+    elif settings:
+        text += f"; {settings}"
+    elif runs.again is None:
+        text += (
+            "; to see whether the old program itself gives other numbers when it is run again, "
+            "record it twice and use --baseline"
+        )
+    else:
+        text += "; the old program gives equal numbers when it is run again"
+    return different(text, step)
+
+
+def _judge_start(runs: Runs) -> Optional[Finding]:
+    """Compares what comes from the initial weights, before an update."""
+    for index in range(min(runs.updated + 1, len(runs.pairs))):
+        if abs(runs.loss[index] or 0.0) > FIRST_LOSS:
+            step = runs.step(index)
+            old, new = runs.at("loss", index)
+            runs.evidence.append(f"losses of step {step}: {old:.6g} and {new:.6g}")
+            cause = cause_of_first_loss(runs, index)
+            return different(f"the losses differ at step {step}, before an update; {cause}", step)
+        if abs(runs.norm[index] or 0.0) > FIRST_NORM:
+            return different_norms(runs, index)
+    return None
+
+
+def _judge_rest(runs: Runs) -> Finding:
+    for field, name in (("loss", "loss"), ("norm", "gradient norm")):
+        # Those that the user allows are shown, too.
+        found = runs.differences(field)[: runs.part]
+        if any(each is not None for each in found):
+            error, place = largest(found)
+            where = f", at step {runs.step(place)}" if error else ""
+            runs.evidence.append(f"largest difference of the {name}: {error:.2g}{where}")
+        else:
+            runs.evidence.append(f"the {name} is not in both records")
+    after = runs.loss[runs.updated + 1 : min(runs.updated + 4, runs.part + 1)]
+    jump = largest(after)[0]
+    return judge_on_average(runs, jump if jump > max(JUMP * runs.noise, DOUBT_AT_LEAST) else 0.0)
+
+
+_JUDGES = (
+    _judge_weights,
+    _judge_scales,
+    _judge_clipping,
+    _judge_bits,
+    _judge_start,
+    judge_update,
+    judge_norms,
+    judge_later,
+    judge_drift,
+)
+"""The questions about two runs, in order; the first that is answered decides."""

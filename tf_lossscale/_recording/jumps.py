@@ -1,16 +1,32 @@
-"""Finds losses and norms that differ more than rounding explains, all at once or all the time.
+"""Finds losses and norms that differ more than rounding explains, and names the cause.
 
-How much rounding does is measured before the first update, and before each later step.
-`docs/compare.md` says which runs the limits come from.
+They differ all at once or all the time. How much rounding does is measured before the first update,
+and before each later step. `docs/compare.md` says which runs the limits come from. Where the
+numbers do not show the cause, the sentence says what to look at.
 """
 
 import bisect
+import math
+from typing import List, Optional
 
-from tf_lossscale._recording.aligned import Finding
-from tf_lossscale._recording.causes import cause_of_drift
-from tf_lossscale._recording.runs import QUIET, Runs, different_losses, different_norms
+from tf_lossscale._recording.record import OptimizerRecord, Setting
+from tf_lossscale._recording.runs import QUIET, Finding, Runs, are_positive, difference, different
 
-__all__ = ["FIRST_NORM", "WINDOW", "judge_drift", "judge_later", "judge_norms", "judge_update"]
+__all__ = [
+    "FIRST_NORM",
+    "JUMP",
+    "WINDOW",
+    "cause_of_first_loss",
+    "cause_of_ratio",
+    "cause_of_settings",
+    "clipping_limit",
+    "different_norms",
+    "differing_settings",
+    "judge_drift",
+    "judge_later",
+    "judge_norms",
+    "judge_update",
+]
 
 FIRST_NORM = 2e-2
 """Norms that come from equal weights differ by less than this; the largest seen was 7.9e-3."""
@@ -32,49 +48,58 @@ ONE_SIDE = 0.99
 DRIFTS = ((20, 45, 5e-4), (20, 80, 5e-3), (40, 2**62, 1.5e-2))
 """So many steps in a row, before such a step, differ to one side, by so much on average."""
 
+_SETTINGS = 4
+"""Of longer lists, the first so many settings are named."""
+_EQUAL_SETTING = 1e-6
+"""Keras stores the learning rate in float32."""
+_EQUAL = 2e-2
+"""The relative error up to which a ratio of norms counts as a power of the loss scale."""
+_WHOLE, _PARTS = 1e-2, 64
+_CLIPPED, _CLIPPED_STEPS = 2e-5, 4
+"""The largest norm is a limit if so many are equal to it, up to this."""
+_AGREES = 3.0
+"""Losses agree that differ by so many times the noise before an update."""
 
-def judge_update(runs: Runs) -> Finding:
+
+def judge_update(runs: Runs) -> Optional[Finding]:
     """Compares the losses after the first update with the noise before it."""
-    aligned = runs.aligned
-    first = aligned.updated + 1
-    noise = runs.noise
-    runs.evidence.append(f"largest difference of the loss before an update: {noise:.1g} or less")
+    first = runs.updated + 1
+    runs.evidence.append(
+        f"largest difference of the loss before an update: {runs.noise:.1g} or less"
+    )
     # The loss of the step in which the runs part comes from weights that still agree.
-    for index in range(first, min(first + 3, aligned.part + 1, len(aligned.pairs))):
+    for index in range(first, min(first + 3, runs.part + 1, len(runs.pairs))):
         error = abs(runs.loss[index] or 0.0)
-        following = [
-            each or 0.0 for each in runs.loss[index : min(index + STEADY_STEPS, aligned.part)]
-        ]
-        size = sum(map(abs, following))
+        end = min(index + STEADY_STEPS, runs.part)
+        following = [each or 0.0 for each in runs.loss[index:end]]
         limit = JUMP_AT_LEAST
         if len(following) < STEADY_STEPS:
             limit = FEW_AT_LEAST
-        elif abs(sum(following)) >= STEADY * size:
+        elif abs(sum(following)) >= STEADY * sum(map(abs, following)):
             limit = STEADY_AT_LEAST
-        if error > max(JUMP * noise, limit):
-            return different_losses(runs, index, f"by {error:.1g}")
-        if abs(runs.norm[index] or 0.0) > FIRST_NORM and index < aligned.part:
+        if error > max(JUMP * runs.noise, limit):
+            return _different_losses(runs, index, f"by {error:.1g}")
+        if abs(runs.norm[index] or 0.0) > FIRST_NORM and index < runs.part:
             return different_norms(runs, index)
     return None
 
 
-def judge_norms(runs: Runs) -> Finding:
+def judge_norms(runs: Runs) -> Optional[Finding]:
     """Finds a norm that differs all at once."""
-    aligned = runs.aligned
-    norms = [abs(each or 0.0) for each in runs.norm[: aligned.part]]
-    for index in range(aligned.updated + 1, len(norms)):
+    norms = [abs(each or 0.0) for each in runs.norm[: runs.part]]
+    for index in range(runs.updated + 1, len(norms)):
         before = norms[max(index - BEFORE, 0) : index]
         if norms[index] > NORM_JUMP and norms[index] > NORM_TIMES * max(before):
             return different_norms(runs, index)
     return None
 
 
-def judge_later(runs: Runs) -> Finding:
+def judge_later(runs: Runs) -> Optional[Finding]:
     """Finds losses that suddenly differ much more than before, as where a schedule begins."""
-    aligned = runs.aligned
-    series = [abs(each or 0.0) for each in (runs.loss if runs.has_loss else runs.norm)]
-    parts = [i for i, (one, other) in enumerate(aligned.column("finite")) if one is not other]
-    for index in range(aligned.updated + FEW_BEFORE, len(series)):
+    has_loss = any(each is not None for each in runs.loss)
+    series = [abs(each or 0.0) for each in (runs.loss if has_loss else runs.norm)]
+    parts = [i for i, (one, other) in enumerate(runs.column("finite")) if one is not other]
+    for index in range(runs.updated + FEW_BEFORE, len(series)):
         now = series[index : index + WINDOW]
         if max(now[:3]) < LATER_AT_LEAST:
             continue
@@ -88,21 +113,20 @@ def judge_later(runs: Runs) -> Finding:
         if not (jumps and typical >= max(limit, LATER_AT_LEAST)):
             before = series[max(index - BEFORE, 0) : index]
             limit = SPIKE * max([QUIET, *before])
-            if index > aligned.part or now[0] < max(limit, SPIKE_AT_LEAST):
+            if index > runs.part or now[0] < max(limit, SPIKE_AT_LEAST):
                 continue
             typical = now[0]
         place = index + next(i for i, each in enumerate(now) if each >= typical / 2)
-        if not runs.has_loss:
+        if not has_loss:
             return different_norms(runs, place)
         how = f"by {series[place]:.1g}, and by {max(before):.1g} at most before"
-        return different_losses(runs, place, how)
+        return _different_losses(runs, place, how)
     return None
 
 
-def judge_drift(runs: Runs) -> Finding:
+def judge_drift(runs: Runs) -> Optional[Finding]:
     """Finds losses that differ to one side all the time: rounding changes its sign."""
-    aligned = runs.aligned
-    series = [each or 0.0 for each in runs.loss[: aligned.part]]
+    series = [each or 0.0 for each in runs.loss[: runs.part]]
     for window, end, limit in DRIFTS:
         total = sum(series[1:window])
         size = sum(map(abs, series[1:window]))
@@ -111,6 +135,182 @@ def judge_drift(runs: Runs) -> Finding:
             if size / window >= limit and abs(total) >= ONE_SIDE * size:
                 first = last - window + 1
                 how = f"by {size / window:.1g} on average over {window} steps, to one side"
-                return different_losses(runs, first, how, cause_of_drift(aligned))
+                cause = cause_of_settings(runs) or (
+                    "cause unknown; they differ a little in each update: look at the learning "
+                    "rate, momentum, the betas and the decay of the optimizer"
+                )
+                return _different_losses(runs, first, how, cause)
             total, size = total - series[last - window + 1], size - abs(series[last - window + 1])
     return None
+
+
+def _different_losses(runs: Runs, index: int, how: str, cause: str = "") -> Finding:
+    step = runs.step(index)
+    old, new = runs.at("loss", index)
+    runs.evidence.append(f"losses of step {step}: {old:.6g} and {new:.6g}")
+    cause = cause or _cause_of_update(runs, index)
+    return different(f"the losses differ from step {step} on, {how}; {cause}", step)
+
+
+def different_norms(runs: Runs, index: int) -> Finding:
+    step = runs.step(index)
+    old, new = runs.at("norm", index)
+    runs.evidence.append(f"gradient norms of step {step}: {old:.6g} and {new:.6g}")
+    cause = _cause_of_norm(runs, index)
+    return different(f"the gradient norms differ at step {step}; {cause}", step)
+
+
+def differing_settings(runs: Runs) -> List[str]:
+    """Returns a phrase for each setting in which the inner optimizers differ, if both are known."""
+    old, new = runs.old.settings, runs.new.settings
+    return [
+        f"{name} {_shown(old[name])} and {_shown(new[name])}"
+        for name in old
+        if name in new and not _are_equal(old[name], new[name])
+    ][:_SETTINGS]
+
+
+def _are_equal(one: Setting, other: Setting) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(difference(one, other) or 0.0) < _EQUAL_SETTING
+
+
+def _shown(value: Setting) -> str:
+    return "none" if value is None else str(value) if isinstance(value, bool) else f"{value:.4g}"
+
+
+def cause_of_settings(runs: Runs) -> str:
+    """Returns how the settings of the inner optimizers differ; nothing if they do not."""
+    found = differing_settings(runs)
+    return f"cause: the inner optimizers have {', '.join(found)}" if found else ""
+
+
+def cause_of_first_loss(runs: Runs, index: int) -> str:
+    """Returns the cause of losses that differ before anything was applied."""
+    old, new = runs.at("loss", index)
+    scale = runs.at("scales", index)[0]
+    if old and new:
+        ratio = new / old
+        if scale and scale != 1 and (_near(ratio, scale) or _near(ratio, 1 / scale)):
+            return "cause: they differ by the loss scale, so one run recorded its scaled loss"
+        count = _whole(ratio)
+        if count:
+            return f"cause: they differ by the factor {count}, a sum over parts in place of a mean"
+    if runs.old.initial_weights and runs.new.initial_weights:
+        return (
+            "cause: other data in this batch, or another forward pass (the initial weights are "
+            "equal)"
+        )
+    return "cause: other initial weights, other data in this batch, or another forward pass"
+
+
+def _cause_of_norm(runs: Runs, index: int) -> str:
+    """Returns the cause of gradient norms that differ in a step, the first such one."""
+    old, new = runs.at("norm", index)
+    is_later = index > runs.updated
+    found = cause_of_ratio(old, new, runs.at("scales", index)[1], exact=not is_later)
+    if not found and is_later:
+        found = cause_of_settings(runs)
+    if found:
+        return found
+    if not are_positive(old, new):
+        return "cause unknown; look at gradients that are zero or not finite in one run"
+    name, run = runs.both[new > old]
+    limit = clipping_limit(run)
+    if limit:
+        return (
+            f"cause: the {name} run clips gradients to {limit:.4g}, which are larger before "
+            "(not unscaled, or added up)"
+        )
+    look = "clipping, and gradients that are missing (a replica, a part of the batch, a variable)"
+    are_equal = runs.old.initial_weights and runs.new.initial_weights
+    if is_later:
+        look = f"the data, the learning rate, {look}"
+    elif None in runs.at("loss", index) or not are_equal:
+        look = f"the initial weights, the data of this batch, {look}"
+    return f"cause unknown; look at {look}"
+
+
+def clipping_limit(run: OptimizerRecord) -> Optional[float]:
+    """Returns the norm to which a run clips its gradients; None if no norm shows it."""
+    norms = [each for each in run.norm if each is not None and math.isfinite(each)]
+    limit = max(norms, default=0.0)
+    reached = sum(each >= limit * (1 - _CLIPPED) for each in norms)
+    return limit if limit and reached >= _CLIPPED_STEPS else None
+
+
+def cause_of_ratio(
+    old: Optional[float], new: Optional[float], scale: Optional[float], exact: bool
+) -> str:
+    """Returns the cause that the ratio of two gradient norms shows; nothing if it shows none.
+
+    Args:
+      old: the norm in the old run.
+      new: the norm in the new run.
+      scale: the loss scale of the new run.
+      exact: whether the weights are still equal, so that whole ratios mean something.
+    """
+    if old is None or new is None or not are_positive(old, new):
+        return ""
+    ratio = new / old
+    if scale and scale != 1:
+        if _near(ratio, scale):
+            return "cause: the new one is larger by the loss scale: scaled twice, or not unscaled"
+        if _near(ratio, 1 / scale):
+            return (
+                "cause: the new one is smaller by the loss scale: its loss is not scaled, or its "
+                "gradients are unscaled twice"
+            )
+        if _near(ratio, scale * scale) or _near(ratio, 1 / scale / scale):
+            return (
+                "cause: they differ by the square of the loss scale: scaled or unscaled twice too "
+                "often"
+            )
+    count = _whole(ratio) if exact else None
+    if count:
+        word = "larger" if ratio > 1 else "smaller"
+        return (
+            f"cause: the new one is {count} times {word}: a sum over {count} replicas or batches "
+            "in place of a mean, or the other way round"
+        )
+    return ""
+
+
+def _cause_of_update(runs: Runs, index: int) -> str:
+    """Returns the cause of losses that differ all at once after updates, or what to look at."""
+    declared = cause_of_settings(runs)
+    if declared:
+        return declared
+    errors = runs.differences("loss")
+    first = index
+    while first > runs.updated + 1 and abs(errors[first - 1] or 0.0) > _AGREES * runs.noise:
+        first -= 1
+    updates = sum(map(runs.is_updated, range(first)))
+    if updates <= 1:
+        return (
+            "cause unknown; the first update differs: look at the learning rate (a larger or "
+            "smaller one), clipping, decay, and gradients that are missing, added up or not "
+            "unscaled"
+        )
+    if index <= runs.updated + 3:
+        return (
+            f"cause unknown; the first update agrees, and number {updates} does not: look at "
+            "momentum, the betas and the decay of the optimizer"
+        )
+    return (
+        "cause unknown; look at what begins there (a learning-rate schedule, decay, a restart "
+        "without the optimizer's state, the order of the data)"
+    )
+
+
+def _near(ratio: float, factor: float) -> bool:
+    return abs(difference(ratio, factor) or 0.0) < _EQUAL
+
+
+def _whole(ratio: float) -> Optional[int]:
+    """Returns the whole number from 2 on that a ratio or its inverse is; None if it is none."""
+    larger = max(ratio, 1 / ratio) if ratio > 0 else 0.0
+    count = round(larger) if larger < _PARTS + 0.5 else 0
+    near = min(_WHOLE, 2e-3 * count)
+    return count if count >= 2 and abs(larger - count) < near else None

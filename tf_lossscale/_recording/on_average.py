@@ -4,12 +4,19 @@ After a step that only one run skips, single numbers of correct runs differ, too
 """
 
 import math
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional, Sequence
 
-from tf_lossscale._recording.aligned import Aligned, Verdict, difference, smoothed
-from tf_lossscale._recording.causes import cause_of_ratio, cause_of_settings
+from tf_lossscale._recording.jumps import cause_of_ratio, cause_of_settings
+from tf_lossscale._recording.runs import (
+    Finding,
+    Runs,
+    Verdict,
+    are_positive,
+    difference,
+    different,
+)
 
-__all__ = ["judge_on_average", "mean_loss_error"]
+__all__ = ["judge_on_average"]
 
 Differences = List[Optional[float]]
 
@@ -46,84 +53,54 @@ _ADVICE = (
 )
 
 
-def judge_on_average(
-    aligned: Aligned,
-    losses: Differences,
-    norms: Differences,
-    allowed: float,
-    jump: float,
-    evidence: List[str],
-) -> Tuple[Verdict, str, Optional[int]]:
+def judge_on_average(runs: Runs, jump: float) -> Finding:
     """Decides.
 
     Args:
-      aligned: the runs.
-      losses: by how much their losses differ; those differences that are allowed are zero.
-      norms: the same for their gradient norms.
-      allowed: by how much the smoothed losses of the old program differ from its own second run.
+      runs: the runs, to whose evidence this adds its own.
       jump: by how much losses after the first updates differ, if by more than the noise before.
-      evidence: the reasons, to which this adds its own.
     """
-    count = len(aligned.pairs)
-    parts = aligned.part < count
-    step = aligned.step(aligned.part) if parts else None
+    count = len(runs.pairs)
+    parts = runs.part < count
+    step = runs.step(runs.part) if parts else None
     until = f"same until step {step}, which only one run skips" if parts else ""
+    start = f"{until}, and after it " if parts else ""
     if parts:
-        evidence.append(f"first step that only one run skips: {step}")
-        wrong = _applied_wrongly(aligned) or _soon(aligned, until, evidence)
+        runs.evidence.append(f"first step that only one run skips: {step}")
+        wrong = _applied_wrongly(runs) or _soon(runs)
         if wrong:
-            return Verdict.DIFFERENT, f"Different: {wrong}.", step
-    declared = cause_of_settings(aligned)
+            return different(wrong, step)
+    declared = cause_of_settings(runs)
     advice = f"C{declared[1:]}." if declared else _ADVICE
-    before = _before_parting(losses, aligned.part, jump)
-    left = count - aligned.part if parts else count - aligned.updated
-    if parts and left < ENOUGH <= aligned.part - aligned.updated:
+    before = _before_parting(runs, jump)
+    undecided = f"Not shown to be the same: {before}. {advice}"
+    left = count - runs.part if parts else count - runs.updated
+    needed = ENOUGH if parts else FEW
+    if parts and left < ENOUGH <= runs.part - runs.updated:
         if before:
-            return Verdict.UNDECIDED, f"Not shown to be the same: {before}. {advice}", step
+            return Verdict.UNDECIDED, undecided, step
         sentence = f"Alike: {until}, and {left} steps after it are too few to compare means."
         return Verdict.ALIKE, sentence, step
-    if left < (ENOUGH if parts else FEW):
+    if left < needed:
         where = f"{until}, and {left} steps after it" if parts else f"{left} steps with updates"
-        needed = ENOUGH if parts else FEW
         sentence = f"Too short to judge: {where} are fewer than {needed}. Record longer runs."
         return Verdict.UNDECIDED, sentence, step
-    has_norms_only = all(each is None for each in losses)
-    if has_norms_only and (parts or any(abs(each or 0.0) > _SMALL_NORM for each in norms)):
+    has_norms_only = all(each is None for each in runs.loss)
+    if has_norms_only and (parts or any(abs(each or 0.0) > _SMALL_NORM for each in runs.norm)):
         sentence = (
             "Not shown to be the same: the losses are not in both records, and gradient norms "
             "alone do not show every mistake of the update."
         )
         return Verdict.UNDECIDED, sentence, step
-    error = mean_loss_error(aligned, aligned.part if parts else 0)
-    problems, doubts = _rates_and_scales(aligned, evidence) if parts else [], []
-    if error is not None and error > allowed:
-        evidence.append(f"mean difference of the smoothed losses: {error:.2g}")
-        if error > DIFFERENT_FROM:
-            problems.append(f"the losses differ by {error:.0%} on average")
-        elif error > ALIKE_UP_TO:
-            doubts.append(f"the losses differ by {error:.1%} on average")
-    single = _largest_mean(losses[aligned.part if parts else 0 :])
-    if single > allowed:
-        evidence.append(f"largest mean difference of {_WINDOW} single losses: {single:.2g}")
-        if single > SINGLE_AT_MOST:
-            problems.append(f"single losses differ by {single:.0%} on average")
-        elif single > SINGLE_UP_TO[parts]:
-            doubts.append(f"single losses differ by {single:.1%} on average")
-    apart = sorted(abs(each or 0.0) for each in norms[aligned.part :])
-    typical = apart[len(apart) // 2] if apart else 0.0
-    if typical > _NORM_UP_TO:
-        doubts.append(f"the gradient norms typically differ by {typical:.1%}")
-    mean = _largest_signed_mean(norms[aligned.part :])
-    if mean > _NORM_MEAN:
-        doubts.append(f"gradient norms of {_WINDOW} steps differ by {mean:.1%} on average")
+    problems = _rates_and_scales(runs) if parts else []
+    doubts: List[str] = []
+    _compare_means(runs, parts, problems, doubts)
     if problems:
-        start = f"{until}, and after it " if parts else ""
         sentence = f"Different: {start}{' and '.join(problems)}. {advice}"
         return Verdict.DIFFERENT, sentence, step
     if before:
-        return Verdict.UNDECIDED, f"Not shown to be the same: {before}. {advice}", step
+        return Verdict.UNDECIDED, undecided, step
     if doubts:
-        start = f"{until}, and after it " if parts else ""
         return Verdict.UNDECIDED, f"Not shown to be the same: {start}{doubts[0]}. {advice}", step
     if parts:
         sentence = f"Alike: {until}; after it, losses, skips and scales agree on average."
@@ -131,12 +108,42 @@ def judge_on_average(
     return Verdict.SAME, f"Same: {count} steps, the same steps skipped.", None
 
 
-def _before_parting(losses: Differences, part: int, jump: float) -> str:
+def _compare_means(runs: Runs, parts: bool, problems: List[str], doubts: List[str]) -> None:
+    """Adds what differs on average: in the whole runs, or after a step that only one run skips."""
+    first = runs.part if parts else 0
+    again = runs.again
+    allowed = 0.0 if again is None else 2 * (_mean_loss_error(again, again.part) or 0.0)
+    error = _mean_loss_error(runs, first)
+    if error is not None and error > allowed:
+        runs.evidence.append(f"mean difference of the smoothed losses: {error:.2g}")
+        if error > DIFFERENT_FROM:
+            problems.append(f"the losses differ by {error:.0%} on average")
+        elif error > ALIKE_UP_TO:
+            doubts.append(f"the losses differ by {error:.1%} on average")
+    sizes = [None if each is None else abs(each) for each in runs.loss[first:]]
+    single = max([each for each in _smoothed(sizes) if each == each], default=0.0)
+    if single > allowed:
+        runs.evidence.append(f"largest mean difference of {_WINDOW} single losses: {single:.2g}")
+        if single > SINGLE_AT_MOST:
+            problems.append(f"single losses differ by {single:.0%} on average")
+        elif single > SINGLE_UP_TO[parts]:
+            doubts.append(f"single losses differ by {single:.1%} on average")
+    norms = runs.norm[runs.part :]
+    apart = sorted(abs(each or 0.0) for each in norms)
+    typical = apart[len(apart) // 2] if apart else 0.0
+    if typical > _NORM_UP_TO:
+        doubts.append(f"the gradient norms typically differ by {typical:.1%}")
+    mean = _largest_signed_mean(norms)
+    if mean > _NORM_MEAN:
+        doubts.append(f"gradient norms of {_WINDOW} steps differ by {mean:.1%} on average")
+
+
+def _before_parting(runs: Runs, jump: float) -> str:
     """Returns what differs by more than in correct runs before a step that only one skips."""
     drift = max(
         (
             abs(sum(each)) / _ONE_WAY_STEPS
-            for each in _windows(losses[:part], _ONE_WAY_STEPS)
+            for each in _windows(runs.loss[: runs.part], _ONE_WAY_STEPS)
             if abs(sum(each)) >= _ONE_SIDE * sum(map(abs, each))
         ),
         default=0.0,
@@ -145,7 +152,7 @@ def _before_parting(losses: Differences, part: int, jump: float) -> str:
         return (
             f"losses of {_ONE_WAY_STEPS} steps differ by {drift:.1%} on average, mostly to one side"
         )
-    if jump > _JUMP or (jump and _largest_signed_mean(losses) > _AFTER_JUMP):
+    if jump > _JUMP or (jump and _largest_signed_mean(runs.loss) > _AFTER_JUMP):
         return f"losses after the first updates differ by {jump:.1g}, more than what precedes them"
     return ""
 
@@ -159,11 +166,9 @@ def _windows(values: Differences, size: int) -> Iterator[List[float]]:
     return (known[first : first + size] for first in range(len(known) - size + 1))
 
 
-def _applied_wrongly(aligned: Aligned) -> str:
+def _applied_wrongly(runs: Runs) -> str:
     """Returns which run applies a non-finite gradient in the step where they part; or nothing."""
-    for name, index, run in zip(
-        ("old", "new"), aligned.pairs[aligned.part], (aligned.old, aligned.new)
-    ):
+    for (name, run), index in zip(runs.both, runs.pairs[runs.part]):
         bad = run.bad[index]
         if run.applied[index] and isinstance(bad, int) and 0 <= bad < len(run.names):
             return (
@@ -173,77 +178,65 @@ def _applied_wrongly(aligned: Aligned) -> str:
     return ""
 
 
-def _soon(aligned: Aligned, until: str, evidence: List[str]) -> str:
+def _soon(runs: Runs) -> str:
     """Returns what differs so much after the parting that a few steps show it; or nothing."""
-    first = aligned.part
-    scales = aligned.column("scales", first, first + ENOUGH)
-    units = math.log2(aligned.old.scale.growth_factor) if aligned.old.scale.growth_factor > 0 else 0
-    for index, (mine, theirs) in enumerate(scales):
-        if not (mine and theirs and 0 < mine < math.inf and 0 < theirs < math.inf):
+    start = f"same until step {runs.step(runs.part)}, which only one run skips; after it the "
+    factor = runs.old.scale.growth_factor
+    units = math.log2(factor) if factor > 0 else 0
+    for index in range(runs.part, min(runs.part + ENOUGH, len(runs.pairs))):
+        old, new = runs.at("scales", index)
+        if units <= 0 or not are_positive(old, new):
             continue
-        if units > 0 and abs(math.log2(mine) - math.log2(theirs)) >= _FAR_APART * units:
-            skipping, other = ("old", "new") if mine < theirs else ("new", "old")
-            evidence.append(
-                f"at step {aligned.step(first + index)} the scales are {mine:g} and {theirs:g}"
-            )
-            run = getattr(aligned, other)
+        if abs(math.log2(old) - math.log2(new)) >= _FAR_APART * units:
+            runs.evidence.append(f"at step {runs.step(index)} the scales are {old:g} and {new:g}")
+            skipping, (other, run) = ("old", runs.both[1]) if old < new else ("new", runs.both[0])
             cause = (
                 f"cause: loss that is not scaled in the {other} run, whose record has none"
                 if all(each is None for each in run.loss)
                 else f"cause unknown; look at gradients of the {other} run that are smaller, or of "
                 "another precision"
             )
-            return f"{until}; after it the {skipping} run skips many more steps; {cause}"
+            return f"{start}{skipping} run skips many more steps; {cause}"
+    norms = zip(runs.column("norm", runs.part), runs.column("scales", runs.part))
     rows = [
-        (theirs / mine, mine, theirs, scale)
-        for (mine, theirs), (_, scale) in zip(
-            aligned.column("norm", first), aligned.column("scales", first)
-        )
-        if mine and theirs and 0 < mine < math.inf and 0 < theirs < math.inf
+        (new / old, old, new, scale) for (old, new), (_, scale) in norms if are_positive(old, new)
     ][: _NORMS[1]]
     if len(rows) >= _NORMS[0]:
         # The middle one by the ratio: norms themselves vary from batch to batch.
-        ratio, mine, theirs, scale = sorted(rows, key=lambda row: row[0])[len(rows) // 2]
-        evidence.append(f"typical ratio of the gradient norms after it: {ratio:.3g}")
+        ratio, old, new, scale = sorted(rows, key=lambda row: row[0])[len(rows) // 2]
+        runs.evidence.append(f"typical ratio of the gradient norms after it: {ratio:.3g}")
         if not 1 / _NORM_RATIO < ratio < _NORM_RATIO:
-            cause = cause_of_ratio(mine, theirs, scale, exact=False) or _UNKNOWN
-            return (
-                f"{until}; after it the gradient norms differ by a factor of {ratio:.2g}; {cause}"
-            )
+            cause = cause_of_ratio(old, new, scale, exact=False) or _UNKNOWN
+            return f"{start}gradient norms differ by a factor of {ratio:.2g}; {cause}"
     return ""
 
 
-def _rates_and_scales(aligned: Aligned, evidence: List[str]) -> List[str]:
+def _rates_and_scales(runs: Runs) -> List[str]:
     problems = []
-    pairs = [
-        (mine, theirs)
-        for mine, theirs in aligned.column("finite", aligned.part)
-        if mine is not None and theirs is not None
-    ]
+    pairs = [each for each in runs.column("finite", runs.part) if None not in each]
     if pairs:
         old, new = (sum(not each[run] for each in pairs) / len(pairs) for run in (0, 1))
         mean = (old + new) / 2
-        evidence.append(f"skipped after it: {old:.1%} and {new:.1%} of the steps")
+        runs.evidence.append(f"skipped after it: {old:.1%} and {new:.1%} of the steps")
         if abs(old - new) > _STANDARD_ERRORS * math.sqrt(2 * mean * (1 - mean) / len(pairs)):
             problems.append(f"{old:.1%} and {new:.1%} of the steps are skipped")
     octaves = [
-        math.log2(mine) - math.log2(theirs)
-        for mine, theirs in aligned.column("scales", aligned.part)
-        if mine and theirs and 0 < mine < math.inf and 0 < theirs < math.inf
+        math.log2(old) - math.log2(new)
+        for old, new in runs.column("scales", runs.part)
+        if are_positive(old, new)
     ]
     if octaves:
         apart = abs(sum(octaves) / len(octaves))
-        evidence.append(f"mean of log2 of the scale after it differs by {apart:.2g}")
+        runs.evidence.append(f"mean of log2 of the scale after it differs by {apart:.2g}")
         if apart > _SCALE_OCTAVES:
             problems.append(f"the scales differ by a factor of {2**apart:.2g} on average")
     return problems
 
 
-def mean_loss_error(aligned: Aligned, first: int) -> Optional[float]:
+def _mean_loss_error(runs: Runs, first: int) -> Optional[float]:
     """Returns the mean relative difference of the smoothed losses from a position on."""
-    losses = aligned.column("loss", first)
-    old = smoothed([mine for mine, _ in losses], _WINDOW)
-    new = smoothed([theirs for _, theirs in losses], _WINDOW)
+    losses = runs.column("loss", first)
+    old, new = (_smoothed([pair[run] for pair in losses]) for run in (0, 1))
     errors = [
         abs(difference(a, b) or 0.0)
         for a, b in zip(old, new)
@@ -252,7 +245,19 @@ def mean_loss_error(aligned: Aligned, first: int) -> Optional[float]:
     return sum(errors) / len(errors) if errors else None
 
 
-def _largest_mean(values: Differences) -> float:
-    """Returns the largest mean of the sizes of neighboring differences."""
-    sizes = [None if each is None else abs(each) for each in values]
-    return max([each for each in smoothed(sizes, _WINDOW) if each == each], default=0.0)
+def _smoothed(values: Sequence[Optional[float]]) -> List[float]:
+    """Returns the moving average over `_WINDOW` values, without unknown and infinite ones.
+
+    The mean is NaN if no value in the window remains.
+    """
+    total, count, means = 0.0, 0, []
+    known = [each if each is not None and math.isfinite(each) else None for each in values]
+    for index, value in enumerate(known):
+        if value is not None:
+            total, count = total + value, count + 1
+        leaving = known[index - _WINDOW] if index >= _WINDOW else None
+        if leaving is not None:
+            total, count = total - leaving, count - 1
+        if index >= _WINDOW - 1:
+            means.append(total / count if count else math.nan)
+    return means

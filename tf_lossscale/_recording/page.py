@@ -6,10 +6,9 @@ of the page, so that they stay readable on a narrow one.
 
 import html
 import math
-from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._recording.aligned import Aligned, Verdict
-from tf_lossscale._recording.comparing import Comparison
+from tf_lossscale._recording.comparing import Comparison, Verdict
 from tf_lossscale._recording.record import OptimizerRecord
 
 __all__ = ["page"]
@@ -58,7 +57,6 @@ th, td { text-align: right; padding: 2px 10px; border-bottom: 1px solid var(--li
 tr.here td { color: var(--part); font-weight: 600; }
 """
 
-_Runs = Tuple[OptimizerRecord, OptimizerRecord]
 _Points = List[Tuple[int, float]]
 
 
@@ -110,34 +108,44 @@ def page(
     return "".join([*parts, "</body></html>\n"])
 
 
+class _Span(NamedTuple):
+    """The steps that are drawn, and the one where the runs part."""
+
+    first: int
+    last: int
+    step: Optional[int]
+
+    def x(self, step: float) -> float:
+        return 1000 * (step - self.first) / max(self.last - self.first, 1)
+
+
 def _section(comparison: Comparison) -> List[str]:
     ok = " ok" if comparison.verdict in (Verdict.IDENTICAL, Verdict.SAME, Verdict.ALIKE) else ""
     parts = [f"<p class='verdict{ok}'>{_escape(comparison.sentence)}</p><ul>"]
     parts += [f"<li>{_escape(each)}</li>" for each in comparison.evidence]
     parts.append("</ul>")
-    aligned, step = comparison.aligned, comparison.step
-    if aligned is None:
+    if comparison.runs is None:
         return parts
-    runs = (aligned.old, aligned.new)
-    first = min(run.steps[0] for run in runs)
-    last = max(run.steps[-1] for run in runs)
+    step = comparison.step
+    runs = [run for _, run in comparison.runs.both]
+    first, last = min(run.steps[0] for run in runs), max(run.steps[-1] for run in runs)
+    whole = _Span(first, last, step)
     if step is not None:
-        parts += _table(aligned, step)
+        parts += _table(comparison.table(), step)
     for kind in _CHARTS:
         if kind.name == "norm" and all(each is None for run in runs for each in run.norm):
             continue
-        parts += [f"<h3>{kind.title}</h3>", _chart(runs, kind, first, last, step)]
+        parts += [f"<h3>{kind.title}</h3>", _chart(runs, kind, whole)]
         if step is not None and last - first > 4 * _ZOOM and kind.name != "scales":
-            near = max(first, step - _ZOOM), min(last, step + _ZOOM)
+            near = _Span(max(first, step - _ZOOM), min(last, step + _ZOOM), step)
             parts += [
-                f"<h3>{kind.title}, steps {near[0]} to {near[1]}</h3>",
-                _chart(runs, kind, near[0], near[1], step),
+                f"<h3>{kind.title}, steps {near.first} to {near.last}</h3>",
+                _chart(runs, kind, near),
             ]
-    return [*parts, "<h3>Skipped steps</h3>", _skips(runs, first, last, step)]
+    return [*parts, "<h3>Skipped steps</h3>", _skips(runs, whole)]
 
 
-def _table(aligned: Aligned, step: int) -> List[str]:
-    rows = aligned.around(step)
+def _table(rows: List[List[str]], step: int) -> List[str]:
     parts = [f"<h3>Around step {step}</h3><div class='scroll'><table><tr>"]
     parts += [f"<th>{_escape(each)}</th>" for each in rows[0]] + ["</tr>"]
     for row in rows[1:]:
@@ -150,10 +158,10 @@ def _escape(value: str) -> str:
     return html.escape(value, quote=True)
 
 
-def _points(run: OptimizerRecord, kind: _Kind, first: int, last: int) -> _Points:
+def _points(run: OptimizerRecord, kind: _Kind, span: _Span) -> _Points:
     points = []
     for step, value in zip(run.steps, getattr(run, kind.name)):
-        if value is not None and math.isfinite(value) and first <= step <= last:
+        if value is not None and math.isfinite(value) and span.first <= step <= span.last:
             if kind.base:
                 if value <= 0:
                     continue
@@ -181,8 +189,8 @@ def _label(kind: _Kind, value: float) -> str:
     return f"{10.0**value:.2g}" if kind.base else f"{value:.4g}"
 
 
-def _chart(runs: _Runs, kind: _Kind, first: int, last: int, step: Optional[int]) -> str:
-    lines = [_points(run, kind, first, last) for run in runs]
+def _chart(runs: List[OptimizerRecord], kind: _Kind, span: _Span) -> str:
+    lines = [_points(run, kind, span) for run in runs]
     values = sorted(value for line in lines for _, value in line)
     if not values:
         return "<p>not recorded</p>"
@@ -203,9 +211,8 @@ def _chart(runs: _Runs, kind: _Kind, first: int, last: int, step: Optional[int])
         at = y(value)
         parts.append(f"<line class='grid' x1='0' x2='1000' y1='{at:.2f}' y2='{at:.2f}'/>")
         labels.append(f"<span class='y' style='top:{at:.2f}%'>{_label(kind, value)}</span>")
-    x = _scale_of_steps(first, last)
     for line, which in zip(lines, ("old", "new")):
-        path = " ".join(f"{x(at):.1f},{y(value):.2f}" for at, value in _thinned(line))
+        path = " ".join(f"{span.x(at):.1f},{y(value):.2f}" for at, value in _thinned(line))
         if path:
             parts.append(f"<path class='{which}' d='M{path}'/>")
     above = [at for line in lines for at, value in line if value > high]
@@ -215,10 +222,10 @@ def _chart(runs: _Runs, kind: _Kind, first: int, last: int, step: Optional[int])
         (below, "100v5", f"<span class='cut below'>&#9660; {len(below)} below, to {values[0]:.3g}"),
     ):
         if steps:
-            marks = "".join(f"M{x(at):.1f},{mark}" for at in sorted(set(steps))[:_BUCKETS])
+            marks = "".join(f"M{span.x(at):.1f},{mark}" for at in sorted(set(steps))[:_BUCKETS])
             parts.append(f"<path style='stroke:var(--part)' d='{marks}'/>")
             labels.append(f"{text}</span>")
-    return _framed(parts, labels, kind.title, first, last, step, "chart")
+    return _framed(parts, labels, kind.title, span, "chart")
 
 
 def _without_spikes(values: List[float]) -> Tuple[float, float]:
@@ -234,27 +241,15 @@ def _without_spikes(values: List[float]) -> Tuple[float, float]:
     )
 
 
-def _scale_of_steps(first: int, last: int) -> Callable[[float], float]:
-    return lambda step: 1000 * (step - first) / max(last - first, 1)
-
-
-def _framed(
-    parts: List[str],
-    labels: List[str],
-    title: str,
-    first: int,
-    last: int,
-    step: Optional[int],
-    style: str,
-) -> str:
+def _framed(parts: List[str], labels: List[str], title: str, span: _Span, style: str) -> str:
     """Returns a drawing with the numbers of the steps below it, and the step where runs part."""
-    if step is not None:
-        x = f"{_scale_of_steps(first, last)(step):.1f}"
+    if span.step is not None:
+        x = f"{span.x(span.step):.1f}"
         parts.append(f"<line class='part' x1='{x}' x2='{x}' y1='0' y2='100'/>")
     for part, shift in ((0, 0), (0.5, -50), (1, -100)):
         labels.append(
             f"<span class='x' style='left:{100 * part:g}%;transform:translateX({shift}%)'>"
-            f"{first + (last - first) * part:.0f}</span>"
+            f"{span.first + (span.last - span.first) * part:.0f}</span>"
         )
     return (
         f"<div class='{style}'><svg viewBox='0 0 1000 100' preserveAspectRatio='none' role='img' "
@@ -262,17 +257,16 @@ def _framed(
     )
 
 
-def _skips(runs: _Runs, first: int, last: int, step: Optional[int]) -> str:
+def _skips(runs: List[OptimizerRecord], span: _Span) -> str:
     parts, labels = [], []
-    x = _scale_of_steps(first, last)
     for row, (run, which) in enumerate(zip(runs, ("old", "new"))):
         skipped = [at for at, finite in zip(run.steps, run.finite) if finite is False]
         # One mark for each place on the page is enough.
-        places = sorted({round(x(at)) for at in skipped})
+        places = sorted({round(span.x(at)) for at in skipped})
         marks = "".join(f"M{place},{10 + 50 * row}v32" for place in places)
         labels.append(
             f"<span class='y' style='top:{26 + 50 * row}%'>{which}: {len(skipped)}</span>"
         )
         if marks:
             parts.append(f"<path class='{which}' d='{marks}'/>")
-    return _framed(parts, labels, "Skipped steps", first, last, step, "chart low")
+    return _framed(parts, labels, "Skipped steps", span, "chart low")

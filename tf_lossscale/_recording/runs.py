@@ -1,18 +1,53 @@
-"""Two runs to be judged: how they were made, and by how much they differ."""
+"""Two runs side by side: their common steps, by how much they differ, and what can follow."""
 
 import dataclasses
-from typing import List, Optional, Tuple
+import enum
+import math
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from tf_lossscale._recording.aligned import Aligned, Finding, Verdict, align, difference, largest
-from tf_lossscale._recording.causes import cause_of_norm, cause_of_update, differing_settings
-from tf_lossscale._recording.on_average import mean_loss_error
 from tf_lossscale._recording.record import COLUMNS, OptimizerRecord
-from tf_lossscale._recording.scale_rules import parameters_that_differ
 
-__all__ = ["QUIET", "Conditions", "Runs", "different_losses", "different_norms", "first_unequal"]
+__all__ = [
+    "QUIET",
+    "Conditions",
+    "Finding",
+    "Runs",
+    "Verdict",
+    "are_positive",
+    "difference",
+    "different",
+    "largest",
+]
 
 QUIET = 1e-5
 """A smaller difference of losses is taken for this one."""
+
+
+_Pair = Tuple[Any, Any]
+
+
+class Verdict(enum.Enum):
+    """The result of a comparison; the value is its name and the exit status."""
+
+    IDENTICAL = ("identical", 0)
+    SAME = ("same", 0)
+    ALIKE = ("alike", 0)
+    DIFFERENT = ("different", 1)
+    UNDECIDED = ("not shown to be the same", 1)
+    NOT_COMPARABLE = ("cannot be compared", 2)
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        return self.value[1]
+
+
+Finding = Tuple[Verdict, str, Optional[int]]
+"""A verdict, its sentence, and the step in which the runs diverge."""
+
+
+def different(text: str, step: Optional[int]) -> Finding:
+    return Verdict.DIFFERENT, f"Different: {text}.", step
 
 
 @dataclasses.dataclass
@@ -33,83 +68,151 @@ class Conditions:
 
 
 class Runs:
-    """Two runs, with their differences; those that are no larger than allowed are zero."""
+    """Two runs of one optimizer.
 
-    def __init__(self, aligned: Aligned, conditions: Conditions) -> None:
-        self.aligned = aligned
-        self.conditions = conditions
-        self.evidence: List[str] = _notes(aligned)
-        self.loss = _differences(aligned, "loss", conditions.baseline, conditions.loss_tolerance)
-        self.norm = _differences(aligned, "norm", conditions.baseline, 0.0)
-        self.has_loss = any(each is not None for each in self.loss)
-        self.has_norm = any(each is not None for each in self.norm)
-        self.noise = max(largest(self.loss[: aligned.updated + 1])[0], QUIET)
-        self.mean_allowed = 0.0
-        self.is_repeatable = True
-        if conditions.baseline is not None:
-            own = align(aligned.old, conditions.baseline)
-            self.is_repeatable = first_unequal(own) is None
-            self.mean_allowed = 2 * (mean_loss_error(own, own.part) or 0.0)
+    Attributes:
+      old: the first run.
+      new: the second run.
+      conditions: how they were made.
+      again: the first run and a second one of its program; None without a baseline.
+      pairs: for each common step, its position in the columns of each run.
+      part: the position in `pairs` of the first step that only one run skips; the length of
+        `pairs` if there is none. The loss of that step still comes from weights that agree.
+      updated: the position of the first step that both runs apply, or of the one where they part.
+      loss: by how much the losses differ; those differences that are allowed are zero.
+      norm: the same for the gradient norms.
+      noise: the largest difference of the losses before an update.
+      evidence: the reasons for a verdict, a phrase each.
+    """
+
+    def __init__(
+        self, old: OptimizerRecord, new: OptimizerRecord, conditions: Optional[Conditions] = None
+    ) -> None:
+        self.old = old
+        self.new = new
+        self.conditions = conditions or Conditions()
+        baseline = self.conditions.baseline
+        self.again = None if baseline is None else Runs(old, baseline)
+        places = {step: index for index, step in enumerate(new.steps)}
+        self.pairs = [(i, places[step]) for i, step in enumerate(old.steps) if step in places]
+        count = len(self.pairs)
+        flags = enumerate(self.column("finite"))
+        self.part = next((i for i, (a, b) in flags if None not in (a, b) and a != b), count)
+        self.updated = next((i for i in range(self.part) if self.is_updated(i)), self.part)
+        self.loss = self._not_allowed("loss", self.conditions.loss_tolerance)
+        self.norm = self._not_allowed("norm", 0.0)
+        self.noise = max(largest(self.loss[: self.updated + 1])[0], QUIET)
+        self.evidence: List[str] = []
+
+    @property
+    def both(self) -> List[Tuple[str, OptimizerRecord]]:
+        """Both runs with their names."""
+        return [("old", self.old), ("new", self.new)]
+
+    def step(self, index: int) -> int:
+        """Returns the number of a common step."""
+        return self.old.steps[self.pairs[index][0]]
+
+    def column(self, name: str, first: int = 0, end: Optional[int] = None) -> List[_Pair]:
+        """Returns the values of both runs in the common steps from `first` up to `end`."""
+        old, new = getattr(self.old, name), getattr(self.new, name)
+        return [(old[i], new[j]) for i, j in self.pairs[first:end]]
+
+    def at(self, name: str, index: int) -> _Pair:
+        """Returns the values of both runs in a common step."""
+        old, new = self.pairs[index]
+        return getattr(self.old, name)[old], getattr(self.new, name)[new]
+
+    def is_updated(self, index: int) -> bool:
+        """Returns whether a run is known to apply a common step."""
+        return True in (*self.at("applied", index), *self.at("finite", index))
+
+    def first_unequal(self) -> Optional[int]:
+        """Returns the position of the first step with a number that is not equal to the bit."""
+        found = [
+            next((i for i, pair in enumerate(self.column(each.name)) if difference(*pair)), None)
+            for each in COLUMNS
+            if each.name != "bad"
+        ]
+        return min((each for each in found if each is not None), default=None)
+
+    def differences(self, name: str) -> List[Optional[float]]:
+        """Returns the relative differences in the common steps.
+
+        Losses are divided by a tenth of the first loss at least: what remains of a loss of nearly
+        zero varies much between correct runs. A norm that is not finite says nothing.
+        """
+        least = 0.0
+        if name == "loss":
+            known = (each for each in self.old.loss if each is not None and math.isfinite(each))
+            least = abs(next(known, 0.0)) / 10
+        found = [difference(one, other, least) for one, other in self.column(name)]
+        return [None if name == "norm" and each == math.inf else each for each in found]
+
+    def _not_allowed(self, name: str, allowed: float) -> List[Optional[float]]:
+        """Returns the differences; zero for those of at most `allowed`.
+
+        Twice what varied until there between runs of the old program is allowed, too.
+        """
+        found = self.differences(name)
+        varying: Dict[int, Optional[float]] = {}
+        if self.again is not None:
+            varying = dict(zip([i for i, _ in self.again.pairs], getattr(self.again, name)))
+        for index, (place, _) in enumerate(self.pairs):
+            allowed = max(allowed, 2 * abs(varying.get(place) or 0.0))
+            now = found[index]
+            if now is not None and abs(now) <= allowed:
+                found[index] = 0.0
+        return found
+
+    def around(self, step: Optional[int]) -> List[List[str]]:
+        """Returns a table of the steps around a step: its head and its rows, as text."""
+        if step is None:
+            return []
+        steps = [self.step(index) for index in range(len(self.pairs))]
+        place = next((index for index, each in enumerate(steps) if each >= step), len(steps) - 1)
+        first, end = max(0, place - _AROUND), min(len(steps), place + _AROUND + 1)
+        heads = ["step"]
+        columns = [[f"{'> ' if each == step else ''}{each}" for each in steps[first:end]]]
+        for head, name in _SHOWN:
+            for (which, _), values in zip(self.both, zip(*self.column(name, first, end))):
+                heads.append(f"{head} {which}")
+                columns.append([_cell(each) for each in values])
+        return [heads, *(list(row) for row in zip(*columns))]
 
 
-def _differences(
-    aligned: Aligned, name: str, baseline: Optional[OptimizerRecord], allowed: float
-) -> List[Optional[float]]:
-    found = aligned.differences(name)
-    if baseline is None:
-        if not allowed:
-            return found
-        return [None if each is None else each * (abs(each) > allowed) for each in found]
-    own = align(aligned.old, baseline)
-    varies = dict(zip([each for each, _ in own.pairs], own.differences(name)))
-    for index, (place, _) in enumerate(aligned.pairs):
-        if place in varies:
-            allowed = max(allowed, 2 * abs(varies[place] or 0.0))
-        now = found[index]
-        if now is not None and abs(now) <= allowed:
-            found[index] = 0.0
-    return found
+_AROUND = 4
+_SHOWN = (("loss", "loss"), ("scale", "scales"), ("skipped", "finite"), ("norm", "norm"))
 
 
-def _notes(aligned: Aligned) -> List[str]:
-    old, new = aligned.old, aligned.new
-    notes = [f"{len(aligned.pairs)} steps in common"]
-    if old.initial_weights and new.initial_weights:
-        equal = "equal" if old.initial_weights == new.initial_weights else "different"
-        notes.append(f"{equal} initial weights")
-    differing = parameters_that_differ(old.scale, new.scale)
-    if differing:
-        notes.append(f"parameters of the loss scale differ: {', '.join(differing)}")
-    settings = differing_settings(aligned)
-    if settings:
-        notes.append(f"settings of the inner optimizers differ: {', '.join(settings)}")
-    return notes
+def _cell(value: Any) -> str:
+    if value is None:
+        return "?"
+    if isinstance(value, bool):
+        return "" if value else "skipped"
+    return f"{value:.6g}"
 
 
-def first_unequal(aligned: Aligned) -> Optional[int]:
-    """Returns the position of the first step with a number that is not equal to the bit."""
-    found = [
-        next((i for i, pair in enumerate(aligned.column(each.name)) if difference(*pair)), None)
-        for each in COLUMNS
-        if each.name != "bad"
-    ]
-    return min((each for each in found if each is not None), default=None)
+def are_positive(*values: Optional[float]) -> bool:
+    """Returns whether all numbers are known, finite and above zero."""
+    return all(each is not None and 0 < each < math.inf for each in values)
 
 
-def different_losses(runs: Runs, index: int, how: str, cause: str = "") -> Finding:
-    aligned = runs.aligned
-    step = aligned.step(index)
-    old, new = aligned.column("loss", index, index + 1)[0]
-    runs.evidence.append(f"losses of step {step}: {old:.6g} and {new:.6g}")
-    cause = cause or cause_of_update(aligned, index, runs.noise)
-    sentence = f"Different: the losses differ from step {step} on, {how}; {cause}."
-    return Verdict.DIFFERENT, sentence, step
+def difference(one: Optional[float], other: Optional[float], least: float = 0.0) -> Optional[float]:
+    """Returns `other` less `one`, relative to the larger or to `least`; None if one is unknown."""
+    if one is None or other is None:
+        return None
+    if one == other or (one != one and other != other):
+        return 0.0
+    if math.isfinite(one) and math.isfinite(other):
+        return (other - one) / max(abs(one), abs(other), least)
+    return math.inf
 
 
-def different_norms(runs: Runs, index: int) -> Finding:
-    aligned = runs.aligned
-    step = aligned.step(index)
-    old, new = aligned.column("norm", index, index + 1)[0]
-    runs.evidence.append(f"gradient norms of step {step}: {old:.6g} and {new:.6g}")
-    cause = cause_of_norm(aligned, index)
-    return Verdict.DIFFERENT, f"Different: the gradient norms differ at step {step}; {cause}.", step
+def largest(differences: Sequence[Optional[float]]) -> Tuple[float, int]:
+    """Returns the largest relative error, and its position."""
+    error, place = 0.0, 0
+    for index, found in enumerate(differences):
+        if found is not None and abs(found) > error:
+            error, place = abs(found), index
+    return error, place

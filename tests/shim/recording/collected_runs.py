@@ -11,7 +11,6 @@ import json
 import os
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from tf_lossscale._recording.aligned import align
 from tf_lossscale._recording.comparing import Comparison, Conditions, compare, equal_conditions
 from tf_lossscale._recording.record import (
     COLUMNS,
@@ -20,6 +19,7 @@ from tf_lossscale._recording.record import (
     ScaleParameters,
     fields_from,
 )
+from tf_lossscale._recording.runs import Runs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RECORDS = os.path.join(HERE, "..", "..", "data", "records")
@@ -162,7 +162,7 @@ def times_the_noise(name: str, program: Program) -> float:
         for new in (right, program):
             count = min(len(run.steps) for run in program.runs)
             pairs = (
-                align(*(first_steps(each, count) for each in both))
+                Runs(*(first_steps(each, count) for each in both))
                 for both in zip(old.runs, new.runs)
             )
             errors = [abs(e) for pair in pairs for e in pair.differences(column) if e is not None]

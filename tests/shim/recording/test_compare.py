@@ -70,11 +70,11 @@ def test_runs_that_part_at_a_skip_are_judged_by_means():
 
 def test_a_run_that_drifts_after_the_parting_skip_is_different():
     old, new = record(Run(steps=3000)), record(Run(steps=3000, rounding=1e-2))
-    part = compare(old, new).aligned.part
+    part = compare(old, new).runs.part
     new.loss[part:] = [loss * 1.1 for loss in new.loss[part:]]
     found = compare(old, new)
     assert found.verdict is Verdict.DIFFERENT
-    assert f"differ from step {found.aligned.step(part)} on" in found.sentence
+    assert f"differ from step {found.runs.step(part)} on" in found.sentence
 
 
 def shortened(run, end):
@@ -86,7 +86,7 @@ def shortened(run, end):
 
 def test_few_steps_are_too_short():
     old, new = record(Run(steps=3000)), record(Run(steps=3000, rounding=1e-2))
-    part = compare(old, new).aligned.part
+    part = compare(old, new).runs.part
     for run in (old, new):
         shortened(run, part + 90)
     found = compare(old, new)
