@@ -8,7 +8,7 @@ step starts from the recorded scale, so that rounding errors do not accumulate.
 import dataclasses
 import math
 import struct
-from typing import List, Optional
+from typing import List, NamedTuple, Optional, Tuple
 
 from tf_lossscale._recording.record import OptimizerRecord, ScaleParameters
 
@@ -17,10 +17,10 @@ __all__ = ["Mismatch", "parameters_that_differ", "replay", "replayed_steps", "sa
 # Graphs divide by a constant by multiplying with its inverse, which can change the last bit.
 _TOLERANCE = 1e-6
 _SMALLEST_NORMAL = 2.0**-126
+_Counts = Tuple[int, int]
 
 
-@dataclasses.dataclass
-class Mismatch:
+class Mismatch(NamedTuple):
     """A scale that differs from the result of the update rule.
 
     Attributes:
@@ -34,14 +34,6 @@ class Mismatch:
     recorded: float
     expected: float
     parameter: str
-
-
-class _Counts:
-    """The state of an update rule, except the scale."""
-
-    def __init__(self, parameters: ScaleParameters) -> None:
-        self.good = parameters.good_steps
-        self.bad = parameters.bad_steps
 
 
 def replay(record: OptimizerRecord) -> Optional[Mismatch]:
@@ -58,27 +50,23 @@ def replay(record: OptimizerRecord) -> Optional[Mismatch]:
     scales, finite, steps = record.scales, record.finite, record.steps
     counts: Optional[_Counts] = None
     if steps[0] == 0:
-        counts = _Counts(parameters)
+        counts = parameters.good_steps, parameters.bad_steps
         first = scales[0]
         if initial is not None and first is not None and not same_scale(_float32(initial), first):
             return Mismatch(0, first, initial, "the initial scale")
     for index in range(len(steps) - 1):
         scale, following, is_finite = scales[index], scales[index + 1], finite[index]
-        if scale is None or following is None or is_finite is None:
+        is_next = steps[index + 1] == steps[index] + 1
+        if scale is None or following is None or is_finite is None or not is_next:
             counts = None
-            continue
-        if steps[index + 1] != steps[index] + 1:
-            counts = None
-            continue
-        if counts is None:
-            # Both counts are zero after a change, whatever they were before.
-            if not same_scale(scale, following):
-                counts = _Counts(ScaleParameters())
-            continue
-        expected = _next(parameters, scale, is_finite, counts)
-        if not same_scale(expected, following):
-            cause = _cause(scale, following, expected, is_finite)
-            return Mismatch(steps[index + 1], following, expected, cause)
+        elif counts is not None:
+            expected, counts = _next(parameters, scale, is_finite, *counts)
+            if not same_scale(expected, following):
+                cause = _cause(scale, following, expected, is_finite)
+                return Mismatch(steps[index + 1], following, expected, cause)
+        # Both counts are zero after a change, whatever they were before.
+        elif not same_scale(scale, following):
+            counts = 0, 0
     return None
 
 
@@ -97,31 +85,30 @@ def same_scale(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-def _next(parameters: ScaleParameters, scale: float, finite: bool, counts: _Counts) -> float:
+def _next(
+    parameters: ScaleParameters, scale: float, finite: bool, good: int, bad: int
+) -> Tuple[float, _Counts]:
+    """Returns the scale and the counts of finite and skipped steps after a step."""
     rule = parameters.rule
     if rule == "fixed":
-        return scale
+        return scale, (good, bad)
     if finite:
-        counts.good += 1
+        good += 1
         # Keras 3 waits for exactly this count; the other classes also grow above it.
-        if counts.good < parameters.growth_steps or (
-            rule == "keras3" and counts.good != parameters.growth_steps
-        ):
-            return scale
-        counts.good = counts.bad = 0
+        if good < parameters.growth_steps or (rule == "keras3" and good != parameters.growth_steps):
+            return scale, (good, bad)
         grown = _float32(scale * _float32(parameters.growth_factor))
-        return grown if math.isfinite(grown) or rule == "keras3" else scale
-    counts.good = 0
-    counts.bad += 1
-    if rule == "exponential" and counts.bad < parameters.shrink_steps:
-        return scale
-    counts.bad = 0
+        return grown if math.isfinite(grown) or rule == "keras3" else scale, (0, 0)
+    if rule == "exponential" and bad + 1 < parameters.shrink_steps:
+        return scale, (0, bad + 1)
     shrunk = _float32(scale * _float32(parameters.shrink_factor))
     if rule == "keras3":
-        return shrunk if abs(shrunk) >= _SMALLEST_NORMAL or math.isnan(shrunk) else 0.0
-    if rule == "exponential":
-        return shrunk if shrunk > 1.0 else 1.0  # NaN becomes 1
-    return 1.0 if shrunk < 1.0 else shrunk  # NaN stays NaN
+        shrunk = shrunk if abs(shrunk) >= _SMALLEST_NORMAL or math.isnan(shrunk) else 0.0
+    elif rule == "exponential":
+        shrunk = shrunk if shrunk > 1.0 else 1.0  # NaN becomes 1
+    elif shrunk < 1.0:  # NaN stays NaN
+        shrunk = 1.0
+    return shrunk, (0, 0)
 
 
 def _cause(scale: float, following: float, expected: float, finite: bool) -> str:
