@@ -174,7 +174,7 @@ def _write(path: str, content: str, records: List[str]) -> None:
     """Writes a file at once or not at all, and neither through a link nor over a record."""
     name = printable(path, 200)
     folder = os.path.dirname(os.path.abspath(path))
-    temporary = None
+    temporary = ""
     try:
         mode = _mode_of_replaced(path, name, records)
         handle, temporary = tempfile.mkstemp(prefix=".tf-lossscale-", dir=folder)
@@ -182,13 +182,11 @@ def _write(path: str, content: str, records: List[str]) -> None:
             file.write(content)
         os.chmod(temporary, mode)
         os.replace(temporary, path)
-        temporary = None
     except OSError as error:
         raise RecordError(f"{name} cannot be written: {error.strerror or error}.") from None
     finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+        with contextlib.suppress(OSError):  # it was renamed, or not created
+            os.unlink(temporary)
 
 
 def _mode_of_replaced(path: str, name: str, records: List[str]) -> int:
