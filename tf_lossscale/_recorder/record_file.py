@@ -1,14 +1,14 @@
 """The file of a recording: one for each process, locked, and written at least every second."""
 
+import dataclasses
 import os
 import stat
 import sys
 import threading
 import time
-from typing import Any, Callable, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
-from tf_lossscale._recording.record import RunHeader
-from tf_lossscale._recording.writing import RecordWriter
+from tf_lossscale._recording.record import FORMAT, RunHeader, ScaleParameters, dump
 
 fcntl: Any
 try:
@@ -174,7 +174,7 @@ class RecordFile:
         self.is_lazy = lazy
         self._lines: List[str] = []
         self._written = time.monotonic()
-        self._writer: Optional[RecordWriter] = None
+        self._optimizers = 0
         self._process = os.getpid()
         self._exists = not lazy
         self._failed = False
@@ -185,31 +185,49 @@ class RecordFile:
             with open(path, "w", encoding="utf-8"):
                 pass
 
-    def write(self, line: str) -> None:
-        """Adds a line; called by the writer."""
-        self._lines.append(line)
+    def write(self, line: Dict[str, Any]) -> None:
+        """Adds a line."""
+        self._lines.append(dump(line))
         if len(self._lines) >= _LINES or time.monotonic() - self._written > _SECONDS:
             self.flush()
 
-    def add_optimizer(self, header: RunHeader, **described: Any) -> int:
-        """Adds the description of an optimizer, after that of the run if it is the first one.
+    def add_optimizer(
+        self,
+        header: RunHeader,
+        cls: str,
+        scale: ScaleParameters,
+        names: Sequence[str],
+        shapes: Sequence[Sequence[int]],
+        initial_weights: Optional[str] = None,
+        settings: Optional[Dict[str, Any]] = None,
+    ) -> int:
+        """Adds the description of an optimizer; returns its number, which its steps refer to.
 
-        Args:
-          header: the description of the run.
-          **described: the arguments of `RecordWriter.add_optimizer`.
+        That of the run, `header`, precedes the first one.
         """
         with self.guard:
-            if self._writer is None:
-                self._writer = RecordWriter(self, header)  # type: ignore[arg-type]
-            return self._writer.add_optimizer(**described)
+            if not self._optimizers:
+                self.write({"tf_lossscale_record": FORMAT, **dataclasses.asdict(header)})
+            number = self._optimizers
+            self._optimizers += 1
+            self.write(
+                {
+                    "optimizer": number,
+                    "class": cls,
+                    "scale": dataclasses.asdict(scale),
+                    "variables": [[name, list(shape)] for name, shape in zip(names, shapes)],
+                    "initial_weights": initial_weights,
+                    "settings": settings or {},
+                }
+            )
+            return number
 
     def add_step(self, optimizer: int, step: int, **values: Any) -> None:
-        """Adds a step."""
+        """Adds a step: values of `record.COLUMNS`, by their keys; None means unknown."""
         if self.is_of_this_process:
             with self.guard:
-                if self._writer is not None:
-                    self.steps += 1
-                    self._writer.add_step(optimizer, step, **values)
+                self.steps += 1
+                self.write({"optimizer": optimizer, "step": step, **values})
         # Without the guard, which another thread of the parent may have held when it was forked.
         elif not self._failed:
             self._failed = True
@@ -232,11 +250,11 @@ class RecordFile:
           has_ended: whether the program ended the recording, and was not cut off.
         """
         with self.guard:
-            if has_ended and self._writer is not None and not self.is_closed:
-                self._writer.end()
+            if has_ended and self._optimizers and not self.is_closed:
+                self.write({"end": self.steps})
             self.flush()
             self.is_closed = True
-            if self.is_of_this_process and self._exists and self._writer is None:
+            if self.is_of_this_process and self._exists and not self._optimizers:
                 remove_record(self.path, only_empty=True)
             if self._held is not None:
                 release(self._held)

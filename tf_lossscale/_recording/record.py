@@ -4,8 +4,8 @@ The first line describes the run. A line that describes an optimizer precedes th
 first step; each further line is one step of one optimizer, or a gap. The last line says that the
 run ended there, and was not cut off. See `docs/compare.md`.
 
-The classes below are the only list of what a record can hold: each field names what reads its value
-from JSON, and raises ValueError.
+The classes and columns below are the only list of what a record can hold: each one names what reads
+its value from JSON, and raises ValueError.
 """
 
 import dataclasses
@@ -193,8 +193,28 @@ class Gap:
     end: int
 
 
-def _step(key: str, read: Callable[[Any], Any]) -> Dict[str, Any]:
-    return {"key": key, "read": read}
+class Column(NamedTuple):
+    """A field of a step.
+
+    Attributes:
+      name: of the attribute of `OptimizerRecord`.
+      key: in the file.
+      read: converts a JSON value; raises ValueError.
+    """
+
+    name: str
+    key: str
+    read: Callable[[Any], Any]
+
+
+COLUMNS = (
+    Column("loss", "loss", number),
+    Column("scales", "scale", number),
+    Column("finite", "finite", _flag),
+    Column("applied", "applied", _flag),
+    Column("norm", "norm", number),
+    Column("bad", "bad", _count_or_none),
+)
 
 
 @dataclasses.dataclass
@@ -225,12 +245,12 @@ class OptimizerRecord:
     initial_weights: Optional[str] = None
     settings: Dict[str, Setting] = field(default_factory=dict)
     steps: List[int] = field(default_factory=list)
-    loss: List[Optional[float]] = field(default_factory=list, metadata=_step("loss", number))
-    scales: List[Optional[float]] = field(default_factory=list, metadata=_step("scale", number))
-    finite: List[Optional[bool]] = field(default_factory=list, metadata=_step("finite", _flag))
-    applied: List[Optional[bool]] = field(default_factory=list, metadata=_step("applied", _flag))
-    norm: List[Optional[float]] = field(default_factory=list, metadata=_step("norm", number))
-    bad: List[Optional[int]] = field(default_factory=list, metadata=_step("bad", _count_or_none))
+    loss: List[Optional[float]] = field(default_factory=list)
+    scales: List[Optional[float]] = field(default_factory=list)
+    finite: List[Optional[bool]] = field(default_factory=list)
+    applied: List[Optional[bool]] = field(default_factory=list)
+    norm: List[Optional[float]] = field(default_factory=list)
+    bad: List[Optional[int]] = field(default_factory=list)
     gaps: List[Gap] = field(default_factory=list)
 
     def add(self, step: int, **values: Any) -> None:
@@ -238,27 +258,6 @@ class OptimizerRecord:
         self.steps.append(step)
         for column in COLUMNS:
             getattr(self, column.name).append(values.get(column.name))
-
-
-class Column(NamedTuple):
-    """A field of a step.
-
-    Attributes:
-      name: of the attribute of `OptimizerRecord`.
-      key: in the file.
-      read: converts a JSON value; raises ValueError.
-    """
-
-    name: str
-    key: str
-    read: Callable[[Any], Any]
-
-
-COLUMNS = [
-    Column(each.name, **each.metadata)
-    for each in dataclasses.fields(OptimizerRecord)
-    if each.metadata
-]
 
 
 def dump(line: Dict[str, Any]) -> str:

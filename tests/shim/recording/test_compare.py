@@ -11,10 +11,10 @@ import time
 import pytest
 from simulated import Run, record
 
+from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._recording.command import main
 from tf_lossscale._recording.comparing import Conditions, Verdict, compare, equal_conditions
-from tf_lossscale._recording.record import RunHeader, ScaleParameters
-from tf_lossscale._recording.writing import RecordWriter
+from tf_lossscale._recording.record import COLUMNS, RunHeader, ScaleParameters
 
 RIGHT = Run()
 
@@ -190,18 +190,22 @@ def test_unknown_values_are_no_difference():
 def write(path, *runs, header=None, keep=None):
     """Writes a record, of the steps for which `keep` is true, and returns its path."""
     path = str(path)
-    with open(path, "w") as file:
-        writer = RecordWriter(file, header or RunHeader(tensorflow="2.21.0", devices=["CPU"]))
-        for run in runs:
-            number = writer.add_optimizer(
-                run.cls, run.scale, run.names, run.shapes, run.initial_weights
-            )
-            columns = zip(run.loss, run.scales, run.finite, run.applied, run.norm, run.bad)
-            for step, (loss, scale, finite, applied, norm, bad) in zip(run.steps, columns):
-                if keep is None or keep(step):
-                    values = {"loss": loss, "scale": scale, "finite": finite, "applied": applied}
-                    writer.add_step(number, step, norm=norm, bad=bad, **values)
-        writer.end()
+    file = RecordFile(path)
+    for run in runs:
+        number = file.add_optimizer(
+            header or RunHeader(tensorflow="2.21.0", devices=["CPU"]),
+            run.cls,
+            run.scale,
+            run.names,
+            run.shapes,
+            run.initial_weights,
+        )
+        columns = zip(*[getattr(run, each.name) for each in COLUMNS])
+        for step, values in zip(run.steps, columns):
+            if keep is None or keep(step):
+                keys = [each.key for each in COLUMNS]
+                file.add_step(number, step, **dict(zip(keys, values)))
+    file.close(has_ended=True)
     return path
 
 
@@ -325,9 +329,9 @@ def test_long_records_take_seconds(tmp_path, capsys):
     path = tmp_path / "long"
     count = 1_000_000 if os.environ.get("TFLS_TEST_SIZE") == "long" else 50_000
     with open(str(path), "w") as file:
-        writer = RecordWriter(file, RunHeader())
-        scale = ScaleParameters("dynamic", 8.0, growth_steps=2 * count)
-        writer.add_optimizer("A", scale, ["w"], [[2]])
+        scale = f'{{"rule": "dynamic", "initial_scale": 8.0, "growth_steps": {2 * count}}}'
+        file.write('{"tf_lossscale_record": 2}\n')
+        file.write(OPTIMIZER.replace('{"rule": "fixed"}', scale))
         for step in range(count):
             file.write(
                 '{"optimizer": 0, "step": ' + str(step) + ', "loss": 1.5, "scale": 8.0, '

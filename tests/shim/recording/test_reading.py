@@ -1,16 +1,15 @@
 """Records as they come from disks, pipes and other systems: read, or refused with a sentence."""
 
 import gzip
-import io
 
 import pytest
 from simulated import Run, record
 from test_compare import OPTIMIZER, write
 
+from tf_lossscale._recorder.record_file import RecordFile
 from tf_lossscale._recording.command import main
 from tf_lossscale._recording.reading import RecordError, read_record
-from tf_lossscale._recording.record import COLUMNS, OptimizerRecord, RunHeader
-from tf_lossscale._recording.writing import RecordWriter
+from tf_lossscale._recording.record import COLUMNS, RunHeader, ScaleParameters
 
 RIGHT = Run(steps=40, growth_steps=10)
 SECOND = OPTIMIZER.replace('"optimizer": 0', '"optimizer": 1')
@@ -126,12 +125,10 @@ def test_the_end_line_shows_whether_a_run_was_cut_off(tmp_path):
 def test_what_is_written_is_read(tmp_path):
     values = {"loss": 1.5, "scale": 8.0, "finite": True, "applied": False, "norm": 0.5, "bad": 3}
     assert {each.key for each in COLUMNS} == set(values)
-    file, run = io.StringIO(), OptimizerRecord("A", names=["w"], shapes=[[2]])
-    writer = RecordWriter(file, RunHeader("2.21.0", xla=True))
-    number = writer.add_optimizer(run.cls, run.scale, run.names, run.shapes)
-    writer.add_step(number, 0, **values)
-    writer.end()
-    (tmp_path / "record").write_text(file.getvalue())
+    file = RecordFile(str(tmp_path / "record"))
+    number = file.add_optimizer(RunHeader("2.21.0", xla=True), "A", ScaleParameters(), ["w"], [[2]])
+    file.add_step(number, 0, **values)
+    file.close(has_ended=True)
     record = read_record(str(tmp_path / "record"))
     assert (record.ended, record.header.xla) == (True, True)
     assert [getattr(record.optimizers[0], each.name) for each in COLUMNS] == [

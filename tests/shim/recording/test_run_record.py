@@ -140,13 +140,13 @@ from tf_lossscale._recorder import session
 
 session.start("record.jsonl")
 os.chdir("other")
-session._recording.file.write("a line")
+session._recording.file.write({"a": "line"})
 session.stop()
 """
     done = run_python("-W", "ignore", "-c", code)  # without a step, which needs TensorFlow
     assert done.returncode == 0, done.stderr
     assert os.listdir(str(tmp_path / "other")) == []
-    assert (tmp_path / "record.jsonl").read_text() == "a line"
+    assert (tmp_path / "record.jsonl").read_text() == '{"a": "line"}\n'
 
 
 def test_the_script_holds_the_lock_but_not_the_processes_that_it_leaves(tmp_path):
