@@ -212,8 +212,8 @@ SHIM: List[Defect] = [
     ),
     Defect(
         "tf_lossscale",
-        'raise RecordingError("A step on a TPU cannot be recorded." + ',
-        'print("A step on a TPU cannot be recorded." + ',
+        'raise refusal("A step on a TPU", ',
+        'print("A step on a TPU", ',
         _RECORDS + "test_record_refusals.py",
     ),
     Defect(

@@ -23,7 +23,7 @@ from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.optimizer_settings import settings_of
 
-__all__ = ["LossScale", "Steps", "inner_optimizer", "known_steps", "loss_scale_of", "steps_of"]
+__all__ = ["KNOWN_STEPS", "STEPS", "LossScale", "Steps", "inner_optimizer", "loss_scale_of"]
 
 
 class LossScale(NamedTuple):
@@ -62,7 +62,7 @@ def loss_scale_of(optimizer: Any) -> LossScale:
 
 
 def _of_manager(manager: Any) -> LossScale:
-    name = type(manager).__name__ if _is_known(manager) else None
+    name = _name_of_class(manager)
     rule, good, bad = ScaleParameters(), None, None
     if name == "FixedLossScaleManager":
         rule = ScaleParameters("fixed")
@@ -77,7 +77,7 @@ def _of_manager(manager: Any) -> LossScale:
 
 
 def _of_v1(loss_scale: Any) -> LossScale:
-    name = type(loss_scale).__name__ if _is_known(loss_scale) else None
+    name = _name_of_class(loss_scale)
     if name == "DynamicLossScale":
         rule = _dynamic(loss_scale.increment_period, loss_scale.multiplier)
         return LossScale(rule, (loss_scale(), loss_scale._num_good_steps, None), True)
@@ -105,13 +105,11 @@ def _of_keras_3(optimizer: Any) -> LossScale:
     return LossScale(rule, state, True)
 
 
-def _is_known(loss_scale: Any) -> bool:
-    # A user's own class may update the scale in another way.
-    return type(loss_scale).__module__.split(".")[0] in (
-        "tensorflow",
-        "tensorflow_core",
-        "tf_lossscale",
-    )
+def _name_of_class(loss_scale: Any) -> Optional[str]:
+    """Returns None for a user's own class, which may update the scale in another way."""
+    package = type(loss_scale).__module__.split(".")[0]
+    is_known = package in ("tensorflow", "tensorflow_core", "tf_lossscale")
+    return type(loss_scale).__name__ if is_known else None
 
 
 def _hash_of(variables: Sequence[Any]) -> Optional[str]:
@@ -190,8 +188,8 @@ class Steps:
         """By the graph of a Session; None stands for eager mode."""
         self._begin_record(file, reader)
         self.note_beginning(optimizer, variables)
-        _known.add(self)
-        _of_optimizer[optimizer] = self
+        KNOWN_STEPS.add(self)
+        STEPS[optimizer] = self
 
     def _begin_record(self, file: RecordFile, reader: Reader) -> None:
         self._file = file
@@ -225,7 +223,7 @@ class Steps:
         key = outermost_graph()
         ring = self._rings.get(key)
         if ring is None:
-            ring = self._rings[key] = Ring(self._receive, self._skip)
+            ring = self._rings[key] = Ring(self._receive, self._leave_out)
             self._reader.add(ring)
         return ring
 
@@ -241,9 +239,8 @@ class Steps:
         """Notes that a step ended with an error; it may have updated the scale."""
         self._after_errors.add(self.count)
 
-    def _skip(self, count: int) -> None:
-        """Leaves out some steps; the next one shows that they are missing."""
-        self.count += count
+    def _leave_out(self, count: int) -> None:
+        self.count += count  # the next step shows that some are missing
 
     def _receive(self, row: Row, applied: bool) -> None:
         if self._file.is_closed:
@@ -300,17 +297,8 @@ class Steps:
             )
 
 
-_known: "weakref.WeakSet[Steps]" = weakref.WeakSet()
+KNOWN_STEPS: "weakref.WeakSet[Steps]" = weakref.WeakSet()
 """Those of all recordings. The ring of a graph keeps them as long as the graph exists."""
 
-_of_optimizer: "MutableMapping[Any, Steps]" = weakref.WeakKeyDictionary()
-
-
-def known_steps() -> List[Steps]:
-    """Returns the steps of all recordings, as long as something can still make them."""
-    return list(_known)
-
-
-def steps_of(optimizer: Any) -> Optional[Steps]:
-    """Returns the steps of an optimizer that was recorded before, or None."""
-    return _of_optimizer.get(optimizer)
+STEPS: "MutableMapping[Any, Steps]" = weakref.WeakKeyDictionary()
+"""By their optimizers, those that were recorded before, too."""

@@ -15,12 +15,11 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 from tf_lossscale._core.replicas import merge, replica_count
 from tf_lossscale._core.steps import Step, Watch, WatchedStep, report_loss, unnoticed
 from tf_lossscale._recorder.optimizers import Steps, inner_optimizer
-from tf_lossscale._recorder.record_file import RecordingError
 from tf_lossscale._recorder.recorder import (
     SCOPE,
-    WITHOUT,
     EagerStep,
     Recorder,
+    refusal,
     refuse_unsupported,
     sums_replicas,
 )
@@ -127,11 +126,10 @@ class Originals:
         is_outside = tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()
         if is_outside and replica_count() > 1:
             yield  # the optimizer raises an error
-            raise RecordingError(
+            raise refusal(
                 "A step was made within `strategy.scope()`, but outside the function that "
-                "`strategy.run` runs, where it cannot be recorded."
-                + WITHOUT
-                + "with the step in that function."
+                "`strategy.run` runs, where it",
+                "with the step in that function",
             )
         inner = inner_optimizer(optimizer)
         reports = self._reports(inner, kind.inner_method)
@@ -250,19 +248,14 @@ class _Arguments:
       kwargs: likewise.
     """
 
+    gradients: Sequence[Any] = ()
+    variables: Sequence[Any] = ()
+    are_sums = False
+
     def __init__(
-        self,
-        kind: Recorded,
-        method: Any,
-        optimizer: Any,
-        args: Sequence[Any],
-        kwargs: Dict[str, Any],
+        self, kind: Recorded, method: Any, optimizer: Any, args: Sequence[Any], kwargs: Any
     ) -> None:
-        self.args: Sequence[Any] = args
-        self.kwargs = kwargs
-        self.gradients: Sequence[Any] = []
-        self.variables: Sequence[Any] = []
-        self.are_sums = False
+        self.args, self.kwargs = args, kwargs
         try:
             bound = inspect.signature(method).bind(optimizer, *args, **kwargs)
             given = bound.arguments

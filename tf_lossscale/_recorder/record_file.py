@@ -17,7 +17,6 @@ except ImportError:  # Windows
     fcntl = None
 
 __all__ = [
-    "Guard",
     "RecordFile",
     "RecordingError",
     "hand_over",
@@ -104,7 +103,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_release_all)
 
 
-class Guard:
+class _Guard:
     """A lock for blocks that a signal handler must not interrupt.
 
     Python runs a signal handler between two instructions of the main thread, which may be within
@@ -169,7 +168,7 @@ class RecordFile:
         self.path = os.path.abspath(path)  # the program can change the working directory
         self.steps = 0
         self.complaints: List[str] = []
-        self.guard = Guard()
+        self.guard = _Guard()
         self.is_closed = False
         self.is_lazy = lazy
         self._lines: List[str] = []

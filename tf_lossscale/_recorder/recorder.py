@@ -24,11 +24,11 @@ from tf_lossscale._core.steps import (
 )
 from tf_lossscale._recorder.measuring import Losses, Row, measured, row_of
 from tf_lossscale._recorder.optimizers import (
+    KNOWN_STEPS,
+    STEPS,
     Steps,
     inner_optimizer,
-    known_steps,
     loss_scale_of,
-    steps_of,
 )
 from tf_lossscale._recorder.record_file import RecordFile, RecordingError
 from tf_lossscale._recorder.transport import Reader, Ring
@@ -45,14 +45,19 @@ from tf_lossscale._versions.watching import remote_target
 
 __all__ = [
     "SCOPE",
-    "WITHOUT",
     "EagerStep",
     "Recorder",
+    "refusal",
     "refuse_unsupported",
     "sums_replicas",
 ]
 
-WITHOUT = " Run the program without recording, or record it "
+
+def refusal(what: str, advice: str, reason: str = "") -> RecordingError:
+    return RecordingError(
+        f"{what} cannot be recorded{reason}. Run the program without recording, or record it "
+        f"{advice}."
+    )
 
 
 def refuse_unsupported(is_keras_3: bool = False) -> None:
@@ -60,21 +65,15 @@ def refuse_unsupported(is_keras_3: bool = False) -> None:
     if is_keras_3 and not calculates_with_tensorflow():
         raise RecordingError("Keras 3 can be recorded with the TensorFlow backend only.")
     if in_tpu_replication():
-        raise RecordingError("A step on a TPU cannot be recorded." + WITHOUT + "on a CPU or GPU.")
-    if in_xla_context():
-        if outermost_graph() is not None:
-            raise RecordingError(
-                "A step that XLA compiles in the graph of a Session cannot be recorded."
-                + WITHOUT
-                + "with jit_compile=False, or without tf.xla.experimental.compile."
-            )
-        if replica_count() > 1:
-            raise RecordingError(
-                "A step on several replicas that XLA compiles cannot be recorded."
-                + WITHOUT
-                + "with jit_compile=False."
-            )
-    _refuse_strategies()
+        raise refusal("A step on a TPU", "on a CPU or GPU")
+    if in_xla_context() and outermost_graph() is not None:
+        advice = "with jit_compile=False, or without tf.xla.experimental.compile"
+        raise refusal("A step that XLA compiles in the graph of a Session", advice)
+    if in_xla_context() and replica_count() > 1:
+        advice = "with jit_compile=False"
+        raise refusal("A step on several replicas that XLA compiles", advice)
+    if tf.distribute.has_strategy():
+        _refuse_strategies(tf.distribute.get_strategy())
     if not tf.executing_eagerly() and tf1.get_default_graph().finalized:
         raise RecordingError(
             "The graph is finalized: recording must begin before the optimizer makes its step."
@@ -90,22 +89,14 @@ _RECORDED_STRATEGIES = (
 )
 
 
-def _refuse_strategies() -> None:
-    if not tf.distribute.has_strategy():
-        return
-    strategy = tf.distribute.get_strategy()
+def _refuse_strategies(strategy: Any) -> None:
     classes = [each.__name__ for each in type(strategy.extended).__mro__]
+    advice = "on one machine, without a strategy or under a MirroredStrategy"
     if not any(each in _RECORDED_STRATEGIES for each in classes):
-        raise RecordingError(
-            f"A step under {type(strategy).__name__} cannot be recorded." + WITHOUT + "on one "
-            "machine, without a strategy or under a MirroredStrategy."
-        )
+        raise refusal(f"A step under {type(strategy).__name__}", advice)
     if len(strategy.extended.worker_devices) < replica_count():
-        raise RecordingError(
-            "A step on several workers cannot be recorded, because a process only has the losses "
-            "of its own replicas." + WITHOUT + "on one machine, without a strategy or under a "
-            "MirroredStrategy."
-        )
+        reason = ", because a process only has the losses of its own replicas"
+        raise refusal("A step on several workers", advice, reason)
 
 
 SCOPE = "tf_lossscale_recording/"
@@ -127,7 +118,7 @@ class Recorder(Watcher):
         self._with_norm = with_norm
         self._losses: MutableMapping[Any, Losses] = weakref.WeakKeyDictionary()
         self._reader = Reader(file, self._before_run)
-        for steps in known_steps():
+        for steps in list(KNOWN_STEPS):
             steps.record_to(file, self._reader)
         self._earlier: MutableMapping[Any, Tuple[str, Optional[_State]]]
         self._earlier = weakref.WeakKeyDictionary(
@@ -168,7 +159,7 @@ class Recorder(Watcher):
     def _steps(self, optimizer: Any, variables: Sequence[Any]) -> Steps:
         """Returns the steps of an optimizer, the first of which may be about to be made."""
         with self._file.guard:
-            steps = steps_of(optimizer)
+            steps = STEPS.get(optimizer)
             if steps is not None:
                 steps.note_beginning(optimizer, variables)
                 return steps
@@ -178,9 +169,10 @@ class Recorder(Watcher):
         target = remote_target(session) if has_steps else ""
         if target:
             with self.noting_refusals():
-                raise RecordingError(
-                    f"The steps of a Session on {target} cannot be recorded, because the record is "
-                    "written by this process." + WITHOUT + "in a Session without a target."
+                raise refusal(
+                    f"The steps of a Session on {target}",
+                    "in a Session without a target",
+                    ", because the record is written by this process",
                 )
         if session.graph in self._earlier:
             self._graphs.add(session.graph)
@@ -204,7 +196,7 @@ class Recorder(Watcher):
         unwatch_all(self)
         self._reader.close()
         for owner, (cls, before) in list(self._earlier.items()):
-            steps = steps_of(owner)
+            steps = STEPS.get(owner)
             if steps is not None and steps.count:
                 continue
             now = _state_of(owner)

@@ -17,13 +17,13 @@ from typing import Any, Callable, Dict, List, MutableMapping, NoReturn, Optional
 
 from tf_lossscale import _import_hook
 from tf_lossscale._recorder import record_file
-from tf_lossscale._recorder.record_file import Guard, RecordFile, RecordingError
+from tf_lossscale._recorder.record_file import RecordFile, RecordingError
 from tf_lossscale._versions.originals import RECORDED_CLASSES
 
-__all__ = ["REQUEST", "Endings", "announce", "report_unused", "start", "start_if_asked", "stop"]
+__all__ = ["REQUEST", "announce", "report_unused", "start", "start_if_asked", "stop"]
 
 
-class Endings:
+class _Endings:
     """Has a function called before this process ends, from `begin` to `undo`.
 
     The script's own handler of SIGTERM is called afterwards, if it was set before. One that it sets
@@ -33,20 +33,16 @@ class Endings:
       was_terminated: whether the process has received SIGTERM.
 
     Args:
-      guard: what the handler must not interrupt.
+      file: the record, whose guard the handler must not interrupt.
       flush: called with whether the process ends without an error.
     """
 
-    def __init__(self, guard: Guard, flush: Callable[[bool], None]) -> None:
+    def __init__(self, file: RecordFile, flush: Callable[[bool], None]) -> None:
         self.was_terminated = False
-        self._guard = guard
+        self._file = file
         self._flush = flush
-        self._process = os.getpid()
         self._previous: Any = None
         self._exit: Any = None
-        # One object each: a method is another one at each access.
-        self._handler = self._terminate
-        self._our_exit = self._exit_now
 
     def begin(self) -> None:
         """Sets the handler, and replaces `os._exit`."""
@@ -54,18 +50,18 @@ class Endings:
         # None is a handler that was not set from Python. An ignored signal remains ignored.
         if callable(previous) or previous is signal.SIG_DFL:
             try:
-                signal.signal(signal.SIGTERM, self._handler)
+                signal.signal(signal.SIGTERM, self._terminate)
                 self._previous = previous
             except ValueError:
                 pass  # only the main thread may set a handler
         self._exit = os._exit
-        os._exit = self._our_exit
+        os._exit = self._exit_now
 
     def undo(self) -> None:
         """Restores both, where nobody has replaced them since."""
-        if os._exit is self._our_exit:
+        if os._exit == self._exit_now:
             os._exit = self._exit
-        if self._previous is not None and signal.getsignal(signal.SIGTERM) == self._handler:
+        if self._previous is not None and signal.getsignal(signal.SIGTERM) == self._terminate:
             # In another thread it remains, and still does what it should.
             with contextlib.suppress(ValueError):
                 signal.signal(signal.SIGTERM, self._previous)
@@ -75,9 +71,9 @@ class Endings:
             self._flush(False)
             self._pass_on(number, frame)
 
-        if os.getpid() == self._process:
+        if self._file.is_of_this_process:
             self.was_terminated = True
-            self._guard.call_outside(flush_and_pass_on)
+            self._file.guard.call_outside(flush_and_pass_on)
         else:
             self._pass_on(number, frame)
 
@@ -89,8 +85,7 @@ class Endings:
             os.kill(os.getpid(), number)
 
     def _exit_now(self, status: int) -> NoReturn:
-        if os.getpid() == self._process:
-            self._flush(not status and not self.was_terminated)
+        self._flush(not status and not self.was_terminated)
         self._exit(status)
         raise AssertionError("the process has ended")
 
@@ -101,7 +96,7 @@ class _Recording(_import_hook.Subscriber):
     def __init__(self, file: RecordFile, with_norm: bool, advice: bool) -> None:
         self.file = file
         self.advice = advice
-        self.endings = Endings(file.guard, self._flush)
+        self.endings = _Endings(file, self._flush)
         self._with_norm = with_norm
         self._recorder: Any = None
         self._originals: Any = None
