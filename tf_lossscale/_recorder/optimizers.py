@@ -9,7 +9,7 @@ import hashlib
 import platform
 import sys
 import weakref
-from typing import Any, Dict, List, MutableMapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, MutableMapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -137,11 +137,6 @@ def _first_copy(variable: Any) -> Any:
     return copies[0] if isinstance(copies, tuple) else plain
 
 
-def _shape_of(variable: Any) -> List[int]:
-    """Returns the shape of a variable; -1 for an unknown dimension."""
-    return [-1 if each is None else int(each) for each in tf.TensorShape(variable.shape).as_list()]
-
-
 def _run_header(replicas: int, xla: Optional[bool]) -> RunHeader:
     """Returns the first line of a record, which describes this process."""
     devices = {each.device_type for each in tf.config.experimental.list_physical_devices()}
@@ -182,7 +177,8 @@ class Steps:
         self._parameters = loss_scale.parameters
         self._tests_gradients = loss_scale.tests_gradients
         self._names = [variable_name(each) for each in variables]
-        self._shapes = [_shape_of(each) for each in variables]
+        shapes = [tf.TensorShape(each.shape).as_list() for each in variables]
+        self._shapes = [[-1 if size is None else int(size) for size in shape] for shape in shapes]
         self._xla: Optional[bool] = None
         self._rings: Dict[Any, Ring] = {}
         """By the graph of a Session; None stands for eager mode."""

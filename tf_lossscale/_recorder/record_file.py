@@ -42,10 +42,7 @@ def hold(path: str) -> int:
     """Opens the file of a record, and locks it.
 
     The lock belongs to the open file, so it survives that `tf-lossscale run` becomes the script,
-    and it ends with the process, however that ends.
-
-    Args:
-      path: the file, which is created if it does not exist, and otherwise not changed.
+    and it ends with the process, however that ends. A file that exists is not changed.
 
     Raises:
       OSError: the file cannot be written.
@@ -68,10 +65,9 @@ def hold(path: str) -> int:
 
 
 def hand_over(descriptor: int) -> Optional[int]:
-    """Prepares the lock for the program that this process becomes with `exec`.
+    """Prepares the lock for the program that this process becomes with `exec`: `keep` takes it.
 
-    Returns:
-      The descriptor for `keep`, or None on Windows, where that program is another process.
+    Returns None on Windows, where that program is another process.
     """
     if os.name == "nt":
         release(descriptor)
@@ -281,12 +277,7 @@ class RecordFile:
 
 
 def remove_record(path: str, only_empty: bool = False) -> None:
-    """Removes the file of a record that nothing was recorded in.
-
-    Args:
-      path: the file.
-      only_empty: whether it remains if something else has written to it.
-    """
+    """Removes the file of a record without a step; `only_empty` keeps it if it has any content."""
     try:
         status = os.stat(path)
         if stat.S_ISREG(status.st_mode) and not (only_empty and status.st_size):

@@ -145,11 +145,7 @@ class _Recording(_import_hook.Subscriber):
             self.file.close(has_ended=True)
 
     def end(self, has_ended: bool = True) -> List[str]:
-        """Restores the classes, and writes the rest of the record.
-
-        Returns:
-          What is missing in the record, a sentence each.
-        """
+        """Restores the classes, and writes the record; returns what is missing in it."""
         _import_hook.unsubscribe(self)
         self.endings.undo()
         if self._recorder is not None:
@@ -177,10 +173,10 @@ def start(
     held: Optional[int] = None,
     advice: bool = False,
 ) -> None:
-    """Starts to record the steps of this process.
+    """Starts to record the steps of this process: see `tf_lossscale.recording.start`.
 
     Args:
-      path: the file, which is replaced.
+      path: the file.
       norm: whether to record the norm of the gradients.
       lazy: whether the file is created only with the first step.
       held: the descriptor of the file, if this process has locked it already.

@@ -193,11 +193,7 @@ class Reader:
             pace.note(self._read(session))
 
     def _read(self, session: Any, is_last: bool = False) -> int:
-        """Reads the rings of a Session, or those of eager mode, and writes what they hold.
-
-        Returns:
-          The most steps of one of them.
-        """
+        """Reads the rings of a Session or of eager mode; returns the most steps of one of them."""
         rings = self._eager if session is None else getattr(session.graph, _RINGS, [])
         with self._file.guard:
             self._is_reading = True

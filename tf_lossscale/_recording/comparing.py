@@ -45,14 +45,11 @@ CLIPPED, CLIPPED_STEPS = 1.01, 4
 
 @dataclasses.dataclass
 class Comparison:
-    """The outcome for one optimizer.
+    """The result for one optimizer, as a sentence, and the reasons for it, a phrase each.
 
     Attributes:
-      verdict: the result.
-      sentence: the result in one sentence.
-      evidence: the reasons for it, a phrase each.
       step: the first step in which the runs diverge or differ; None if there is none.
-      runs: the runs; None if they cannot be compared.
+      runs: None if they cannot be compared.
     """
 
     verdict: Verdict
@@ -76,13 +73,7 @@ def equal_conditions(old: RunHeader, new: RunHeader) -> bool:
 def compare(
     old: OptimizerRecord, new: OptimizerRecord, conditions: Optional[Conditions] = None
 ) -> Comparison:
-    """Compares two runs of one optimizer.
-
-    Args:
-      old: the reference run.
-      new: the run to check.
-      conditions: how they were made.
-    """
+    """Compares two runs of one optimizer, of which the old one is right."""
     runs = Runs(old, new, conditions)
     reason = _why_not_comparable(runs)
     if reason:

@@ -245,11 +245,8 @@ def cause_of_ratio(
 ) -> str:
     """Returns the cause that the ratio of two gradient norms shows; nothing if it shows none.
 
-    Args:
-      old: the norm in the old run.
-      new: the norm in the new run.
-      scale: the loss scale of the new run.
-      exact: whether the weights are still equal, so that whole ratios mean something.
+    Whole ratios mean something where it is exact: the weights are still equal. `scale` is that of
+    the new run.
     """
     if old is None or new is None or not are_positive(old, new):
         return ""

@@ -54,12 +54,7 @@ _ADVICE = (
 
 
 def judge_on_average(runs: Runs, jump: float) -> Finding:
-    """Decides.
-
-    Args:
-      runs: the runs, to whose evidence this adds its own.
-      jump: by how much losses after the first updates differ, if by more than the noise before.
-    """
+    """Decides; `jump` is how much losses after the first updates differ beyond the noise, or 0."""
     count = len(runs.pairs)
     parts = runs.part < count
     step = runs.step(runs.part) if parts else None

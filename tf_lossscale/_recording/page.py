@@ -78,14 +78,7 @@ _CHARTS = (
 def page(
     comparisons: Sequence[Tuple[str, Comparison]], old: str, new: str, summary: str = ""
 ) -> str:
-    """Returns the page.
-
-    Args:
-      comparisons: one for each optimizer, with its title.
-      old: name of the old record.
-      new: name of the new record.
-      summary: a sentence about all of them.
-    """
+    """Returns the page of two records with these names: titles and comparisons of optimizers."""
     names = _escape(old), _escape(new)
     parts = [
         "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>",

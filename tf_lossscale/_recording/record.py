@@ -123,15 +123,10 @@ def settings_from(value: Any) -> Dict[str, Setting]:
 
 @dataclasses.dataclass
 class RunHeader:
-    """The first line of a record; None means unknown.
+    """The first line of a record: versions, and what else can change the last bits of numbers.
 
-    Attributes:
-      tensorflow: version of TensorFlow.
-      keras: version of the Keras in use.
-      python: version of Python.
-      devices: types of the devices, such as `["CPU"]`.
-      replicas: number of replicas.
-      xla: whether a step was compiled by XLA.
+    None means unknown. The devices are their types, such as `["CPU"]`; `xla` is whether a step was
+    compiled by XLA.
     """
 
     tensorflow: Optional[str] = field(default=None, metadata={"read": _text})
@@ -180,27 +175,15 @@ def fields_from(cls: Any, values: Dict[str, Any]) -> Dict[str, Any]:
     return found
 
 
-@dataclasses.dataclass
-class Gap:
-    """Steps that were run but are not in the record.
-
-    Attributes:
-      first: number of the first missing step.
-      end: number of the first step after the gap.
-    """
+class Gap(NamedTuple):
+    """Steps that were run but are not in the record, from `first` up to `end`, not included."""
 
     first: int
     end: int
 
 
 class Column(NamedTuple):
-    """A field of a step.
-
-    Attributes:
-      name: of the attribute of `OptimizerRecord`.
-      key: in the file.
-      read: converts a JSON value; raises ValueError.
-    """
+    """A column of an `OptimizerRecord`, the key of its values in the file, and what reads them."""
 
     name: str
     key: str

@@ -21,14 +21,7 @@ _Counts = Tuple[int, int]
 
 
 class Mismatch(NamedTuple):
-    """A scale that differs from the result of the update rule.
-
-    Attributes:
-      step: the step that uses the scale.
-      recorded: the scale in the record.
-      expected: the scale according to the rule.
-      parameter: the parameter that is likely to differ, and how.
-    """
+    """A scale that differs from the update rule, and the parameter that is likely to differ."""
 
     step: int
     recorded: float
