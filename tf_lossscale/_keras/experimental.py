@@ -15,8 +15,11 @@ import numpy as np
 from tf_lossscale._core.loss_scales import DynamicLossScale, FixedLossScale, LossScale, is_standard
 from tf_lossscale._core.same_class import behaves_as, change_class
 from tf_lossscale._keras.arguments import as_final_arguments, check_inner, experimental_loss_scale
-from tf_lossscale._keras.classes import serialized_like_the_installed, with_installed_experimental
-from tf_lossscale._keras.final import LossScaleOptimizer as _Final
+from tf_lossscale._keras.final import (
+    LossScaleOptimizer as _Final,
+    serialized_like_the_installed,
+    with_installed_experimental,
+)
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.keras_optimizers import EXPERIMENTAL_SHARES_LOSS_SCALE

@@ -1,21 +1,236 @@
-"""`tf.keras.mixed_precision.LossScaleOptimizer` of TensorFlow 2.4, on every Keras."""
+"""`tf.keras.mixed_precision.LossScaleOptimizer` of TensorFlow 2.4, on every Keras.
 
-from typing import TYPE_CHECKING, Any
+Keras 2 and Keras 3 each require a loss-scale optimizer to have their own base class. Keras 2 has
+two such base classes since TensorFlow 2.11, and two versions of Keras may be loaded at once.
+Therefore each kind has an *implementation*: a class whose bases are one of our wrappers and the
+installed classes. The public class derives from the implementation for the optimizers of
+`tf.keras`. An instance that wraps another kind of optimizer has a *derived class*: a subclass of
+the public class, with the implementation for that kind in its method resolution order instead of
+the first one. docs/keras.md has the resulting table of `isinstance`.
+"""
 
+import copyreg
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Sequence, Tuple, Type, Union
+
+from tf_lossscale._core.same_class import SameClass
 from tf_lossscale._import_hook import Subscriber, subscribe
-from tf_lossscale._keras.classes import implementation, serialized_like_the_installed
+from tf_lossscale._keras.keras2 import Keras2Wrapper, forwards
+from tf_lossscale._keras.keras3 import Keras3Wrapper
+from tf_lossscale._keras.legacy import OptimizerV2Wrapper
+from tf_lossscale._keras.wrapper import LossScaleWrapper
+from tf_lossscale._versions.base import do_not_convert
 from tf_lossscale._versions.files import (
     register_loss_scale_optimizer,
+    serialize_as,
+    share_registration,
     unregister_loss_scale_optimizer,
 )
-from tf_lossscale._versions.keras import KERAS_PACKAGES, default_family, loaded_keras_packages
+from tf_lossscale._versions.keras import (
+    KERAS_PACKAGES,
+    KerasFamily,
+    default_family,
+    loaded_families,
+    loaded_keras_packages,
+)
+from tf_lossscale._versions.keras_optimizers import explain_missing_methods
+
+__all__ = [
+    "LossScaleOptimizer",
+    "serialized_like_the_installed",
+    "with_installed_experimental",
+]
+
+_WRAPPERS: Dict[str, Type[LossScaleWrapper]] = {
+    "legacy": OptimizerV2Wrapper,
+    "new": Keras2Wrapper,
+    "keras3": Keras3Wrapper,
+}
+
+
+class OneKind(SameClass):
+    """Metaclass that keeps only one implementation in the method resolution order.
+
+    A derived class lists the public class first, and then the implementation that replaces the one
+    the public class has. So the last implementation in the usual order is the one that is kept.
+    """
+
+    def mro(cls) -> List[Any]:
+        """Returns the usual order, with the last implementation in the place of the first one."""
+        order = type.mro(cls)
+        implementations = [base for base in order if "_is_implementation" in vars(base)]
+        if len(implementations) < 2:
+            return order
+        own = implementations[-1].__mro__
+        others = {base for other in implementations[:-1] for base in other.__mro__} - {object}
+        place = order.index(implementations[0])
+        before = [base for base in order[:place] if base not in own]
+        after = [base for base in order[place:] if base not in own and base not in others]
+        # `object` must come last.
+        return [*before, *own[:-1], *after, object]
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        # `inspect` would otherwise report the signature of `__call__`.
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+    def originals(cls) -> Iterable[Any]:
+        """Returns the installed classes of the same name and role, of every loaded Keras."""
+        public = vars(cls).get("_derived_from", cls)
+        if "role" not in vars(public):
+            return  # a user's subclass
+        own: List[KerasFamily] = [cls._family]  # type: ignore[attr-defined]
+        for family in loaded_families() if public is cls else own:
+            # Up to TensorFlow 2.3 Keras had only the experimental class, which is both.
+            if public.role == "experimental" or family.installed_final is None:
+                yield family.installed_experimental
+            else:
+                yield family.installed_final if public is cls else family.installed_class
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        is_instance = super().__instancecheck__(instance)
+        if is_instance and not isinstance(type(instance), SameClass):
+            explain_missing_methods(type(instance))
+        return is_instance
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Makes an instance, without requirements on the arguments.
+
+        Since TensorFlow 2.9, the metaclass of the installed classes requires the inner optimizer as
+        an argument, which the constructor of a subclass need not take.
+        """
+        return type.__call__(cls, *args, **kwargs)
+
+
+@functools.lru_cache(maxsize=None)
+def _implementation(family: KerasFamily) -> Any:
+    wrapper: Any = _WRAPPERS[family.kind]
+    bases: Tuple[Any, ...] = (wrapper,)
+    for installed in (family.installed_class, family.base):
+        if installed is not None and not any(issubclass(base, installed) for base in bases):
+            bases += (installed,)
+    namespace: Dict[str, Any] = {} if family.kind == "keras3" else forwards(family.base, bases)
+    namespace.update(_family=family, _is_implementation=True, _class_for=classmethod(_class_for))
+    namespace.update(__doc__=wrapper.__doc__, __module__=__name__)
+    name = wrapper.__name__.replace("Wrapper", "Implementation")
+    return _metaclass_of(bases, (OneKind,))(name, bases, namespace)
+
+
+def _metaclass_of(bases: Sequence[Any], first: Tuple[Any, ...] = ()) -> Any:
+    """Returns a metaclass that is compatible with those of all bases, creating one if needed."""
+    all_of_them = dict.fromkeys([*first, *(each for base in bases for each in type(base).__mro__)])
+    most_derived = tuple(
+        metaclass
+        for metaclass in all_of_them
+        if not any(other is not metaclass and issubclass(other, metaclass) for other in all_of_them)
+    )
+    return most_derived[0] if len(most_derived) == 1 else _combined(most_derived)
+
+
+@functools.lru_cache(maxsize=None)
+def _combined(metaclasses: Tuple[Any, ...]) -> Any:
+    metaclass = type("OneKind", metaclasses, {})
+    copyreg.pickle(metaclass, _reduce_class)  # `pickle` looks up the exact class, not its bases
+    return metaclass
+
+
+def _reduce_class(cls: Any) -> Union[str, Tuple[Callable[..., Any], Tuple[Any, ...]]]:
+    """Returns what `pickle` stores for a class; derived classes are not module attributes."""
+    public = vars(cls).get("_derived_from")
+    return str(cls.__qualname__) if public is None else (_class_for, (public, cls._family))
+
+
+copyreg.pickle(OneKind, _reduce_class)
+
+
+def _class_for(cls: Any, family: KerasFamily) -> Any:
+    public = vars(cls).get("_derived_from", cls)
+    is_same = public._family == family and public.__name__ == _name(public, family)
+    return public if is_same else _derived(public, family)
+
+
+def _name(cls: Any, family: KerasFamily) -> str:
+    """Returns the name for the class of an instance, which is written to model files."""
+    if "role" not in vars(cls):
+        return str(cls.__name__)  # a user-defined class
+    return family.installed_name(cls.role)
+
+
+@functools.lru_cache(maxsize=None)
+def _derived(public: Any, family: KerasFamily) -> Any:
+    is_ours, name = "role" in vars(public), _name(public, family)
+    bases = (public,) if public._family == family else (public, _implementation(family))
+    body = {
+        "_derived_from": public,
+        "__doc__": public.__doc__,
+        "__module__": public.__module__,
+        "__qualname__": name if is_ours else public.__qualname__,
+    }
+    if is_ours:  # call the methods directly, not through the dispatchers
+        own = _implementation(family)
+        body.update((method, inspect.getattr_static(own, method)) for method in _METHODS)
+    cls = _metaclass_of(bases, (OneKind,))(name, bases, body)
+    if public._family != family:
+        _dispatch_unbound_calls(LossScaleOptimizer)
+    if is_ours:
+        register_loss_scale_optimizer(family.package, LossScaleOptimizer)
+        serialize_as(family, cls, name)
+    else:
+        share_registration(family.keras, public, cls)
+    return cls
+
+
+def _dispatch_unbound_calls(public: Any) -> None:
+    """Makes `LossScaleOptimizer.apply_gradients(optimizer, ...)` work for every kind."""
+    for name in _METHODS:
+        if name not in vars(public):
+            setattr(public, name, _dispatcher(public, name))
+
+
+_METHODS = (
+    "apply_gradients",
+    "get_config",
+    "get_scaled_loss",
+    "get_unscaled_gradients",
+    "minimize",
+)
+
+
+def _dispatcher(public: Any, name: str) -> Any:
+    @functools.wraps(getattr(public, name))
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(super(public, self), name)(*args, **kwargs)
+
+    return do_not_convert(method)
+
+
+def serialized_like_the_installed(cls: Any) -> Any:
+    """Decorates a public class: gives it the name that the installed class has in model files."""
+    family: KerasFamily = cls._family
+    if family.kind != "new":  # for "new", instances have a derived class, as in Keras itself
+        cls.__name__ = family.installed_name(cls.role)
+        serialize_as(family, cls, cls.__name__)
+    elif cls.role == "final":
+        _dispatch_unbound_calls(cls)
+    return cls
+
+
+def with_installed_experimental(public: Any) -> Any:
+    """Returns `public`, or a subclass that also derives from the installed experimental class."""
+    installed = public._family.installed_experimental
+    if installed is None or issubclass(public, installed):
+        return public
+    bases = (public, installed)
+    body = {"__doc__": public.__doc__, "__module__": __name__}
+    return _metaclass_of(bases)("LossScaleOptimizer", bases, body)
+
 
 if TYPE_CHECKING:
-    from tf_lossscale._keras.legacy import OptimizerV2Wrapper as _Implementation
+    _Implementation = OptimizerV2Wrapper
 else:
-    _Implementation = implementation(default_family())
-
-__all__ = ["LossScaleOptimizer"]
+    _Implementation = _implementation(default_family())
 
 
 @serialized_like_the_installed
