@@ -62,7 +62,7 @@ def check_inner(inner: Any) -> KerasFamily:
         else:
             message += "Pass the optimizer itself, such as tf.keras.optimizers.SGD(0.1)."
         raise TypeError(message)
-    if family.kind == "keras3" and keras_3_backend(family) != "tensorflow":
+    if not _runs_on_tensorflow(family):
         raise RuntimeError(
             "tf_lossscale scales losses with TensorFlow only, but Keras runs on "
             f"{keras_3_backend(family)}: set the environment variable KERAS_BACKEND=tensorflow "
@@ -142,8 +142,9 @@ def _classes(*names: str) -> Tuple[Any, ...]:
         tf1.distribute,
         tf1.distribute.experimental,
     )
-    found = [getattr(space, name, None) for space in namespaces for name in names]
-    return tuple(cls for cls in found if cls is not None)
+    return tuple(
+        getattr(space, name) for space in namespaces for name in names if hasattr(space, name)
+    )
 
 
 def takes(optimizer: Any) -> bool:
@@ -152,8 +153,10 @@ def takes(optimizer: Any) -> bool:
     It cannot on another Keras 3 backend, nor what Keras wraps a `tf.compat.v1` optimizer in.
     """
     family = keras_family(optimizer)
-    if family is None:
-        return False
+    return family is not None and _runs_on_tensorflow(family)
+
+
+def _runs_on_tensorflow(family: KerasFamily) -> bool:
     return family.kind != "keras3" or keras_3_backend(family) == "tensorflow"
 
 

@@ -12,12 +12,12 @@ own), the calls in the other places decide. If those disagree, an error is raise
 
 import threading
 import weakref
-from typing import Any, List, MutableMapping, Optional, Set, Tuple
+from typing import Any, List, MutableMapping, Optional, Set
 
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import graphs_around
 
-__all__ = ["LIKE_KERAS_2", "LIKE_KERAS_3", "UNSCALED", "ScalingCalls"]
+__all__ = ["ScalingCalls"]
 
 LIKE_KERAS_2, LIKE_KERAS_3, UNSCALED = "get_scaled_loss", "scale_loss", "get_unscaled_gradients"
 
@@ -85,8 +85,7 @@ class ScalingCalls:
                 "apply() divides gradients by the loss scale, but get_unscaled_gradients() has "
                 "done so already. Call apply_gradients(zip(gradients, variables))." + _ADVICE
             )
-        _refuse_two_scalings(here)
-        self._refuse_unscaling_elsewhere(here)
+        self._refuse_other_scaling(here)
         here.pending.clear()
         here.scaled = True
 
@@ -103,14 +102,16 @@ class ScalingCalls:
             if UNSCALED not in self._elsewhere(here):
                 raise RuntimeError(_LEFT_SCALED + _ADVICE)
             return False
-        _refuse_two_scalings(here)
-        self._refuse_unscaling_elsewhere(here)
+        self._refuse_other_scaling(here)
         return True
 
     def _scaled_by_calls_elsewhere(self, here: _Place) -> bool:
         methods = self._elsewhere(here)
         answers = {here.scaled} - {None}
-        answers |= {scaled for scaled, method in _EVIDENCE if method in methods}
+        if UNSCALED in methods:
+            answers.add(False)
+        if LIKE_KERAS_3 in methods:
+            answers.add(True)
         if not answers:
             answers = {place.scaled for place in self._others(here)} - {None}
         if len(answers) == 1:
@@ -129,8 +130,12 @@ class ScalingCalls:
             "gradients have been scaled or unscaled by this optimizer." + _ADVICE
         )
 
-    def _refuse_unscaling_elsewhere(self, here: _Place) -> None:
-        """Raises a RuntimeError if a function traced earlier may have unscaled the gradients."""
+    def _refuse_other_scaling(self, here: _Place) -> None:
+        """Raises a RuntimeError after two scalings, or if a function may have unscaled."""
+        if here.pending >= {LIKE_KERAS_2, LIKE_KERAS_3}:
+            raise RuntimeError(
+                "The loss was scaled twice, by get_scaled_loss() and by scale_loss()." + _ADVICE
+            )
         graphs = _graphs()
         with self._lock:
             traced = list(self._traced.items())
@@ -163,19 +168,10 @@ class ScalingCalls:
         return {method for place in self._others(here) for method in place.pending}
 
 
-_EVIDENCE: Tuple[Tuple[bool, str], ...] = ((False, UNSCALED), (True, LIKE_KERAS_3))
-
 _LEFT_SCALED = (
     "The loss was scaled by get_scaled_loss(), but the gradients were not unscaled: "
     "get_unscaled_gradients() must be called before apply_gradients()."
 )
-
-
-def _refuse_two_scalings(place: _Place) -> None:
-    if place.pending >= {LIKE_KERAS_2, LIKE_KERAS_3}:
-        raise RuntimeError(
-            "The loss was scaled twice, by get_scaled_loss() and by scale_loss()." + _ADVICE
-        )
 
 
 def _graphs() -> List[Any]:

@@ -14,7 +14,7 @@ from tf_lossscale._keras.arguments import (
 )
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.files import deserialize_optimizer, registered_class_name
-from tf_lossscale._versions.keras import calling_keras, is_keras_3, loaded_keras
+from tf_lossscale._versions.keras import calling_keras, default_family, is_keras_3, loaded_keras
 from tf_lossscale._versions.keras_optimizers import (
     EXPERIMENTAL_SHARES_LOSS_SCALE,
     FROM_CONFIG_PASSES_POSITION,
@@ -151,7 +151,9 @@ def _accepts(cls: Any, *args: Any, **kwargs: Any) -> bool:
 def _inner(cls: Any, serialized: Any, custom_objects: Optional[Dict[str, Any]]) -> Any:
     if not isinstance(serialized, dict):
         return serialized  # Keras has already deserialized it
-    family = cls._family if cls._is_of_one_kind() else None
+    # A class that is already bound to one kind of inner optimizer reads this kind.
+    is_bound = any("_derived_from" in vars(base) for base in cls.__mro__)
+    family = cls._family if is_bound or cls._family != default_family() else None
     keras = _keras_for(serialized) if family is None else family.keras
     if is_keras_3(keras):
         return deserialize_optimizer(keras, _for_keras_3(serialized), custom_objects, False)
@@ -177,24 +179,20 @@ def _for_keras_3(serialized: Dict[str, Any]) -> Dict[str, Any]:
     if "lr" in arguments:
         arguments["learning_rate"] = arguments.pop("lr")
     decay = arguments.get("decay")
-    if decay:
-        arguments["learning_rate"] = _decaying(arguments["learning_rate"], decay)
-    kept = {name: value for name, value in arguments.items() if name not in _DROPPED}
-    class_name = serialized["class_name"].rpartition(">")[2]  # "Custom>Adam" in 2.11
-    return {**serialized, "class_name": class_name, "config": kept}
-
-
-def _decaying(learning_rate: float, decay: float) -> Dict[str, Any]:
-    # Keras 2's `decay` argument computes learning_rate / (1 + decay * iterations).
-    return {
-        "module": "keras.optimizers.schedules",
-        "class_name": "InverseTimeDecay",
-        "config": {
-            "initial_learning_rate": learning_rate,
+    if decay:  # in Keras 2, learning_rate / (1 + decay * iterations)
+        settings = {
+            "initial_learning_rate": arguments["learning_rate"],
             "decay_steps": 1,
             "decay_rate": decay,
             "staircase": False,
             "name": "InverseTimeDecay",
-        },
-        "registered_name": None,
-    }
+        }
+        arguments["learning_rate"] = {
+            "module": "keras.optimizers.schedules",
+            "class_name": "InverseTimeDecay",
+            "config": settings,
+            "registered_name": None,
+        }
+    kept = {name: value for name, value in arguments.items() if name not in _DROPPED}
+    class_name = serialized["class_name"].rpartition(">")[2]  # "Custom>Adam" in 2.11
+    return {**serialized, "class_name": class_name, "config": kept}

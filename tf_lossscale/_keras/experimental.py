@@ -263,11 +263,10 @@ def _operator(name: str, swapped: bool = False) -> Any:
     return do_not_convert(method)
 
 
+for _name in (*_BINARY, *_COMPARISONS):
+    setattr(_ReadsAsTensor, f"__{_name}__", _operator(_name))
 for _name in _BINARY:
-    setattr(_ReadsAsTensor, f"__{_name}__", _operator(_name))
     setattr(_ReadsAsTensor, f"__r{_name}__", _operator(_name, swapped=True))
-for _name in _COMPARISONS:
-    setattr(_ReadsAsTensor, f"__{_name}__", _operator(_name))
 
 
 def _to_tensor(

@@ -8,9 +8,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 from tf_lossscale._core.replicas import replica_count
 from tf_lossscale._core.wrapper import as_pairs, require_replica_context, tape_for
 from tf_lossscale._keras.arguments import are_summed, refuse_unsupported
-from tf_lossscale._keras.state import make_state
 from tf_lossscale._keras.steps import StepArguments, step
-from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
+from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper, is_special
 from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.files import LEGACY_KEEPS_INNER_APART, Trackable
 from tf_lossscale._versions.keras_optimizers import overrides
@@ -35,9 +34,8 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
         for name, value in vars(Trackable).items()
         if name in delegated
         # Checkpoints take a class that defines these for one that has tensors of its own.
-        and name not in ("_restore_from_tensors", "_serialize_to_tensors")
-        and not (name.startswith("__") and name.endswith("__"))
-        and name not in ours
+        and name not in ("_restore_from_tensors", "_serialize_to_tensors", *ours)
+        and not is_special(name)
     }
     keras = base.__module__.split(".")[0]
     forwarded = {
@@ -45,7 +43,7 @@ def forwards(base: Any, own: Sequence[Any]) -> Dict[str, Any]:
         for cls in base.__mro__
         if cls.__module__.split(".")[0] == keras and "optimizer" in cls.__module__
         for name, value in vars(cls).items()
-        if not (name.startswith("__") and name.endswith("__"))
+        if not is_special(name)
         and hasattr(value, "__get__")  # plain class attributes are not forwarded
         and name not in ours
     }
@@ -63,12 +61,12 @@ class DelegatingWrapper(LossScaleWrapper):
     Its variables and checkpoints are those of the inner optimizer, and of the loss scale.
     """
 
-    def _set_up(self, inner: Any, loss_scale: Any) -> None:
-        self.__dict__.update(_optimizer=inner, _state=make_state(loss_scale))
+    def _set_up(self, inner: Any, state: Any) -> None:
+        self.__dict__.update(_optimizer=inner, _state=state)
         inner._maybe_initialize_trackable()  # a checkpoint may need it before the first step
         if not LEGACY_KEEPS_INNER_APART:
             # A checkpoint that was given the inner optimizer has the loss scale, too.
-            inner._track_trackable(self._state.saved, "loss_scale", overwrite=True)
+            inner._track_trackable(state.saved, "loss_scale", overwrite=True)
 
     @property
     def initial_scale(self) -> Any:
@@ -127,9 +125,6 @@ class DelegatingWrapper(LossScaleWrapper):
         return [
             pair for pair in as_pairs(pairs, type(self).__name__, _names) if pair[0] is not None
         ]
-
-    def _counter_of_skipped(self) -> Optional[Any]:
-        return self.iterations
 
     # `OptimizerV2` overrides this to look up hyperparameters.
     __getattribute__ = object.__getattribute__

@@ -1,14 +1,14 @@
 """The attributes, variables and files of the wrapper of Keras 3 optimizers."""
 
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from tf_lossscale._core.finite import all_finite
 from tf_lossscale._keras.calls import ScalingCalls
 from tf_lossscale._keras.config import OPTIONS_OF_KERAS_3
-from tf_lossscale._keras.state import Keras3State, make_state
-from tf_lossscale._keras.wrapper import Forward, LossScaleWrapper
-from tf_lossscale._versions.base import tf
+from tf_lossscale._keras.wrapper import Forward, InVariables, LossScaleWrapper
+from tf_lossscale._versions.base import do_not_convert, tf
 from tf_lossscale._versions.keras_optimizers import keras_3_does_not_track
 
 __all__ = ["Keras3Attributes"]
@@ -33,6 +33,48 @@ class _InnerOption(Forward):
             super().__set__(wrapper, value)
         else:
             wrapper.__dict__.setdefault("_own_options", {})[self.name] = value
+
+
+class _Keras3State(InVariables):
+    """The scale of a Keras 3 optimizer, held in the variables that Keras 3 saves.
+
+    Unlike Keras 3's own rule, Keras 2's has a minimum and a maximum.
+    """
+
+    def __init__(self, optimizer: Any, multiplier: float) -> None:
+        self._optimizer = optimizer
+        self.dynamic: bool = optimizer.dynamic_growth_steps is not None
+        self.multiplier = multiplier
+
+    @property
+    def growth_steps(self) -> Any:  # it can be set on the optimizer
+        return self._optimizer.dynamic_growth_steps
+
+    @property
+    def counter(self) -> Optional[Any]:
+        return self._optimizer.step_counter.value if self.dynamic else None
+
+    @property
+    def current_loss_scale(self) -> Any:
+        return self._optimizer.dynamic_scale.value
+
+    def __float__(self) -> float:
+        return float(self())
+
+    def __call__(self) -> Any:
+        if not self.dynamic:
+            return tf.convert_to_tensor(self._optimizer.initial_scale, dtype=tf.float32)
+        return super().__call__()
+
+    @do_not_convert
+    def update(self, grads: Any) -> Tuple[Any, Any]:
+        """Updates the scale; returns an operation, and whether to apply the unscaled gradients."""
+        if not self.dynamic:
+            return (None if tf.executing_eagerly() else tf.no_op()), True
+        finite = all_finite(
+            [gradient for gradient in tf.nest.flatten(grads) if gradient is not None]
+        )
+        return self.advance(finite), finite
 
 
 def _stored(
@@ -76,12 +118,11 @@ class Keras3Attributes(LossScaleWrapper):
     _track_trackable: Callable[..., Any]
     _calls: ScalingCalls
 
-    def _set_up(self, inner: Any, loss_scale: Any) -> None:
-        given = make_state(loss_scale)
-        initial = given.initial_scale
-        if given.decides:
+    def _set_up(self, inner: Any, state: Any) -> None:
+        initial = state.initial_scale
+        if state.decides:
             with tf.init_scope():
-                initial = float(given())
+                initial = float(state())
         else:
             self._check(initial)
         installed: Any = self._family.installed_final
@@ -89,7 +130,7 @@ class Keras3Attributes(LossScaleWrapper):
             self,
             inner,
             initial_scale=initial,
-            dynamic_growth_steps=given.growth_steps,
+            dynamic_growth_steps=state.growth_steps,
             name="loss_scale_optimizer",
         )
         # Created here rather than at the first step, so that no function is traced with a constant
@@ -101,16 +142,16 @@ class Keras3Attributes(LossScaleWrapper):
             shape=(), dtype="float32", initializer="ones", name="dynamic_scale"
         )
         self.dynamic_scale.assign(initial)
-        if given.decides:
-            self._state = given
-            self._track_trackable(loss_scale, "loss_scale")
+        if state.decides:
+            self._state = state
+            self._track_trackable(state.saved, "loss_scale")
             # Not methods of the class: Keras's warnings about files would name a line of ours.
             self.__dict__.update(
                 save_own_variables=self._save_with_loss_scale,
                 load_own_variables=self._load_with_loss_scale,
             )
         else:
-            self._state = Keras3State(self, getattr(given, "multiplier", 2.0))
+            self._state = _Keras3State(self, getattr(state, "multiplier", 2.0))
         self._calls = ScalingCalls()
         self._forwards_options = True
 

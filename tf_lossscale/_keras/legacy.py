@@ -33,9 +33,8 @@ class OptimizerV2Wrapper(DelegatingWrapper):
 
     _HAS_AGGREGATE_GRAD = True
 
-    def _set_up(self, inner: Any, loss_scale: Any) -> None:
-        super()._set_up(inner, loss_scale)
-        state = self._state
+    def _set_up(self, inner: Any, state: Any) -> None:
+        super()._set_up(inner, state)
         if state.dynamic and not state.decides:
             show_to_keras_session(self._family, [state.current_loss_scale, state.counter])
 
@@ -159,8 +158,12 @@ class OptimizerV2Wrapper(DelegatingWrapper):
             gradients = [gradient for gradient, _ in pairs] if own_sum else sums
             rest = StepArguments([variable for _, variable in pairs], name, own_sum)
             return step(self, own, sums, gradients, rest)
-        elif self._has_own_steps():
-            pass  # its `apply_gradients` sums the gradients itself
+        elif (
+            has_own_aggregation(self._family, inner)
+            or has_own_transformation(self._family, inner)
+            or overrides(self._family, inner, "apply_gradients")
+        ):
+            pass  # its `apply_gradients` transforms or sums the gradients itself
         elif not same_on_replicas and aggregate:
             pairs, same_on_replicas, aggregate = aggregate_gradients(inner, pairs), True, False
         elif LEGACY_AGGREGATES_ALWAYS and not same_on_replicas:
@@ -168,14 +171,6 @@ class OptimizerV2Wrapper(DelegatingWrapper):
         gradients = [gradient for gradient, _ in pairs]
         rest = StepArguments([variable for _, variable in pairs], name, aggregate)
         return step(self, own, gradients, gradients, rest, same_on_replicas, checks_late)
-
-    def _has_own_steps(self) -> bool:
-        """Whether the inner optimizer transforms or sums gradients itself when it applies them."""
-        return (
-            has_own_aggregation(self._family, self._optimizer)
-            or has_own_transformation(self._family, self._optimizer)
-            or overrides(self._family, self._optimizer, "apply_gradients")
-        )
 
     def _apply(self, gradients: Sequence[Any], rest: "StepArguments") -> Any:
         pairs = list(zip(gradients, rest.variables))

@@ -253,6 +253,7 @@ def _accepting_our_loss_scales(installed: Any) -> Any:
 
 
 def _installed_or(name: str, ours: Any) -> Any:
+    ours.__name__ = ours.__qualname__ = name
     found = original(_experimental, name)
     return ours if found is None else found
 
@@ -265,9 +266,3 @@ ExperimentalPolicy: Any = (
 experimental_global_policy: Any = _installed_or("global_policy", _global_policy)
 set_policy: Any = _installed_or("set_policy", _set_policy)
 get_layer_policy: Any = _installed_or("get_layer_policy", _get_layer_policy)
-for _name, _function in (
-    ("global_policy", _global_policy),
-    ("set_policy", _set_policy),
-    ("get_layer_policy", _get_layer_policy),
-):
-    _function.__name__ = _function.__qualname__ = _name

@@ -4,17 +4,24 @@ There is one wrapper for each kind of inner optimizer: `OptimizerV2Wrapper`, `Ke
 `Keras3Wrapper`. Each adds how that kind makes a step, and how it is saved.
 """
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from tf_lossscale._core.loss_scales import is_standard
+from tf_lossscale._core.state import dynamic_update
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._core.wrapper import scale_loss, unscale_gradients
 from tf_lossscale._keras.arguments import check_inner, final_loss_scale, mark_wrapped
 from tf_lossscale._keras.config import from_config, to_config
 from tf_lossscale._versions.base import do_not_convert, tf
-from tf_lossscale._versions.keras import KerasFamily, default_family
+from tf_lossscale._versions.files import Trackable
+from tf_lossscale._versions.keras import KerasFamily
 from tf_lossscale._versions.keras_optimizers import called_from_compile
 
-__all__ = ["Forward", "LossScaleWrapper"]
+__all__ = ["Forward", "InVariables", "LossScaleWrapper", "is_special"]
+
+
+def is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
 
 
 class Forward:
@@ -46,6 +53,7 @@ class LossScaleWrapper:
     _family: KerasFamily
     _state: Any
     _optimizer: Any
+    _class_for: Callable[[KerasFamily], Any]  # of an instance that wraps such an optimizer
 
     _inner_is_stored_as = "_optimizer"
 
@@ -66,27 +74,16 @@ class LossScaleWrapper:
         cls = type(self)._class_for(family)
         if cls is not type(self):
             object.__setattr__(self, "__class__", cls)
-        self._set_up(inner, loss_scale)
+        self._set_up(inner, _state_of(loss_scale))
         mark_wrapped(inner)
 
-    @classmethod
-    def _class_for(cls, family: KerasFamily) -> Any:
-        """Returns the class of an instance of `cls` that wraps an optimizer of `family`."""
-        raise NotImplementedError("each implementation defines this")
-
-    @classmethod
-    def _is_of_one_kind(cls) -> bool:
-        """Returns whether the class is already bound to one kind of inner optimizer."""
-        derived = any("_derived_from" in vars(base) for base in cls.__mro__)
-        return derived or cls._family != default_family()
-
-    def _set_up(self, inner: Any, loss_scale: Any) -> None:
-        """Stores the inner optimizer, and the state for a loss scale: a float or a `LossScale`."""
+    def _set_up(self, inner: Any, state: Any) -> None:
+        """Stores the inner optimizer, and the state of its loss scale."""
         raise NotImplementedError("each wrapper defines this")
 
     def _counter_of_skipped(self) -> Optional[Any]:
         """Returns the variable that counts skipped steps, too; None if none does."""
-        raise NotImplementedError("each wrapper defines this")
+        return self._optimizer.iterations
 
     @property
     def inner_optimizer(self) -> Any:
@@ -199,7 +196,7 @@ class LossScaleWrapper:
     @classmethod
     def _is_forwarded(cls, name: str) -> bool:
         """Whether an attribute that the wrapper lacks is read from the inner optimizer."""
-        return not (name.startswith("__") and name.endswith("__"))
+        return not is_special(name)
 
     def _is_set_on_inner(self, name: str) -> bool:
         """Whether an attribute is set on the inner optimizer."""
@@ -230,3 +227,103 @@ def _shown_scale(optimizer: Any) -> str:
     if optimizer.initial_scale is None:
         return type(optimizer._state.loss_scale).__name__
     return f"dynamic, from {optimizer.initial_scale:g}"
+
+
+def _state_of(loss_scale: Any) -> Any:
+    """Returns the state for a float, or for a `LossScale` of ours or of TensorFlow.
+
+    Calling a state returns the current scale: a float32 tensor of shape `[]`. `saved` is what
+    checkpoints save as `loss_scale`, and `decides` whether the loss scale itself decides which
+    steps are applied.
+    """
+    if isinstance(loss_scale, float):
+        return _FixedState(loss_scale)
+    if is_standard(loss_scale, "FixedLossScale"):
+        return _FixedState(float(loss_scale.get_config()["loss_scale_value"]), loss_scale)
+    if is_standard(loss_scale, "DynamicLossScale"):
+        return _DynamicState(loss_scale)
+    return _OwnState(loss_scale)
+
+
+class _FixedState(Trackable):
+    """A fixed scale, which has no variables and saves nothing."""
+
+    dynamic = False
+    decides = False
+    counter: Optional[Any] = None
+    growth_steps: Optional[int] = None
+
+    def __init__(self, scale: float, loss_scale: Optional[Any] = None) -> None:
+        self.initial_scale = scale
+        self.loss_scale = loss_scale
+
+    @property
+    def saved(self) -> Any:
+        return self
+
+    def __call__(self) -> Any:
+        return tf.convert_to_tensor(self.initial_scale, dtype=tf.float32)
+
+    def __float__(self) -> float:
+        return float(self.initial_scale)
+
+    def update(self, grads: Any) -> Tuple[Any, bool]:
+        """Returns the same pair as the original's `_loss_scale.update`: a no-op and True."""
+        return (None if tf.executing_eagerly() else tf.no_op()), True
+
+
+class _OwnState:
+    """A loss scale of a user's own class, which decides itself whether a step is applied.
+
+    Its other attributes can be read here, too: programs read `optimizer._loss_scale`, which was the
+    object up to TensorFlow 2.3.
+    """
+
+    dynamic = True
+    decides = True
+    counter: Optional[Any] = None
+    growth_steps: Optional[int] = None
+    initial_scale: Optional[float] = None
+
+    def __init__(self, loss_scale: Any) -> None:
+        self.loss_scale = self.saved = loss_scale
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "loss_scale" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.loss_scale, name)
+
+    def __call__(self) -> Any:
+        return tf.cast(self.loss_scale(), tf.float32)
+
+
+class InVariables:
+    """The scale and the counter of finite steps are variables: float32 and int64."""
+
+    decides = False
+    current_loss_scale: Any  # TensorFlow has this name from 2.4 on
+    counter: Any
+    growth_steps: Any
+    multiplier: float
+
+    def __call__(self) -> Any:
+        return tf.convert_to_tensor(self.current_loss_scale)
+
+    @do_not_convert
+    def advance(self, finite: Any) -> Any:
+        """Updates the scale after a step; returns the operation, None in eager mode."""
+        return dynamic_update(
+            self.current_loss_scale, self.counter, finite, self.growth_steps, self.multiplier
+        )
+
+
+class _DynamicState(InVariables, _OwnState):
+    """A dynamic scale, held by a `DynamicLossScale` of ours or of TensorFlow."""
+
+    def __init__(self, loss_scale: Any) -> None:
+        super().__init__(loss_scale)
+        self.initial_scale = float(loss_scale.initial_loss_scale)
+        self.growth_steps = int(loss_scale.increment_period)
+        self.multiplier = float(loss_scale.multiplier)
+        self.current_loss_scale = loss_scale._current_loss_scale
+        self.counter = loss_scale._num_good_steps
