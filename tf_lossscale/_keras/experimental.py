@@ -89,7 +89,10 @@ class LossScaleOptimizer(_Base):
         elif is_standard(scale, "DynamicLossScale") and not isinstance(loss_scale, str):
             _given_away(scale)
             if family.kind != "keras3":
-                scale = _own_loss_scale(scale)
+                with tf.init_scope():  # an optimizer may be made while a function is traced
+                    scale = DynamicLossScale(
+                        scale.initial_loss_scale, scale.increment_period, scale.multiplier
+                    )
         self._wrap(optimizer, family, scale)
 
 
@@ -139,14 +142,6 @@ _warned: "weakref.WeakSet[Any]" = weakref.WeakSet()
 _BINARY = ("add", "floordiv", "mod", "mul", "pow", "sub", "truediv")
 _COMPARISONS = ("ge", "gt", "le", "lt")
 _OF_TENSORS = ("device", "dtype", "eval", "get_shape", "graph", "ndim", "numpy", "op", "shape")
-
-
-def _own_loss_scale(loss_scale: Any) -> DynamicLossScale:
-    """Returns a `DynamicLossScale` with the same settings, at its initial scale."""
-    with tf.init_scope():  # an optimizer may be made while a function is traced
-        return DynamicLossScale(
-            loss_scale.initial_loss_scale, loss_scale.increment_period, loss_scale.multiplier
-        )
 
 
 def _fixed_loss_scale(scale: float) -> FixedLossScale:
