@@ -45,14 +45,11 @@ def _import_tensorflow() -> Any:
     return tensorflow
 
 
-def _parse(version: str) -> Tuple[int, int]:
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
-
-
 tf: Any = _import_tensorflow()
 
-TF_VERSION: Tuple[int, int] = _parse(tf.__version__)
+_major, _minor = tf.__version__.split(".")[:2]
+
+TF_VERSION: Tuple[int, int] = (int(_major), int(_minor))
 
 tf1: Any = tf.compat.v1
 
@@ -82,10 +79,9 @@ where: Any = tf.compat.v2.where
 
 # AutoGraph converts what a `tf.function` calls, except TensorFlow itself. Our code replaces
 # TensorFlow's and should not be converted either: public methods have this decorator.
-def do_not_convert(function: _Function) -> _Function:
-    """Marks `function` so that AutoGraph does not convert it."""
-    marked: _Function = tf.autograph.experimental.do_not_convert(function)
-    return marked
+do_not_convert: Callable[[_Function], _Function] = tf.autograph.experimental.do_not_convert
+
+_OVERRIDES = "_tfls_overrides_of_"
 
 
 @contextlib.contextmanager
@@ -97,7 +93,7 @@ def overridden(
     Blocks may be nested or overlap, because the replicas of a process take turns while a step is
     built: the method is restored when the last block is left.
     """
-    depth = _depth(method)
+    depth = _OVERRIDES + method
     for owner in owners:
         own = vars(owner)
         own[depth] = own.get(depth, 0) + 1
@@ -115,8 +111,4 @@ def overridden(
 
 def is_overridden(owner: Any, method: str) -> bool:
     """Returns whether this is within `overridden([..., owner, ...], method, ...)`."""
-    return _depth(method) in vars(owner)
-
-
-def _depth(method: str) -> str:
-    return "_tfls_overrides_of_" + method
+    return _OVERRIDES + method in vars(owner)

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 from tf_lossscale._versions.base import first_module, has
 from tf_lossscale._versions.keras import KerasFamily, is_keras_3, loaded_families
@@ -81,14 +81,15 @@ def deserialize_optimizer(keras: Any, config: Any, custom_objects: Any, legacy: 
         # Its `optimizers.deserialize` does not know every optimizer (Lamb), this function does.
         if isinstance(config, dict) and config.get("module"):
             return keras.saving.deserialize_keras_object(config, custom_objects=custom_objects)
-    elif legacy and _takes_any_keyword(keras.optimizers.deserialize):
+    elif legacy and "kwargs" in inspect.signature(keras.optimizers.deserialize).parameters:
         options["use_legacy_optimizer"] = True  # from TensorFlow 2.10 on there are two kinds
     return keras.optimizers.deserialize(config, custom_objects=custom_objects, **options)
 
 
 def registered_class(name: Any) -> Optional[Any]:
     """Returns the class that a program registered under `name` with a loaded Keras, or None."""
-    for utils in _loaded_utils():
+    for family in loaded_families():
+        utils = family.keras.utils
         find = getattr(utils, "get_registered_object", None)  # from TensorFlow 2.1 on
         found = utils.get_custom_objects().get(name) if find is None else find(name)
         if found is not None:
@@ -98,21 +99,12 @@ def registered_class(name: Any) -> Optional[Any]:
 
 def registered_class_name(cls: Any) -> str:
     """Returns the name under which files refer to `cls`: that of its registration, or its own."""
-    for utils in _loaded_utils():
-        find = getattr(utils, "get_registered_name", None)
+    for family in loaded_families():
+        find = getattr(family.keras.utils, "get_registered_name", None)
         name = cls.__name__ if find is None else find(cls)
         if name != cls.__name__:
             return str(name)
     return str(cls.__name__)
-
-
-def _loaded_utils() -> List[Any]:
-    return [family.keras.utils for family in loaded_families()]
-
-
-def _takes_any_keyword(function: Any) -> bool:
-    parameters = inspect.signature(function).parameters.values()
-    return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
 
 
 def register_loss_scale_optimizer(package: str, cls: Any) -> None:

@@ -33,19 +33,16 @@ KERAS_PACKAGES: Tuple[str, ...] = ("keras", "tf_keras") if _KERAS_IS_A_PACKAGE e
 
 WRAPPERS_ARE_MARKED: bool = has(Since.KERAS_MARKS_WRAPPED)
 
+_INSIDE_TENSORFLOW = ("tensorflow.python.keras.", "tensorflow_core.python.keras.")
+
 
 def is_keras_object(value: Any) -> bool:
     """Returns whether the class of `value` comes from any Keras, without importing one.
 
     Reading `tf.keras` would import Keras 3, or fail where Keras is not installed.
     """
-    for base in type(value).__mro__:
-        parts = base.__module__.split(".")
-        if parts[0] in ("keras", "tf_keras") or parts[:3] == ["tensorflow", "python", "keras"]:
-            return True
-        if parts[:3] == ["tensorflow_core", "python", "keras"]:  # TensorFlow 1.15
-            return True
-    return False
+    prefixes = ("keras.", "tf_keras.", *_INSIDE_TENSORFLOW)
+    return any(f"{base.__module__}.".startswith(prefixes) for base in type(value).__mro__)
 
 
 def keras_packages() -> List[Tuple[str, str]]:
@@ -73,10 +70,9 @@ def loaded_keras_packages() -> List[str]:
 
 def _keras_package(module: str) -> Optional[str]:
     if not _KERAS_IS_A_PACKAGE:
-        inside = ("tensorflow.python.keras.", "tensorflow_core.python.keras.")
-        return "tensorflow" if module.startswith(inside) else None
+        return "tensorflow" if module.startswith(_INSIDE_TENSORFLOW) else None
     package = module.split(".")[0]
-    return package if package in ("keras", "tf_keras") else None
+    return package if package in KERAS_PACKAGES else None
 
 
 class KerasFamily(NamedTuple):
@@ -112,14 +108,12 @@ class KerasFamily(NamedTuple):
         if final is None:
             return self.installed_experimental
         # From TensorFlow 2.9 on, the public class of Keras 2 is a base of two private ones.
-        private = "LossScaleOptimizerV3" if self.kind == "new" else "LossScaleOptimizer"
-        return getattr(sys.modules[final.__module__], private)
+        return getattr(sys.modules[final.__module__], self.installed_name("final"))
 
     def installed_name(self, role: str) -> str:
         """Returns the name of the original class in model files."""
-        experimental = self.installed_experimental if role == "experimental" else None
-        if experimental is not None:
-            return str(experimental.__name__)
+        if role == "experimental" and self.installed_experimental is not None:
+            return str(self.installed_experimental.__name__)
         return "LossScaleOptimizerV3" if self.kind == "new" else "LossScaleOptimizer"
 
     @property
@@ -158,8 +152,7 @@ def default_family() -> KerasFamily:
     Raises:
       ImportError: neither is installed.
     """
-    candidates = [lambda: tf.keras, lambda: importlib.import_module("tf_keras")]
-    for find in candidates:
+    for find in (lambda: tf.keras, lambda: importlib.import_module("tf_keras")):
         # From TensorFlow 2.16 on, `tf.keras` raises an error if its package is not installed.
         with contextlib.suppress(AttributeError, ImportError):
             family = _family_of_class(find().optimizers.Optimizer)

@@ -134,15 +134,6 @@ _KERAS_3_BEFORE_THE_SUM = (
     "_clip_gradients",
 )
 
-# The options that change what a step does before that sum.
-_KERAS_3_OPTIONS = (
-    "clipnorm",
-    "clipvalue",
-    "global_clipnorm",
-    "gradient_accumulation_steps",
-    "loss_scale_factor",
-)
-
 _KERAS_2_METHODS = ("get_scaled_loss", "get_unscaled_gradients", "loss_scale", "dynamic_counter")
 
 
@@ -185,9 +176,10 @@ def keras_3_takes_sums(family: KerasFamily, optimizer: Any, variables: Sequence[
     gradients of each replica, and assigns them to variables with `overwrite_with_gradient`. With
     any of these, sums would be treated differently.
     """
+    options = ("clipnorm", "clipvalue", *_METHODS["keras3"].options)
     return (
         keras_3_can_be_given_sums(family, optimizer)
-        and all(getattr(optimizer, name, None) is None for name in _KERAS_3_OPTIONS)
+        and all(getattr(optimizer, name, None) is None for name in options)
         and not any(is_overwritten_with_gradient(variable) for variable in variables)
     )
 

@@ -7,6 +7,8 @@ import os
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from tf_lossscale._versions.releases import LEGACY_KERAS, LEGACY_KERAS_VALUES
+
 __all__ = [
     "API_ROOTS",
     "COMPILERS",
@@ -69,7 +71,7 @@ def is_lazy_loader(module: Any) -> bool:
 
 def tf_keras_is_in_use() -> bool:
     """Returns whether `tf.keras` is the package tf_keras, without importing TensorFlow."""
-    return os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True")
+    return os.environ.get(LEGACY_KERAS) in LEGACY_KERAS_VALUES
 
 
 _replaced: List[Tuple[Any, str, Any]] = []

@@ -206,23 +206,18 @@ def collective_reduce(value: Any, size: int, group_key: int, instance_key: Any) 
     The instance key can be an int32 tensor of shape `[]` if `KEYS_AT_RUN_TIME`.
     """
     if isinstance(instance_key, int):
-        return tf.raw_ops.CollectiveReduce(
-            input=value,
-            group_size=size,
-            group_key=group_key,
-            instance_key=instance_key,
-            merge_op="Add",
-            final_op="Id",
-            subdiv_offsets=[0],
-        )
-    return tf.raw_ops.CollectiveReduceV2(
+        reduce, more = tf.raw_ops.CollectiveReduce, {"subdiv_offsets": [0]}
+    else:
+        has_token = has(Since.COLLECTIVES_HAVE_ORDERING_TOKEN)
+        reduce, more = tf.raw_ops.CollectiveReduceV2, {"ordering_token": []} if has_token else {}
+    return reduce(
         input=value,
         group_size=size,
         group_key=group_key,
         instance_key=instance_key,
         merge_op="Add",
         final_op="Id",
-        **({"ordering_token": []} if has(Since.COLLECTIVES_HAVE_ORDERING_TOKEN) else {}),
+        **more,
     )
 
 

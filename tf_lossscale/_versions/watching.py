@@ -6,7 +6,7 @@ checkpoint, strategy or optimizer, and the operations do not change random numbe
 
 import contextlib
 import functools
-import threading
+import itertools
 from typing import Any, Callable, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
@@ -26,8 +26,7 @@ __all__ = [
     "without_changing_seeds",
 ]
 
-_lock = threading.Lock()
-_made = 0
+_numbers = itertools.count(1)
 
 
 class RawVariable:
@@ -42,10 +41,7 @@ class RawVariable:
     """
 
     def __init__(self, shape: Sequence[int], dtype: Any = tf.int64) -> None:
-        global _made
-        with _lock:
-            _made += 1
-            name = f"tf_lossscale_variable_{_made}"
+        name = f"tf_lossscale_variable_{next(_numbers)}"
         self._shape = list(shape)
         self._dtype = dtype
         with tf.init_scope():
@@ -62,7 +58,8 @@ class RawVariable:
         return tf.raw_ops.VarIsInitializedOp(resource=self.handle)
 
     def initialize(self) -> Any:
-        return self.assign(tf.zeros(self._shape, self._dtype))
+        zeros = tf.zeros(self._shape, self._dtype)
+        return tf.raw_ops.AssignVariableOp(resource=self.handle, value=zeros)
 
     def read(self) -> Any:
         value = tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._dtype)
@@ -82,9 +79,6 @@ class RawVariable:
         is_initialized = session.run(self._is_initialized)
         return session.run(self._read) if is_initialized else np.zeros(self._shape, np.int64)
 
-    def assign(self, value: Any) -> Any:
-        return tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
-
     def assign_add(self, numbers: Any) -> Any:
         value = tf.convert_to_tensor(numbers, self._dtype)
         return tf.raw_ops.AssignAddVariableOp(resource=self.handle, value=value)
@@ -100,18 +94,22 @@ class RawVariable:
                 graph.capture(self.handle)
 
 
-# Where seeds count all operations, one that only watches a program would change its random numbers.
-_SEEDS_COUNT_OPERATIONS = not has(Since.SEEDS_COUNT_RANDOM_OPERATIONS)
 _UNCOUNTED = "_tfls_uncounted_operations"
 
 
 @contextlib.contextmanager
 def without_changing_seeds() -> Iterator[None]:
-    """Keeps the operations created within the block from changing the seeds of later ones."""
-    if not _SEEDS_COUNT_OPERATIONS or tf.executing_eagerly():
+    """Keeps the operations created within the block from changing the seeds of later ones.
+
+    Where seeds count all operations, one that only watches a program would change its random
+    numbers.
+    """
+    if has(Since.SEEDS_COUNT_RANDOM_OPERATIONS) or tf.executing_eagerly():
         yield
         return
-    _exclude_uncounted()
+    # TensorFlow takes the seeds from this private property, and uses it for nothing else.
+    if isinstance(tf1.Graph._last_id, property) and tf1.Graph._last_id.fget is not _counted:
+        tf1.Graph._last_id = property(_counted)
     graphs = list(graphs_around())
     before = [_counted(graph) for graph in graphs]
     try:
@@ -124,12 +122,6 @@ def without_changing_seeds() -> Iterator[None]:
 
 def _counted(graph: Any) -> int:
     return int(graph._next_id_counter - getattr(graph, _UNCOUNTED, 0))
-
-
-def _exclude_uncounted() -> None:
-    # TensorFlow takes the seeds from this private property, and uses it for nothing else.
-    if isinstance(tf1.Graph._last_id, property) and tf1.Graph._last_id.fget is not _counted:
-        tf1.Graph._last_id = property(_counted)
 
 
 def seed_tensorflow(seed: int) -> None:
