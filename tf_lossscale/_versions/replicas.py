@@ -7,6 +7,7 @@ from typing import Any, ContextManager, Dict, List, Optional, Sequence
 from tf_lossscale._versions.base import first_module, has, is_overridden, overridden, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around
 from tf_lossscale._versions.releases import Since
+from tf_lossscale._versions.watching import RawVariable
 
 __all__ = [
     "KEYS_AT_RUN_TIME",
@@ -227,33 +228,22 @@ def host_of(device: str) -> str:
 
 
 _lock = threading.Lock()
-_counters: Dict[str, Any] = {}
+_counters: Dict[str, RawVariable] = {}
 
 
 def advance(device: str) -> Any:
     """Returns an operation that runs after all earlier ones for `device`, across functions.
 
     Functions run operations on one resource in the order of the program, and so they do with calls,
-    branches and loops that contain such operations. The resource is a plain counter of this
-    process, which is in no strategy and no checkpoint.
+    branches and loops that contain such operations. The resource is a counter of this process.
     """
     host = host_of(device)
     with tf1.device(None), tf1.device(host):
         with _lock:
             if device not in _counters:
-                _counters[device] = _new_counter(len(_counters), host)
-        return tf.raw_ops.AssignAddVariableOp(
-            resource=_counters[device], value=tf.constant(1, tf.int64)
-        )
-
-
-def _new_counter(number: int, host: str) -> Any:
-    with tf.init_scope(), tf1.device(None), tf1.device(host):
-        handle = tf.raw_ops.VarHandleOp(
-            dtype=tf.int64, shape=[], container="", shared_name=f"tf_lossscale_steps_{number}"
-        )
-        tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(0, tf.int64))
-    return handle
+                with tf.init_scope(), tf1.device(None), tf1.device(host):
+                    _counters[device] = RawVariable([])
+        return _counters[device].assign_add(1)
 
 
 # The number of TPU shards that the graph is built for: `tpu_shard_context`, `tpu.replicate` and
