@@ -135,16 +135,19 @@ def disable_lowering(result: Any) -> None:
 # 2.15 and tf_keras reject a mixed policy. The only public way to set it are the original functions.
 _rewrite: Any = first_module("tensorflow.python.training.experimental.mixed_precision_global_state")
 
+# From TensorFlow 2.6 on. Before, the switch and the flags are attributes of the module.
+_HAS_FUNCTIONS = hasattr(_rewrite, "set_mixed_precision_graph_rewrite_enabled")
+
 
 def set_graph_rewrite(on: bool) -> None:
-    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
+    if _HAS_FUNCTIONS:
         _rewrite.set_mixed_precision_graph_rewrite_enabled(on)
     else:
         _rewrite.mixed_precision_graph_rewrite_is_enabled = on
 
 
 def _is_set(function: str, older: str) -> bool:
-    if has(Since.REWRITE_SWITCH_IS_A_FUNCTION):
+    if _HAS_FUNCTIONS:
         return bool(getattr(_rewrite, function)())
     return bool(getattr(_rewrite, older, False))
 

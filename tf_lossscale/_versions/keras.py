@@ -141,7 +141,7 @@ def _family_of_class(cls: Any) -> "Optional[KerasFamily]":
         if base.__name__ == "OptimizerV2":
             return KerasFamily("legacy", package, base)
         if base.__name__ == "Optimizer" and hasattr(base, "apply_gradients"):
-            is_3 = getattr(sys.modules[package], "__version__", "2").startswith("3")
+            is_3 = is_keras_3(sys.modules[package])
             return KerasFamily("keras3" if is_3 else "new", package, base)
     return None
 

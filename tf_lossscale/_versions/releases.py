@@ -185,9 +185,6 @@ class Since:
     KERAS_MARKS_WRAPPED = (2, 6)
     """Keras 2 refuses to wrap one optimizer twice. Keras 3 never does."""
 
-    REWRITE_SWITCH_IS_A_FUNCTION = (2, 6)
-    """The switch of the graph rewrite is set by a function. Before, it is a module attribute."""
-
     FROM_CONFIG_PASSES_POSITION = (2, 9)
     """`from_config` of the final class gives a subclass the inner optimizer by position. Before, it
     gives it by name."""
