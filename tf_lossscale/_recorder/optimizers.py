@@ -21,7 +21,7 @@ from tf_lossscale._recorder.transport import Reader, Ring
 from tf_lossscale._recording.record import RunHeader, ScaleParameters
 from tf_lossscale._versions.base import tf
 from tf_lossscale._versions.graphs import outermost_graph
-from tf_lossscale._versions.optimizer_settings import settings_of
+from tf_lossscale._versions.watching import settings_of
 
 __all__ = ["KNOWN_STEPS", "STEPS", "LossScale", "Steps", "inner_optimizer", "loss_scale_of"]
 

@@ -1,18 +1,21 @@
 """Variables, operations and hooks for watching a program without changing what it computes.
 
-The monitor and the recorder use them in users' programs. The variables are in no collection,
-checkpoint, strategy or optimizer, and the operations do not change random numbers.
+The monitor and the recorder use them in users' programs, and read the settings of optimizers. The
+variables are in no collection, checkpoint, strategy or optimizer, and the operations do not change
+random numbers.
 """
 
 import contextlib
 import functools
 import itertools
-from typing import Any, Callable, Iterator, Optional, Sequence, Tuple
+import numbers
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from tf_lossscale._versions.base import do_not_convert, first_module, has, tf, tf1
 from tf_lossscale._versions.graphs import graphs_around, in_eager_mode
+from tf_lossscale._versions.keras import keras_family
 from tf_lossscale._versions.releases import Since
 
 __all__ = [
@@ -23,10 +26,11 @@ __all__ = [
     "remote_target",
     "runs_stateful_operations",
     "seed_tensorflow",
+    "settings_of",
     "without_changing_seeds",
 ]
 
-_numbers = itertools.count(1)
+_counter = itertools.count(1)
 
 
 class RawVariable:
@@ -41,7 +45,7 @@ class RawVariable:
     """
 
     def __init__(self, shape: Sequence[int], dtype: Any = tf.int64) -> None:
-        name = f"tf_lossscale_variable_{next(_numbers)}"
+        name = f"tf_lossscale_variable_{next(_counter)}"
         self._shape = list(shape)
         self._dtype = dtype
         with tf.init_scope():
@@ -79,8 +83,8 @@ class RawVariable:
         is_initialized = session.run(self._is_initialized)
         return session.run(self._read) if is_initialized else np.zeros(self._shape, np.int64)
 
-    def assign_add(self, numbers: Any) -> Any:
-        value = tf.convert_to_tensor(numbers, self._dtype)
+    def assign_add(self, value: Any) -> Any:
+        value = tf.convert_to_tensor(value, self._dtype)
         return tf.raw_ops.AssignAddVariableOp(resource=self.handle, value=value)
 
     def update(self, index: Any, value: Any) -> Any:
@@ -245,3 +249,60 @@ def remote_target(session: Any) -> str:
     """Returns the address of the server that a Session runs on; empty if it is this process."""
     target = session.sess_str
     return target.decode() if isinstance(target, bytes) else str(target)
+
+
+_ATTRIBUTES = {
+    # The attribute in Keras, and the one in `tf.compat.v1.train`. The public one of the learning
+    # rate calls a schedule.
+    "learning_rate": ("_learning_rate", "learning_rate", "_lr"),
+    "momentum": ("momentum", "_momentum"),
+    "nesterov": ("nesterov", "_use_nesterov"),
+    "beta_1": ("beta_1", "_beta1"),
+    "beta_2": ("beta_2", "_beta2"),
+    "rho": ("rho", "_rho", "_decay"),
+    "epsilon": ("epsilon", "_epsilon"),
+    "initial_accumulator_value": ("initial_accumulator_value", "_initial_accumulator_value"),
+}
+_OPTIONS = ("clipnorm", "clipvalue", "global_clipnorm", "weight_decay")
+"""Those of Keras that are None, 0 or not there if they are not used."""
+
+
+def settings_of(optimizer: Any) -> Dict[str, Optional[Union[bool, float]]]:
+    """Returns the current settings of an optimizer that are plain numbers; no schedules.
+
+    The value is None if an option is not used. Settings whose value cannot be read, such as the
+    placeholders of a graph, are left out.
+    """
+    found: Dict[str, Optional[Union[bool, float]]] = {}
+    with tf.init_scope():
+        for name, attributes in _ATTRIBUTES.items():
+            # A user's property or a variable without a value raises any error.
+            with contextlib.suppress(Exception):
+                values = (_attribute(optimizer, each) for each in attributes)
+                value = _number(next(each for each in values if each is not None))
+                if value is not None:
+                    found[name] = value
+        if keras_family(optimizer) is not None:
+            for name in _OPTIONS:
+                with contextlib.suppress(Exception):
+                    option = _attribute(optimizer, name)
+                    value = _number(option) if option else None
+                    if value is not None or not option:
+                        found[name] = value
+    return found
+
+
+def _attribute(optimizer: Any, name: str) -> Any:
+    # `OptimizerV2` creates the variables of its settings where one is read as an attribute; their
+    # place in a checkpoint would not be that of an unrecorded run.
+    hyper = vars(optimizer).get("_hyper", {})
+    return hyper[name] if name in hyper else getattr(optimizer, name, None)
+
+
+def _number(value: Any) -> Optional[Union[bool, float]]:
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    if isinstance(value, bool):
+        return value
+    is_number = isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
+    return float(value) if is_number else None

@@ -7,7 +7,7 @@ from test_record_keras import in_eager_mode
 
 from tf_lossscale._recording.comparing import Conditions, Verdict, compare
 from tf_lossscale._recording.reading import RecordError, read_record
-from tf_lossscale._versions.optimizer_settings import settings_of
+from tf_lossscale._versions.watching import settings_of
 
 __all__ = ["in_eager_mode"]
 
