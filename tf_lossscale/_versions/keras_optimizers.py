@@ -326,8 +326,7 @@ def uncalled_hooks(family: KerasFamily, optimizer: Any) -> List[str]:
     if family.kind == "legacy":
         return []  # the oldest kind
     defined = [name for name in _HOOKS if _is_not_of_keras(family, optimizer, name)]
-    uncalled = [name for name in defined if not hasattr(family.base, name)]
-    return uncalled if uncalled == defined else []
+    return [] if any(hasattr(family.base, name) for name in defined) else defined
 
 
 def _legacy_changes(family: KerasFamily, optimizer: Any) -> bool:
