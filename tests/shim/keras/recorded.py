@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import json
 import os
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import processes
 import pytest
@@ -27,17 +27,24 @@ __all__ = [
     "eagerly",
     "experimental",
     "gradient_source",
+    "inner_of",
+    "is_ours",
     "kinds",
     "load",
     "make_variable",
+    "mirrored_cpus",
     "number",
     "originals",
     "ours",
+    "program",
+    "run_replicas",
+    "variables_of",
     "with_loss_scales",
     "with_own_step",
 ]
 
 DATA = os.path.join(processes.REPOSITORY, "tests", "data")
+HERE = os.path.dirname(os.path.abspath(__file__))
 TF = tuple(int(part) for part in tf.__version__.split(".")[:2])
 LOSS_SCALES = {"tf": tf.compat.v1.train.experimental, "tfls": tfls.compat.v1.train.experimental}
 _DEFAULTS = (2.0**15, 2000)
@@ -78,6 +85,10 @@ class Subject(NamedTuple):
     def __str__(self) -> str:
         return "-".join((self.who, self.api, self.kind.name))
 
+    def counterpart(self) -> "Subject":
+        """Ours for an original."""
+        return self._replace(who="ours", api="final" if self.api == "keras3" else self.api)
+
     def inner(self, name: str, **arguments: Any) -> Any:
         return getattr(self.kind.optimizers, name)(**arguments)
 
@@ -110,6 +121,43 @@ class Subject(NamedTuple):
             None if counter is None else int(counter.numpy()),
             int(optimizer.iterations.numpy()),
         )
+
+    def step(self, optimizer: Any, variables: List[Any], gradients: List[Any]) -> None:
+        """A step with these true gradients, dense ones or None, in the style of the class."""
+        if self.api == "keras3":
+            if not optimizer.built:
+                optimizer.build(variables)
+            scale = tf.convert_to_tensor(optimizer.dynamic_scale)
+            optimizer.apply([each * scale for each in gradients], variables)
+            return
+        scale = self.scale_and_counter(optimizer)[0]
+        scaled = [None if each is None else each * scale for each in gradients]
+        unscaled = optimizer.get_unscaled_gradients(scaled)
+        optimizer.apply_gradients(list(zip(unscaled, variables)))
+
+    def minimize(
+        self,
+        optimizer: Any,
+        variables: List[Any],
+        loss_of: Callable[[List[Any]], Any],
+        style: str = "",
+    ) -> Any:
+        """A step of a custom loop in the style of a class, this one's if none is named.
+
+        Returns the loss, which `loss_of` makes of what a tape watches of the variables.
+        """
+        as_keras_3 = (style or self.api) == "keras3"
+        sources = [gradient_source(each) for each in variables]
+        with tf.GradientTape() as tape:
+            loss = loss_of(sources)
+            scaled = (optimizer.scale_loss if as_keras_3 else optimizer.get_scaled_loss)(loss)
+        gradients = tape.gradient(scaled, sources)
+        if as_keras_3:
+            optimizer.apply(gradients, variables)
+        else:
+            unscaled = optimizer.get_unscaled_gradients(gradients)
+            optimizer.apply_gradients(list(zip(unscaled, variables)))
+        return loss
 
     def refuses_multiplier(self) -> bool:
         """Whether the class takes no multiplier but 2, as the originals from 2.4 on."""
@@ -214,6 +262,37 @@ def eagerly() -> Iterator[None]:
 
     with context.eager_mode():
         yield
+
+
+def is_ours(optimizer: Any) -> bool:
+    """Whether our class made it, which may be named like Keras's and be an instance of it."""
+    return any(cls.__module__.startswith("tf_lossscale.") for cls in type(optimizer).__mro__)
+
+
+def inner_of(optimizer: Any) -> Any:
+    return getattr(optimizer, "inner_optimizer", None) or optimizer._optimizer
+
+
+def variables_of(optimizer: Any) -> List[Any]:
+    """The variables of an optimizer: a property or a method."""
+    return optimizer.variables() if callable(optimizer.variables) else optimizer.variables
+
+
+def mirrored_cpus(count: int) -> Any:
+    """A strategy over logical CPU devices, which are made only before TensorFlow starts."""
+    config = tf.config.experimental
+    devices = [config.VirtualDeviceConfiguration() for _ in range(count)]
+    config.set_virtual_device_configuration(config.list_physical_devices("CPU")[0], devices)
+    return tf.compat.v2.distribute.MirroredStrategy([f"/cpu:{index}" for index in range(count)])
+
+
+def run_replicas(strategy: Any, function: Callable[..., Any], *args: Any) -> Any:
+    return (getattr(strategy, "run", None) or strategy.experimental_run_v2)(function, args=args)
+
+
+def program(name: str) -> str:
+    """The path of a test program of this folder."""
+    return os.path.join(HERE, "programs", name)
 
 
 def load(*path: str) -> Dict[str, Any]:

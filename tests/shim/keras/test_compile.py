@@ -5,7 +5,7 @@ loss scale: the weights that a run ends with say whether a loss was scaled once 
 """
 
 import os
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List
 
 import numpy as np
 import processes
@@ -22,12 +22,6 @@ Y = np.array([[1.0], [0.5], [1.0], [0.25]], "float32")
 LEARNING_RATE = 0.125
 
 final = pytest.mark.parametrize("subject", FINAL, ids=str)
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def model_of(kind: Any, cls: Any = None) -> Any:

@@ -1,6 +1,6 @@
 """The contract of the experimental class: the final class with the old constructor."""
 
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import pytest
 import recorded
@@ -16,12 +16,6 @@ LATER = [each for each in EVERY if each.who == "ours" or recorded.TF >= (2, 4)]
 every = pytest.mark.parametrize("subject", EVERY, ids=str)
 later = pytest.mark.parametrize("subject", LATER, ids=str)
 ours = pytest.mark.parametrize("subject", OURS, ids=str)
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def sgd(subject: Any) -> Any:

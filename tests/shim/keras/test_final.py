@@ -1,7 +1,7 @@
 """The contract of the final class, for our class and for the original if this Keras has it."""
 
 import copy
-from typing import Any, Iterator, List
+from typing import Any, List
 
 import numpy as np
 import pytest
@@ -16,12 +16,6 @@ MENDED_BELOW_2_6 = recorded.TF < (2, 6)  # the errors for wrapping twice came wi
 
 every = pytest.mark.parametrize("subject", EVERY, ids=str)
 ours = pytest.mark.parametrize("subject", OURS, ids=str)
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def make(subject: Any, *args: Any, **kwargs: Any) -> Any:

@@ -9,7 +9,7 @@ are after it.
 """
 
 import os
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
 import pytest
@@ -26,12 +26,6 @@ STEPS = {"small": 100, "long": 400}  # the longest trace has 400
 LARGEST = float(np.finfo(np.float32).max)
 
 Case = Dict[str, Any]
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def cases(subject: recorded.Subject, mode: str) -> List[Case]:

@@ -5,7 +5,6 @@ pairs. What differs on purpose is in `DIFFERENCES`, and in docs/known-difference
 """
 
 import logging
-import os
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -16,8 +15,14 @@ import tensorflow as tf
 
 import tf_lossscale as tfls
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "hooks.py")
 Calls = Dict[str, List[str]]
+LossScaleOptimizer = tfls.keras.mixed_precision.LossScaleOptimizer
+
+
+def over(*names: str) -> Any:
+    """The kinds of these names that are installed."""
+    kinds = [kind for kind in recorded.kinds() if kind.name in names]
+    return pytest.mark.parametrize("kind", kinds, ids=[kind.name for kind in kinds])
 
 
 class Difference(NamedTuple):
@@ -37,35 +42,21 @@ class Difference(NamedTuple):
 
 
 def pairs_with_gradient(calls: Calls) -> Calls:
-    return {
-        who: [
-            each.replace("apply_gradients(grads_and_vars[2]", "apply_gradients(grads_and_vars[1]")
-            for each in made
-        ]
-        for who, made in calls.items()
-    }
+    old, new = (f"apply_gradients(grads_and_vars[{count}]" for count in (2, 1))
+    return {who: [each.replace(old, new) for each in made] for who, made in calls.items()}
 
 
-def without_build(calls: Calls) -> Calls:
-    building = ("build(", "_build_index_dict(", "_var_key(", "add_variable_from_reference(")
-    return {
-        who: [each for each in made if not each.startswith(building)] for who, made in calls.items()
-    }
+def without(*starts: str) -> Callable[[Calls], Calls]:
+    """Leaves out the calls that begin so, and replicas that made no others."""
 
+    def rewrite(calls: Calls) -> Calls:
+        kept = {
+            who: [each for each in made if not each.startswith(starts)]
+            for who, made in calls.items()
+        }
+        return {who: made for who, made in kept.items() if made}
 
-def without_count(calls: Calls) -> Calls:
-    kept = {
-        who: [each for each in made if not each.startswith("add_weight(name='iter'")]
-        for who, made in calls.items()
-    }
-    return {who: made for who, made in kept.items() if made}
-
-
-def without_apply_gradients(calls: Calls) -> Calls:
-    return {
-        who: [each for each in made if not each.startswith("apply_gradients(")]
-        for who, made in calls.items()
-    }
+    return rewrite
 
 
 DIFFERENCES: List[Difference] = [
@@ -73,19 +64,19 @@ DIFFERENCES: List[Difference] = [
         "on Keras 3 the original skips an override of apply_gradients, and only calls apply",
         lambda subject: subject.endswith("-keras3"),
         lambda step: True,
-        without_apply_gradients,
+        without("apply_gradients("),
     ),
     Difference(
         "K6: on 1.15 the original does not count a skipped step",
         lambda subject: recorded.TF < (2, 2),
         lambda step: "bad" in step,
-        without_count,
+        without("add_weight(name='iter'"),
     ),
     Difference(
         "2.11 to 2.13 do not build the inner optimizer before its step; later versions do",
         lambda subject: subject.endswith("-new") and recorded.TF < (2, 14),
         lambda step: True,
-        without_build,
+        without("build(", "_build_index_dict(", "_var_key(", "add_variable_from_reference("),
     ),
     Difference(
         "up to 2.4 pairs without a gradient reach apply_gradients of the inner optimizer",
@@ -179,8 +170,7 @@ def pairs() -> List[Tuple[str, str]]:
     for each in recorded.originals():
         if each.api == "experimental" and recorded.TF >= (2, 4):
             continue  # the same steps as the final one
-        api = "final" if each.api == "keras3" else each.api
-        found.append((str(each), f"ours-{api}-{each.kind.name}"))
+        found.append((str(each), str(each.counterpart())))
     return found
 
 
@@ -190,7 +180,7 @@ PAIRS = pairs()
 @pytest.fixture(scope="module")
 def logs() -> Dict[str, Any]:
     subjects = [each for pair in PAIRS for each in pair]
-    return processes.run_program(PROGRAM, *subjects, timeout=1500, keras=True)
+    return processes.run_program(recorded.program("hooks.py"), *subjects, timeout=1500, keras=True)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[original for original, _ in PAIRS])
@@ -243,103 +233,44 @@ def test_the_log_is_made_from_the_class(logs: Dict[str, Any]) -> None:
         assert seen >= hooks[original.rpartition("-")[2]], seen
 
 
-def legacy_hooked(kind: Any, change: Callable[[Any], Any], where: str) -> Any:
-    """An inner `OptimizerV2` that changes gradients in the given way."""
-    sgd = kind.optimizers.SGD
-
-    def changed(grads_and_vars: Any) -> Any:
-        return [(change(gradient), variable) for gradient, variable in grads_and_vars]
-
-    if where == "gradient_aggregator":
-        return sgd(0.5, gradient_aggregator=changed)
-    if where == "gradient_transformers":
-        return sgd(0.5, gradient_transformers=[changed])
-
-    class Hooked(sgd):
-        def _transform_gradients(self, grads_and_vars: Any) -> Any:
-            if where == "_transform_gradients":
-                return changed(super()._transform_gradients(grads_and_vars))
-            return super()._transform_gradients(grads_and_vars)
-
-        def _aggregate_gradients(self, grads_and_vars: Any) -> Any:
-            result = super()._aggregate_gradients(grads_and_vars)
-            if where != "_aggregate_gradients":
-                return result
-            return [change(each) for each in result] if recorded.TF < (2, 4) else changed(result)
-
-        def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
-            if where == "apply_gradients":
-                grads_and_vars = changed(grads_and_vars)
-            return super().apply_gradients(grads_and_vars, *args, **kwargs)
-
-    return Hooked(0.5)
+HOOKS: Dict[str, List[str]] = {
+    "legacy": ["apply_gradients"],
+    "new": ["aggregate_gradients", "apply_gradients", "_clip_gradients"],
+    "keras3": ["apply", "apply_gradients", "_backend_update_step", "_clip_gradients"],
+}
+if recorded.TF >= (2, 2):
+    HOOKS["legacy"].append("_aggregate_gradients")
+if recorded.TF >= (2, 4):
+    HOOKS["legacy"] += ["_transform_gradients", "gradient_aggregator", "gradient_transformers"]
+ARGUMENTS = ("gradient_aggregator", "gradient_transformers")
+CHANGED_BEFORE = ("apply", "apply_gradients", "_backend_update_step")  # others: what they return
 
 
-def new_hooked(kind: Any, change: Callable[[Any], Any], where: str) -> Any:
-    class Hooked(kind.optimizers.SGD):
-        def aggregate_gradients(self, grads_and_vars: Any) -> Any:
-            result = super().aggregate_gradients(grads_and_vars)
-            if where != "aggregate_gradients":
-                return result
-            return [(change(gradient), variable) for gradient, variable in result]
+def hooked(kind: Any, change: Callable[[Any], Any], where: str, **options: Any) -> Any:
+    """An inner optimizer that changes gradients in one way; it overrides the other methods, too."""
 
-        def apply_gradients(self, grads_and_vars: Any, **kwargs: Any) -> Any:
-            if where == "apply_gradients":
-                pairs = list(grads_and_vars)
-                grads_and_vars = [(change(gradient), variable) for gradient, variable in pairs]
-            return super().apply_gradients(grads_and_vars, **kwargs)
+    def changed(gradients: Any) -> Any:
+        """Gradients, or pairs with their variables."""
+        return [
+            (change(each[0]), each[1]) if isinstance(each, tuple) else change(each)
+            for each in gradients
+        ]
 
-        def _clip_gradients(self, grads: Any) -> Any:
-            grads = super()._clip_gradients(grads)
-            return [change(each) for each in grads] if where == "_clip_gradients" else grads
+    if where in ARGUMENTS:
+        options[where] = changed if where == "gradient_aggregator" else [changed]
 
-    return Hooked(0.5)
+    def override(name: str) -> Any:
+        def method(self: Any, gradients: Any, *args: Any, **kwargs: Any) -> Any:
+            if name == where and name in CHANGED_BEFORE:
+                gradients = changed(gradients)
+            result = getattr(super(Hooked, self), name)(gradients, *args, **kwargs)
+            return changed(result) if name == where and name not in CHANGED_BEFORE else result
 
+        return method
 
-def keras_3_hooked(kind: Any, change: Callable[[Any], Any], where: str, **options: Any) -> Any:
-    class Hooked(kind.optimizers.SGD):
-        def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-            if where == "apply":
-                grads = [change(each) for each in grads]
-            super().apply(grads, trainable_variables)
-
-        def apply_gradients(self, grads_and_vars: Any) -> Any:
-            if where == "apply_gradients":
-                grads_and_vars = [(change(each), variable) for each, variable in grads_and_vars]
-            return super().apply_gradients(grads_and_vars)
-
-        def _backend_update_step(self, grads: Any, *args: Any) -> None:
-            if where == "_backend_update_step":
-                grads = [change(each) for each in grads]
-            super()._backend_update_step(grads, *args)
-
-        def _clip_gradients(self, grads: Any) -> Any:
-            grads = super()._clip_gradients(grads)
-            return [change(each) for each in grads] if where == "_clip_gradients" else grads
-
+    methods = {name: override(name) for name in HOOKS[kind.name] if name not in ARGUMENTS}
+    Hooked: Any = type("Hooked", (kind.optimizers.SGD,), methods)
     return Hooked(0.5, **options)
-
-
-def hooked() -> List[Tuple[Any, Any, str]]:
-    found: List[Tuple[Any, Any, str]] = []
-    for kind in recorded.kinds():
-        if kind.name == "new":
-            for where in ("aggregate_gradients", "apply_gradients", "_clip_gradients"):
-                found.append((kind, new_hooked, where))
-        if kind.name == "keras3":
-            ways = ["apply", "apply_gradients", "_backend_update_step", "_clip_gradients"]
-            found += [(kind, keras_3_hooked, where) for where in ways]
-        if kind.name == "legacy":
-            ways = ["apply_gradients"]
-            if recorded.TF >= (2, 2):
-                ways.append("_aggregate_gradients")
-            if recorded.TF >= (2, 4):
-                ways += ["_transform_gradients", "gradient_aggregator", "gradient_transformers"]
-            found += [(kind, legacy_hooked, where) for where in ways]
-    return found
-
-
-HOOKED = hooked()
 
 
 def apply(optimizer: Any, kind: Any, gradient: Any, variable: Any) -> None:
@@ -350,82 +281,74 @@ def apply(optimizer: Any, kind: Any, gradient: Any, variable: Any) -> None:
         optimizer.apply_gradients([(gradient, variable)])
 
 
-@pytest.mark.parametrize("how", HOOKED, ids=[f"{kind.name}-{where}" for kind, _, where in HOOKED])
-@pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
-def test_what_is_applied_is_tested(how: Any, in_function: bool) -> None:
-    """A hook that makes finite gradients infinite cannot reach the weights."""
-    kind, make, where = how
-    with recorded.eagerly():
-        factor = tf.compat.v2.Variable(2.0)
-        inner = make(kind, lambda gradient: gradient * factor, where)
-        optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=8.0)
-        variable = recorded.make_variable(kind, 1.0, "v")
-        if kind.name == "keras3":
-            optimizer.build([variable])
-
-        def step() -> None:
-            apply(optimizer, kind, tf.ones([]), variable)
-
-        run = tf.function(step, autograph=False) if in_function else step
-        run()
-        assert recorded.number(variable) == 0.0  # changed once
-        assert float(optimizer.loss_scale) == 8.0
-        assert recorded.number(optimizer.dynamic_counter) == 1
-        factor.assign(float("inf"))
-        run()
-        assert recorded.number(variable) == 0.0
-        assert float(optimizer.loss_scale) == 4.0
-        assert recorded.number(optimizer.dynamic_counter) == 0
-        assert recorded.number(optimizer.iterations) == 2
-        factor.assign(2.0)
-        run()
-        assert recorded.number(variable) == -1.0
-        assert recorded.number(optimizer.iterations) == 3
+IN_FUNCTION = pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
 
 
-CLIPS_NORM = [kind for kind in recorded.kinds() if kind.name != "legacy" or recorded.TF >= (2, 4)]
-
-
-@pytest.mark.parametrize("kind", CLIPS_NORM, ids=[kind.name for kind in CLIPS_NORM])
-@pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
-def test_a_norm_that_overflows_reaches_no_weight(kind: Any, in_function: bool) -> None:
-    """`global_clipnorm` makes NaNs of gradients that are finite, and whose norm is not."""
-    decays = {} if kind.name == "legacy" else {"weight_decay": 0.5}
-    inner = kind.optimizers.SGD(0.5, global_clipnorm=1.0, **decays)
-    optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=1.0)
-    variable = recorded.make_variable(kind, [1.0, 2.0], "v")
-    gradient = tf.Variable([1e30, 0.0])
+def stepper(optimizer: Any, kind: Any, gradient: Any, variable: Any, in_function: bool) -> Any:
+    """A function that applies what `gradient` gives then."""
     if kind.name == "keras3":
         optimizer.build([variable])
 
     def step() -> None:
-        apply(optimizer, kind, gradient.read_value(), variable)
+        apply(optimizer, kind, gradient(), variable)
 
-    run = tf.function(step, autograph=False) if in_function else step
-    run()
-    assert recorded.gradient_source(variable).numpy().tolist() == [1.0, 2.0]
-    assert recorded.number(optimizer.dynamic_counter) == 0
-    assert recorded.number(optimizer.iterations) == 1
-    gradient.assign([2.0, 0.0])
-    run()
+    return tf.function(step, autograph=False) if in_function else step
+
+
+def ones() -> Any:
+    return tf.ones([])
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [
+        pytest.param(kind, where, id=f"{kind.name}-{where}")
+        for kind in recorded.kinds()
+        for where in HOOKS[kind.name]
+    ],
+)
+@IN_FUNCTION
+def test_what_is_applied_is_tested(kind: Any, where: str, in_function: bool) -> None:
+    """A hook that makes finite gradients infinite cannot reach the weights."""
+    factor = tf.compat.v2.Variable(2.0)
+    inner = hooked(kind, lambda gradient: gradient * factor, where)
+    optimizer = LossScaleOptimizer(inner, initial_scale=8.0)
+    variable = recorded.make_variable(kind, 1.0, "v")
+    run = stepper(optimizer, kind, ones, variable, in_function)
+    found = []
+    for value in (2.0, float("inf"), 2.0):
+        factor.assign(value)
+        run()
+        state = optimizer.loss_scale, optimizer.dynamic_counter, optimizer.iterations
+        found.append(tuple(recorded.number(each) for each in (variable, *state)))
+    # Each gradient is changed once.
+    assert found == [(0.0, 8.0, 1, 1), (0.0, 4.0, 0, 2), (-1.0, 4.0, 1, 3)]
+
+
+@over("new", "keras3", *(["legacy"] if recorded.TF >= (2, 4) else []))
+@IN_FUNCTION
+def test_a_norm_that_overflows_reaches_no_weight(kind: Any, in_function: bool) -> None:
+    """`global_clipnorm` makes NaNs of gradients that are finite, and whose norm is not."""
+    decays = {} if kind.name == "legacy" else {"weight_decay": 0.5}
+    inner = kind.optimizers.SGD(0.5, global_clipnorm=1.0, **decays)
+    optimizer = LossScaleOptimizer(inner, initial_scale=1.0)
+    variable = recorded.make_variable(kind, [1.0, 2.0], "v")
+    gradient = tf.Variable([1e30, 0.0])
+    run = stepper(optimizer, kind, gradient.read_value, variable, in_function)
     decayed = [1.0, 2.0] if kind.name == "legacy" else [0.75, 1.5]
-    assert recorded.gradient_source(variable).numpy().tolist() == [decayed[0] - 0.5, decayed[1]]
-    assert recorded.number(optimizer.dynamic_counter) == 1
-    assert recorded.number(optimizer.iterations) == 2
-
-
-KERAS_3 = [kind for kind in recorded.kinds() if kind.name == "keras3"]
+    for value, weights, counts in (
+        ([1e30, 0.0], [1.0, 2.0], (0, 1)),
+        ([2.0, 0.0], [decayed[0] - 0.5, decayed[1]], (1, 2)),
+    ):
+        gradient.assign(value)
+        run()
+        assert recorded.gradient_source(variable).numpy().tolist() == weights
+        state = optimizer.dynamic_counter, optimizer.iterations
+        assert tuple(recorded.number(each) for each in state) == counts
 
 
 class Progress(NamedTuple):
-    """The state after a step of Keras 3.
-
-    Attributes:
-      weight: the weight.
-      scale: the loss scale.
-      average: the weight average, if the inner optimizer keeps one.
-      accumulated: the gradients that wait for an update, if it accumulates.
-    """
+    """The state after a step of Keras 3; the latter two where the inner optimizer keeps them."""
 
     weight: float
     scale: float
@@ -434,17 +357,11 @@ class Progress(NamedTuple):
 
 
 def keras_3_progress(optimizer: Any, variable: Any) -> Progress:
-    named: Dict[str, Optional[float]] = {"average": None, "accumulator": None}
-    for each in optimizer.inner_optimizer.variables:
-        for name in named:
-            if each.path.endswith(name):
-                named[name] = recorded.number(each)
-    return Progress(
-        recorded.number(variable),
-        float(optimizer.loss_scale),
-        named["average"],
-        named["accumulator"],
-    )
+    kept = {each.path.rpartition("_")[2]: each for each in optimizer.inner_optimizer.variables}
+    named = [
+        recorded.number(kept[name]) if name in kept else None for name in ("average", "accumulator")
+    ]
+    return Progress(recorded.number(variable), float(optimizer.loss_scale), *named)
 
 
 # Two steps, one that is stopped, and two more: 0.5 times a gradient of 1 is taken away each time.
@@ -457,12 +374,7 @@ AVERAGED = [
     Progress(-1.0, 4.0, -0.5625),
 ]
 STOPPED: List[Tuple[str, str, Dict[str, Any], List[Progress]]] = [
-    (
-        "averages",
-        "apply",
-        AVERAGES,
-        AVERAGED,
-    ),
+    ("averages", "apply", AVERAGES, AVERAGED),
     (
         "averages that overwrite",
         "_clip_gradients",
@@ -499,21 +411,16 @@ STOPPED: List[Tuple[str, str, Dict[str, Any], List[Progress]]] = [
 
 
 @pytest.mark.parametrize("case", STOPPED, ids=[name for name, *_ in STOPPED])
-@pytest.mark.parametrize("kind", KERAS_3, ids=["keras3"] * len(KERAS_3))
-@pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
+@over("keras3")
+@IN_FUNCTION
 def test_a_stopped_step_of_keras_3_changes_nothing(kind: Any, case: Any, in_function: bool) -> None:
     """The scale falls, and neither averages nor accumulators take part in such a step."""
     _, where, options, expected = case
     factor = tf.Variable(1.0)
-    inner = keras_3_hooked(kind, lambda gradient: gradient * factor, where, **options)
-    optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=8.0)
+    inner = hooked(kind, lambda gradient: gradient * factor, where, **options)
+    optimizer = LossScaleOptimizer(inner, initial_scale=8.0)
     variable = recorded.make_variable(kind, 1.0, "v")
-    optimizer.build([variable])
-
-    def step() -> None:
-        apply(optimizer, kind, tf.ones([]), variable)
-
-    run = tf.function(step, autograph=False) if in_function else step
+    run = stepper(optimizer, kind, ones, variable, in_function)
     found = []
     for value in (1.0, 1.0, float("inf"), 1.0, 1.0):
         factor.assign(value)
@@ -522,46 +429,35 @@ def test_a_stopped_step_of_keras_3_changes_nothing(kind: Any, case: Any, in_func
     assert found == expected
 
 
-LEGACY = [kind for kind in recorded.kinds() if kind.name == "legacy"]
-
-
-@pytest.mark.parametrize("kind", LEGACY, ids=["legacy"] * len(LEGACY))
-@pytest.mark.parametrize("in_function", [False, True], ids=["eager", "function"])
+@over("legacy")
+@IN_FUNCTION
 def test_a_step_in_a_branch_of_the_inner_optimizer(kind: Any, in_function: bool) -> None:
     """Keras 2 optimizers that update in some steps only do so in a conditional of their own."""
-    with recorded.eagerly():
-        factor = tf.compat.v2.Variable(1.0)
+    factor = tf.compat.v2.Variable(1.0)
 
-        class Sometimes(kind.optimizers.SGD):
-            def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
-                pairs = [(gradient * factor, variable) for gradient, variable in grads_and_vars]
+    class Sometimes(kind.optimizers.SGD):
+        def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+            pairs = [(gradient * factor, variable) for gradient, variable in grads_and_vars]
 
-                def update() -> Any:
-                    parent.apply_gradients(pairs, *args, **kwargs)
-                    return tf.constant(True)
+            def update() -> Any:
+                parent.apply_gradients(pairs, *args, **kwargs)
+                return tf.constant(True)
 
-                parent = super()
-                return tf.group(tf.cond(factor > 0.0, update, lambda: tf.constant(True)))
+            parent = super()
+            return tf.group(tf.cond(factor > 0.0, update, lambda: tf.constant(True)))
 
-        inner = Sometimes(0.5)
-        optimizer = tfls.keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=8.0)
-        variable = recorded.make_variable(kind, 1.0, "v")
-        assert inner.iterations is not None  # made now: not in a conditional
-        inner._create_hypers()
-
-        def step() -> None:
-            optimizer.apply_gradients([(tf.ones([]), variable)])
-
-        run = tf.function(step, autograph=False) if in_function else step
-        found = []
-        for value in (1.0, 0.0, float("inf"), float("inf"), 1.0):
-            factor.assign(value)
-            run()
-            found.append((recorded.number(variable), float(optimizer.loss_scale)))
-        assert found == [(0.5, 8.0), (0.5, 8.0), (0.5, 4.0), (0.5, 2.0), (0.0, 2.0)]
-
-
-NEWER = [kind for kind in recorded.kinds() if kind.name != "legacy"]
+    inner = Sometimes(0.5)
+    optimizer = LossScaleOptimizer(inner, initial_scale=8.0)
+    variable = recorded.make_variable(kind, 1.0, "v")
+    assert inner.iterations is not None  # made now: not in a conditional
+    inner._create_hypers()
+    run = stepper(optimizer, kind, ones, variable, in_function)
+    found = []
+    for value in (1.0, 0.0, float("inf"), float("inf"), 1.0):
+        factor.assign(value)
+        run()
+        found.append((recorded.number(variable), float(optimizer.loss_scale)))
+    assert found == [(0.5, 8.0), (0.5, 8.0), (0.5, 4.0), (0.5, 2.0), (0.0, 2.0)]
 
 
 def takes(optimizer: Any, kind: Any, way: str) -> None:
@@ -581,7 +477,7 @@ def takes(optimizer: Any, kind: Any, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["apply", "apply_gradients", "minimize", "fit"])
-@pytest.mark.parametrize("kind", NEWER, ids=[kind.name for kind in NEWER])
+@over("new", "keras3")
 @pytest.mark.parametrize("api", ["final", "experimental"])
 def test_an_override_for_keras_2_is_called_once_by_each_step(api: str, kind: Any, way: str) -> None:
     """As a program of Keras 2 expects; without a wrapper, `fit` of Keras 3 does so as well."""
@@ -619,31 +515,28 @@ def messages() -> Iterator[List[str]]:
     logging.getLogger("tensorflow").removeHandler(handler)
 
 
-@pytest.mark.parametrize("kind", recorded.kinds(), ids=[kind.name for kind in recorded.kinds()])
+@over("legacy", "new", "keras3")
 def test_a_hook_that_is_never_called_is_reported(kind: Any, messages: List[str]) -> None:
-    wrap = tfls.keras.mixed_precision.LossScaleOptimizer
     for old in ("_aggregate_gradients", "_resource_apply_dense", "_compute_gradients"):
-        wrap(defining(kind, "apply_gradients", old)(0.5))
+        LossScaleOptimizer(defining(kind, "apply_gradients", old)(0.5))
         expected = [] if kind.name == "legacy" else [f"Hooked defines {old}, which"]
         assert [message[: len(start)] for message, start in zip(messages, expected)] == expected
         assert len(messages) == len(expected)
         messages.clear()
     # Classes for both kinds, and Keras's own.
     own = {"legacy": "_aggregate_gradients", "new": "aggregate_gradients", "keras3": "apply"}
-    wrap(defining(kind, "_aggregate_gradients", own[kind.name])(0.5))
-    wrap(kind.optimizers.Adam(0.5))
+    LossScaleOptimizer(defining(kind, "_aggregate_gradients", own[kind.name])(0.5))
+    LossScaleOptimizer(kind.optimizers.Adam(0.5))
     assert messages == []
 
 
 @pytest.mark.parametrize(
     "name", ["get_scaled_loss", "get_unscaled_gradients", "minimize", "_compute_gradients"]
 )
+@over("keras3")
 def test_a_method_that_fit_on_keras_3_never_calls_is_reported(
-    name: str, messages: List[str]
+    kind: Any, name: str, messages: List[str]
 ) -> None:
-    kind = next((kind for kind in recorded.kinds() if kind.name == "keras3"), None)
-    if kind is None:
-        pytest.skip("Keras 3 is not installed here")
     inner = kind.optimizers.SGD
     public: Any = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
     base: Any = type(public(inner(), 8.0))  # derived from the public one, if tf.keras is tf_keras
@@ -668,14 +561,11 @@ def test_a_method_that_fit_on_keras_3_never_calls_is_reported(
     ]
 
 
+@over("keras3")
 def test_an_override_that_fit_on_keras_3_passes_scaled_gradients_is_reported(
-    messages: List[str],
+    kind: Any, messages: List[str]
 ) -> None:
-    kind = next((kind for kind in recorded.kinds() if kind.name == "keras3"), None)
-    if kind is None:
-        pytest.skip("Keras 3 is not installed here")
-    public: Any = tfls.keras.mixed_precision.LossScaleOptimizer
-    base: Any = type(public(kind.optimizers.SGD(), False, 8.0))
+    base: Any = type(LossScaleOptimizer(kind.optimizers.SGD(), False, 8.0))
     norms: List[float] = []
 
     class Mine(base):

@@ -9,7 +9,7 @@ of replicas (D1, D2) in `test_keras_distribution.py`, and of files (K12, K13, Q8
 
 import copy
 import tempfile
-from typing import Any, Callable, Dict, Iterator, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 import pytest
@@ -19,12 +19,6 @@ import tensorflow as tf
 Defect = Callable[[Any], bool]
 
 INF, NAN = float("inf"), float("nan")
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def optimizer_of(subject: Any, inner: Any = None, scale: float = 8.0, period: int = 2) -> Any:

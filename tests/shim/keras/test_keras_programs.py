@@ -5,7 +5,7 @@ and up to a few hundred steps of finite and non-finite gradients. Both sides tak
 `tf.function`, or eagerly. `TFLS_TEST_SIZE` says how many programs there are.
 """
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 import pytest
@@ -54,12 +54,6 @@ PROGRAM = st.builds(
     bad=st.sampled_from([0.0, 0.02, 0.2, 0.6]),
     steps=st.integers(20, 200),
 )
-
-
-@pytest.fixture(autouse=True)
-def _eagerly() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def comparable(original: recorded.Subject, program: Program) -> bool:

@@ -3,7 +3,7 @@
 The rule is written out here in NumPy, for a loop in either style, over every kind of optimizer.
 """
 
-from typing import Any, Iterator, List, NamedTuple
+from typing import Any, List, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,12 +13,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 EXAMPLES = {"small": 40, "long": 200}  # functions are traced in `long` only
 LEARNING_RATE = 0.5
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 class Step(NamedTuple):

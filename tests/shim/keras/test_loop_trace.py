@@ -15,7 +15,7 @@ that; leaving out a step, or clipping at the wrong place, makes a difference of 
 
 import importlib.util
 import os
-from typing import Any, Iterator, List
+from typing import Any, List
 
 import numpy as np
 import pytest
@@ -41,12 +41,6 @@ def subjects() -> List[recorded.Subject]:
         each for each in recorded.originals() if each.api != "keras3" and recorded.TF >= (2, 3)
     ]
     return (known if LONG else []) + recorded.with_own_step()
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def names(size: str, mode: str) -> List[str]:

@@ -4,7 +4,7 @@ Each function provokes one error with the classes of a namespace: `tf` or our pa
 """
 
 import re
-from typing import Any, Callable, Iterator, Tuple
+from typing import Any, Callable, Tuple
 
 import pytest
 import recorded
@@ -14,12 +14,6 @@ import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
 Case = Callable[[Any], Any]
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def v1(owner: Any) -> Any:

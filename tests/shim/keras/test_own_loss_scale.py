@@ -5,7 +5,7 @@ The original took them up to TensorFlow 2.3. Ours takes them on every version an
 
 import json
 import os
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List
 
 import processes
 import pytest
@@ -20,12 +20,6 @@ SUBJECTS = [each for each in recorded.experimental() if each.who == "ours" or LE
 OURS = [each for each in SUBJECTS if each.who == "ours"]
 CASES = recorded.with_loss_scales(SUBJECTS)
 every = pytest.mark.parametrize(("subject", "scales"), CASES)
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def below_100(scales: Any) -> Any:

@@ -6,7 +6,7 @@ Up to 2.3 it is the object of the original, and ours is also read as a tensor. L
 import copy
 import operator
 import pickle
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
 import pytest
@@ -61,12 +61,6 @@ OPERATORS = {
 }
 if recorded.TF >= (2, 0):  # before, tensors are compared by identity
     OPERATORS.update(eq=(0.0, 0.0), ne=(1.0, 1.0))
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def make(subject: Any, loss_scale: Any) -> Any:

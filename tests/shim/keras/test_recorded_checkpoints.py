@@ -8,7 +8,7 @@ is installed is put to the same tests on the layouts that it reads.
 
 import glob
 import os
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 import pytest
@@ -40,12 +40,6 @@ OPTIMIZERS = {
 }
 # Adam's last bits differ between versions; SGD and momentum have dyadic numbers here.
 TOLERANCE = {"sgd": 0.0, "momentum": 0.0, "adam": 2.0**-20}
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def folders(layout: str, name: str) -> List[str]:

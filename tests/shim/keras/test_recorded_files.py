@@ -49,12 +49,6 @@ STATE = ("loss_scale", "good_steps", "iterations")
 TOLERANCE = 2e-4
 
 
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
-
-
 def version(folder: str) -> Tuple[int, ...]:
     return tuple(int(part) for part in folder.split("/")[0].split(".")[:2])
 

@@ -6,7 +6,7 @@ scale, and the loss scale that was passed stays as it is.
 
 import copy
 import os
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import processes
 import pytest
@@ -30,12 +30,6 @@ keras_2 = pytest.mark.parametrize(
 in_graphs = pytest.mark.parametrize(
     ("subject", "scales"), [case for case in CASES if case.values[0] in IN_GRAPHS]
 )
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def make(subject: Any, loss_scale: Any, momentum: float = 0.0) -> Any:

@@ -6,7 +6,7 @@ slots and the loss scale. The same test with its own files proves the test.
 """
 
 import os
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List
 
 import numpy as np
 import processes
@@ -22,12 +22,6 @@ STEPS = 5  # one of them is `small_model.BAD_STEP`
 SAVED = {"loss_scale": 32.0, "good_steps": 2, "iterations": 5}
 NEW = {"loss_scale": 64.0, "good_steps": 0, "iterations": 0}  # an optimizer that got nothing
 TOLERANCE = 2e-4
-
-
-@pytest.fixture(autouse=True)
-def _eager() -> Iterator[None]:
-    with recorded.eagerly():
-        yield
 
 
 def forms(subject: recorded.Subject) -> List[str]:
