@@ -6,7 +6,7 @@ the required result: the gradients are scaled, unscaled, or this cannot be deter
 
 import concurrent.futures
 import gc
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import pytest
 import recorded
@@ -17,25 +17,29 @@ from tf_lossscale._keras.calls import ScalingCalls
 pytestmark = pytest.mark.skipif(recorded.TF < (2, 4), reason="only Keras 3 needs it")
 
 K2, K3, UNSCALE = "get_scaled_loss", "scale_loss", "get_unscaled_gradients"
+APPLY = "apply_gradients"
 
 
 class Program:
     """An optimizer's calls, each eager or in a `tf.function` of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *calls: Any) -> None:
         self.calls = ScalingCalls()
         self.functions: Dict[str, Any] = {}
+        for call in calls:
+            self.call(call)
 
-    def note(self, *methods: str) -> None:
-        for method in methods:
-            self.calls.note(method)
+    def call(self, call: Any) -> Any:
+        """Calls a method, or a function of several; returns whether gradients are scaled."""
+        if isinstance(call, tuple):
+            return self.compiled(*call)
+        return self.calls.applies_scaled() if call == APPLY else self.calls.note(call)
 
     def compiled(self, name: str, *methods: str) -> Any:
         """Calls the methods in a function called `name`, which is traced the first time only."""
 
         def body(x: Any) -> Any:
-            for method in methods:
-                result.append(self.applies() if method == "apply_gradients" else self.note(method))
+            result.extend(self.call(method) for method in methods)
             return x + 1.0
 
         if name not in self.functions:
@@ -46,147 +50,72 @@ class Program:
         function(tf.constant(1.0))
         return result[-1]
 
-    def applies(self) -> bool:
-        return self.calls.applies_scaled()
-
 
 SCALED, NOT_SCALED, UNDETERMINED = True, False, None
+# The calls of some parts of a step, each of them a function.
+GRADIENTS = ("gradients", K2, UNSCALE)
+UPDATE = ("update", APPLY)
+LOSS = ("loss", K2)
+LOSS_3 = ("loss", K3)
+UNSCALING = ("unscale", UNSCALE)
+TRAIN_STEP = ("train_step", K3, APPLY)
 
-PROGRAMS: Dict[str, Any] = {
-    "keras 2 step": (NOT_SCALED, lambda p: (p.note(K2, UNSCALE), p.applies())[-1]),
-    "keras 3 step": (SCALED, lambda p: (p.note(K3), p.applies())[-1]),
-    "keras 2 step, compiled": (
-        NOT_SCALED,
-        lambda p: p.compiled("step", K2, UNSCALE, "apply_gradients"),
-    ),
-    "keras 3 step, compiled": (SCALED, lambda p: p.compiled("step", K3, "apply_gradients")),
-    "micro-batches": (
-        NOT_SCALED,
-        lambda p: (p.note(K2, UNSCALE, K2, UNSCALE, K2, UNSCALE), p.applies())[-1],
-    ),
-    "two updates after one unscaling": (
-        NOT_SCALED,
-        lambda p: (p.note(K2, UNSCALE), p.applies(), p.applies())[-1],
-    ),
-    "two updates after one scaling": (SCALED, lambda p: (p.note(K3), p.applies(), p.applies())[-1]),
-    "keras 2 in pieces": (
-        NOT_SCALED,
-        lambda p: (p.compiled("gradients", K2, UNSCALE), p.compiled("update", "apply_gradients"))[
-            -1
-        ],
-    ),
-    "keras 2 in smaller pieces": (
-        NOT_SCALED,
-        lambda p: (
-            p.compiled("loss", K2),
-            p.compiled("unscale", UNSCALE),
-            p.compiled("update", "apply_gradients"),
-        )[-1],
-    ),
-    "keras 3 in pieces": (
-        SCALED,
-        lambda p: (p.compiled("loss", K3), p.compiled("update", "apply_gradients"))[-1],
-    ),
-    "compiled gradients, eager update": (
-        NOT_SCALED,
-        lambda p: (p.compiled("gradients", K2, UNSCALE), p.applies())[-1],
-    ),
-    "eager gradients, compiled update": (
-        NOT_SCALED,
-        lambda p: (p.note(K2, UNSCALE), p.compiled("update", "apply_gradients"))[-1],
-    ),
-    "eager loss, compiled unscaling": (
-        NOT_SCALED,
-        lambda p: (p.note(K2), p.compiled("unscale", UNSCALE), p.applies())[-1],
-    ),
-    "scaled as in keras 3, unscaled as in keras 2": (
-        NOT_SCALED,
-        lambda p: (p.note(K3, UNSCALE), p.applies())[-1],
-    ),
-    "fit after an eager loop": (
-        SCALED,
-        lambda p: (
-            p.note(K2, UNSCALE),
-            p.applies(),
-            p.compiled("train_step", K3, "apply_gradients"),
-        )[-1],
-    ),
-    "an eager loop after fit": (
-        NOT_SCALED,
-        lambda p: (
-            p.compiled("train_step", K3, "apply_gradients"),
-            p.note(K2, UNSCALE),
-            p.applies(),
-        )[-1],
-    ),
-    "eager fit after an eager loop": (
-        SCALED,
-        lambda p: (p.note(K2, UNSCALE), p.applies(), p.note(K3), p.applies())[-1],
-    ),
-    "a loop in pieces after fit": (
-        NOT_SCALED,
-        lambda p: (
-            p.compiled("train_step", K3, "apply_gradients"),
-            p.compiled("gradients", K2, UNSCALE),
-            p.compiled("update", "apply_gradients"),
-        )[-1],
-    ),
-    "fit after a loop in pieces": (
-        SCALED,
-        lambda p: (
-            p.compiled("gradients", K2, UNSCALE),
-            p.compiled("update", "apply_gradients"),
-            p.compiled("train_step", K3, "apply_gradients"),
-        )[-1],
-    ),
-    "never unscaled": (UNDETERMINED, lambda p: (p.note(K2), p.applies())[-1]),
-    "never unscaled, in pieces": (
-        UNDETERMINED,
-        lambda p: (p.compiled("loss", K2), p.compiled("update", "apply_gradients"))[-1],
-    ),
-    "nothing scaled, nothing unscaled": (UNDETERMINED, lambda p: p.applies()),
-    "scaled twice": (UNDETERMINED, lambda p: (p.note(K2, K3), p.applies())[-1]),
-    "half of the gradients unscaled": (
-        UNDETERMINED,
-        lambda p: (p.note(K2, UNSCALE, K3), p.applies())[-1],
-    ),
-    "pieces of both styles": (
-        UNDETERMINED,
-        lambda p: (
-            p.compiled("gradients", K2, UNSCALE),
-            p.compiled("loss", K3),
-            p.compiled("update", "apply_gradients"),
-        )[-1],
-    ),
-    "unscaled in a function, scaled eagerly": (
-        UNDETERMINED,
-        lambda p: (p.compiled("unscale", UNSCALE), p.note(K3), p.applies())[-1],
-    ),
+# Each call is eager, or a function: its name and the calls in it.
+PROGRAMS: Dict[str, Tuple[Optional[bool], List[Any]]] = {
+    "keras 2 step": (NOT_SCALED, [K2, UNSCALE, APPLY]),
+    "keras 3 step": (SCALED, [K3, APPLY]),
+    "keras 2 step, compiled": (NOT_SCALED, [("step", K2, UNSCALE, APPLY)]),
+    "keras 3 step, compiled": (SCALED, [("step", K3, APPLY)]),
+    "micro-batches": (NOT_SCALED, [K2, UNSCALE, K2, UNSCALE, K2, UNSCALE, APPLY]),
+    "two updates after one unscaling": (NOT_SCALED, [K2, UNSCALE, APPLY, APPLY]),
+    "two updates after one scaling": (SCALED, [K3, APPLY, APPLY]),
+    "keras 2 in pieces": (NOT_SCALED, [GRADIENTS, UPDATE]),
+    "keras 2 in smaller pieces": (NOT_SCALED, [LOSS, UNSCALING, UPDATE]),
+    "keras 3 in pieces": (SCALED, [LOSS_3, UPDATE]),
+    "compiled gradients, eager update": (NOT_SCALED, [GRADIENTS, APPLY]),
+    "eager gradients, compiled update": (NOT_SCALED, [K2, UNSCALE, UPDATE]),
+    "eager loss, compiled unscaling": (NOT_SCALED, [K2, UNSCALING, APPLY]),
+    "scaled as in keras 3, unscaled as in keras 2": (NOT_SCALED, [K3, UNSCALE, APPLY]),
+    "fit after an eager loop": (SCALED, [K2, UNSCALE, APPLY, TRAIN_STEP]),
+    "an eager loop after fit": (NOT_SCALED, [TRAIN_STEP, K2, UNSCALE, APPLY]),
+    "eager fit after an eager loop": (SCALED, [K2, UNSCALE, APPLY, K3, APPLY]),
+    "a loop in pieces after fit": (NOT_SCALED, [TRAIN_STEP, GRADIENTS, UPDATE]),
+    "fit after a loop in pieces": (SCALED, [GRADIENTS, UPDATE, TRAIN_STEP]),
+    "never unscaled": (UNDETERMINED, [K2, APPLY]),
+    "never unscaled, in pieces": (UNDETERMINED, [LOSS, UPDATE]),
+    "nothing scaled, nothing unscaled": (UNDETERMINED, [APPLY]),
+    "scaled twice": (UNDETERMINED, [K2, K3, APPLY]),
+    "half of the gradients unscaled": (UNDETERMINED, [K2, UNSCALE, K3, APPLY]),
+    "pieces of both styles": (UNDETERMINED, [GRADIENTS, LOSS_3, UPDATE]),
+    "unscaled in a function, scaled eagerly": (UNDETERMINED, [UNSCALING, K3, APPLY]),
 }
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_gradients_are_unscaled_once_or_not_applied(name: str) -> None:
-    expected, program = PROGRAMS[name]
+    expected, calls = PROGRAMS[name]
+    program = Program()
+    for call in calls[:-1]:
+        program.call(call)
     if expected is UNDETERMINED:
         with pytest.raises(RuntimeError, match=r"Keras 2 step.*or a Keras 3 step"):
-            program(Program())
+            program.call(calls[-1])
     else:
-        assert program(Program()) is expected
+        assert program.call(calls[-1]) is expected
 
 
 def test_a_function_that_unscales_is_seen_where_it_is_called_again() -> None:
     program = Program()
     unscale: Callable[..., Any] = tf.function(
-        lambda x: (program.note(UNSCALE), x * 0.5)[-1], autograph=False
+        lambda x: (program.call(UNSCALE), x * 0.5)[-1], autograph=False
     )
     unscale(tf.constant(1.0))  # traced here, so that a call of it in `step` leaves no note
 
     @tf.function(autograph=False)
     def step(x: Any) -> Any:
-        program.note(K3)
+        program.call(K3)
         x = unscale(x)
-        program.applies()
+        program.call(APPLY)
         return x
 
     with pytest.raises(RuntimeError, match="may have been unscaled"):
@@ -195,41 +124,38 @@ def test_a_function_that_unscales_is_seen_where_it_is_called_again() -> None:
 
 def test_the_error_of_an_eager_step_states_how_to_fix_it() -> None:
     """`fit(run_eagerly=True)` next to a loop in compiled parts; the advice in the message works."""
-    program = Program()
-    program.compiled("gradients", K2, UNSCALE)
-    program.note(K3)
+    program = Program(GRADIENTS, K3)
     with pytest.raises(RuntimeError, match=r"run it as a tf.function.*run_eagerly.*or delete"):
-        program.applies()
-    assert program.compiled("train_step", K3, "apply_gradients") is SCALED
+        program.call(APPLY)
+    assert program.call(TRAIN_STEP) is SCALED
     program.functions.pop("gradients")
     gc.collect()
-    program.note(K3)
-    assert program.applies() is SCALED
+    program.call(K3)
+    assert program.call(APPLY) is SCALED
 
 
-def test_apply_takes_scaled_gradients_only() -> None:
-    for scaling in (K2, K3):
-        program = Program()
-        program.note(scaling)
+@pytest.mark.parametrize(
+    ("calls", "error"),
+    [
+        ([K2], None),
+        ([K3], None),
+        ([], None),  # scaled by hand with dynamic_scale, as Keras 3 allows
+        ([K2, UNSCALE], "has done so already"),
+        ([GRADIENTS], "has done so already"),
+        ([K2, K3], "scaled twice"),
+    ],
+)
+def test_apply_takes_scaled_gradients_only(calls: List[Any], error: Optional[str]) -> None:
+    program = Program(*calls)
+    if error is None:
         program.calls.check_apply()
-    program = Program()
-    program.calls.check_apply()  # scaled by hand with dynamic_scale, as Keras 3 allows
-    program.note(K2, UNSCALE)
-    with pytest.raises(RuntimeError, match="has done so already"):
-        program.calls.check_apply()
-    program = Program()
-    program.compiled("gradients", K2, UNSCALE)
-    with pytest.raises(RuntimeError, match="has done so already"):
-        program.calls.check_apply()
-    program = Program()
-    program.note(K2, K3)
-    with pytest.raises(RuntimeError, match="scaled twice"):
-        program.calls.check_apply()
+    else:
+        with pytest.raises(RuntimeError, match=error):
+            program.calls.check_apply()
 
 
 def test_graphs_are_not_kept_alive() -> None:
-    program = Program()
-    program.compiled("step", K2, UNSCALE, "apply_gradients")
+    program = Program(("step", K2, UNSCALE, APPLY))
     assert len(program.calls._traced) == 1
     program.functions.clear()
     gc.collect()
