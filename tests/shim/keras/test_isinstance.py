@@ -107,8 +107,7 @@ def test_a_subclass_of_the_users(kind: Any) -> None:
     assert isinstance(optimizer, Mine)
     assert isinstance(optimizer, FINAL)
     assert isinstance(optimizer, keras_base(kind))
-    with recorded.eagerly():
-        assert float(Mine(sgd(kind), initial_scale=8.0).twice()) == 16
+    assert float(Mine(sgd(kind), initial_scale=8.0).twice()) == 16
 
 
 def test_signatures() -> None:
@@ -145,6 +144,14 @@ PUBLIC = {
     "loss_scale",
     "minimize",
 }
+
+
+@pytest.mark.parametrize("cls", [FINAL, EXPERIMENTAL], ids=["final", "experimental"])
+def test_the_public_class_shows_what_it_has(cls: Any) -> None:
+    assert issubclass(cls, tf.keras.optimizers.Optimizer)
+    assert cls.__module__.startswith("tf_lossscale.")
+    for name in PUBLIC:
+        assert inspect.getdoc(inspect.getattr_static(cls, name)), name
 
 
 @kinds
@@ -190,13 +197,12 @@ def test_no_keras_is_imported_that_the_program_does_not_use(tmp_path: Any) -> No
 
 @pytest.mark.skipif(len({kind.keras for kind in KINDS}) < 2, reason="there is one Keras only")
 def test_two_kerases_side_by_side() -> None:
-    with recorded.eagerly():
-        for kind in KINDS:
-            optimizer = FINAL(sgd(kind), initial_scale=8.0)
-            variable = recorded.make_variable(kind, 1.0, "v")
-            with tf.GradientTape() as tape:
-                value = recorded.gradient_source(variable)
-                loss = optimizer.get_scaled_loss(tf.identity(value) * 2.0)
-            gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, [value]))
-            optimizer.apply_gradients(zip(gradients, [variable]))
-            assert float(variable.numpy()) == 0
+    for kind in KINDS:
+        optimizer = FINAL(sgd(kind), initial_scale=8.0)
+        variable = recorded.make_variable(kind, 1.0, "v")
+        with tf.GradientTape() as tape:
+            value = recorded.gradient_source(variable)
+            loss = optimizer.get_scaled_loss(tf.identity(value) * 2.0)
+        gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, [value]))
+        optimizer.apply_gradients(zip(gradients, [variable]))
+        assert float(variable.numpy()) == 0

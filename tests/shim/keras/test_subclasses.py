@@ -6,7 +6,6 @@ give the same result. What differs on purpose is in `DIFFERENCES`, and in docs/k
 
 import abc
 import copy
-import inspect
 import os
 import pickle
 import re
@@ -33,24 +32,12 @@ def program(function: Program) -> Program:
 
 
 class Difference(NamedTuple):
-    """A difference on purpose.
-
-    Attributes:
-      program: its name.
-      subjects: in which originals.
-      reason: why it is there.
-      ours: what ours gives.
-    """
+    """A difference on purpose, from some originals: why it is there, and what ours gives."""
 
     program: str
     subjects: Callable[[Subject], bool]
     reason: str
     ours: Any
-
-
-def ours_for(original: Subject) -> Subject:
-    api = "final" if original.api == "keras3" else original.api
-    return original._replace(who="ours", api=api)
 
 
 def sgd(subject: Subject) -> Any:
@@ -86,19 +73,9 @@ def variable(subject: Subject) -> Any:
 
 
 def step(subject: Subject, optimizer: Any, weight: Any, factor: float = 1.0) -> None:
-    """One step of a custom training loop."""
-    source = recorded.gradient_source(weight)
-    with tf.GradientTape() as tape:
-        loss = tf.identity(source) * factor
-        if subject.kind.name == "keras3":
-            loss = optimizer.scale_loss(loss)
-        else:
-            loss = optimizer.get_scaled_loss(loss)
-    gradients = tape.gradient(loss, [source])
-    if subject.kind.name == "keras3":
-        optimizer.apply(gradients, [weight])
-    else:
-        optimizer.apply_gradients(zip(optimizer.get_unscaled_gradients(gradients), [weight]))
+    """One step of a custom training loop, in the style of Keras 3 on Keras 3."""
+    style = "keras3" if subject.kind.name == "keras3" else "keras2"
+    subject.minimize(optimizer, [weight], lambda sources: tf.identity(sources[0]) * factor, style)
 
 
 def trained(subject: Subject, optimizer: Any) -> List[float]:
@@ -130,14 +107,15 @@ STEPS = ("apply_gradients", "get_scaled_loss", "get_unscaled_gradients", "minimi
 STEPS_3 = ("apply", "apply_gradients", "scale_loss", "build")
 
 
+def apply_name(subject: Subject) -> str:
+    """The method that a step ends with."""
+    return "apply" if subject.kind.name == "keras3" else "apply_gradients"
+
+
 def scale_of(subject: Subject, optimizer: Any) -> float:
     if subject.api == "keras3" and not optimizer.built:
         return float(optimizer.initial_scale)  # it has no variable yet
     return recorded.number(subject.scale_and_counter(optimizer)[0])
-
-
-def step_methods(subject: Subject) -> Tuple[str, ...]:
-    return STEPS_3 if subject.kind.name == "keras3" else STEPS
 
 
 # The programs.
@@ -182,17 +160,22 @@ def a_subclass_with_a_method(subject: Subject) -> Any:
     return before, optimizer.several(), trained(subject, optimizer), "own" in vars(optimizer)
 
 
+def all_recorded(subject: Subject) -> Tuple[Any, List[str]]:
+    """An optimizer of a subclass that records the calls of all steps."""
+    calls: List[str] = []
+    names = STEPS_3 if subject.kind.name == "keras3" else STEPS
+    return make(recording(names, base(subject), calls), subject), calls
+
+
 @program
 def overrides_in_a_loop(subject: Subject) -> Any:
-    calls: List[str] = []
-    optimizer = make(recording(step_methods(subject), base(subject), calls), subject)
+    optimizer, calls = all_recorded(subject)
     return trained(subject, optimizer), calls
 
 
 @program
 def overrides_in_fit(subject: Subject) -> Any:
-    calls: List[str] = []
-    optimizer = make(recording(step_methods(subject), base(subject), calls), subject)
+    optimizer, calls = all_recorded(subject)
     keras = subject.kind.keras
     dense = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones", input_shape=(1,))
     model = keras.Sequential([dense])
@@ -205,8 +188,7 @@ def overrides_in_fit(subject: Subject) -> Any:
 def overrides_in_minimize(subject: Subject) -> Any:
     if subject.kind.name == "keras3":
         return None  # it has none
-    calls: List[str] = []
-    optimizer = make(recording(step_methods(subject), base(subject), calls), subject)
+    optimizer, calls = all_recorded(subject)
     weight = variable(subject)
     optimizer.minimize(lambda: weight * 2.0, [weight])
     return recorded.number(weight), calls
@@ -230,7 +212,6 @@ def a_loss_scale_of_its_own(subject: Subject) -> Any:
 @program
 def a_mixin_before(subject: Subject) -> Any:
     calls: List[str] = []
-    names = step_methods(subject)
 
     class Counting:
         name_of_mixin = "counting"
@@ -239,12 +220,12 @@ def a_mixin_before(subject: Subject) -> Any:
             calls.append("apply_gradients")
             return super().apply_gradients(grads_and_vars, *args, **kwargs)
 
-        def apply(self, *args: Any, **kwargs: Any) -> Any:
-            calls.append("apply")
-            return super().apply(*args, **kwargs)
+    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+        calls.append("apply")
+        return super(Counting, self).apply(*args, **kwargs)
 
-    if "apply" not in names:
-        del Counting.apply
+    if subject.kind.name == "keras3":
+        Counting.apply = apply
 
     class Scaled(Counting, base(subject)):
         pass
@@ -344,7 +325,7 @@ def horovod(subject: Subject, bases: Callable[[Any], Tuple[Any, ...]]) -> Any:
     """An optimizer in a class that is made at run time around its own."""
     calls: List[str] = []
     optimizer = make(subject.cls, subject)
-    name = "apply" if subject.kind.name == "keras3" else "apply_gradients"
+    name = apply_name(subject)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         calls.append(name)
@@ -408,7 +389,7 @@ def pickled(subject: Subject) -> Any:
 @program
 def two_subclasses(subject: Subject) -> Any:
     calls: List[str] = []
-    name = "apply" if subject.kind.name == "keras3" else "apply_gradients"
+    name = apply_name(subject)
     cls = base(subject)
     first, second = recording((name,), cls, calls), recording((), cls, calls)
     one, two = make(first, subject), make(second, subject)
@@ -509,7 +490,7 @@ def what_the_class_is(subject: Subject) -> Any:
 @program
 def public_names_on_the_class(subject: Subject) -> Any:
     """Those of the original; our class may have more."""
-    theirs = next(each for each in recorded.originals() if subject in (each, ours_for(each)))
+    theirs = next(each for each in recorded.originals() if subject in (each, each.counterpart()))
     names = [each for each in dir(base(theirs)) if not each.startswith("_")]
     return [each for each in names if hasattr(base(subject), each)]
 
@@ -547,35 +528,20 @@ DIFFERENCES: List[Difference] = [
         "from 2.13 on the original over a legacy optimizer cannot be copied (K22)",
         (True, TRAINED, SCALE),
     ),
-    Difference(
-        "wrapped_at_run_time",
-        lambda subject: recorded.TF < (2, 2),
-        "that original has no configuration (K3)",
-        (True, TRAINED, ["apply_gradients"] * 2),
-    ),
-    Difference(
-        "wrapped_at_run_time_with_named_arguments",
-        lambda subject: recorded.TF < (2, 2),
-        "that original has no configuration (K3)",
-        (True, TRAINED),
-    ),
-    Difference(
-        "own_argument_in_the_configuration",
-        lambda subject: recorded.TF < (2, 2),
-        "that original has no configuration (K3)",
-        (True, 7, TRAINED),
-    ),
-    Difference(
-        "more_in_the_configuration",
-        lambda subject: recorded.TF < (2, 2),
-        "that original has no configuration (K3)",
-        (True, 7, TRAINED),
+    *(
+        Difference(name, lambda _: recorded.TF < (2, 2), "it has no configuration (K3)", ours)
+        for name, ours in (
+            ("wrapped_at_run_time", (True, TRAINED, ["apply_gradients"] * 2)),
+            ("wrapped_at_run_time_with_named_arguments", (True, TRAINED)),
+            ("own_argument_in_the_configuration", (True, 7, TRAINED)),
+            ("more_in_the_configuration", (True, 7, TRAINED)),
+        )
     ),
     Difference(
         "wrapped_at_run_time_by_bases",
         lambda subject: subject.api != "experimental" or recorded.TF < (2, 4),
         "the bases of the original do not hold what makes it a loss-scale optimizer",
-        lambda subject: (True, TRAINED, [step_methods(subject)[0]] * 2),
+        lambda subject: (True, TRAINED, [apply_name(subject)] * 2),
     ),
 ]
 
@@ -600,16 +566,16 @@ def expected(name: str, original: Subject) -> Any:
     return found[0].ours if found else None
 
 
+def package(cls: Any) -> str:
+    return cls.__module__.split(".")[0]
+
+
 def is_of_tf_keras(original: Subject) -> bool:
-    own, default = (
-        each.__module__.split(".")[0] for each in (original.kind.optimizers.SGD, DEFAULT)
-    )
-    return own == default
+    return package(original.kind.optimizers.SGD) == package(tf.keras.optimizers.SGD)
 
 
-DEFAULT = tf.keras.optimizers.SGD
-PAIRS = [(each, ours_for(each)) for each in recorded.originals() if is_of_tf_keras(each)]
-SECOND = [(each, ours_for(each)) for each in recorded.originals() if not is_of_tf_keras(each)]
+ORIGINALS = [each for each in recorded.originals() if is_of_tf_keras(each)]
+SECOND = [each for each in recorded.originals() if not is_of_tf_keras(each)]
 
 # It asks for the names of one Keras on the class of another.
 PROGRAMS_OVER_SECOND = sorted(set(PROGRAMS) - {"public_names_on_the_class"})
@@ -622,14 +588,18 @@ def outcome(run: Program, subject: Subject) -> Any:
         return type(error).__name__
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=[str(original) for original, _ in PAIRS])
-@pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_the_program_runs_as_with_the_original(name: str, pair: Tuple[Subject, Subject]) -> None:
-    with recorded.eagerly(), warnings.catch_warnings():
+def outcomes(name: str, original: Subject) -> Tuple[Any, Any]:
+    """What a program gives with the original, and with ours."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the originals deprecate themselves
-        theirs = outcome(PROGRAMS[name], pair[0])
-        ours = outcome(PROGRAMS[name], pair[1])
-    wanted = expected(name, pair[0])
+        return outcome(PROGRAMS[name], original), outcome(PROGRAMS[name], original.counterpart())
+
+
+@pytest.mark.parametrize("original", ORIGINALS, ids=str)
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_the_program_runs_as_with_the_original(name: str, original: Subject) -> None:
+    theirs, ours = outcomes(name, original)
+    wanted = expected(name, original)
     if wanted is None:
         assert ours == theirs
     else:
@@ -640,10 +610,8 @@ def test_the_program_runs_as_with_the_original(name: str, pair: Tuple[Subject, S
 @pytest.mark.skipif(not SECOND, reason="there is one Keras")
 @pytest.mark.parametrize("name", PROGRAMS_OVER_SECOND)
 def test_the_program_runs_over_a_second_keras(name: str) -> None:
-    for original, ours in SECOND:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            theirs, own = outcome(PROGRAMS[name], original), outcome(PROGRAMS[name], ours)
+    for original in SECOND:
+        theirs, own = outcomes(name, original)
         wanted = expected(name, original)
         if original.kind.name == "keras3":
             wanted = KERAS_3_AS_SECOND.get(name, wanted)
@@ -656,7 +624,7 @@ def test_the_program_runs_over_a_second_keras(name: str) -> None:
 @pytest.mark.parametrize("subject", recorded.ours(), ids=str)
 def test_a_subclass_of_the_public_class(subject: Subject) -> None:
     calls: List[str] = []
-    name = "apply" if subject.kind.name == "keras3" else "apply_gradients"
+    name = apply_name(subject)
 
     class Mixin:
         def get_config(self) -> Dict[str, Any]:
@@ -668,70 +636,38 @@ def test_a_subclass_of_the_public_class(subject: Subject) -> None:
             args, kwargs = arguments(subject)
             super().__init__(subject.inner("SGD", learning_rate=rate), *args, **kwargs)
 
-    with recorded.eagerly():
-        optimizer = Scaled(rate=0.5)
-        assert isinstance(optimizer, Scaled)
-        assert isinstance(optimizer, subject.kind.optimizers.Optimizer)
-        assert trained(subject, optimizer) == trained(subject, make(subject.cls, subject))
-        assert calls == [name, name]
-        optimizer.get_config()
-        assert calls == [name, name, "get_config"]
+    optimizer = Scaled(rate=0.5)
+    assert isinstance(optimizer, Scaled)
+    assert isinstance(optimizer, subject.kind.optimizers.Optimizer)
+    assert trained(subject, optimizer) == trained(subject, make(subject.cls, subject))
+    assert calls == [name, name]
+    optimizer.get_config()
+    assert calls == [name, name, "get_config"]
 
 
 @pytest.mark.parametrize("subject", recorded.ours(), ids=str)
 def test_unbound_calls_of_the_public_class(subject: Subject) -> None:
     cls = subject.cls
-    with recorded.eagerly():
-        optimizer, weight = make(cls, subject), variable(subject)
-        source = recorded.gradient_source(weight)
-        with tf.GradientTape() as tape:
-            loss = cls.get_scaled_loss(optimizer, tf.identity(source))
-        gradients = cls.get_unscaled_gradients(optimizer, tape.gradient(loss, [source]))
-        cls.apply_gradients(optimizer, zip(gradients, [weight]))
-        assert recorded.number(weight) == 0.5
-        assert cls.get_config(optimizer) == optimizer.get_config()
-
-
-PUBLIC = [
-    tfls.keras.mixed_precision.LossScaleOptimizer,
-    tfls.keras.mixed_precision.experimental.LossScaleOptimizer,
-]
-
-
-@pytest.mark.parametrize("cls", PUBLIC, ids=["final", "experimental"])
-def test_the_public_class_shows_what_it_has(cls: Any) -> None:
-    assert issubclass(cls, tf.keras.optimizers.Optimizer)
-    assert cls.__module__.startswith("tf_lossscale.")
-    for name in (
-        "apply_gradients",
-        "dynamic",
-        "dynamic_counter",
-        "dynamic_growth_steps",
-        "from_config",
-        "get_config",
-        "get_scaled_loss",
-        "get_unscaled_gradients",
-        "initial_scale",
-        "inner_optimizer",
-        "iterations",
-        "learning_rate",
-        "loss_scale",
-        "minimize",
-    ):
-        assert inspect.getdoc(inspect.getattr_static(cls, name)), name
+    optimizer, weight = make(cls, subject), variable(subject)
+    source = recorded.gradient_source(weight)
+    with tf.GradientTape() as tape:
+        loss = cls.get_scaled_loss(optimizer, tf.identity(source))
+    gradients = cls.get_unscaled_gradients(optimizer, tape.gradient(loss, [source]))
+    cls.apply_gradients(optimizer, zip(gradients, [weight]))
+    assert recorded.number(weight) == 0.5
+    assert cls.get_config(optimizer) == optimizer.get_config()
 
 
 @pytest.mark.parametrize("subject", recorded.ours(), ids=str)
 def test_repr_and_type(subject: Subject) -> None:
-    with recorded.eagerly():
-        optimizer = make(subject.cls, subject)
-        one_kind = subject.kind.name == "keras3" or recorded.TF < (2, 11)
-        if issubclass(PUBLIC[0], subject.kind.optimizers.Optimizer):
-            assert (type(optimizer) is subject.cls) is one_kind
-        # From 2.12 on, Keras 2 writes the module of the class to files, so it is the installed one.
-        written = recorded.TF >= (2, 12) and subject.kind.name != "keras3"
-        assert type(optimizer).__module__.startswith("tf_lossscale.") is not written
-        text = repr(optimizer)
-        assert "tf_lossscale" in text
-        assert "64" in text
-        assert repr(optimizer.inner_optimizer) in text
+    optimizer = make(subject.cls, subject)
+    one_kind = subject.kind.name == "keras3" or recorded.TF < (2, 11)
+    if issubclass(tfls.keras.mixed_precision.LossScaleOptimizer, subject.kind.optimizers.Optimizer):
+        assert (type(optimizer) is subject.cls) is one_kind
+    # From 2.12 on, Keras 2 writes the module of the class to files, so it is the installed one.
+    written = recorded.TF >= (2, 12) and subject.kind.name != "keras3"
+    assert type(optimizer).__module__.startswith("tf_lossscale.") is not written
+    text = repr(optimizer)
+    assert "tf_lossscale" in text
+    assert "64" in text
+    assert repr(optimizer.inner_optimizer) in text
