@@ -1,13 +1,25 @@
-"""The arguments of `tf-lossscale checkpoint`, and what it prints."""
+"""`tf-lossscale checkpoint`: its arguments, what it prints, and the destination of a conversion.
+
+The child process of `isolated` reads the files, and writes a complete copy next to the destination,
+which is then moved there.
+"""
 
 import argparse
+import glob
 import os
+import secrets
+import shutil
 import sys
 from typing import List, Tuple
 
 from tf_lossscale._checkpoint import isolated
-from tf_lossscale._checkpoint.converting import convert
-from tf_lossscale._checkpoint.locate import CheckpointError, locate
+from tf_lossscale._checkpoint.locate import (
+    BOOKKEEPING,
+    TENSORFLOW,
+    CheckpointError,
+    locate,
+    without_suffix,
+)
 from tf_lossscale._process import ArgumentParser, printable
 
 __all__ = ["main"]
@@ -45,7 +57,7 @@ def main(arguments: List[str], prog: str) -> int:
     # TensorFlow is used for remote paths only; its errors are raised.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
-        status, lines = _inspect(parsed) if parsed.action == "inspect" else convert(parsed)
+        status, lines = parsed.run(parsed)
     except (CheckpointError, ImportError, OSError) as error:
         message = str(error)
     except Exception as error:  # not status 1, which means that there is no loss scale
@@ -62,6 +74,89 @@ def main(arguments: List[str], prog: str) -> int:
 def _inspect(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
     answer = isolated.answer(locate(parsed.path), as_json=parsed.json)
     return (0 if answer["states"] else 1), answer["lines"]
+
+
+def _convert(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
+    """Writes the copy.
+
+    If the process is killed, no half-written checkpoint remains: without its index, TensorFlow does
+    not find a checkpoint. The new index is moved last, and an old index is removed first.
+
+    Returns:
+      The exit status, and what to print.
+
+    Raises:
+      CheckpointError: the conversion is refused, or failed; the destination is unchanged.
+    """
+    place = locate(parsed.path)
+    if place.format != TENSORFLOW:
+        raise CheckpointError(
+            f"{parsed.path}: only TensorFlow checkpoints can be converted. A {place.format} also "
+            "describes its optimizer, so a copy with other state would not load. `inspect` shows "
+            "the values to start with."
+        )
+    destination = without_suffix(parsed.destination)
+    _check_destination(place.path, destination, parsed.force)
+    folder, name = os.path.split(os.path.abspath(destination))
+    hidden = os.path.join(folder, f".{name}.tf-lossscale-{secrets.token_hex(4)}")
+    written = None if parsed.dry_run else os.path.join(hidden, name)
+    options = {
+        "to": parsed.to,
+        "control_flow": parsed.control_flow,
+        "renames": dict(parsed.rename),
+        "written": written,
+    }
+    try:
+        answer = isolated.answer(place, convert=options)
+        if not answer["tensors"]:
+            return 1, [
+                f"{place.path}: nothing to convert: there is no loss-scale state. A fixed loss "
+                "scale has none."
+            ]
+        if written is not None:
+            # Again, as writing took a while.
+            _check_destination(place.path, destination, parsed.force)
+            _move(written, destination)
+            if not os.path.exists(os.path.join(folder, BOOKKEEPING)):
+                os.rename(os.path.join(hidden, BOOKKEEPING), os.path.join(folder, BOOKKEEPING))
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+    verb = "would write" if parsed.dry_run else "wrote"
+    title = f"{verb} {destination}: {answer['tensors']} tensors of {place.path}"
+    return 0, [title, *answer["lines"]]
+
+
+def _check_destination(source: str, destination: str, force: bool) -> None:
+    """Raises CheckpointError if the destination cannot or must not be written."""
+    if "://" in destination:
+        raise CheckpointError(
+            f"{destination}: DST must be a local path, so that it can be written atomically; copy "
+            "it from there"
+        )
+    if destination.endswith(os.sep) or os.path.isdir(destination):
+        raise CheckpointError(
+            f"{destination} is a directory. DST is a prefix, such as "
+            f"{os.path.join(destination, os.path.basename(source))}"
+        )
+    if os.path.basename(destination) == BOOKKEEPING:
+        raise CheckpointError(f"{destination}: TensorFlow uses this name for its own records")
+    paths = {os.path.realpath(path) for path in (source, *_files(source))}
+    if paths & {os.path.realpath(path) for path in (destination, *_files(destination))}:
+        raise CheckpointError(f"{destination}: DST is the same as SRC, which is never changed")
+    if _files(destination) and not force:
+        raise CheckpointError(f"{destination} exists; pass --force to replace it")
+
+
+def _files(prefix: str) -> List[str]:
+    found = glob.glob(glob.escape(prefix) + ".data-*-of-*")
+    return found + [path for path in (prefix, prefix + ".index") if os.path.isfile(path)]
+
+
+def _move(written: str, destination: str) -> None:
+    for path in sorted(_files(destination), key=lambda path: not path.endswith(".index")):
+        os.remove(path)
+    for path in sorted(_files(written), key=lambda path: path.endswith(".index")):
+        os.rename(path, destination + path[len(written) :])
 
 
 def _parser(prog: str) -> ArgumentParser:
@@ -83,6 +178,7 @@ def _parser(prog: str) -> ArgumentParser:
         "or .keras file",
     )
     inspect.add_argument("--json", action="store_true", help="print JSON")
+    inspect.set_defaults(run=_inspect)
     convert = actions.add_parser(
         "convert",
         help="copy a checkpoint so that another class can restore the loss scale",
@@ -115,6 +211,7 @@ def _parser(prog: str) -> ArgumentParser:
     convert.add_argument(
         "--dry-run", action="store_true", help="report what would be done; write nothing"
     )
+    convert.set_defaults(run=_convert)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Reads and converts files in a separate process, with TensorFlow or h5py.
+"""Reads, converts and describes files in a separate process, with TensorFlow or h5py.
 
 Both libraries trust the file: a damaged one can crash the process, allocate memory without limit,
 or run forever. The child process has limits, and every failure is reported as one message.
@@ -7,14 +7,16 @@ or run forever. The child process has limits, and every failure is reported as o
 import contextlib
 import errno
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from tf_lossscale._checkpoint import report
+from tf_lossscale._checkpoint.finding import Contents, State
 from tf_lossscale._checkpoint.locate import HDF5, KERAS, CheckpointError, Place, sizes_of_files
+from tf_lossscale._checkpoint.plans import Plan
 
 __all__ = ["answer", "child"]
 
@@ -164,9 +166,9 @@ def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, 
             plan = library.convert(place, **request["convert"])
             if plan is None:
                 return {"tensors": 0}
-            return {"tensors": len(plan.tensors), "lines": list(report.of_plan(plan))}
+            return {"tensors": len(plan.tensors), "lines": list(_of_plan(plan))}
         contents = library.read(place)
-        shown = report.as_json if request["as_json"] else report.as_text
+        shown = _as_json if request["as_json"] else _as_text
         return {"states": len(contents.states), "lines": shown(contents)}
     except CheckpointError as error:
         return {"error": str(error)}
@@ -180,6 +182,72 @@ def _describe(place: Place, request: Dict[str, Any], library: Any) -> Dict[str, 
             return {"error": f"{place.path}: {error}"}
         lines = str(error).strip().splitlines() or [type(error).__name__]
         return {"error": f"{place.path}: damaged, or not a {place.format}: {lines[0]}"}
+
+
+def _as_text(contents: Contents) -> List[str]:
+    """Returns the lines of the report of `inspect`."""
+    lines = [contents.path, f"  {contents.format}"]
+    for state in contents.states:
+        lines += ["", *_state_lines(state)]
+    for each in contents.configured:
+        settings = ", ".join(f"{name}={value}" for name, value in each.settings.items())
+        lines += ["", f"Configured: {each.class_name}({settings})", f"  {each.note}"]
+    if not contents.states:
+        lines += [
+            "",
+            "No loss-scale state. A fixed loss scale has none; that of a dynamic one is missing "
+            "where only weights were saved.",
+        ]
+    return lines
+
+
+def _state_lines(state: State) -> Iterator[str]:
+    yield f"Loss scale of {state.layout.written_by}"
+    yield f"  TensorFlow: {state.layout.tensorflow}"
+    for row in _rows([(v.key, v.role, v.dtype, str(v.value)) for v in state.variables]):
+        yield f"    {row}"
+    if state.layout.restored_by:
+        yield "  restored by:"
+        for each in state.layout.restored_by:
+            yield f"    {each}"
+    for note in state.layout.notes:
+        yield f"  note: {note}"
+
+
+def _rows(cells: Sequence[Sequence[str]]) -> List[str]:
+    """Returns the lines of a table."""
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells
+    ]
+
+
+def _as_json(contents: Contents) -> List[str]:
+    """The same as JSON, in which NaN and infinity are strings, because JSON lacks them."""
+    states = []
+    for state in contents.states:
+        layout = {**state.layout._asdict(), "family": state.layout.family or None}
+        del layout["roles"]
+        variables = [variable._asdict() for variable in state.variables]
+        for each in variables:
+            if isinstance(each["value"], float) and not math.isfinite(each["value"]):
+                each["value"] = str(each["value"])
+        states.append({**layout, "variables": variables})
+    configured = [each._asdict() for each in contents.configured]
+    values = {"version": 1, "path": contents.path, "format": contents.format}
+    values.update(states=states, configured=configured)
+    return json.dumps(values, indent=2).splitlines()
+
+
+def _of_plan(plan: Plan) -> Iterator[str]:
+    """Yields the lines of the report of `convert`, below its title."""
+    if plan.changes:
+        for row in _rows([(old, "->", new) for old, new in plan.changes]):
+            yield f"  {row}"
+    else:
+        yield "  unchanged: the target can restore the loss scale from it"
+    for notice in plan.notices:
+        yield f"note: {notice}"
 
 
 def _dumped(place: Place, values: Dict[str, Any]) -> str:
