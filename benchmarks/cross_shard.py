@@ -15,7 +15,7 @@ import tensorflow as tf
 import tf_lossscale as tfls
 from tf_lossscale._core.shards import all_shards, current_shards
 from tf_lossscale._core.workers import Call, CallSite
-from tf_lossscale._cross_shard.sums import replica_sums, sum_packed
+from tf_lossscale._v1.sums import replica_sums, sum_packed
 from tf_lossscale._versions.replicas import already_summed
 
 tf1 = tf.compat.v1

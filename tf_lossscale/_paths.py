@@ -42,15 +42,15 @@ _EXPERIMENTAL = ("keras.mixed_precision.experimental",)
 _FINAL = ("keras.mixed_precision",)
 
 SYMBOLS: Tuple[Symbol, ...] = (
-    Symbol("FixedLossScaleManager", "_contrib.managers:FixedLossScaleManager", "LS101", _CONTRIB),
+    Symbol("FixedLossScaleManager", "_v1.managers:FixedLossScaleManager", "LS101", _CONTRIB),
     Symbol(
         "ExponentialUpdateLossScaleManager",
-        "_contrib.managers:ExponentialUpdateLossScaleManager",
+        "_v1.managers:ExponentialUpdateLossScaleManager",
         "LS102",
         _CONTRIB,
     ),
-    Symbol("LossScaleOptimizer", "_contrib.optimizer:LossScaleOptimizer", "LS103", _CONTRIB),
-    Symbol("LossScaleManager", "_contrib.managers:LossScaleManager", "LS104", _CONTRIB),
+    Symbol("LossScaleOptimizer", "_v1.contrib:LossScaleOptimizer", "LS103", _CONTRIB),
+    Symbol("LossScaleManager", "_v1.managers:LossScaleManager", "LS104", _CONTRIB),
     Symbol("LossScale", "_core.loss_scales:LossScale", "LS201", _LOSS_SCALES),
     Symbol("FixedLossScale", "_core.loss_scales:FixedLossScale", "LS202", _LOSS_SCALES),
     Symbol("DynamicLossScale", "_core.loss_scales:DynamicLossScale", "LS203", _LOSS_SCALES),
@@ -82,8 +82,8 @@ SYMBOLS: Tuple[Symbol, ...] = (
     Symbol("Policy", "_keras.policy:Policy", "LS602", _FINAL, False),
     Symbol("set_global_policy", "_keras.policy:set_global_policy", "LS601", _FINAL, False),
     Symbol("global_policy", "_keras.policy:global_policy", "LS603", _FINAL, False),
-    Symbol("CrossShardOptimizer", "_cross_shard.optimizer:CrossShardOptimizer", "LS501", _TPU),
-    Symbol("cross_replica_sum", "_cross_shard.sums:cross_replica_sum", "LS502", _TPU),
+    Symbol("CrossShardOptimizer", "_v1.cross_shard:CrossShardOptimizer", "LS501", _TPU),
+    Symbol("cross_replica_sum", "_v1.sums:cross_replica_sum", "LS502", _TPU),
 )
 
 

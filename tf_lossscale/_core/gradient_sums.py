@@ -14,7 +14,7 @@ from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_workers_agree, call_in_replicas, copy_of, summed_to_test
 from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
 from tf_lossscale._core.workers import has_several_workers
-from tf_lossscale._core.wrapper import Pairs
+from tf_lossscale._core.wrapper import Pairs, ScaledLossOptimizer
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import (
     SUMS_OVERWRITE_SUMMANDS,
@@ -169,10 +169,11 @@ def chain_of(optimizer: Any) -> List[Any]:
 
 
 def _is_wrapper(optimizer: Any) -> bool:
+    if "apply_gradients" in vars(optimizer):
+        return False
     defined_by = next(base for base in type(optimizer).__mro__ if "apply_gradients" in vars(base))
-    return "apply_gradients" not in vars(optimizer) and defined_by.__module__.startswith(
-        ("tf_lossscale._contrib.", "tf_lossscale._v1.")
-    )
+    is_our = defined_by.__module__.startswith("tf_lossscale.")
+    return is_our and issubclass(defined_by, ScaledLossOptimizer)
 
 
 def _sum(strategy: Any, pairs: Pairs) -> Pairs:

@@ -3,8 +3,6 @@
 import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from tf_lossscale._contrib.managers import ExponentialUpdateLossScaleManager
-from tf_lossscale._contrib.optimizer import LossScaleOptimizer
 from tf_lossscale._core.finite import bad_gradients
 from tf_lossscale._core.loss_scales import DynamicLossScale, is_fixed
 from tf_lossscale._core.same_class import is_our, loss_scale_class
@@ -17,6 +15,8 @@ from tf_lossscale._core.steps import (
     variable_name,
 )
 from tf_lossscale._keras.wrapper import LossScaleWrapper
+from tf_lossscale._v1.contrib import LossScaleOptimizer
+from tf_lossscale._v1.managers import ExponentialUpdateLossScaleManager
 from tf_lossscale._v1.optimizer import MixedPrecisionLossScaleOptimizer
 from tf_lossscale._versions.base import tf, tf1, where
 from tf_lossscale._versions.graphs import in_eager_mode, in_xla_context, outermost_graph

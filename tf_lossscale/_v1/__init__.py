@@ -1,1 +1,1 @@
-"""The loss scales, the optimizer and the graph rewrite of `tf.train.experimental`."""
+"""What wraps optimizers of TensorFlow 1: the loss-scale optimizers, and sums over shards."""

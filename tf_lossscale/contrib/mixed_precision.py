@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
-    from tf_lossscale._contrib.managers import (
+    from tf_lossscale._v1.contrib import LossScaleOptimizer as LossScaleOptimizer
+    from tf_lossscale._v1.managers import (
         ExponentialUpdateLossScaleManager as ExponentialUpdateLossScaleManager,
         FixedLossScaleManager as FixedLossScaleManager,
         LossScaleManager as LossScaleManager,
     )
-    from tf_lossscale._contrib.optimizer import LossScaleOptimizer as LossScaleOptimizer
 else:  # unseen, or each name would be known to a type checker
     __all__, __getattr__, __dir__ = _namespace.attach(__name__)

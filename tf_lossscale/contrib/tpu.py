@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tf_lossscale import _namespace
 
 if TYPE_CHECKING:
-    from tf_lossscale._cross_shard.optimizer import CrossShardOptimizer as CrossShardOptimizer
-    from tf_lossscale._cross_shard.sums import cross_replica_sum as cross_replica_sum
+    from tf_lossscale._v1.cross_shard import CrossShardOptimizer as CrossShardOptimizer
+    from tf_lossscale._v1.sums import cross_replica_sum as cross_replica_sum
 else:  # unseen, or each name would be known to a type checker
     __all__, __getattr__, __dir__ = _namespace.attach(__name__)

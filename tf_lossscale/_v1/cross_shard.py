@@ -22,7 +22,7 @@ from tf_lossscale._core.workers import (
     workers_are_checked,
 )
 from tf_lossscale._core.wrapper import OptimizerWrapper, Pairs, as_pairs
-from tf_lossscale._cross_shard.sums import replica_sums, sum_packed, tpu_sum, with_shapes
+from tf_lossscale._v1.sums import replica_sums, sum_packed, tpu_sum, with_shapes
 from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
 from tf_lossscale._versions.files import called_from_checkpoint
 from tf_lossscale._versions.originals import original

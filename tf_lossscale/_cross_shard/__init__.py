@@ -1,1 +1,0 @@
-"""`CrossShardOptimizer` and `cross_replica_sum`, on TPUs and off them."""
