@@ -1,4 +1,4 @@
-"""Scaling of losses and gradients, and the base classes of optimizers around a v1 optimizer."""
+"""Scaling of losses and gradients, and the base class of loss-scale optimizers around a v1 one."""
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -7,7 +7,6 @@ from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.files import Trackable, called_from_checkpoint
 
 __all__ = [
-    "OptimizerWrapper",
     "Pairs",
     "ScaledLossOptimizer",
     "as_pairs",
@@ -127,23 +126,38 @@ def _times_scale(loss: Any, loss_scale: Callable[[], Any]) -> Any:
     return loss * tf.cast(loss_scale(), loss.dtype.base_dtype)
 
 
-class OptimizerWrapper(tf1.train.Optimizer):
-    """Delegates to the inner optimizer; subclasses define the step.
+Pairs = List[Tuple[Any, Any]]
 
-    Subclasses implement `_inner`. No method needs `__init__` to have run: users' subclasses of the
-    contrib optimizer may not call it, because the original never initialized its base class.
+
+class ScaledLossOptimizer(tf1.train.Optimizer):
+    """Has the inner optimizer compute the gradients of the scaled loss, and unscales them.
+
+    Subclasses define the step, and implement `_inner` and `_current_loss_scale`. No method needs
+    `__init__` to have run: users' subclasses of the contrib optimizer may not call it, because the
+    original never initialized its base class.
     """
 
     def __init__(self, inner: Any) -> None:
+        try:
+            name = str(inner.get_name())
+        except AttributeError:  # wrappers that never called `Optimizer.__init__` have no name
+            name = type(inner).__name__
         # Not `super()`: TensorFlow's own class may stand between, for class tests only.
         tf1.train.Optimizer.__init__(
-            self, use_locking=getattr(inner, "_use_locking", False), name=_name_of(inner)
+            self, use_locking=getattr(inner, "_use_locking", False), name=name
         )
         if isinstance(inner, Trackable):
             self._track_trackable(inner, "base_optimizer")
 
     def _inner(self) -> Any:
         raise NotImplementedError("a subclass returns the optimizer that it wraps")
+
+    def _current_loss_scale(self) -> Any:
+        raise NotImplementedError("a subclass returns its current loss scale")
+
+    def _loss_to_scale(self, loss: Any) -> Any:
+        """Returns the loss to scale; raises an error if the class does not accept it."""
+        return loss
 
     def get_name(self) -> str:
         """Returns the name of the inner optimizer."""
@@ -170,27 +184,6 @@ class OptimizerWrapper(tf1.train.Optimizer):
     def variables(self) -> List[Any]:
         """Returns the variables of the inner optimizer."""
         return self._inner().variables()
-
-
-def _name_of(inner: Any) -> str:
-    try:
-        return str(inner.get_name())
-    except AttributeError:  # wrappers that never called `Optimizer.__init__` have no name
-        return type(inner).__name__
-
-
-class ScaledLossOptimizer(OptimizerWrapper):
-    """Has the inner optimizer compute the gradients of the scaled loss, and unscales them.
-
-    Subclasses implement `_current_loss_scale`, and override `_loss_to_scale` to check the loss.
-    """
-
-    def _current_loss_scale(self) -> Any:
-        raise NotImplementedError("a subclass returns its current loss scale")
-
-    def _loss_to_scale(self, loss: Any) -> Any:
-        """Returns the loss to scale; raises an error if the class does not accept it."""
-        return loss
 
     @do_not_convert
     def compute_gradients(
@@ -234,15 +227,10 @@ class ScaledLossOptimizer(OptimizerWrapper):
                 grad_loss=grad_loss,
             )
         )
-        gradients, variables = (
-            [gradient for gradient, _ in pairs],
-            [variable for _, variable in pairs],
-        )
+        gradients = [gradient for gradient, _ in pairs]
+        variables = [variable for _, variable in pairs]
         del pairs  # so that only the list keeps the gradients alive while they are unscaled
         return list(zip(unscale_gradients(gradients, loss_scale), variables))
-
-
-Pairs = List[Tuple[Any, Any]]
 
 
 def _as_text(variables: Sequence[Any]) -> Any:

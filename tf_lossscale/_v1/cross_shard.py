@@ -21,7 +21,7 @@ from tf_lossscale._core.workers import (
     step_of,
     workers_are_checked,
 )
-from tf_lossscale._core.wrapper import OptimizerWrapper, Pairs, as_pairs
+from tf_lossscale._core.wrapper import Pairs, ScaledLossOptimizer, as_pairs
 from tf_lossscale._v1.sums import replica_sums, sum_packed, tpu_sum, with_shapes
 from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
 from tf_lossscale._versions.files import called_from_checkpoint
@@ -193,7 +193,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
           *args: passed on to the inner optimizer, as with the original.
           **kwargs: likewise.
         """
-        wraps = isinstance(self._opt, OptimizerWrapper)
+        wraps = isinstance(self._opt, ScaledLossOptimizer)
         if wraps and called_from_checkpoint("get_slot_names", self):
             return []  # the slots are saved with the optimizer that the inner one wraps
         return self._opt.get_slot_names(*args, **kwargs)
