@@ -13,9 +13,8 @@ quiet()
 import tensorflow as tf
 
 import tf_lossscale as tfls
-from tf_lossscale._core.shards import all_shards, current_shards
-from tf_lossscale._core.workers import Call, CallSite
-from tf_lossscale._v1.sums import replica_sums, sum_packed
+from tf_lossscale._core.shards import Call, CallSite, current_shards
+from tf_lossscale._v1.sums import sum_packed
 from tf_lossscale._versions.replicas import already_summed
 
 tf1 = tf.compat.v1
@@ -53,9 +52,8 @@ def main() -> None:
 
         def packed(gradients=gradients):
             shards = current_shards("benchmark")
-            groups = all_shards(shards.number)
             call = Call("benchmark", CallSite("benchmark", 0))
-            return total(sum_packed(gradients(), lambda x: replica_sums(x, shards, groups, call)))
+            return total(sum_packed(gradients(), shards, call))
 
         def one_by_one(gradients=gradients):
             return total([tfls.contrib.tpu.cross_replica_sum(each) for each in gradients()])

@@ -40,7 +40,7 @@ def measure() -> None:
     import tensorflow as tf
 
     import tf_lossscale as tfls
-    from tf_lossscale._core import workers
+    from tf_lossscale._core import collectives
 
     tf1 = tf.compat.v1
     report = Report("cross_shard_workers", tf.__version__)
@@ -48,7 +48,7 @@ def measure() -> None:
     newer = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
     strategy = (newer or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
     on_replicas = getattr(strategy, "run", None) or strategy.experimental_run_v2
-    check = workers.check_between_workers
+    check = collectives.check_between_workers
     index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 
     def skip(*_):
@@ -66,11 +66,11 @@ def measure() -> None:
 
         ways = {}
         for name, way in (("checked", check), ("unchecked", skip)):
-            workers.check_between_workers = way
+            collectives.check_between_workers = way
             function = tf.function(lambda step=step: on_replicas(step), autograph=False)
             function()
             ways[name] = lambda function=function: function()
-        workers.check_between_workers = check
+        collectives.check_between_workers = check
         times = median_times(ways, report.repetitions)
         if index == 0:
             report.add(

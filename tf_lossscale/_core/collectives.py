@@ -3,26 +3,36 @@
 Each replica builds one `CollectiveReduce`, and the devices find each other by its keys, on one
 machine or over the network. The operation exists in TensorFlow 1.15 to 2.21, works in Sessions and
 functions, and supports subgroups, which `tf.distribute` does not in older versions.
+
+In a Session, each sum has its own check of the workers. In functions, a step begins with one check,
+a collective that always has the same key and shape. In it, every replica contributes a row of
+numbers: which line of the program calls, what for, and with which shapes. If the rows differ, every
+replica sees this, and all raise the same error. If they are equal, the sums get keys that depend
+only on their shapes. The steps of a worker run one after the other, so only one step uses these
+keys at any time.
 """
 
+import time
+import zlib
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+import numpy as np
+
 from tf_lossscale._core.shards import (
-    Shards,
-    all_shards,
-    check_loop,
-    group_key,
-    group_of,
-    instance_keys,
-)
-from tf_lossscale._core.workers import (
+    CHECK_KEY,
+    EXACT,
+    MODULUS,
     Call,
+    Shards,
     Step,
+    all_shards,
     call_site,
-    check_between_workers,
+    group_key,
     has_several_workers,
+    next_keys,
+    number_of_shapes,
     step_of,
-    sum_together,
+    workers_are_checked,
 )
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.graphs import (
@@ -30,15 +40,19 @@ from tf_lossscale._versions.graphs import (
     current_loop,
     in_control_flow,
     in_loop_of_session,
+    outermost_graph,
 )
 from tf_lossscale._versions.replicas import (
+    KEYS_AT_RUN_TIME,
+    advance,
     collective_reduce,
+    host_of,
     local_replica_started_eagerly,
     per_replica,
     replicas_of_workers_before,
 )
 
-__all__ = ["collective_sums", "sum_over_workers"]
+__all__ = ["check_between_workers", "collective_sums", "sum_over_workers"]
 
 # Dtypes for which some version from 1.15 to 2.21 has no kernel, and the dtypes used instead.
 _CARRIERS = {tf.float16: tf.float32, tf.bfloat16: tf.float32, tf.uint32: tf.int64}
@@ -46,31 +60,32 @@ _CARRIERS = {tf.float16: tf.float32, tf.bfloat16: tf.float32, tf.uint32: tf.int6
 
 @do_not_convert
 def collective_sums(
-    values: Sequence[Any],
-    shards: Shards,
-    groups: Sequence[Sequence[int]],
-    step: Optional[Step],
-    call: Call,
+    values: Sequence[Any], shards: Shards, call: Call, parts: Optional[Sequence[Any]] = None
 ) -> List[Any]:
     """Returns the sums of `values` over the group of this replica, in their dtypes.
 
-    `step` is what the workers must have in common, if it is checked before the sums; in a Session,
-    `call` is checked at each sum instead. For no values, the result is one tensor that is computed
-    after the check.
+    `parts` are the tensors that were packed into `values`, if they were. For no values, the result
+    is one tensor that is computed when the workers have checked that their steps are equal.
     """
-    if len(groups[group_of(shards.replica, groups)]) == 1:
+    if len(shards.groups[shards.group]) == 1:
         return [tf.identity(value) for value in values]
-    carried = [tf.cast(value, _carrier(value)) for value in values]
+    step = None
+    if workers_are_checked(shards.strategy):
+        step = step_of(call, shards.groups, values if parts is None else parts)
+    elif parts is not None:  # in a Session, each sum is checked alone
+        call = call._replace(what=call.what + " of " + ", ".join(str(x.shape) for x in parts))
+    dtypes = [value.dtype.base_dtype for value in values]
+    carried = [tf.cast(value, _CARRIERS.get(dtype, dtype)) for value, dtype in zip(values, dtypes)]
     if tf.executing_eagerly() or _sessions_could_prune():
-        totals = _together(carried, groups, step, call)
+        totals = _together(carried, shards, step, call)
     else:
-        if local_replica_started_eagerly() and len(shards.strategy.extended.worker_devices) > 1:
+        if local_replica_started_eagerly() and len(shards.devices) > 1:
             raise NotImplementedError(
                 "A sum over replicas is inside a tf.function that the replicas run one after the "
                 "other, so they would wait for each other forever. Put a tf.function around "
                 "`strategy.run`."
             )
-        totals = _reduce_all(carried, shards.strategy, shards.replica, groups, step, call)
+        totals = _reduce_all(carried, shards, step, call)
     return [tf.cast(total, value.dtype) for total, value in zip(totals, values)] or totals
 
 
@@ -80,90 +95,12 @@ def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
 
     The workers are checked (`workers_are_checked`): `what` must be the same text on all of them.
     """
-    groups = all_shards(strategy.num_replicas_in_sync)
+    number = strategy.num_replicas_in_sync
+    shards = Shards(number, all_shards(number), strategy=strategy)
     call = Call(what, call_site())
-    step = list(step_of(call, groups, [value]))
-    count = len(strategy.extended.worker_devices)
-    return _function(strategy, groups, call)([[value]] * count, [step] * count)[0][0]
-
-
-def _carrier(value: Any) -> Any:
-    return _CARRIERS.get(value.dtype.base_dtype, value.dtype.base_dtype)
-
-
-def _reduce_all(
-    values: Sequence[Any],
-    strategy: Any,
-    index: int,
-    groups: Sequence[Sequence[int]],
-    step: Optional[Step],
-    call: Call,
-) -> List[Any]:
-    if step is None:
-        sums = [_reduce(value, strategy, index, groups, call) for value in values]
-        return sums or [_check_in_session(strategy, index, groups, call)]
-    if len(strategy.extended.worker_devices) > 1:
-        check_loop(index, current_loop())
-    return sum_together(step, values, strategy, index, groups)
-
-
-def _check_in_session(
-    strategy: Any, index: int, groups: Sequence[Sequence[int]], call: Call
-) -> Any:
-    devices = strategy.extended.worker_devices
-    loop = current_loop() if len(devices) > 1 else None
-    key = instance_keys(index, len(groups), loop)[-1]
-    place = devices[index % len(devices)]
-    with tf1.device(None), tf1.device(place):
-        return check_between_workers(step_of(call, groups, []), [], strategy, index, place, key)
-
-
-def _reduce(
-    value: Any, strategy: Any, index: int, groups: Sequence[Sequence[int]], call: Call
-) -> Any:
-    number = group_of(index, groups)
-    members = list(groups[number])
-    devices = strategy.extended.worker_devices
-    apart = len(devices) > 1 and in_loop_of_session()
-    loop = current_loop() if len(devices) > 1 and not apart else None
-    keys = instance_keys(index, len(groups), loop)
-    place = devices[index % len(devices)]
-
-    def reduce(x: Any) -> Any:
-        with tf1.device(None), tf1.device(place):
-            checked = []
-            if has_several_workers(strategy):
-                own = step_of(call, groups, [x])
-                checked = [check_between_workers(own, [x], strategy, index, place, keys[-1])]
-            with tf.control_dependencies(checked):
-                return add_up(x)
-
-    def add_up(x: Any) -> Any:
-        # In its own scope: TensorFlow may merge the collectives of one scope, which up to 2.4
-        # overwrites their inputs. On the member's own device, even if the surrounding code sets
-        # another: two members on one device would wait for each other.
-        with tf1.name_scope(None, "replica_sum"), tf1.device(None), tf1.device(place):
-            return collective_reduce(x, len(members), group_key(strategy, members), keys[number])
-
-    if not apart:
-        total = reduce(value)
-        if loop is not None:
-            _hold_up_the_round(total)
-        return total
-    with tf1.device(None), tf1.device(place):
-        return call_round_by_round(reduce, value)
-
-
-def _hold_up_the_round(total: Any) -> None:
-    """Makes the next round of a function's loop wait for `total`.
-
-    Rounds overlap unless a tensor prevents it, and a round does not wait for collectives, which
-    TensorFlow considers free of side effects. But a collective that starts again while its devices
-    are still finding each other fails ("did not find collective implementation"). A round does wait
-    for operations with side effects, of which this one costs least.
-    """
-    with tf.control_dependencies([total]), tf1.device(None), tf1.device("CPU:0"):
-        tf.raw_ops.Timestamp()
+    step = list(step_of(call, shards.groups, [value]))
+    count = len(shards.devices)
+    return _function(shards, call)([[value]] * count, [step] * count)[0][0]
 
 
 # In two cases the replicas of a process must be merged first. In eager mode they run one after the
@@ -181,38 +118,39 @@ def _sessions_could_prune() -> bool:
     )
 
 
-_functions: Dict[Tuple[Any, ...], Any] = {}
-
-
-def _together(
-    values: Sequence[Any], groups: Sequence[Sequence[int]], step: Optional[Step], call: Call
-) -> List[Any]:
+def _together(values: Sequence[Any], shards: Shards, step: Optional[Step], call: Call) -> List[Any]:
     def sum_all(strategy: Any, values: List[Any], step: List[Any]) -> List[Any]:
-        count = len(strategy.extended.worker_devices)
-        local = [strategy.experimental_local_results(value) for value in values]
-        # A tensor that is the same object on all replicas is passed only once.
-        each_values = [[each[i % len(each)] for each in local] for i in range(count)]
-        rows = [strategy.experimental_local_results(part) for part in step]
-        each_step = [[each[i % len(each)] for each in rows] for i in range(count)]
-        totals = _function(strategy, groups, call)(each_values, each_step)
+        count = len(shards.devices)
+
+        def by_replica(parts: List[Any]) -> List[List[Any]]:
+            # A tensor that is the same object on all replicas is passed only once.
+            local = [strategy.experimental_local_results(part) for part in parts]
+            return [[each[i % len(each)] for each in local] for i in range(count)]
+
+        totals = _function(shards, call)(by_replica(values), by_replica(step))
         return [
-            per_replica(values[number], [each[number] for each in totals])
-            if number < len(values) and len(local[number]) == count > 1
+            per_replica(value, [each[number] for each in totals])
+            if len(strategy.experimental_local_results(value)) == count > 1
             else totals[0][number]
-            for number in range(len(totals[0]))
-        ]
+            for number, value in enumerate(values)
+        ] or totals[0]
 
     arguments = (list(values), [] if step is None else list(step))
     return list(tf.distribute.get_replica_context().merge_call(sum_all, args=arguments))
 
 
-def _function(strategy: Any, groups: Sequence[Sequence[int]], call: Call) -> Any:
+_functions: Dict[Tuple[Any, ...], Any] = {}
+
+
+def _function(shards: Shards, call: Call) -> Any:
     """Returns a function that takes the values and steps of all replicas of this process."""
-    first = replicas_of_workers_before(strategy)
+    first = replicas_of_workers_before(shards.strategy)
 
     def reduce_all(values: List[List[Any]], steps: List[List[Any]]) -> List[List[Any]]:
         totals = [
-            _reduce_all(own, strategy, first + local, groups, Step(*step) if step else None, call)
+            _reduce_all(
+                own, shards._replace(replica=first + local), Step(*step) if step else None, call
+            )
             for local, (own, step) in enumerate(zip(values, steps))
         ]
         with tf.control_dependencies([total for each in totals for total in each]):
@@ -220,7 +158,141 @@ def _function(strategy: Any, groups: Sequence[Sequence[int]], call: Call) -> Any
 
     if not tf.executing_eagerly():
         return reduce_all
-    key = (id(strategy), str(groups))
+    key = (id(shards.strategy), str(shards.groups))
     if key not in _functions:
         _functions[key] = tf.function(reduce_all, autograph=False)
     return _functions[key]
+
+
+def _reduce_all(
+    values: Sequence[Any], shards: Shards, step: Optional[Step], call: Call
+) -> List[Any]:
+    if step is None:
+        sums = [_reduce(value, shards, call) for value in values]
+        return sums or [_check_in_session(shards, call)]
+    if len(shards.devices) > 1:
+        next_keys(shards, current_loop(), 0)  # only to check that the loop is the same
+    return _sum_together(step, values, shards)
+
+
+def _sum_together(step: Step, values: Sequence[Any], shards: Shards) -> List[Any]:
+    """Builds the step of one replica in a function: the check, then the sums over its group."""
+    # On the member's own device, even if the surrounding code sets another: two members on one
+    # device would wait for each other.
+    with tf1.device(None), tf1.device(shards.device):
+        with tf.control_dependencies([advance(shards.device)]):
+            results = [check_between_workers(step, values, shards, CHECK_KEY)]
+        if values:
+            with tf.control_dependencies(results):
+                results = [
+                    _sum(value, shards, _sum_key(value, position, shards))
+                    for position, value in enumerate(values)
+                ]
+        with tf.control_dependencies(results), tf.control_dependencies([advance(shards.device)]):
+            return [tf.identity(result) for result in results]
+
+
+def _check_in_session(shards: Shards, call: Call) -> Any:
+    loop = current_loop() if len(shards.devices) > 1 else None
+    key = next_keys(shards, loop)[-1]
+    with tf1.device(None), tf1.device(shards.device):
+        return check_between_workers(step_of(call, shards.groups, []), [], shards, key)
+
+
+def _reduce(value: Any, shards: Shards, call: Call) -> Any:
+    several = len(shards.devices) > 1
+    apart = several and in_loop_of_session()
+    loop = current_loop() if several and not apart else None
+    keys = next_keys(shards, loop)
+
+    def reduce(x: Any) -> Any:
+        with tf1.device(None), tf1.device(shards.device):
+            checked = []
+            if has_several_workers(shards.strategy):
+                own = step_of(call, shards.groups, [x])
+                checked = [check_between_workers(own, [x], shards, keys[-1])]
+            with tf.control_dependencies(checked):
+                return _sum(x, shards, keys[shards.group])
+
+    if apart:
+        with tf1.device(None), tf1.device(shards.device):
+            return call_round_by_round(reduce, value)
+    total = reduce(value)
+    if loop is not None:
+        # The next round of a function's loop must wait. Rounds overlap unless a tensor prevents it,
+        # and a round does not wait for collectives, which TensorFlow considers free of side
+        # effects. But a collective that starts again while its devices are still finding each other
+        # fails ("did not find collective implementation"). A round does wait for operations with
+        # side effects, of which this one costs least.
+        with tf.control_dependencies([total]), tf1.device(None), tf1.device("CPU:0"):
+            tf.raw_ops.Timestamp()
+    return total
+
+
+def _sum(value: Any, shards: Shards, key: Any) -> Any:
+    # In its own scope: TensorFlow may merge the collectives of one scope, which overwrites their
+    # inputs up to 2.4.
+    with tf1.name_scope(None, "replica_sum"):
+        members = list(shards.groups[shards.group])
+        return collective_reduce(value, len(members), group_key(shards, members), key)
+
+
+# Seconds for which a replica in a Session waits before it fails. The others see the mismatch within
+# milliseconds, or later on busy machines. Several checks can run at the same time there. If a
+# replica failed immediately, that would abort its other checks, the workers in those would fail
+# too, and a worker that still had to receive something from one of them would wait forever.
+_GRACE = 10.0
+
+_MESSAGE = (
+    "The workers are at different steps of CrossShardOptimizer or cross_replica_sum, so nothing "
+    "was added up. This worker is at: "
+)
+
+_ADVICE = (
+    "One row for each replica follows: [line, number of the call, number of the shapes, number of "
+    "the shapes known while tracing]. Rows must be equal. Where lines or calls differ, the workers "
+    "call in another order; where shapes differ, they pass tensors of other shapes; where only the "
+    "last number does, a tf.function without an input_signature was traced for other shapes. Rows: "
+)
+
+
+def check_between_workers(step: Step, values: Sequence[Any], shards: Shards, key: int) -> Any:
+    """Returns a bool scalar, True, that is computed when all replicas are at the same step."""
+    shapes = str([str(value.shape) for value in values])
+    traced = 0 if KEYS_AT_RUN_TIME else zlib.crc32(shapes.encode()) % EXACT
+    with tf1.name_scope(None, "check_between_workers"):
+        row = tf.concat([step.row, [float(traced)]], axis=0)
+        own = tf.expand_dims(tf.one_hot(shards.replica, shards.number), 1) * tf.expand_dims(row, 0)
+        everybody = group_key(shards, list(range(shards.number)))
+        rows = collective_reduce(own, shards.number, everybody, key)
+        same = tf.reduce_all(tf.equal(rows, rows[:1]))
+        with tf1.device(host_of(shards.device)):
+            waited = [] if outermost_graph() is None else [_wait_unless(same)]
+            with tf.control_dependencies(waited):
+                check = tf.raw_ops.Assert(
+                    condition=same,
+                    data=[_MESSAGE, step.text, _ADVICE, rows],
+                    summarize=4 * shards.number,
+                )
+        with tf.control_dependencies([check]):
+            return tf.identity(same)
+
+
+def _wait_unless(same: Any) -> Any:
+    """Returns a tensor that is computed immediately if `same` is true, else after `_GRACE`."""
+
+    def wait() -> Any:
+        time.sleep(_GRACE)
+        return np.bool_(False)
+
+    return tf.cond(same, lambda: tf.constant(True), lambda: tf.numpy_function(wait, [], tf.bool))
+
+
+def _sum_key(value: Any, position: int, shards: Shards) -> Any:
+    """Returns an instance key that depends on what is summed: a number or an int32 tensor."""
+    members = list(shards.groups[shards.group])
+    what = zlib.crc32(f"{value.dtype.base_dtype.name} {position} {members}".encode())
+    if KEYS_AT_RUN_TIME:
+        number = (what + number_of_shapes([value])) % MODULUS
+        return tf.cast(CHECK_KEY + 1 + number, tf.int32)
+    return CHECK_KEY + 1 + zlib.crc32(f"{what} {value.shape}".encode()) % MODULUS

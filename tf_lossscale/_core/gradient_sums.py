@@ -12,9 +12,9 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.finite import all_finite
 from tf_lossscale._core.replicas import all_workers_agree, call_in_replicas, copy_of, summed_to_test
+from tf_lossscale._core.shards import has_several_workers
 from tf_lossscale._core.steps import Step, Watch, watch_step, watch_unconditional
-from tf_lossscale._core.workers import has_several_workers
-from tf_lossscale._core.wrapper import Pairs, ScaledLossOptimizer
+from tf_lossscale._core.wrapper import Pairs, ScaledLossOptimizer, gradients_of, with_gradients
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import (
     SUMS_OVERWRITE_SUMMANDS,
@@ -59,12 +59,7 @@ class StepGradients(NamedTuple):
         return all_workers_agree(finite) if self.workers_may_differ else finite
 
     def apply_if(
-        self,
-        condition: Any,
-        optimizer: Any,
-        global_step: Optional[Any],
-        name: Optional[str],
-        watched: Watch,
+        self, condition: Any, optimizer: Any, global_step: Any, name: Optional[str], watched: Watch
     ) -> Any:
         """Applies the gradients on all replicas if `condition` is true, otherwise on none.
 
@@ -80,9 +75,9 @@ class StepGradients(NamedTuple):
                 done = call_in_replicas(strategy, apply_gradients, arguments)
             return tf.group(*done)  # None in eager mode, where it has run already
 
-        if isinstance(condition, bool):
-            if condition:
-                return step()
+        if condition is True:
+            return step()
+        if condition is False:
             done = None if watched.skipped is None else watched.skipped()
             return tf.no_op() if done is None else done
         applied = branch(condition, step, watched.skipped)
@@ -96,7 +91,7 @@ class StepGradients(NamedTuple):
 @do_not_convert
 def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs) -> StepGradients:
     """Sums the gradients of a step over all replicas, in a cross-replica context."""
-    gradients = [gradient for gradient, _ in pairs if gradient is not None]
+    gradients = gradients_of(pairs)
     if strategy.num_replicas_in_sync == 1:
         return StepGradients(pairs, _local(strategy, gradients))
     if sum_is_off(wrapper):
@@ -107,27 +102,26 @@ def gradients_of_step(strategy: Any, wrapper: Any, optimizer: Any, pairs: Pairs)
         tested = _local(strategy, summed_to_test(strategy, gradients))
         return StepGradients(pairs, tested, are_applied=False)
     pairs = _sum(strategy, pairs)
-    tested = _local(strategy, [gradient for gradient, _ in pairs if gradient is not None])
+    tested = _local(strategy, gradients_of(pairs))
     return StepGradients(pairs, tested, chain_of(optimizer))
 
 
 def unsummed(strategy: Any, pairs: Pairs) -> StepGradients:
     """Returns gradients that their optimizer sums, and that something else tests."""
-    gradients = [gradient for gradient, _ in pairs if gradient is not None]
+    gradients = gradients_of(pairs)
     alone = strategy.num_replicas_in_sync == 1
     return StepGradients(pairs, _local(strategy, gradients), are_applied=alone)
 
 
 def watch_fixed(wrapper: Any, optimizer: Any, pairs: Pairs) -> Watch:
     """Returns the watch over a step that is not tested, in a replica context."""
-    given = [pair for pair in pairs if pair[0] is not None]
-    variables = [variable for _, variable in given]
+    variables = [variable for gradient, variable in pairs if gradient is not None]
 
     def describe(strategy: Any, gradients: Any) -> Step:
         sums = _local(strategy, summed_to_test(strategy, gradients))
         return Step(wrapper, variables, sums, leaves_sum_to_tensorflow(optimizer))
 
-    return watch_unconditional(wrapper, [gradient for gradient, _ in given], describe)
+    return watch_unconditional(wrapper, gradients_of(pairs), describe)
 
 
 @do_not_convert
@@ -185,10 +179,7 @@ def _sum(strategy: Any, pairs: Pairs) -> Pairs:
             alike.setdefault(dtype, []).append(index)
     result = list(pairs)
     if SUMS_OVERWRITE_SUMMANDS and has_several_workers(strategy):
-        pairs = [
-            (gradient if gradient is None else copy_of(gradient), variable)
-            for gradient, variable in pairs
-        ]
+        pairs = with_gradients(pairs, map(copy_of, gradients_of(pairs)))
     for indices in alike.values():
         # In its own scope: TensorFlow may merge the collectives of one scope, and these must not be
         # merged with collectives that depend on them. One call for each dtype, because values

@@ -9,7 +9,7 @@ term does). In a replica context, `all_replicas_agree` combines the flags of all
 from typing import Any, Callable, List, Sequence
 
 from tf_lossscale._core.collectives import sum_over_workers
-from tf_lossscale._core.workers import has_several_workers, workers_are_checked
+from tf_lossscale._core.shards import has_several_workers, workers_are_checked
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.replicas import STRATEGY_SURVIVES_RETRACING, map_replicas
 

@@ -1,4 +1,4 @@
-"""The shards that share a step, their groups, and the keys of their collectives.
+"""The shards that share a step, the call that they must have in common, and the keys of their sums.
 
 A collective has a group key, which is the same for all sums over one set of devices, and an
 instance key, one for each sum. All members must arrive at the same keys without communicating:
@@ -7,19 +7,23 @@ instance key, one for each sum. All members must arrive at the same keys without
   a graph is the n-th sum of the others. The first replica that builds it creates its key.
 * With Sessions, the workers of a cluster build the same graphs, so each worker assigns keys in the
   same order. With functions, each worker may trace again at any time, so the keys depend on what is
-  summed (see `workers`).
+  summed, once it is known that the workers sum the same.
 
 TensorFlow 1.15 looks up instances in the whole process by their key alone, so no two groups and no
 two graphs may share a key. TensorFlow's own keys are small numbers; ours start far above them.
 """
 
 import itertools
+import os
+import sys
 import threading
 import weakref
 import zlib
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from types import FrameType
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from tf_lossscale._versions.base import tf, tf1
+from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._versions.graphs import outermost_graph
 from tf_lossscale._versions.replicas import (
     graph_of_all_replicas,
     in_tpu_replication,
@@ -28,19 +32,23 @@ from tf_lossscale._versions.replicas import (
 )
 
 __all__ = [
-    "ALONE",
-    "BASE",
     "CHECK_KEY",
-    "Groups",
+    "EXACT",
+    "MODULUS",
+    "Call",
+    "CallSite",
     "Shards",
+    "Step",
     "all_shards",
-    "check_loop",
+    "call_site",
     "current_shards",
     "group_key",
-    "group_of",
     "groups_of",
-    "instance_keys",
-    "sum_key",
+    "has_several_workers",
+    "next_keys",
+    "number_of_shapes",
+    "step_of",
+    "workers_are_checked",
 ]
 
 
@@ -49,62 +57,75 @@ class Shards(NamedTuple):
 
     Attributes:
       number: number of shards.
+      groups: the shards of each group over which gradients are summed; as the user gave them for a
+        TPU, whose operation checks them.
       tpu: whether they are TPU shards, which the TPU's own operation sums.
       strategy: the strategy whose replicas are the shards, or None.
       replica: the index of this replica; 0 on a TPU, where one graph is built for all shards.
     """
 
     number: int
+    groups: Any
     tpu: bool = False
     strategy: Any = None
     replica: int = 0
 
+    @property
+    def devices(self) -> Sequence[str]:
+        """The devices of this process, one for each of its replicas."""
+        return self.strategy.extended.worker_devices
 
-ALONE = Shards(number=1)
+    @property
+    def device(self) -> str:
+        return self.devices[self.replica % len(self.devices)]
+
+    @property
+    def group(self) -> int:
+        """The number of the group of this replica."""
+        return next(number for number, group in enumerate(self.groups) if self.replica in group)
 
 
-def current_shards(who: str) -> Shards:
+def current_shards(who: str, group_assignment: Optional[Any] = None) -> Shards:
     """Returns the shards of the current step; one, with a warning, if their number is not set.
 
     Raises:
       RuntimeError: the call is made in the cross-replica context of a strategy with several
         replicas, where values do not belong to one shard.
+      ValueError: the group assignment is no equal partition of the shards.
     """
-    count = tpu_shards()
-    if count is not None:
-        return Shards(count, tpu=True)
-    if tf.distribute.has_strategy():
+    number = tpu_shards()
+    if number is None and tf.distribute.has_strategy():
         strategy = tf.distribute.get_strategy()
-        replicas = int(strategy.num_replicas_in_sync)
-        if replicas == 1:
-            return ALONE
+        number = int(strategy.num_replicas_in_sync)
+        if number == 1:
+            return Shards(1, groups_of(group_assignment, 1))
         if tf.distribute.in_cross_replica_context():
             raise RuntimeError(
                 f"{who} was called outside the replicas of {type(strategy).__name__}, which has "
-                f"{replicas}. Call it in the function that `strategy.run` "
+                f"{number}. Call it in the function that `strategy.run` "
                 "(`strategy.experimental_run_v2` in TensorFlow 1.15) runs on each replica."
             )
-        return Shards(number=replicas, strategy=strategy, replica=replica_id())
-    tf1.logging.warning(
-        "%s should be used within a tpu_shard_context, but got unset number_of_shards. Assuming 1.",
-        who,
-    )
-    return Shards(1, tpu=in_tpu_replication())
+        groups = groups_of(group_assignment, number)
+        return Shards(number, groups, strategy=strategy, replica=replica_id())
+    if number is None:
+        tf1.logging.warning(
+            "%s should be used within a tpu_shard_context, but got unset number_of_shards. "
+            "Assuming 1.",
+            who,
+        )
+        if not in_tpu_replication():
+            return Shards(1, groups_of(group_assignment, 1))
+    return Shards(number or 1, group_assignment or all_shards(number or 1), tpu=True)
 
 
-Groups = List[List[int]]
-
-
-def all_shards(count: int) -> Groups:
+def all_shards(count: int) -> List[List[int]]:
     return [list(range(count))]
 
 
-def groups_of(group_assignment: Optional[Any], count: int) -> Groups:
+def groups_of(group_assignment: Optional[Any], count: int) -> List[List[int]]:
     """Returns the groups of shards over which gradients are summed; one of all for None or [].
 
-    Raises:
-      ValueError: the assignment is not a list of lists, does not contain each shard exactly once,
-        or has groups of different sizes.
+    Raises a ValueError if they are not groups of equal size that contain each shard once.
     """
     if not group_assignment:
         return all_shards(count)
@@ -131,79 +152,167 @@ def groups_of(group_assignment: Optional[Any], count: int) -> Groups:
     return [list(group) for group in group_assignment]
 
 
-def group_of(index: int, groups: Sequence[Sequence[int]]) -> int:
-    return next(number for number, group in enumerate(groups) if index in group)
+def has_several_workers(strategy: Any) -> bool:
+    """Returns whether some replicas run in other processes."""
+    return len(strategy.extended.worker_devices) < strategy.num_replicas_in_sync
 
 
-BASE = 1 << 30
+def workers_are_checked(strategy: Any) -> bool:
+    """Returns whether steps begin with a check: with several workers, outside Sessions."""
+    return has_several_workers(strategy) and outermost_graph() is None
+
+
+# Packages whose frames lie between the user's line and ours, and modules that call functions that
+# are passed to them, because the threads of replicas begin there.
+_LIBRARIES = frozenset({"keras", "tensorflow", "tensorflow_core", "tensorflow_estimator"})
+_LIBRARIES |= {"contextlib", "functools", "tf_keras", "tf_lossscale", "threading"}
+_GENERATED = "__autograph_generated_file"
+
+
+class CallSite(NamedTuple):
+    """A line of the program.
+
+    Attributes:
+      place: its function and its file, without the directory, which may differ between workers.
+      line: its number; 0 if no user code calls, as when a strategy runs TensorFlow's own function.
+    """
+
+    place: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.place}, line {self.line}"
+
+
+class Call(NamedTuple):
+    """A call in the user's program.
+
+    Attributes:
+      what: the symbol that is called, as text that is equal on all workers.
+      site: the line that calls it.
+    """
+
+    what: str
+    site: CallSite
+
+
+def call_site() -> CallSite:
+    """Returns the innermost line that is not in TensorFlow, Keras or this package."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    while (
+        frame is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] in _LIBRARIES
+    ):
+        frame = frame.f_back
+    if frame is None:
+        return CallSite("no file", 0)
+    name, function = os.path.basename(frame.f_code.co_filename), frame.f_code.co_name
+    if name.startswith(_GENERATED):
+        name = "code by AutoGraph"  # the file has another name in each process
+    return CallSite(f"{name}, in {function}", frame.f_lineno)
+
+
+class Step(NamedTuple):
+    """What all workers must have in common.
+
+    Attributes:
+      row: float32 of shape `[3]`: the line, a number for the rest of the call, and a number for the
+        shapes.
+      text: string of shape `[]`: the same as text, for the error.
+    """
+
+    row: Any
+    text: Any
+
+
+EXACT = 1 << 24
+"""float32 holds whole numbers exactly up to here."""
+
+MODULUS = (1 << 29) - 3
+"""A prime; numbers that stand for shapes are smaller."""
+
+_FACTOR = 1000003
+_RANKS = 255  # TensorFlow's tensors have fewer dimensions
+_WEIGHTS = [pow(_FACTOR, power, MODULUS) for power in range(1, _RANKS + 1)]
+_SHOWN = 8
+
+
+@do_not_convert
+def step_of(call: Call, groups: Any, values: Sequence[Any]) -> Step:
+    dtypes = [value.dtype.base_dtype.name for value in values]
+    what, site = call
+    number = zlib.crc32(f"{what} {site.place} {groups} {dtypes}".encode()) % EXACT
+    numbers = [site.line, number, number_of_shapes(values) % EXACT]
+    row = tf.stack([tf.cast(number, tf.float32) for number in numbers])
+    shown = [f"{dtype}{value.shape}" for dtype, value in zip(dtypes, values)][:_SHOWN]
+    more = f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else ""
+    return Step(row, tf.constant(f"{what} at {site}, with {', '.join(shown)}{more}"))
+
+
+def number_of_shapes(values: Sequence[Any]) -> Any:
+    """Returns a number, or an int64 scalar, that represents the shapes of `values`."""
+    number: Any = 0
+    for value in values:
+        number = (number * _FACTOR + _number_of_shape(value)) % MODULUS
+    return number
+
+
+def _number_of_shape(value: Any) -> Any:
+    if value.shape.is_fully_defined():
+        dims = value.shape.as_list()
+        terms = [(dim + 1) * weight % MODULUS for dim, weight in zip(dims, _WEIGHTS)]
+        return (sum(terms) + len(dims)) % MODULUS
+    shape = tf.shape(value, out_type=tf.int64)
+    weights = tf.constant(_WEIGHTS, tf.int64)[: tf.size(shape)]
+    terms = (shape + 1) * weights % MODULUS
+    return (tf.reduce_sum(terms) + tf.size(shape, out_type=tf.int64)) % MODULUS
+
+
+_BASE = 1 << 30
 
 # The range above it has two halves; the second is for computed keys.
-_COMPUTED = BASE + (1 << 29)
+CHECK_KEY = _BASE + (1 << 29)
+"""The key of the check between workers, equal at every step; keys that depend on shapes follow."""
 
-# The key of the check between workers, equal at every step.
-CHECK_KEY = _COMPUTED
-_numbers = itertools.count(BASE)
-_lock = threading.Lock()
+
+def group_key(shards: Shards, members: List[int]) -> int:
+    across = has_several_workers(shards.strategy)
+    # Only the other workers know the names of their devices, but there is only one cluster.
+    devices = "cluster" if across else ",".join(shards.devices[member] for member in members)
+    return _BASE + zlib.crc32(f"{devices} {members}".encode()) % _BASE
 
 
 class _Table:
-    """The sums of one graph: how many each replica has built, and their keys."""
+    """The sums of one graph: how many each replica has built, their keys, and their loops."""
 
     def __init__(self) -> None:
         self.built: Dict[int, int] = {}
-        self.keys: Dict[Tuple[int, int], int] = {}
+        self.keys: Dict[int, List[int]] = {}
         self.loops: Dict[int, Any] = {}
 
 
 _tables: "weakref.WeakKeyDictionary[Any, _Table]" = weakref.WeakKeyDictionary()
+_numbers = itertools.count(_BASE)
+_lock = threading.Lock()
 
 
-def group_key(strategy: Any, members: List[int]) -> int:
-    """Returns the group key of the replicas with the numbers `members` under `strategy`."""
-    local = strategy.extended.worker_devices
-    across = len(local) < strategy.num_replicas_in_sync
-    # Only the other workers know the names of their devices, but there is only one cluster.
-    devices = "cluster" if across else ",".join(local[member] for member in members)
-    return BASE + zlib.crc32(f"{devices} {members}".encode()) % BASE
+def next_keys(shards: Shards, loop: Any, count: Optional[int] = None) -> List[int]:
+    """Returns the keys of the next sum that this replica builds in the current graph.
 
-
-def sum_key(number: Any) -> Any:
-    """Returns the instance key of a sum, for a number that depends on what is summed.
-
-    It is at least 0 and less than `2**29 - 1`, an integer or an integer tensor.
+    There are `count`; by default, each group gets its own key, and the check between workers the
+    last one. `loop` is the loop that contains the sum, or None; all replicas must be in the same.
     """
-    return CHECK_KEY + 1 + number
-
-
-def check_loop(replica: int, loop: Any) -> None:
-    """Counts a sum of `replica`, and checks that it is in the same loop as the others' sums."""
-    with _lock:
-        _count(_tables.setdefault(graph_of_all_replicas(), _Table()), replica, loop)
-
-
-def instance_keys(replica: int, groups: int, loop: Any) -> List[int]:
-    """Returns the keys of the next sum that `replica` builds in the current graph.
-
-    Each of the `groups` gets its own key, and the check between workers the last one. `loop` is the
-    loop that contains the sum, or None.
-    """
+    count = len(shards.groups) + 1 if count is None else count
     with _lock:
         table = _tables.setdefault(graph_of_all_replicas(), _Table())
-        number = _count(table, replica, loop)
-        for index in range(groups + 1):
-            if (number, index) not in table.keys:
-                table.keys[number, index] = next(_numbers)
-        return [table.keys[number, index] for index in range(groups + 1)]
-
-
-def _count(table: _Table, replica: int, loop: Any) -> int:
-    number = table.built.get(replica, 0)
-    table.built[replica] = number + 1
-    if table.loops.setdefault(number, loop) is not loop:
-        raise NotImplementedError(
-            "A sum over replicas is inside a loop that each replica runs separately, so the "
-            "replicas cannot find each other: TensorFlow distinguishes the rounds of different "
-            "loops. Put the loop around `strategy.run`, or unroll it in Python; in a Session's "
-            "graph, it works after tf.compat.v1.disable_control_flow_v2()."
-        )
-    return number
+        number = table.built.get(shards.replica, 0)
+        table.built[shards.replica] = number + 1
+        if table.loops.setdefault(number, loop) is not loop:
+            raise NotImplementedError(
+                "A sum over replicas is inside a loop that each replica runs separately, so the "
+                "replicas cannot find each other: TensorFlow distinguishes the rounds of different "
+                "loops. Put the loop around `strategy.run`, or unroll it in Python; in a Session's "
+                "graph, it works after tf.compat.v1.disable_control_flow_v2()."
+            )
+        keys = table.keys.setdefault(number, [])
+        keys.extend(itertools.islice(_numbers, max(0, count - len(keys))))
+        return keys[:count]

@@ -1,6 +1,7 @@
 """Scaling of losses and gradients, and the base class of loss-scale optimizers around a v1 one."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+import functools
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.steps import report_loss
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
@@ -11,10 +12,12 @@ __all__ = [
     "ScaledLossOptimizer",
     "as_pairs",
     "divide_gradients",
+    "gradients_of",
     "require_replica_context",
     "scale_loss",
     "tape_for",
     "unscale_gradients",
+    "with_gradients",
 ]
 
 
@@ -26,8 +29,9 @@ def scale_loss(loss: Any, loss_scale: Callable[[], Any]) -> Any:
     function in a loop sees the scale of its own step.
     """
     if callable(loss):
-        return lambda: _times_scale(loss(), loss_scale)
-    return _times_scale(loss, loss_scale)
+        return lambda: scale_loss(loss(), loss_scale)
+    loss = tf.convert_to_tensor(loss)
+    return loss * tf.cast(loss_scale(), loss.dtype.base_dtype)
 
 
 @do_not_convert
@@ -39,7 +43,7 @@ def unscale_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
     """
     # Plain numbers are divided in Python, where 1 / 8 is a float.
     reciprocal = tf.convert_to_tensor(1 / loss_scale)
-    cast = _casts_of(reciprocal)
+    cast = functools.lru_cache(maxsize=None)(functools.partial(tf.cast, reciprocal))
 
     def unscaled(gradient: Any) -> Any:
         factor = cast(gradient.dtype.base_dtype)
@@ -60,7 +64,7 @@ def divide_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
     reciprocal first, so that in float16 a small gradient would become 0.
     """
     divisor = tf.convert_to_tensor(loss_scale)
-    cast = _casts_of(divisor)
+    cast = functools.lru_cache(maxsize=None)(functools.partial(tf.cast, divisor))
 
     def divided(gradient: Any) -> Any:
         dtype = gradient.dtype.base_dtype
@@ -71,18 +75,6 @@ def divide_gradients(gradients: List[Any], loss_scale: Any) -> List[Any]:
         return tf.raw_ops.RealDiv(x=gradient, y=cast(dtype), name="truediv")
 
     return _change_each(gradients, divided, divisor.dtype)
-
-
-def _casts_of(number: Any) -> Callable[[Any], Any]:
-    """Returns a function that casts a tensor to a dtype, to each only once."""
-    casts: Dict[Any, Any] = {number.dtype.base_dtype: number}
-
-    def cast(dtype: Any) -> Any:
-        if dtype not in casts:
-            casts[dtype] = tf.cast(number, dtype)
-        return casts[dtype]
-
-    return cast
 
 
 def _change_each(gradients: List[Any], change: Callable[[Any], Any], default: Any) -> List[Any]:
@@ -101,9 +93,8 @@ def _change_each(gradients: List[Any], change: Callable[[Any], Any], default: An
                 changed(gradient.values), gradient.indices, dense_shape=gradient.dense_shape
             )
         if not isinstance(getattr(gradient, "dtype", None), tf.DType):
-            # A Python number, which has no dtype, or a NumPy value.
-            dtype = getattr(gradient, "dtype", default)
-            gradient = tf.convert_to_tensor(gradient, dtype=tf.as_dtype(dtype))
+            dtype = tf.as_dtype(getattr(gradient, "dtype", default))  # NumPy's, or of no dtype
+            gradient = tf.convert_to_tensor(gradient, dtype=dtype)
         return change(gradient)
 
     gradients.reverse()
@@ -111,19 +102,10 @@ def _change_each(gradients: List[Any], change: Callable[[Any], Any], default: An
 
 
 def tape_for(loss: Any, tape: Optional[Any]) -> Any:
-    """Returns the tape that records how a loss is scaled: `tape`, or a new one.
-
-    Raises:
-      ValueError: the loss is a tensor, and there is no tape.
-    """
+    """Returns the tape that records how a loss is scaled: `tape`, or a new one for a callable."""
     if not callable(loss) and tape is None:
         raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Got: loss={loss}")
     return tf.GradientTape() if tape is None else tape
-
-
-def _times_scale(loss: Any, loss_scale: Callable[[], Any]) -> Any:
-    loss = tf.convert_to_tensor(loss)
-    return loss * tf.cast(loss_scale(), loss.dtype.base_dtype)
 
 
 Pairs = List[Tuple[Any, Any]]
@@ -233,6 +215,17 @@ class ScaledLossOptimizer(tf1.train.Optimizer):
         return list(zip(unscale_gradients(gradients, loss_scale), variables))
 
 
+def gradients_of(pairs: Pairs) -> List[Any]:
+    """Returns the gradients that are not None."""
+    return [gradient for gradient, _ in pairs if gradient is not None]
+
+
+def with_gradients(pairs: Pairs, gradients: Iterable[Any]) -> Pairs:
+    """Returns the pairs with other gradients in place of those that are not None."""
+    remaining = iter(gradients)
+    return [(None if old is None else next(remaining), variable) for old, variable in pairs]
+
+
 def _as_text(variables: Sequence[Any]) -> Any:
     return [str(variable) for variable in variables]
 
@@ -240,11 +233,7 @@ def _as_text(variables: Sequence[Any]) -> Any:
 def as_pairs(
     grads_and_vars: Any, who: str, names_of: Callable[[Sequence[Any]], Any] = _as_text
 ) -> Pairs:
-    """Returns the pairs as a list; an iterator can be consumed only once.
-
-    Raises:
-      ValueError: there are no pairs, or no pair has a gradient.
-    """
+    """Returns the pairs as a list; a ValueError if there are none, or no pair has a gradient."""
     pairs = list(grads_and_vars)
     if not pairs:
         raise ValueError(

@@ -1,28 +1,28 @@
 """`CrossShardOptimizer`."""
 
 import functools
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.gradient_sums import chain_of, leaves_sum_to_tensorflow
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.shards import (
-    Groups,
-    Shards,
-    all_shards,
-    current_shards,
-    group_of,
-    groups_of,
-)
-from tf_lossscale._core.workers import (
     Call,
+    Shards,
     call_site,
+    current_shards,
+    groups_of,
     has_several_workers,
-    step_of,
     workers_are_checked,
 )
-from tf_lossscale._core.wrapper import Pairs, ScaledLossOptimizer, as_pairs
-from tf_lossscale._v1.sums import replica_sums, sum_packed, tpu_sum, with_shapes
+from tf_lossscale._core.wrapper import (
+    Pairs,
+    ScaledLossOptimizer,
+    as_pairs,
+    gradients_of,
+    with_gradients,
+)
+from tf_lossscale._v1.sums import sum_packed
 from tf_lossscale._versions.base import do_not_convert, overridden, tf, tf1
 from tf_lossscale._versions.files import called_from_checkpoint
 from tf_lossscale._versions.originals import original
@@ -104,9 +104,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         self._made = f"CrossShardOptimizer({type(opt).__name__}) made at {call_site()}"
 
     @do_not_convert
-    def compute_gradients(
-        self, loss: Any, var_list: Optional[Any] = None, **kwargs: Any
-    ) -> List[Tuple[Any, Any]]:
+    def compute_gradients(self, loss: Any, var_list: Optional[Any] = None, **kwargs: Any) -> Pairs:
         """Computes this shard's gradients; for MEAN, of the loss divided by the number of shards.
 
         Args:
@@ -150,29 +148,27 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
           RuntimeError: the call is made outside the replicas of a strategy that has several.
         """
         pairs = as_pairs(grads_and_vars, type(self).__name__)
-        shards = current_shards("cross_replica_sum")
+        shards = current_shards("cross_replica_sum", self._group_assignment)
         if shards.tpu:
-            return self._opt.apply_gradients(
-                _tpu_summed(pairs, self._group_assignment or all_shards(shards.number)),
-                global_step,
-                name,
-            )
-        groups = groups_of(self._group_assignment, shards.number)
-        dense = [
-            (None if gradient is None else tf.convert_to_tensor(gradient), variable)
-            for gradient, variable in pairs
-        ]
+            return self._opt.apply_gradients(_tpu_summed(pairs, shards), global_step, name)
+        dense = [tf.convert_to_tensor(gradient) for gradient in gradients_of(pairs)]
+        pairs = with_gradients(pairs, dense)
         if shards.number == 1:
-            return self._opt.apply_gradients(dense, global_step, name)
+            return self._opt.apply_gradients(pairs, global_step, name)
         call = Call(self._made, call_site())
-        if len(groups) == 1 and leaves_sum_to_tensorflow(self._opt) and _sums_in_one_call(dense):
+        if (
+            len(shards.groups) == 1
+            and leaves_sum_to_tensorflow(self._opt)
+            and _sums_in_one_call(dense)
+        ):
             if not has_several_workers(shards.strategy):
-                return self._opt.apply_gradients(dense, global_step, name)
+                return self._opt.apply_gradients(pairs, global_step, name)
             if STRATEGY_SURVIVES_RETRACING or not workers_are_checked(shards.strategy):
-                checked = _after_check(dense, shards, groups, call)
+                with tf.control_dependencies(collective_sums([], shards, call, dense)):
+                    checked = with_gradients(pairs, map(tf.identity, dense))
                 return self._opt.apply_gradients(checked, global_step, name)
-        summed = _summed(dense, shards, groups, call)
-        return _apply_summed(self._opt, summed, shards, groups, global_step, name)
+        summed = with_gradients(pairs, sum_packed(dense, shards, call))
+        return _apply_summed(self._opt, summed, shards, global_step, name)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
         """Returns a slot of the inner optimizer.
@@ -250,55 +246,27 @@ def _scaled(loss: Any, scale: float) -> Any:
     return loss * scale
 
 
-def _sums_in_one_call(pairs: Sequence[Tuple[Any, Any]]) -> bool:
+def _sums_in_one_call(gradients: Sequence[Any]) -> bool:
     """Returns whether TensorFlow's optimizers should sum these gradients over the replicas.
 
     They sum all gradients in one call, and some versions fail if these have several dtypes.
     16-bit gradients are more exact when summed as float32.
     """
-    dtypes = {gradient.dtype.base_dtype for gradient, _ in pairs if gradient is not None}
+    dtypes = {gradient.dtype.base_dtype for gradient in gradients}
     return dtypes in ({tf.float32}, {tf.float64})
 
 
-def _tpu_summed(pairs: Pairs, groups: Any) -> Pairs:
-    summed = []
-    for gradient, variable in pairs:
-        if gradient is not None:
-            with tf1.get_default_graph().colocate_with(gradient.op):
-                gradient = tpu_sum(gradient, groups)
-        summed.append((gradient, variable))
-    return summed
-
-
-def _after_check(pairs: Pairs, shards: Shards, groups: Groups, call: Call) -> Pairs:
-    """Returns the pairs unchanged, after the workers have checked that their steps are equal."""
-    present = [gradient for gradient, _ in pairs if gradient is not None]
-    step = step_of(call, groups, present) if workers_are_checked(shards.strategy) else None
-    if step is None:
-        call = with_shapes(call, present)
-    with tf.control_dependencies(collective_sums([], shards, groups, step, call)):
-        return [
-            (None if gradient is None else tf.identity(gradient), variable)
-            for gradient, variable in pairs
-        ]
-
-
-def _summed(pairs: Pairs, shards: Shards, groups: Groups, call: Call) -> Pairs:
-    present = [gradient for gradient, _ in pairs if gradient is not None]
-    sums = iter(
-        sum_packed(present, lambda packs: replica_sums(packs, shards, groups, call, present))
-    )
-    return [(None if gradient is None else next(sums), variable) for gradient, variable in pairs]
+def _tpu_summed(pairs: Pairs, shards: Shards) -> Pairs:
+    sums, groups = [], shards.groups
+    for gradient in gradients_of(pairs):
+        with tf1.get_default_graph().colocate_with(gradient.op):
+            sums.append(tf.raw_ops.CrossReplicaSum(input=gradient, group_assignment=groups))
+    return with_gradients(pairs, sums)
 
 
 @do_not_convert
 def _apply_summed(
-    optimizer: Any,
-    pairs: Sequence[Tuple[Any, Any]],
-    shards: Shards,
-    groups: Sequence[Sequence[int]],
-    global_step: Optional[Any],
-    name: Optional[str],
+    optimizer: Any, pairs: Pairs, shards: Shards, global_step: Optional[Any], name: Optional[str]
 ) -> Any:
     """Applies summed gradients, in a replica context.
 
@@ -309,7 +277,7 @@ def _apply_summed(
     chain = chain_of(optimizer)
     assigning = [inner for inner in chain if _assigns(inner)]
     if assigning:
-        _check_one_sum(assigning[0], shards, groups)
+        _check_one_sum(assigning[0], shards)
     # Such a step is taken once, although each replica of the process calls it.
     once = overridden(
         assigning, "apply_gradients", lambda inner: functools.partial(_apply_once, inner)
@@ -337,12 +305,12 @@ def _apply_once(
     return context.merge_call(once, args=(list(gradients), list(variables)))
 
 
-def _check_one_sum(optimizer: Any, shards: Shards, groups: Sequence[Sequence[int]]) -> None:
+def _check_one_sum(optimizer: Any, shards: Shards) -> None:
     first = replicas_of_workers_before(shards.strategy)
-    local = range(first, first + len(shards.strategy.extended.worker_devices))
-    if len({group_of(replica, groups) for replica in local}) > 1:
+    local = range(first, first + len(shards.devices))
+    if len({shards._replace(replica=replica).group for replica in local}) > 1:
         raise NotImplementedError(
-            f"group_assignment={[list(group) for group in groups]} gives the replicas "
+            f"group_assignment={shards.groups} gives the replicas "
             f"{local[0]} to {local[-1]} of this process different sums, but "
             f"{type(optimizer).__name__}.apply_gradients assigns to the variables of all of them "
             "at once, and has no update of one variable that each replica could make. Give it a "

@@ -1,13 +1,14 @@
 """`cross_replica_sum`, and the sums of `CrossShardOptimizer`."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.collectives import collective_sums
-from tf_lossscale._core.shards import Shards, all_shards, current_shards, groups_of
-from tf_lossscale._core.workers import Call, call_site, step_of, workers_are_checked
+from tf_lossscale._core.shards import Call, Shards, call_site, current_shards
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
-__all__ = ["LARGE", "cross_replica_sum", "replica_sums", "sum_packed", "tpu_sum", "with_shapes"]
+__all__ = ["cross_replica_sum", "replica_sums", "sum_packed"]
+
+_DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.uint32)
 
 
 @do_not_convert
@@ -40,87 +41,56 @@ def cross_replica_sum(
       TypeError: `x` has an unsupported dtype.
       ValueError: the groups are not an equal partition of the shards.
     """
-    shards = current_shards("cross_replica_sum")
+    shards = current_shards("cross_replica_sum", group_assignment)
     if shards.tpu:
-        return tpu_sum(x, group_assignment or all_shards(shards.number), name)
+        # Its gradient is the same sum over the same groups. It checks the dtype and the groups.
+        return tf.raw_ops.CrossReplicaSum(input=x, group_assignment=shards.groups, name=name)
     value = tf.convert_to_tensor(x)
-    _check_dtype(value)
-    groups = groups_of(group_assignment, shards.number)
-    with tf1.name_scope(name, "CrossReplicaSum") as scope:
-        if shards.number == 1:
-            return tf.identity(value, name=scope)
-        call = Call("cross_replica_sum", call_site())
-        (total,) = replica_sums([value], shards, groups, call)
-        return tf.identity(total, name=scope)
-
-
-@do_not_convert
-def replica_sums(
-    values: Sequence[Any],
-    shards: Shards,
-    groups: Sequence[Sequence[int]],
-    call: Call,
-    parts: Optional[Sequence[Any]] = None,
-) -> List[Any]:
-    """Returns the sums over this replica's group, with their gradients.
-
-    `parts` are the tensors that were packed into `values`, if they were.
-    """
-    summands = values if parts is None else parts
-    step = step_of(call, groups, summands) if workers_are_checked(shards.strategy) else None
-    if step is None and parts is not None:
-        call = with_shapes(call, parts)
-
-    @tf.custom_gradient
-    def summed(*xs: Any) -> Any:
-        def gradient(*dys: Any) -> Any:
-            back = call._replace(what=f"the gradient of {call.what}")
-            return replica_sums(dys, shards, groups, back)
-
-        return collective_sums(xs, shards, groups, step, call), gradient
-
-    return list(summed(*values))
-
-
-def with_shapes(call: Call, tensors: Sequence[Any]) -> Call:
-    """Returns the call with the shapes of `tensors`: in a Session each sum is checked alone."""
-    return call._replace(
-        what=call.what + " of " + ", ".join(str(tensor.shape) for tensor in tensors)
-    )
-
-
-_DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.uint32)
-
-
-def _check_dtype(value: Any) -> None:
     if value.dtype.base_dtype not in _DTYPES:
         names = ", ".join(dtype.name for dtype in _DTYPES)
         raise TypeError(
             f"cross_replica_sum: value passed to parameter 'x' has DataType {value.dtype.name}, "
             f"which is not one of: {names}"
         )
+    with tf1.name_scope(name, "CrossReplicaSum") as scope:
+        if shards.number == 1:
+            return tf.identity(value, name=scope)
+        (total,) = replica_sums([value], shards, Call("cross_replica_sum", call_site()))
+        return tf.identity(total, name=scope)
+
+
+@do_not_convert
+def replica_sums(
+    values: Sequence[Any], shards: Shards, call: Call, parts: Optional[Sequence[Any]] = None
+) -> List[Any]:
+    """Returns the same as `collective_sums`, with gradients."""
+
+    @tf.custom_gradient
+    def summed(*xs: Any) -> Any:
+        def gradient(*dys: Any) -> Any:
+            back = call._replace(what=f"the gradient of {call.what}")
+            return replica_sums(dys, shards, back)
+
+        return collective_sums(xs, shards, call, parts), gradient
+
+    return list(summed(*values))
 
 
 # Small tensors are packed, because each collective has a fixed cost. Tensors of at least this many
 # elements are not: the copy costs more than a collective.
-LARGE = 1 << 16
+_LARGE = 1 << 16
 
 
 @do_not_convert
-def sum_packed(tensors: Sequence[Any], sum_all: Callable[[List[Any]], Sequence[Any]]) -> List[Any]:
+def sum_packed(tensors: Sequence[Any], shards: Shards, call: Call) -> List[Any]:
     """Returns the sums of `tensors`; the small ones of each dtype are summed as one vector."""
     sums: List[Any] = [None] * len(tensors)
     packs = _packs(tensors)
-    totals = sum_all([_packed([tensors[index] for index in indices]) for indices in packs])
-    for indices, total in zip(packs, totals):
-        if len(indices) == 1:
-            sums[indices[0]] = total
-            continue
-        members = [tensors[index] for index in indices]
-        parts = tf.split(total, [_size(member) for member in members])
-        for index, member, part in zip(indices, members, parts):
-            sums[index] = tf.reshape(part, _shape(member))
-            sums[index].set_shape(member.shape)
+    members = [[tensors[index] for index in indices] for indices in packs]
+    totals = replica_sums([_packed(each) for each in members], shards, call, tensors)
+    for indices, each, total in zip(packs, members, totals):
+        for index, part in zip(indices, _unpacked(total, each)):
+            sums[index] = part
     return sums
 
 
@@ -130,32 +100,27 @@ def _packed(members: Sequence[Any]) -> Any:
     return tf.concat([tf.reshape(member, [-1]) for member in members], axis=0)
 
 
+def _unpacked(total: Any, members: Sequence[Any]) -> List[Any]:
+    if len(members) == 1:
+        return [total]
+    sizes = [member.shape.num_elements() for member in members]
+    sizes = [tf.size(m) if size is None else size for m, size in zip(members, sizes)]
+    parts = []
+    for member, part in zip(members, tf.split(total, sizes)):
+        is_known = member.shape.is_fully_defined()
+        parts.append(tf.reshape(part, member.shape if is_known else tf.shape(member)))
+        parts[-1].set_shape(member.shape)
+    return parts
+
+
 def _packs(tensors: Sequence[Any]) -> List[Tuple[int, ...]]:
     """Groups the numbers of the tensors, in an order that depends on dtypes and shapes only."""
     small: Dict[Any, List[int]] = {}
     packs: List[Tuple[int, ...]] = []
     for index, tensor in enumerate(tensors):
         elements = tensor.shape.num_elements()
-        if elements is not None and elements >= LARGE:
+        if elements is not None and elements >= _LARGE:
             packs.append((index,))
         else:
             small.setdefault(tensor.dtype.base_dtype, []).append(index)
     return packs + [tuple(indices) for indices in small.values()]
-
-
-def _size(tensor: Any) -> Any:
-    elements = tensor.shape.num_elements()
-    return tf.size(tensor) if elements is None else elements
-
-
-def _shape(tensor: Any) -> Any:
-    return tensor.shape if tensor.shape.is_fully_defined() else tf.shape(tensor)
-
-
-def tpu_sum(value: Any, group_assignment: Any, name: Optional[str] = None) -> Any:
-    """Returns the operation `CrossReplicaSum`, which has kernels only on TPUs.
-
-    TensorFlow registers its gradient, the same sum over the same groups, and checks the dtype and
-    the groups. `IndexedSlices` are converted to a dense tensor.
-    """
-    return tf.raw_ops.CrossReplicaSum(input=value, group_assignment=group_assignment, name=name)
