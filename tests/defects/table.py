@@ -44,8 +44,8 @@ SHIM: List[Defect] = [
     ),
     Defect(
         "tf_lossscale",
-        "tf.logical_and(not_finite, bad_counted >= decr_every)",
-        "tf.logical_and(not_finite, bad_counted > decr_every)",
+        "tf.logical_and(not_finite, bad_counted >= manager._decr_every_n_nan_or_inf)",
+        "tf.logical_and(not_finite, bad_counted > manager._decr_every_n_nan_or_inf)",
         _TF1 + "test_golden.py",
     ),
     Defect(

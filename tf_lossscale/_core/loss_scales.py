@@ -1,12 +1,12 @@
 """The loss scales of `tf.train.experimental`, `tf.mixed_precision.experimental` and `compat.v1`."""
 
 import abc
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from tf_lossscale._core.finite import all_finite
-from tf_lossscale._core.replicas import require_cross_replica_context, summed_to_test
+from tf_lossscale._core.replicas import summed_to_test
 from tf_lossscale._core.same_class import SameClass, behaves_as, stands_for
-from tf_lossscale._core.state import HoldsState, dynamic_update
+from tf_lossscale._core.state import HoldsState, dynamic_update, update_as_cond
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 from tf_lossscale._versions.originals import original
 
@@ -262,7 +262,12 @@ class DynamicLossScale(LossScale):
         Raises:
           RuntimeError: it was called inside one replica of a strategy.
         """
-        require_cross_replica_context("DynamicLossScale.update()")
+        if tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context():
+            raise RuntimeError(
+                "DynamicLossScale.update() was called in a replica context, where the gradients of "
+                "the other replicas cannot be seen. Call it in a cross-replica context: through "
+                "`tf.distribute.get_replica_context().merge_call(...)`, or outside `strategy.run`."
+            )
         strategy = tf.distribute.get_strategy()
         sums = summed_to_test(strategy, tf.nest.flatten(grads))
         finite = all_finite(
@@ -272,30 +277,18 @@ class DynamicLossScale(LossScale):
 
     def _update_after(self, finite: Any) -> Any:
         """Counts a step; returns a tensor that is available afterwards, None in eager mode."""
-        # "cond", although there are no branches: the original has a conditional of this name, and
-        # with control flow v1 conditionals are counted in the names of optimizers' variables
-        # (`cond_1/beta1_power`).
-        with tf1.name_scope(None, "cond"):
-            update = dynamic_update(
-                self._current_loss_scale,
-                self._num_good_steps,
-                finite,
-                self._increment_period,
-                self._multiplier,
-            )
-            if update is None:
-                return None
-            with tf.control_dependencies([update]):
-                return tf.identity(finite, name="updated")
+        scale, steps = self._current_loss_scale, self._num_good_steps
+        period, multiplier = self._increment_period, self._multiplier
+        return update_as_cond(
+            lambda: dynamic_update(scale, steps, finite, period, multiplier), finite
+        )
 
     def __repr__(self) -> str:
-        scale, steps = self._current_loss_scale, self._num_good_steps
-        state = {"current_loss_scale": scale, "num_good_steps": steps}
-        shown = [
-            *([f"{k}={v.numpy()!s}" for k, v in state.items()] if tf.executing_eagerly() else []),
-            *[f"{k}={v}" for k, v in self.get_config().items()],
-        ]
-        return "DynamicLossScale({})".format(", ".join(shown))
+        shown = self.get_config()
+        if tf.executing_eagerly():
+            scale, steps = self._current_loss_scale.numpy(), self._num_good_steps.numpy()
+            shown = {"current_loss_scale": scale, "num_good_steps": steps, **shown}
+        return "DynamicLossScale({})".format(", ".join(f"{k}={v!s}" for k, v in shown.items()))
 
     def get_config(self) -> Dict[str, Any]:
         """Returns the three arguments of the constructor."""
@@ -318,10 +311,7 @@ def _installed(name: str) -> Any:
 
 # TensorFlow's own optimizers test for its classes, so they accept our loss scales as well.
 for _cls in (LossScale, FixedLossScale, DynamicLossScale):
-    _theirs = _installed(_cls.__name__)
-    if _theirs is not None:
-        _theirs.register(_cls)
-        stands_for(_cls, _theirs)
+    stands_for(_cls, _installed(_cls.__name__))
 
 
 def is_fixed(loss_scale: Any) -> bool:
@@ -329,24 +319,22 @@ def is_fixed(loss_scale: Any) -> bool:
 
     A subclass with its own `update` may skip steps, so it does not count.
     """
-    known = (FixedLossScale.update, getattr(_installed("FixedLossScale"), "update", None))
-    return isinstance(loss_scale, FixedLossScale) and type(loss_scale).update in known
+    return is_standard(loss_scale, "FixedLossScale", ["update"])
 
 
-def is_standard(loss_scale: Any, name: str) -> bool:
+def is_standard(
+    loss_scale: Any, name: str, methods: Sequence[str] = ("__call__", "update")
+) -> bool:
     """Returns whether a loss scale is of the class `name`, and does not override its methods.
 
     The Keras optimizers keep the state of such a loss scale themselves, and never call it. `name`
     is `FixedLossScale` or `DynamicLossScale`, ours or the installed TensorFlow's.
     """
     ours = {"FixedLossScale": FixedLossScale, "DynamicLossScale": DynamicLossScale}[name]
-    installed = _installed(name)
     cls = behaves_as(loss_scale)
     return any(
-        known is not None
-        and known in cls.__mro__
-        and all(getattr(cls, each) is getattr(known, each) for each in ("__call__", "update"))
-        for known in (ours, installed)
+        known in cls.__mro__ and all(getattr(cls, each) is getattr(known, each) for each in methods)
+        for known in (ours, _installed(name))
     )
 
 

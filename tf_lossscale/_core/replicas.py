@@ -20,7 +20,6 @@ __all__ = [
     "copy_of",
     "merge",
     "replica_count",
-    "require_cross_replica_context",
     "summed_to_test",
 ]
 
@@ -61,19 +60,28 @@ def summed_to_test(strategy: Any, gradients: Sequence[Any]) -> List[Any]:
     returned unchanged.
     """
     given = [gradient for gradient in gradients if gradient is not None]
-    if strategy.num_replicas_in_sync > 1:
-        apart = [value for value in given if _is_apart(strategy, value)]
-        # Copies, because TensorFlow 1.15 to 2.4 overwrite the inputs of a sum with the result.
-        copies = [copy_of(value) for value in apart]
-        # One call for all, as in the optimizers: the values are sent packed.
-        with tf1.name_scope(None, "sums_to_test"):
-            sums = copies and strategy.extended.batch_reduce_to(
-                tf.distribute.ReduceOp.SUM,
-                [(value, _destination(strategy, value)) for value in copies],
-            )
-        remaining = iter(sums)
-        given = [next(remaining) if _is_apart(strategy, value) else value for value in given]
+    if strategy.num_replicas_in_sync == 1:
+        return given
+    devices = strategy.extended.worker_devices
+    # A plain tensor is a sum already, except if this process runs only one of several replicas: the
+    # value of that replica is a plain tensor, too.
+    apart = [i for i, value in enumerate(given) if len(devices) == 1 or not _is_plain(value)]
+    # Copies, because TensorFlow 1.15 to 2.4 overwrite the inputs of a sum with the result.
+    copies = [copy_of(given[i]) for i in apart]
+    # One call for all, as in the optimizers: the values are sent packed. In 1.15 to 2.4 sparse
+    # values, and tensors without a device, cannot serve as a destination.
+    with tf1.name_scope(None, "sums_to_test"):
+        sums = copies and strategy.extended.batch_reduce_to(
+            tf.distribute.ReduceOp.SUM,
+            [(value, devices[0] if _is_plain(value) else value) for value in copies],
+        )
+    for i, total in zip(apart, sums):
+        given[i] = total
     return given
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (tf.Tensor, tf.IndexedSlices))
 
 
 def copy_of(value: Any) -> Any:
@@ -86,7 +94,7 @@ def copy_of(value: Any) -> Any:
         # Grappler would remove any other copy.
         return tensor if tf.executing_eagerly() else tf.raw_ops.Snapshot(input=tensor)
 
-    if isinstance(value, (tf.Tensor, tf.IndexedSlices)):
+    if _is_plain(value):
         # From the only replica of this process. TensorFlow 1.15 sums only tensors with a device.
         with tf1.device(tf.distribute.get_strategy().extended.worker_devices[0]):
             return copy(value)
@@ -119,31 +127,3 @@ def all_replicas_agree(flag: Any) -> Any:
     bad = tf.cast(tf.logical_not(flag), tf.float32)
     context = tf.distribute.get_replica_context()
     return tf.equal(context.all_reduce(tf.distribute.ReduceOp.SUM, bad), 0.0)
-
-
-def require_cross_replica_context(what: str) -> None:
-    if tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context():
-        raise RuntimeError(
-            f"{what} was called in a replica context, where the gradients of the other replicas "
-            "cannot be seen. Call it in a cross-replica context: through "
-            "`tf.distribute.get_replica_context().merge_call(...)`, or outside `strategy.run`."
-        )
-
-
-def _is_apart(strategy: Any, value: Any) -> bool:
-    """Returns whether `value` still has one component for each replica.
-
-    A plain tensor is a sum already, except if this process runs only one of several replicas: the
-    value of that replica is a plain tensor, too.
-    """
-    plain = isinstance(value, (tf.Tensor, tf.IndexedSlices))
-    return not plain or len(strategy.extended.worker_devices) == 1
-
-
-def _destination(strategy: Any, value: Any) -> Any:
-    """Returns the device for the sum; a plain value comes from a worker with one device.
-
-    In 1.15 to 2.4 sparse values, and tensors without a device, cannot serve as a destination.
-    """
-    plain = isinstance(value, (tf.Tensor, tf.IndexedSlices))
-    return strategy.extended.worker_devices[0] if plain else value

@@ -8,9 +8,6 @@ made. Each test then gives the answer of the original program, whichever class i
   ours is registered with. As a base it only answers tests: our class overrides all its methods.
 
 A user's subclass of our class is an ordinary class: only its own instances pass a test for it.
-
-`loss_scale_class` recognizes the loss-scale optimizers of all packages by name, and `change_class`
-gives one object methods that the other objects of its class do not have.
 """
 
 import abc
@@ -59,7 +56,12 @@ def is_our(cls: Any, instance: Any) -> bool:
 
 
 def stands_for(cls: Any, installed: Optional[Any]) -> None:
-    """Lets our class `cls` count as TensorFlow's class `installed`."""
+    """Lets our class `cls` and TensorFlow's class `installed`, if there is one, count as one.
+
+    If it is neither a base of ours nor abstract, objects of our class do not pass tests for it.
+    """
+    if isinstance(installed, abc.ABCMeta):
+        installed.register(cls)  # which fails where it is ours already
     _installed[cls] = installed
 
 
@@ -88,7 +90,7 @@ _classes: Dict[Tuple[Any, Any, bool], Any] = {}
 
 
 def change_class(loss_scale: Any, mixin: Any, overrides: bool) -> None:
-    """Makes a `LossScale`, ours or the installed TensorFlow's, an instance of `mixin`, too.
+    """Makes a `LossScale`, ours or TensorFlow's, an instance of `mixin`, too; no other object is.
 
     `overrides` is whether the methods of `mixin` override those of the class of the loss scale.
     """

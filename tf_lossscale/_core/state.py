@@ -1,20 +1,26 @@
-"""The variables of dynamic loss scales, and the two rules that update them.
+"""The variables of dynamic loss scales, and the rule of `DynamicLossScale` that updates them.
 
-The rules are those of the originals, bit for bit. Both increase the scale after a number of finite
-steps and decrease it after non-finite ones. They have no branches, because two conditionals in a
-graph cost more than these few scalar operations. They cover NaN and infinite scales (the recorded
-traces of the originals have such cases), so `max` is written as a comparison: `tf.maximum` of NaN
-differs between versions.
+It and the rule of the contrib manager are those of the originals, bit for bit. Both increase the
+scale after a number of finite steps and decrease it after non-finite ones. They have no branches,
+because two conditionals in a graph cost more than these few scalar operations. They cover NaN and
+infinite scales (the recorded traces of the originals have such cases), so `max` is written as a
+comparison: `tf.maximum` of NaN differs between versions.
 """
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
-from tf_lossscale._core.conditional import branch
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.files import Trackable, TrackableReference
 from tf_lossscale._versions.graphs import outermost_graph
 
-__all__ = ["HoldsState", "contrib_update", "dynamic_update"]
+__all__ = [
+    "HoldsState",
+    "assign_all",
+    "dynamic_update",
+    "read",
+    "unless_not_finite",
+    "update_as_cond",
+]
 
 
 class HoldsState(Trackable):
@@ -66,74 +72,44 @@ def dynamic_update(scale: Any, good_steps: Any, finite: Any, period: int, multip
     A `period` of 0 or below means every step. Returns an operation that assigns both variables;
     None in eager mode.
     """
-    old_scale, counted = _read(scale), _read(good_steps) + 1
+    old_scale, counted = read(scale), read(good_steps) + 1
     grows = tf.logical_and(finite, counted >= period)
-    grown = _unless_not_finite(old_scale * multiplier, old_scale)
+    grown = unless_not_finite(old_scale * multiplier, old_scale)
     divided = old_scale / multiplier
     shrunk = where(divided < 1.0, tf.ones([], tf.float32), divided)  # NaN stays NaN
     kept_or_shrunk = where(finite, old_scale, shrunk)
     counts_on = tf.logical_and(finite, tf.logical_not(grows))
-    return _assign(
+    return assign_all(
         (scale, where(grows, grown, kept_or_shrunk)),
         (good_steps, where(counts_on, counted, tf.zeros_like(counted))),
     )
 
 
-@do_not_convert
-def contrib_update(
-    scale: Any,
-    good_steps: Any,
-    bad_steps: Any,
-    finite: Any,
-    incr_every: Any,
-    decr_every: Any,
-    incr_ratio: Any,
-    decr_ratio: Any,
-    reset: Optional[Callable[[], Any]] = None,
-) -> Any:
-    """Updates the float32 scale and the int32 counts of an `ExponentialUpdateLossScaleManager`.
-
-    * The `incr_every`-th finite step: `scale *= incr_ratio`, unless the product is not finite; both
-      counts are reset. Any other finite step: `good_steps` goes up, `bad_steps` stays.
-    * The `decr_every`-th non-finite step: `scale = max(1, scale * decr_ratio)`; both counts are
-      reset. Any other non-finite step: `bad_steps` goes up, `good_steps` is reset.
-
-    If `reset` is given, it is called when the scale has changed, instead of resetting both counts.
-    It returns an operation, like this function; None in eager mode.
-    """
-    old_scale, old_good, bad = _read(scale), _read(good_steps), _read(bad_steps)
-    good, bad_counted = old_good + 1, bad + 1
-    not_finite = tf.logical_not(finite)
-    grows = tf.logical_and(finite, good >= incr_every)
-    shrinks = tf.logical_and(not_finite, bad_counted >= decr_every)
-    changes = tf.logical_or(grows, shrinks)
-    grown = _unless_not_finite(old_scale * incr_ratio, old_scale)
-    multiplied = old_scale * decr_ratio
-    shrunk = where(multiplied > 1.0, multiplied, tf.ones([], tf.float32))  # NaN becomes 1
-    zero = tf.zeros_like(good)
-    kept_good, kept_bad = (zero, zero) if reset is None else (old_good, bad)
-    assigned = _assign(
-        (scale, where(grows, grown, where(shrinks, shrunk, old_scale))),
-        (good_steps, where(changes, kept_good, where(finite, good, zero))),
-        (bad_steps, where(changes, kept_bad, where(finite, bad, bad_counted))),
-    )
-    if reset is None:
-        return assigned
-    with tf.control_dependencies([] if assigned is None else [assigned]):
-        was_reset = branch(tf.identity(changes), reset)
-    return None if assigned is None else tf.group(was_reset)
-
-
-def _read(variable: Any) -> Any:
+def read(variable: Any) -> Any:
     # A new read, not the cached snapshot of a reference variable. In both rules every value that is
     # read is an input of the value that is assigned to the same variable. Reference variables are
     # assigned in place, and so no assignment can run before the read.
     return variable.read_value()
 
 
-def _unless_not_finite(new: Any, old: Any) -> Any:
+def unless_not_finite(new: Any, old: Any) -> Any:
     return where(tf1.is_finite(new), new, old)
 
 
-def _assign(*pairs: Any) -> Any:
+def assign_all(*pairs: Any) -> Any:
     return tf.group(*[variable.assign(value) for variable, value in pairs])
+
+
+def update_as_cond(update: Callable[[], Any], finite: Any) -> Any:
+    """Returns a bool tensor that is available after an update; None in eager mode.
+
+    The scope is called "cond", although there are no branches: the originals have a conditional of
+    this name, and with control flow v1 conditionals are counted in the names of optimizers'
+    variables (`cond_1/beta1_power` for the next one of the graph).
+    """
+    with tf1.name_scope(None, "cond"):
+        updated = update()
+        if updated is None:
+            return None
+        with tf.control_dependencies([updated]):
+            return tf.identity(finite, name="updated")

@@ -2,12 +2,13 @@
 
 import abc
 import functools
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
+from tf_lossscale._core.conditional import branch
 from tf_lossscale._core.same_class import SameClass, stands_for
-from tf_lossscale._core.state import HoldsState, contrib_update
-from tf_lossscale._import_hook import Subscriber, subscribe
-from tf_lossscale._versions.base import do_not_convert, tf, tf1
+from tf_lossscale._core.state import HoldsState, assign_all, read, unless_not_finite, update_as_cond
+from tf_lossscale._import_hook import Subscriber, subscribe, unsubscribe
+from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 from tf_lossscale._versions.originals import CONTRIB_MODULES, loaded_contrib_class
 
 __all__ = [
@@ -196,35 +197,11 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
                 "pred must not be a Python bool. In a graph, finite_grads is a bool tensor that is "
                 "computed in every step."
             )
-        # "cond", although there are no branches: the original has a conditional of this name, and
-        # with control flow v1 conditionals are counted in the names of optimizers' variables
-        # (`cond_2/beta1_power` for the next optimizer of the graph).
-        with tf1.name_scope(None, "cond"):
-            update = contrib_update(
-                self._loss_scale,
-                self._num_good_steps,
-                self._num_bad_steps,
-                finite_grads,
-                self._incr_every_n_steps,
-                self._decr_every_n_nan_or_inf,
-                self._incr_ratio,
-                self._decr_ratio,
-                self._overridden_reset(),
-            )
-            if update is None:
-                return None
-            with tf.control_dependencies([update]):
-                return tf.identity(finite_grads, name="updated")
+        return update_as_cond(lambda: _update(self, finite_grads), finite_grads)
 
     def _reset_stats(self) -> Any:
         """Resets both counts to 0; returns the operation, None in eager mode."""
         return tf.group(self._num_good_steps.assign(0), self._num_bad_steps.assign(0))
-
-    def _overridden_reset(self) -> Optional[Callable[[], Any]]:
-        """Returns the `_reset_stats` of a subclass, which the original calls, or None."""
-        ours = ExponentialUpdateLossScaleManager._reset_stats
-        overridden = getattr(self._reset_stats, "__func__", None) is not ours
-        return self._reset_stats if overridden else None
 
     def _state(self, name: str, value: Any, dtype: Any) -> Any:
         variable = tf1.Variable(value, trainable=False, dtype=dtype, name=name)
@@ -232,12 +209,43 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         return variable
 
 
+def _update(manager: ExponentialUpdateLossScaleManager, finite: Any) -> Any:
+    """Builds the update after a step; returns an operation, None in eager mode."""
+    old_scale = read(manager._loss_scale)
+    old_good, bad = read(manager._num_good_steps), read(manager._num_bad_steps)
+    good, bad_counted = old_good + 1, bad + 1
+    not_finite = tf.logical_not(finite)
+    grows = tf.logical_and(finite, good >= manager._incr_every_n_steps)
+    shrinks = tf.logical_and(not_finite, bad_counted >= manager._decr_every_n_nan_or_inf)
+    changes = tf.logical_or(grows, shrinks)
+    grown = unless_not_finite(old_scale * manager._incr_ratio, old_scale)
+    multiplied = old_scale * manager._decr_ratio
+    shrunk = where(multiplied > 1.0, multiplied, tf.ones([], tf.float32))  # NaN becomes 1
+    zero = tf.zeros_like(good)
+    # The original calls this method where a subclass overrides it.
+    reset = manager._reset_stats
+    own = ExponentialUpdateLossScaleManager._reset_stats
+    resets_here = getattr(reset, "__func__", None) is own
+    kept_good, kept_bad = (zero, zero) if resets_here else (old_good, bad)
+    assigned = assign_all(
+        (manager._loss_scale, where(grows, grown, where(shrinks, shrunk, old_scale))),
+        (manager._num_good_steps, where(changes, kept_good, where(finite, good, zero))),
+        (manager._num_bad_steps, where(changes, kept_bad, where(finite, bad, bad_counted))),
+    )
+    if resets_here:
+        return assigned
+    with tf.control_dependencies([] if assigned is None else [assigned]):
+        was_reset = branch(tf.identity(changes), reset)
+    return None if assigned is None else tf.group(was_reset)
+
+
 def when_contrib_is_loaded(name: str, action: Callable[[Any], None]) -> None:
     """Calls `action` with TensorFlow's class of this name, now or when the program imports it."""
-    waiting = _Waiting(name, action)
-    waiting.imported()
-    if not waiting.is_done:
-        subscribe(waiting)
+    cls = loaded_contrib_class(name)
+    if cls is None:
+        subscribe(_Waiting(name, action))
+    else:
+        action(cls)
 
 
 class _Waiting(Subscriber):
@@ -246,22 +254,16 @@ class _Waiting(Subscriber):
     def __init__(self, name: str, action: Callable[[Any], None]) -> None:
         self._name = name
         self._action = action
-        self.is_done = False
 
     def is_of_interest(self, name: str) -> bool:
-        return not self.is_done and name in CONTRIB_MODULES
+        return name in CONTRIB_MODULES
 
-    def imported(self, name: str = "", module: Any = None) -> None:
+    def imported(self, name: str, module: Any) -> None:
         cls = loaded_contrib_class(self._name)
         if cls is not None:
-            self.is_done = True
+            unsubscribe(self)
             self._action(cls)
 
 
-def _count_as(ours: Any, installed: Any) -> None:
-    installed.register(ours)
-    stands_for(ours, installed)
-
-
 for _cls in (LossScaleManager, FixedLossScaleManager, ExponentialUpdateLossScaleManager):
-    when_contrib_is_loaded(_cls.__name__, functools.partial(_count_as, _cls))
+    when_contrib_is_loaded(_cls.__name__, functools.partial(stands_for, _cls))
