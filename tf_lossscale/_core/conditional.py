@@ -29,13 +29,12 @@ def branch(
 
     Args:
       condition: the condition.
-      then: returns a bool tensor of shape `[]`, or what to wait for: an operation; None if eager.
+      then: returns a bool tensor of shape `[]`, or an operation to wait for, None in eager mode.
       otherwise: returns an operation to wait for, None in eager mode.
       only_tests: whether the branch changes no variable, so that it may run unoptimized.
 
     Returns:
-      What `then` returned if it ran and returned a bool tensor; True otherwise. In eager mode any
-      other value is returned unchanged.
+      What `then` returned if it was a bool tensor, or any value in eager mode; True otherwise.
     """
     if tf.executing_eagerly():
         if condition:
@@ -43,12 +42,17 @@ def branch(
         if otherwise is not None:
             otherwise()
         return tf.constant(True)
-    if _in_plain_graph():
+    # XLA may compile functions, and needs proper conditionals; and control dependencies are not
+    # always passed on to the threads in which a strategy runs its replicas.
+    needs_conditional = in_xla_context() or tf.distribute.has_strategy()
+    if not (needs_conditional or tf1.get_default_graph().building_function):
         return _gated(condition, then, otherwise)
     # The name of a conditional is part of checkpoint keys: with control flow v1, optimizers make
     # their non-slot variables inside it, such as `cond/beta1_power`.
     result = tf.cond(condition, lambda: _flag(then()), lambda: _after(otherwise))
-    if only_tests and _on_one_device():
+    # Without lowering, a conditional and all that is in it run on one device.
+    devices = tf.config.experimental.list_logical_devices() if only_tests else []
+    if len(devices) == 1 and not needs_conditional:
         disable_lowering(result)
     return result
 
@@ -62,20 +66,6 @@ def gate(condition: Any, otherwise: Callable[[], Any]) -> Any:
     if tf1.get_default_graph().building_function:
         return tf.cond(condition, lambda: tf.constant(True), lambda: _after(otherwise))
     return _gated(condition, lambda: None, otherwise)
-
-
-def _on_one_device() -> bool:
-    # Without lowering, a conditional and all that is in it run on one device.
-    if in_xla_context() or tf.distribute.has_strategy():
-        return False
-    return len(tf.config.experimental.list_logical_devices()) == 1
-
-
-def _in_plain_graph() -> bool:
-    # XLA may compile functions, and needs proper conditionals; and control dependencies are not
-    # always passed on to the threads in which a strategy runs its replicas.
-    in_function = tf1.get_default_graph().building_function
-    return not (in_function or in_xla_context() or tf.distribute.has_strategy())
 
 
 def _gated(condition: Any, then: Callable[[], Any], otherwise: Optional[Callable[[], Any]]) -> Any:

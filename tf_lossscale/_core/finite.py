@@ -14,7 +14,6 @@ from tf_lossscale._core.steps import unnoticed, variable_name
 from tf_lossscale._versions.base import do_not_convert, tf, tf1, where
 
 __all__ = [
-    "SMALL",
     "BadGradients",
     "all_finite",
     "bad_gradients",
@@ -23,7 +22,7 @@ __all__ = [
     "is_finite",
 ]
 
-SMALL = 1 << 14
+_SMALL = 1 << 14
 """Number of elements up to which the call of an operation takes longer than its work."""
 
 
@@ -61,22 +60,15 @@ def all_finite(gradients: Sequence[Any]) -> Any:
             )
     if not values:
         return tf.constant(True)
+    # CPUs add float16 in software, which is up to five times slower than to test each element.
+    slow = [value for value in values if value.dtype == tf.float16]
+    if slow and tf.config.experimental.list_physical_devices("GPU"):
+        slow = []
+    quick = [value for value in values if value.dtype != tf.float16] if slow else values
     # In its own scope, so that names outside it, some of which are checkpoint keys, do not change.
     with tf1.name_scope(None, "all_finite"):
-        slow, quick = _split(values)
         answers = [ask(some) for ask, some in ((_by_elements, slow), (_by_sums, quick)) if some]
         return answers[0] if len(answers) == 1 else tf.logical_and(*answers)
-
-
-def _split(values: Sequence[Any]) -> Tuple[List[Any], List[Any]]:
-    """Returns the tensors for which sums are slow, and the others.
-
-    CPUs add float16 in software, which is up to five times slower than to test each element.
-    """
-    halves = [value for value in values if value.dtype == tf.float16]
-    if not halves or tf.config.experimental.list_physical_devices("GPU"):
-        return [], list(values)
-    return halves, [value for value in values if value.dtype != tf.float16]
 
 
 def _by_elements(values: Sequence[Any]) -> Any:
@@ -104,18 +96,16 @@ def _added_up(values: Sequence[Any]) -> List[Any]:
     alike: Dict[Any, List[Any]] = {}
     all_sizes = tf.executing_eagerly()
     for index, value in enumerate(values):
-        if all_sizes or _is_small(value):
-            # Nothing is copied to another device.
-            key: Any = (value.dtype, tuple(value.shape.as_list()), value.device)
-        else:
-            key = index
+        key: Any = index
+        if all_sizes or _is_small(value):  # and nothing is copied to another device
+            key = (value.dtype, tuple(value.shape.as_list()), value.device)
         alike.setdefault(key, []).append(value)
     return [_total(tensors) for tensors in alike.values()]
 
 
 def _is_small(tensor: Any) -> bool:
     size = tensor.shape.num_elements()
-    return size is not None and size <= SMALL
+    return size is not None and size <= _SMALL
 
 
 def _total(tensors: List[Any]) -> Any:
@@ -130,10 +120,7 @@ def is_finite(tensor: Any) -> Any:
 
 
 def _axes(tensor: Any, by_rank: Dict[int, Any]) -> Any:
-    """Returns all axes of `tensor`, as one tensor for all gradients of the same rank.
-
-    None, which means the same, if its rank is unknown.
-    """
+    """Returns all axes: one tensor for all gradients of the same rank, or None, which is slower."""
     rank = tensor.shape.rank
     if rank is not None and rank not in by_rank:
         by_rank[rank] = tf.constant(list(range(rank)), dtype=tf.int32)
@@ -144,8 +131,7 @@ class BadGradients(NamedTuple):
     """The variables whose gradients are not finite.
 
     Attributes:
-      first: int64 tensor of shape `[]`, the position of the first one; the number of variables if
-        all gradients are finite.
+      first: int64 tensor of shape `[]`, the position of the first one, or the number of variables.
       are_all: bool tensor of shape `[]`, whether no variable has only finite gradients.
     """
 
@@ -205,34 +191,25 @@ def find_nonfinite(grads_and_vars: Any) -> Any:
 
 def _bad_flags(gradients: Sequence[Sequence[Any]]) -> Any:
     """Returns for each position whether one of its gradients is not finite: a bool tensor `[n]`."""
-    flags: List[Any] = []
-    order: List[int] = []
-    for positions, tensors in _alike(gradients):
-        flags.append(_finite(tensors))
-        order += positions
-    if not flags:
-        return tf.fill([len(gradients)], tf.constant(False))
-    bad = tf.cast(tf.logical_not(tf.concat(flags, 0)), tf.int32)
-    return tf.math.unsorted_segment_sum(bad, tf.constant(order), len(gradients)) > 0
-
-
-def _alike(gradients: Sequence[Sequence[Any]]) -> List[Tuple[List[int], List[Any]]]:
-    """Groups small tensors of equal dtype and shape, which one operation can test together."""
-    groups: Dict[Any, Tuple[List[int], List[Any]]] = {}
+    # Small tensors of equal dtype and shape, which one operation can test together.
+    alike: Dict[Any, Tuple[List[int], List[Any]]] = {}
     for position, each in enumerate(gradients):
         for tensor in _values(each):
-            if not tensor.dtype.is_floating:
-                continue
-            together = _is_small(tensor)
-            key = (tensor.dtype, tuple(tensor.shape.as_list())) if together else len(groups)
-            positions, tensors = groups.setdefault(key, ([], []))
-            positions.append(position)
-            tensors.append(tensor)
-    return list(groups.values())
-
-
-def _finite(tensors: List[Any]) -> Any:
-    if len(tensors) == 1:
-        return tf.reshape(tf1.reduce_all(is_finite(tensors[0])), [1])
-    rank = tensors[0].shape.rank
-    return tf1.reduce_all(is_finite(tf.stack(tensors)), axis=list(range(1, rank + 1)))
+            if tensor.dtype.is_floating:
+                together = _is_small(tensor)
+                key = (tensor.dtype, tuple(tensor.shape.as_list())) if together else len(alike)
+                positions, tensors = alike.setdefault(key, ([], []))
+                positions.append(position)
+                tensors.append(tensor)
+    if not alike:
+        return tf.fill([len(gradients)], tf.constant(False))
+    flags = []
+    for _, tensors in alike.values():
+        if len(tensors) == 1:
+            flags.append(tf.reshape(tf1.reduce_all(is_finite(tensors[0])), [1]))
+        else:
+            axes = list(range(1, tensors[0].shape.rank + 1))
+            flags.append(tf1.reduce_all(is_finite(tf.stack(tensors)), axis=axes))
+    order = [position for positions, _ in alike.values() for position in positions]
+    bad = tf.cast(tf.logical_not(tf.concat(flags, 0)), tf.int32)
+    return tf.math.unsorted_segment_sum(bad, tf.constant(order), len(gradients)) > 0

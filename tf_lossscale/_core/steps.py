@@ -6,17 +6,7 @@ this module. Without a watcher, a step gets no operation and no call.
 
 import contextlib
 import weakref
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterator,
-    List,
-    MutableMapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-)
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from tf_lossscale._core.conditional import gate
 from tf_lossscale._core.replicas import merge
@@ -119,20 +109,15 @@ class Watch:
 
     @property
     def skipped(self) -> Optional[Callable[[], Any]]:
-        """A function for the branch of a skipped step; None adds nothing to it."""
-        functions = [each.skipped for each in self._steps if each.skipped is not None]
-        if len(functions) < 2:
-            return functions[0] if functions else None
-        return lambda: _grouped([function() for function in functions])
+        """What a skipped step runs; only the watcher of the one optimizer adds something to it."""
+        functions = (each.skipped for each in self._steps)
+        return next((function for function in functions if function is not None), None)
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
         before = [tensor for each in self._steps for tensor in each.before]
         try:
-            if before:
-                with tf1.control_dependencies(before):
-                    yield
-            else:
+            with tf1.control_dependencies(before):
                 yield
         except BaseException:
             for each in self._steps:
@@ -146,9 +131,9 @@ class Watch:
 
 
 # Not an attribute of the optimizer, which would be saved with it.
-_of_one: "MutableMapping[Any, Watcher]" = weakref.WeakKeyDictionary()
+_of_one: "weakref.WeakKeyDictionary[Any, Watcher]" = weakref.WeakKeyDictionary()
 _of_all: List[Watcher] = []
-_unwatched: "MutableMapping[Any, str]" = weakref.WeakKeyDictionary()
+_unwatched: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
 
 
 def watch(optimizer: Any, watcher: Watcher) -> None:
@@ -161,7 +146,7 @@ def watcher_of(optimizer: Any) -> Optional[Watcher]:
 
 
 def watch_all(watcher: Watcher) -> None:
-    """Has all our optimizers watched, until `unwatch_all`."""
+    """Sets a watcher of the steps of all our optimizers, until `unwatch_all`."""
     _of_all.append(watcher)
 
 
@@ -170,7 +155,6 @@ def unwatch_all(watcher: Watcher) -> None:
 
 
 def is_watched(optimizer: Any) -> bool:
-    """Returns whether a step of this optimizer has a watcher."""
     return bool(_of_all) or watcher_of(optimizer) is not None
 
 
@@ -201,13 +185,10 @@ def report_loss(optimizer: Any, loss: Any) -> Any:
 
 def watch_step(step: Step) -> Watch:
     """Begins a step, where `Watcher.begin` is called."""
-    watchers = list(_of_all)
-    if not watchers:
+    if not _of_all:
         _note_unwatched(step.optimizer)
-    mine = watcher_of(step.optimizer)
-    if mine is not None:
-        watchers.append(mine)
-    begun = [each.begin(step) for each in watchers]
+    watchers = [*_of_all, watcher_of(step.optimizer)]
+    begun = [each.begin(step) for each in watchers if each is not None]
     return Watch([each for each in begun if each is not None])
 
 
@@ -217,7 +198,7 @@ def watch_unconditional(
 ) -> Watch:
     """Begins a step that is applied in any case, in a replica context.
 
-    `describe` takes the strategy and the gradients of all replicas, and returns the step.
+    `describe` returns the step, given the strategy and the gradients of all replicas.
     """
     if not _of_all:
         _note_unwatched(optimizer)
@@ -265,8 +246,8 @@ def initialized(*variables: RawVariable) -> List[Any]:
 
 def variable_name(variable: Any) -> str:
     """Returns the name of a variable, in Keras 3 with the names of its layers."""
-    # The attributes of a distributed variable that its class lacks are looked up in one copy of it,
-    # which creates operations.
+    # Not `hasattr(variable, ...)`, which a distributed variable looks up in one copy of it: that
+    # creates operations.
     name = variable.path if hasattr(type(variable), "path") else variable.name
     return str(name).split(":")[0]
 
@@ -274,8 +255,3 @@ def variable_name(variable: Any) -> str:
 def _note_unwatched(optimizer: Any) -> None:
     if not tf.executing_eagerly():
         _unwatched[outermost_graph() or optimizer] = type(optimizer).__name__
-
-
-def _grouped(operations: Sequence[Any]) -> Any:
-    found = [each for each in operations if each is not None]
-    return tf.group(*found) if found else None

@@ -52,7 +52,18 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
     """
 
     def __init__(self, opt: Any, loss_scale_manager: Any) -> None:
-        _check_optimizer(opt)
+        works_like_one = all(
+            callable(getattr(opt, method, None))
+            for method in ("compute_gradients", "apply_gradients")
+        )
+        if not isinstance(opt, tf1.train.Optimizer) and (
+            is_keras_object(opt) or not works_like_one
+        ):
+            raise TypeError(
+                "opt must be a tf.compat.v1.train.Optimizer, or an object with the same "
+                f"compute_gradients and apply_gradients, but got: {type(opt)}. For a Keras "
+                "optimizer use keras.mixed_precision.LossScaleOptimizer."
+            )
         super().__init__(opt)
         self._opt = opt
         self._loss_scale_manager = loss_scale_manager
@@ -111,20 +122,6 @@ class LossScaleOptimizer(ScaledLossOptimizer, metaclass=SameClass):
             updated = self._loss_scale_manager.update_loss_scale(finite)
         done = (applied, updated, *watched.finished(applied, finite))
         return tf.group(*[each for each in done if each is not None])
-
-
-def _check_optimizer(opt: Any) -> None:
-    if isinstance(opt, tf1.train.Optimizer):
-        return
-    works_like_one = all(
-        callable(getattr(opt, method, None)) for method in ("compute_gradients", "apply_gradients")
-    )
-    if is_keras_object(opt) or not works_like_one:
-        raise TypeError(
-            "opt must be a tf.compat.v1.train.Optimizer, or an object with the same "
-            f"compute_gradients and apply_gradients, but got: {type(opt)}. For a Keras optimizer "
-            "use keras.mixed_precision.LossScaleOptimizer."
-        )
 
 
 def _derive_from(installed: Any) -> None:

@@ -19,14 +19,12 @@ from tf_lossscale._versions.keras import is_keras_object
 from tf_lossscale._versions.originals import original
 
 __all__ = [
-    "OPTION",
     "MixedPrecisionLossScaleOptimizer",
     "disable_mixed_precision_graph_rewrite",
     "enable_mixed_precision_graph_rewrite",
 ]
 
-_NAME = "MixedPrecisionLossScaleOptimizer"
-_installed: Any = original(tf1.train.experimental, _NAME)
+_installed: Any = original(tf1.train.experimental, "MixedPrecisionLossScaleOptimizer")
 _Base: Any = tf1.train.Optimizer if _installed is None else _installed
 
 
@@ -149,17 +147,15 @@ class MixedPrecisionLossScaleOptimizer(ScaledLossOptimizer, _Base, metaclass=Sam
                 # the others, so all must do the same.
                 if tf.executing_eagerly() or not isinstance(should_apply, bool):
                     should_apply = all_workers_agree(should_apply)
-            wrapped = name + "-wrapped"
-            applied = gradients.apply_if(
-                should_apply, self._optimizer, global_step, wrapped, watched
-            )
+            inner, wrapped = self._optimizer, name + "-wrapped"
+            applied = gradients.apply_if(should_apply, inner, global_step, wrapped, watched)
         done = (update, applied, *watched.finished(applied, should_apply))
         return tf1.group(*[each for each in done if each is not None], name=name)
 
 
 stands_for(MixedPrecisionLossScaleOptimizer, _installed)
 
-OPTION = "auto_mixed_precision"
+_OPTION = "auto_mixed_precision"
 
 
 def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") -> Any:
@@ -195,7 +191,7 @@ def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") 
             "You already have existing Sessions that do not use mixed precision. "
             "enable_mixed_precision_graph_rewrite() will not affect these Sessions."
         )
-    tf.config.optimizer.set_experimental_options({OPTION: True})
+    tf.config.optimizer.set_experimental_options({_OPTION: True})
     set_graph_rewrite(True)
     return wrapped
 
@@ -211,7 +207,7 @@ def disable_mixed_precision_graph_rewrite() -> None:
             "disable_mixed_precision_graph_rewrite() called when mixed precision is already "
             "disabled."
         )
-    tf.config.optimizer.set_experimental_options({OPTION: False})
+    tf.config.optimizer.set_experimental_options({_OPTION: False})
     set_graph_rewrite(False)
 
 
