@@ -13,7 +13,7 @@ quiet()
 import tensorflow as tf
 
 import tf_lossscale as tfls
-from tf_lossscale._core.shards import Call, CallSite, current_shards
+from tf_lossscale._core.shards import Call, current_shards
 from tf_lossscale._v1.sums import sum_packed
 from tf_lossscale._versions.replicas import already_summed
 
@@ -52,7 +52,7 @@ def main() -> None:
 
         def packed(gradients=gradients):
             shards = current_shards("benchmark")
-            call = Call("benchmark", CallSite("benchmark", 0))
+            call = Call("benchmark", "benchmark", 0)
             return total(sum_packed(gradients(), shards, call))
 
         def one_by_one(gradients=gradients):

@@ -26,12 +26,12 @@ from tf_lossscale._core.shards import (
     Shards,
     Step,
     all_shards,
-    call_site,
     group_key,
     has_several_workers,
     next_keys,
     number_of_shapes,
     step_of,
+    this_call,
     workers_are_checked,
 )
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
@@ -97,7 +97,7 @@ def sum_over_workers(value: Any, strategy: Any, what: str) -> Any:
     """
     number = strategy.num_replicas_in_sync
     shards = Shards(number, all_shards(number), strategy=strategy)
-    call = Call(what, call_site())
+    call = this_call(what)
     step = list(step_of(call, shards.groups, [value]))
     count = len(shards.devices)
     return _function(shards, call)([[value]] * count, [step] * count)[0][0]

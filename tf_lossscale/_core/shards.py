@@ -36,11 +36,9 @@ __all__ = [
     "EXACT",
     "MODULUS",
     "Call",
-    "CallSite",
     "Shards",
     "Step",
     "all_shards",
-    "call_site",
     "current_shards",
     "group_key",
     "groups_of",
@@ -48,6 +46,7 @@ __all__ = [
     "next_keys",
     "number_of_shapes",
     "step_of",
+    "this_call",
     "workers_are_checked",
 ]
 
@@ -169,46 +168,37 @@ _LIBRARIES |= {"contextlib", "functools", "tf_keras", "tf_lossscale", "threading
 _GENERATED = "__autograph_generated_file"
 
 
-class CallSite(NamedTuple):
-    """A line of the program.
-
-    Attributes:
-      place: its function and its file, without the directory, which may differ between workers.
-      line: its number; 0 if no user code calls, as when a strategy runs TensorFlow's own function.
-    """
-
-    place: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.place}, line {self.line}"
-
-
 class Call(NamedTuple):
     """A call in the user's program.
 
     Attributes:
       what: the symbol that is called, as text that is equal on all workers.
-      site: the line that calls it.
+      place: the function that calls and its file, without the directory, which may differ between
+        workers.
+      line: the line of the file; 0 if no user code calls, as when a strategy runs TensorFlow's own
+        function.
     """
 
     what: str
-    site: CallSite
+    place: str
+    line: int
+
+    @property
+    def site(self) -> str:
+        return f"{self.place}, line {self.line}"
 
 
-def call_site() -> CallSite:
-    """Returns the innermost line that is not in TensorFlow, Keras or this package."""
+def this_call(what: str) -> Call:
+    """Returns the call by the innermost line that is not in TensorFlow, Keras or this package."""
     frame: Optional[FrameType] = sys._getframe(1)
-    while (
-        frame is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] in _LIBRARIES
-    ):
+    while frame and str(frame.f_globals.get("__name__", "")).split(".")[0] in _LIBRARIES:
         frame = frame.f_back
     if frame is None:
-        return CallSite("no file", 0)
+        return Call(what, "no file", 0)
     name, function = os.path.basename(frame.f_code.co_filename), frame.f_code.co_name
     if name.startswith(_GENERATED):
         name = "code by AutoGraph"  # the file has another name in each process
-    return CallSite(f"{name}, in {function}", frame.f_lineno)
+    return Call(what, f"{name}, in {function}", frame.f_lineno)
 
 
 class Step(NamedTuple):
@@ -239,13 +229,12 @@ _SHOWN = 8
 @do_not_convert
 def step_of(call: Call, groups: Any, values: Sequence[Any]) -> Step:
     dtypes = [value.dtype.base_dtype.name for value in values]
-    what, site = call
-    number = zlib.crc32(f"{what} {site.place} {groups} {dtypes}".encode()) % EXACT
-    numbers = [site.line, number, number_of_shapes(values) % EXACT]
+    number = zlib.crc32(f"{call.what} {call.place} {groups} {dtypes}".encode()) % EXACT
+    numbers = [call.line, number, number_of_shapes(values) % EXACT]
     row = tf.stack([tf.cast(number, tf.float32) for number in numbers])
     shown = [f"{dtype}{value.shape}" for dtype, value in zip(dtypes, values)][:_SHOWN]
     more = f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else ""
-    return Step(row, tf.constant(f"{what} at {site}, with {', '.join(shown)}{more}"))
+    return Step(row, tf.constant(f"{call.what} at {call.site}, with {', '.join(shown)}{more}"))
 
 
 def number_of_shapes(values: Sequence[Any]) -> Any:

@@ -7,12 +7,11 @@ from tf_lossscale._core.collectives import collective_sums
 from tf_lossscale._core.gradient_sums import chain_of, leaves_sum_to_tensorflow
 from tf_lossscale._core.same_class import SameClass, stands_for
 from tf_lossscale._core.shards import (
-    Call,
     Shards,
-    call_site,
     current_shards,
     groups_of,
     has_several_workers,
+    this_call,
     workers_are_checked,
 )
 from tf_lossscale._core.wrapper import (
@@ -101,7 +100,8 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         self._reduction = reduction
         self._group_assignment = group_assignment
         # Distinguishes optimizers that are called on the same line, equally on all workers.
-        self._made = f"CrossShardOptimizer({type(opt).__name__}) made at {call_site()}"
+        made_at = this_call("CrossShardOptimizer").site
+        self._made = f"CrossShardOptimizer({type(opt).__name__}) made at {made_at}"
 
     @do_not_convert
     def compute_gradients(self, loss: Any, var_list: Optional[Any] = None, **kwargs: Any) -> Pairs:
@@ -155,7 +155,7 @@ class CrossShardOptimizer(_Base, metaclass=SameClass):
         pairs = with_gradients(pairs, dense)
         if shards.number == 1:
             return self._opt.apply_gradients(pairs, global_step, name)
-        call = Call(self._made, call_site())
+        call = this_call(self._made)
         if (
             len(shards.groups) == 1
             and leaves_sum_to_tensorflow(self._opt)

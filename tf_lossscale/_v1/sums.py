@@ -3,7 +3,7 @@
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tf_lossscale._core.collectives import collective_sums
-from tf_lossscale._core.shards import Call, Shards, call_site, current_shards
+from tf_lossscale._core.shards import Call, Shards, current_shards, this_call
 from tf_lossscale._versions.base import do_not_convert, tf, tf1
 
 __all__ = ["cross_replica_sum", "replica_sums", "sum_packed"]
@@ -55,7 +55,7 @@ def cross_replica_sum(
     with tf1.name_scope(name, "CrossReplicaSum") as scope:
         if shards.number == 1:
             return tf.identity(value, name=scope)
-        (total,) = replica_sums([value], shards, Call("cross_replica_sum", call_site()))
+        (total,) = replica_sums([value], shards, this_call("cross_replica_sum"))
         return tf.identity(total, name=scope)
 
 
