@@ -49,11 +49,8 @@ Exit status: 0 written, 1 SRC has no loss-scale state, 2 refused and nothing wri
 
 
 def main(arguments: List[str], prog: str) -> int:
-    """Runs `inspect` or `convert`."""
-    try:
-        parsed = _parser(prog).parse_args(arguments)
-    except SystemExit as exit_:
-        return exit_.code if isinstance(exit_.code, int) else 0
+    """Runs `inspect` or `convert`; raises SystemExit for wrong usage and after help."""
+    parsed = _parser(prog).parse_args(arguments)
     # TensorFlow is used for remote paths only; its errors are raised.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
@@ -77,16 +74,10 @@ def _inspect(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
 
 
 def _convert(parsed: argparse.Namespace) -> Tuple[int, List[str]]:
-    """Writes the copy.
+    """Writes the copy; if it raises an error, the destination is unchanged.
 
     If the process is killed, no half-written checkpoint remains: without its index, TensorFlow does
     not find a checkpoint. The new index is moved last, and an old index is removed first.
-
-    Returns:
-      The exit status, and what to print.
-
-    Raises:
-      CheckpointError: the conversion is refused, or failed; the destination is unchanged.
     """
     place = locate(parsed.path)
     if place.format != TENSORFLOW:

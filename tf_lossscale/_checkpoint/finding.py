@@ -15,13 +15,9 @@ __all__ = [
     "COUNTERS",
     "GOOD_STEPS",
     "KERAS_1_14",
-    "KERAS_2_3",
-    "KERAS_2_11",
     "KERAS_3",
-    "KERAS_NAMES",
     "LOSS_SCALE",
     "OBJECT_GRAPH",
-    "UNKNOWN",
     "V1",
     "Configured",
     "Contents",
@@ -201,8 +197,7 @@ UNKNOWN = Layout(
 )
 
 # The integer type of each class's counters; it distinguishes `good_steps` of different classes.
-COUNTERS = {"contrib": "int32", "v1": "int64", "keras": "int64"}
-
+COUNTERS = {"contrib": "int32", "v1": "int64"}
 
 # The key under which TensorFlow stores the object graph.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -211,9 +206,8 @@ _FLOATS = ("float16", "float32", "float64", "bfloat16")
 _NAMES = set(CONTRIB.roles) | set(V1.roles)
 _KEY = re.compile(r"(?P<scope>(?:.*/)?)(?P<name>[a-z_]+?)(?P<number>(?:_\d+)?)$")
 
-
 # A loss scale: its layout, and the keys of its variables by the last part of their names.
-Found = Tuple["Layout", Dict[str, str]]
+Found = Tuple[Layout, Dict[str, str]]
 
 
 class Entry(NamedTuple):
@@ -233,9 +227,8 @@ class Node(NamedTuple):
 def parts_of(key: str) -> Tuple[str, str, str]:
     """Splits a key into scope, name, and the number that TensorFlow appends to a name in use."""
     match = _KEY.match(key)
-    if match is None:
-        return "", key, ""
-    return match.group("scope"), match.group("name"), match.group("number")
+    scope, name, number = match.groups() if match else ("", key, "")
+    return scope, name, number
 
 
 def by_name(tensors: Mapping[str, Entry]) -> List[Found]:

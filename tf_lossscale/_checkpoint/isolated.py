@@ -43,7 +43,7 @@ _READY = b"ready\n"
 
 
 def answer(place: Place, **request: Any) -> Dict[str, Any]:
-    """Returns what the child process answers.
+    """Returns what the child process answers, or raises CheckpointError.
 
     Args:
       place: the file or checkpoint.
@@ -52,9 +52,6 @@ def answer(place: Place, **request: Any) -> Dict[str, Any]:
 
     Returns:
       The `lines` to print, and the number of `states` in the file, or of `tensors` in the copy.
-
-    Raises:
-      CheckpointError: the file cannot be read or converted.
     """
     size = sum(sizes_of_files(place.path).values())
     seconds = SECONDS + size // _BYTES_PER_SECOND

@@ -6,28 +6,18 @@ A `.keras` file is a zip archive. Its members are never unpacked under their own
 import collections
 import contextlib
 import json
-import re
 import shutil
 import tempfile
 import zipfile
 from typing import IO, Any, Dict, Iterator, List, Optional, Tuple
 
-from tf_lossscale._checkpoint.finding import (
-    GOOD_STEPS,
-    KERAS_3,
-    LOSS_SCALE,
-    Configured,
-    Contents,
-    State,
-    Variable,
-)
+from tf_lossscale._checkpoint.finding import KERAS_3, Configured, Contents, State, Variable
 from tf_lossscale._checkpoint.locate import KERAS, CheckpointError, Place
 
 __all__ = ["import_hdf5", "read"]
 
 # Keras 3 numbers the variables of an optimizer in `.keras` and `.weights.h5`. The loss-scale
 # optimizer begins with four of its own: iterations, learning rate, counter and loss scale.
-_NUMBERED = re.compile(r"(?P<owner>.+)/vars/3$")
 _OWN_KINDS = ("i", "f", "i", "f")
 _ENCRYPTED = 0x1
 # Weights hardly compress, and Keras does not compress them. Limits for an unpacked member: this
@@ -40,11 +30,8 @@ def read(place: Place) -> Contents:
     """Returns the loss-scale state in a Keras file."""
     opened = _open_keras if place.format == KERAS else _open_hdf5
     with opened(place.path) as (files, config):
-        states: List[State] = []
-        for file in files:
-            states.extend(_states(_datasets(file)))
-    configured = tuple(_configured(config, bool(states)))
-    return Contents(place.path, place.format, tuple(states), configured)
+        states = tuple(state for file in files for state in _states(_datasets(file)))
+    return Contents(place.path, place.format, states, tuple(_configured(config, bool(states))))
 
 
 def import_hdf5() -> Any:
@@ -130,28 +117,26 @@ def _states(datasets: Dict[str, Any]) -> Iterator[State]:
         scope, _, last = name.rpartition("/")
         if last == "dynamic_scale":
             keys = [f"{scope}/{each}" if scope else each for each in KERAS_3.roles]
-        elif _is_keras_3(name, datasets):
+        elif last == "3" and _are_of_keras_3(scope, datasets):
             keys = [f"{scope}/3", f"{scope}/2"]
         else:
             continue
         if all(_is_number(datasets.get(key)) for key in keys):
-            yield State(
-                KERAS_3,
-                tuple(
-                    _variable(key, role, datasets[key])
-                    for key, role in zip(keys, (LOSS_SCALE, GOOD_STEPS))
-                ),
-            )
+            variables = [
+                Variable(key, role, datasets[key].dtype.name, datasets[key][()].item())
+                for key, role in zip(keys, KERAS_3.roles.values())
+            ]
+            yield State(KERAS_3, tuple(variables))
 
 
-def _is_keras_3(name: str, datasets: Dict[str, Any]) -> bool:
-    match = _NUMBERED.match(name)
-    if match is None:
-        return False
-    owner = match.group("owner")
-    own: List[Any] = [datasets.get(f"{owner}/vars/{number}") for number in range(len(_OWN_KINDS))]
-    return f"{owner}/inner_optimizer/vars/0" in datasets and all(
-        _is_number(each) and each.dtype.kind == kind for each, kind in zip(own, _OWN_KINDS)
+def _are_of_keras_3(scope: str, datasets: Dict[str, Any]) -> bool:
+    """Whether the numbered variables in a scope are those of a loss-scale optimizer."""
+    owner, _, group = scope.rpartition("/")
+    own: List[Any] = [datasets.get(f"{scope}/{number}") for number in range(len(_OWN_KINDS))]
+    return (
+        group == "vars"
+        and f"{owner}/inner_optimizer/vars/0" in datasets
+        and all(_is_number(each) and each.dtype.kind == kind for each, kind in zip(own, _OWN_KINDS))
     )
 
 
@@ -161,10 +146,6 @@ def _is_number(dataset: Any) -> bool:
     if dataset.external or dataset.is_virtual:
         raise ValueError(f"{dataset.name} is stored in another file")
     return True
-
-
-def _variable(key: str, role: str, dataset: Any) -> Variable:
-    return Variable(key, role, dataset.dtype.name, dataset[()].item())
 
 
 def _configured(config: Any, has_state: bool) -> Iterator[Configured]:

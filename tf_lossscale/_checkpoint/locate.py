@@ -54,9 +54,8 @@ class Place(NamedTuple):
 def locate(path: str) -> Place:
     """Finds the file or checkpoint that `path` refers to.
 
-    Args:
-      path: a Keras file, a checkpoint prefix, one file of a checkpoint, or a directory with a
-        SavedModel or with checkpoints (the latest is used).
+    That is a Keras file, a checkpoint prefix, one file of a checkpoint, or a directory with a
+    SavedModel or with checkpoints, of which the latest is used.
     """
     if _is_directory(path):
         return _in_directory(path)
@@ -84,15 +83,11 @@ def without_suffix(path: str) -> str:
 
 
 def sizes_of_files(path: str) -> Dict[str, int]:
-    """Returns the size of each file of a checkpoint, or of one file, in bytes.
-
-    Raises:
-      CheckpointError: if one of them is a pipe or a device, which might never end.
-    """
+    """Returns the size of each file of a checkpoint, or of one file, in bytes."""
     files = [path]
     if _is_file(path + ".index"):
         files = [path + ".index", *_data_files(path)]
-    for file in files:
+    for file in files:  # which may be a pipe or a device, and never end
         if not _is_file(file):
             raise CheckpointError(f"{file}: not a regular file")
     return {file: _size(file) for file in files}
@@ -120,9 +115,9 @@ def _in_directory(path: str) -> Place:
         if _data_files(prefix):
             raise CheckpointError(f"{prefix}.index: the index of this SavedModel is missing")
         raise CheckpointError(f"{path}: this SavedModel has no variables and no loss scale.")
-    named = _latest(path)
-    if named is not None:
-        return _named_as_latest(path, named)
+    latest = _latest(path)
+    if latest is not None:
+        return latest
     found = _prefixes(path)
     if len(found) == 1:
         return Place(TENSORFLOW, found[0])
@@ -136,8 +131,8 @@ def _in_directory(path: str) -> Place:
     )
 
 
-def _latest(folder: str) -> Optional[str]:
-    """Returns the path that the bookkeeping file names as the latest; None if there is none."""
+def _latest(folder: str) -> Optional[Place]:
+    """Returns the checkpoint that the bookkeeping file names as the latest, or None."""
     path = os.path.join(folder, BOOKKEEPING)
     if not _is_file(path):
         return None
@@ -152,10 +147,9 @@ def _latest(folder: str) -> Optional[str]:
             f"{path}: damaged: it does not name the latest checkpoint. Pass the prefix of a "
             "checkpoint."
         )
-    return os.fsdecode(codecs.escape_decode(match.group(1))[0]) or None
-
-
-def _named_as_latest(folder: str, named: str) -> Place:
+    named = os.fsdecode(codecs.escape_decode(match.group(1))[0])
+    if not named:
+        return None
     # A relative path is relative to the directory. The file may also contain an absolute path,
     # which becomes wrong when the directory is moved.
     for name in (named, os.path.basename(named)):

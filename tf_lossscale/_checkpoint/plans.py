@@ -6,19 +6,7 @@ names, the plan renames tensors. Any other conversion is refused unless the copy
 
 import collections
 import re
-from typing import (
-    Any,
-    Dict,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
-    Union,
-)
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from tf_lossscale._checkpoint.finding import (
     CONTRIB,
@@ -90,10 +78,8 @@ def plan(
 ) -> Plan:
     """Plans the conversion of a checkpoint, with the arguments of `tensorflow_files.convert`.
 
-    The object graph, which is None for a checkpoint of variable names, may be changed.
-
-    Raises:
-      CheckpointError: the checkpoint cannot be converted faithfully.
+    The object graph, which is None for a checkpoint of variable names, may be changed. Raises
+    CheckpointError if the checkpoint cannot be converted faithfully.
     """
     families = {state.layout.family for state in states}
     if "" in families:
@@ -280,21 +266,16 @@ def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
 
     Keras of TensorFlow 1.14 to 2.2 stored the inner optimizer as a child of the loss-scale
     optimizer (layout A). Later Keras stores one optimizer with the variables of both (layout B).
-
-    Args:
-      graph: the objects, a `TrackableObjectGraph`; it is changed.
-
-    Returns:
-      The new keys of tensors, by old key.
-
-    Raises:
-      CheckpointError: the checkpoint cannot be converted faithfully.
+    Returns the new keys of tensors, by old key.
     """
     keys: Dict[str, str] = {}
-    dropped: Set[int] = set()
+    dropped: List[int] = []
     for node in graph.nodes:
-        inner = _inner_of(graph, node)
-        if inner is None:
+        children = {child.local_name: child.node_id for child in node.children}
+        inner = children.get(_INNER)
+        if inner is None or "loss_scale" not in children:
+            continue
+        if "iter" not in [child.local_name for child in graph.nodes[inner].children]:
             continue
         others = [child for each in graph.nodes for child in each.children]
         names = [child.local_name for child in others if child.node_id == inner]
@@ -305,19 +286,9 @@ def merge_inner_optimizers(graph: Any) -> Dict[str, str]:
             )
         _rename(graph, graph.nodes[inner], keys)
         _merge(node, graph.nodes[inner])
-        dropped.add(inner)
+        dropped.append(inner)
     _remove(graph, dropped)
     return keys
-
-
-def _inner_of(graph: Any, node: Any) -> Optional[int]:
-    """Returns the number of the inner optimizer of a loss-scale optimizer in layout A, or None."""
-    children = {child.local_name: child.node_id for child in node.children}
-    inner = children.get(_INNER)
-    if inner is None or "loss_scale" not in children:
-        return None
-    named = {child.local_name for child in graph.nodes[inner].children}
-    return inner if "iter" in named else None
 
 
 def _rename(graph: Any, inner: Any, keys: Dict[str, str]) -> None:
@@ -340,21 +311,19 @@ def _merge(outer: Any, inner: Any) -> None:
     outer.slot_variables.extend(inner.slot_variables)
 
 
-def _remove(graph: Any, dropped: Set[int]) -> None:
+def _remove(graph: Any, dropped: List[int]) -> None:
     """Removes nodes; TensorFlow would report unreferenced ones as not restored."""
     kept = [number for number in range(len(graph.nodes)) if number not in dropped]
     new = {old: number for number, old in enumerate(kept)}
-    named = {child.node_id for number in kept for child in graph.nodes[number].children}
-    for number in kept:
-        for slot in graph.nodes[number].slot_variables:
-            named |= {slot.original_variable_node_id, slot.slot_variable_node_id}
-    if named & dropped:
-        raise CheckpointError("an object other than its owner refers to the inner optimizer")
     for number in sorted(dropped, reverse=True):
         del graph.nodes[number]
-    for node in graph.nodes:
-        for child in node.children:
-            child.node_id = new[child.node_id]
-        for slot in node.slot_variables:
-            slot.original_variable_node_id = new[slot.original_variable_node_id]
-            slot.slot_variable_node_id = new[slot.slot_variable_node_id]
+    try:
+        for node in graph.nodes:
+            for child in node.children:
+                child.node_id = new[child.node_id]
+            for slot in node.slot_variables:
+                slot.original_variable_node_id = new[slot.original_variable_node_id]
+                slot.slot_variable_node_id = new[slot.slot_variable_node_id]
+    except KeyError as error:
+        message = "an object other than its owner refers to the inner optimizer"
+        raise CheckpointError(message) from error

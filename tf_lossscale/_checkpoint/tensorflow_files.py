@@ -150,17 +150,11 @@ class Checkpoint:
             found = finding.by_object(self._nodes(), self.tensors)
         else:
             found = finding.by_name(self.tensors)
-        return tuple(
-            State(
-                layout,
-                tuple(
-                    self._variable(keys[name], role)
-                    for name, role in layout.roles.items()
-                    if name in keys
-                ),
-            )
-            for layout, keys in found
-        )
+        states = []
+        for layout, keys in found:
+            roles = [(keys[name], role) for name, role in layout.roles.items() if name in keys]
+            states.append(State(layout, tuple(self._variable(*each) for each in roles)))
+        return tuple(states)
 
     def _variable(self, key: str, role: str) -> Variable:
         if key not in self.tensors:
@@ -177,15 +171,12 @@ class Checkpoint:
         return Variable(key, role, dtype, value)
 
     def _nodes(self) -> List[Node]:
-        return [
-            Node(
-                {child.local_name: child.node_id for child in node.children},
-                next(
-                    (each.checkpoint_key for each in node.attributes if each.name == _VALUE), None
-                ),
-            )
-            for node in self.object_graph().nodes
-        ]
+        nodes = []
+        for node in self.object_graph().nodes:
+            children = {child.local_name: child.node_id for child in node.children}
+            keys = [each.checkpoint_key for each in node.attributes if each.name == _VALUE]
+            nodes.append(Node(children, keys[0] if keys else None))
+        return nodes
 
     def object_graph(self) -> Any:
         """Returns the graph of its objects, a protocol buffer."""

@@ -57,7 +57,7 @@ def main(argv: Optional[List[str]] = None, prog: str = "tf-lossscale") -> int:
     if arguments and arguments[0] in CODEMODS:
         return _codemods(arguments, prog)
     if arguments[:1] == ["run"] and not _is_help(arguments[1:]):  # ends as the script does
-        return handing_over(prog, lambda: _run(arguments[1:], prog))
+        return handing_over(prog, lambda: _main(arguments, prog))
     return guarded(prog, lambda: _main(arguments, prog))
 
 
@@ -88,7 +88,7 @@ def _main(arguments: List[str], prog: str) -> int:
         parsed = parser.parse_args(arguments[:1])
         return OTHERS[parsed.command](arguments[1:], prog)
     except SystemExit as exit_:
-        return _status(exit_)
+        return exit_.code if isinstance(exit_.code, int) else 0
 
 
 def _completion(parser: ArgumentParser, arguments: List[str], prog: str) -> int:
@@ -167,22 +167,15 @@ def _run(arguments: List[str], prog: str) -> int:
         "TensorFlow only",
     )
     own, python_arguments = _split_at_script(arguments)
-    try:
-        parsed = parser.parse_args(own)
-        if python_arguments in ([], ["--"]):
-            parser.error("a script, -m, -c or - is required")
-        if parsed.no_norm and parsed.record is None:
-            parser.error("--no-norm needs --record FILE")
-    except SystemExit as exit_:
-        return _status(exit_)
+    parsed = parser.parse_args(own)
+    if python_arguments in ([], ["--"]):
+        parser.error("a script, -m, -c or - is required")
+    if parsed.no_norm and parsed.record is None:
+        parser.error("--no-norm needs --record FILE")
     from tf_lossscale._cli.child import run_python
 
     return run_python(
-        python_arguments,
-        parsed.replace,
-        record=parsed.record,
-        norm=not parsed.no_norm,
-        seed=parsed.seed,
+        python_arguments, parsed.replace, parsed.record, not parsed.no_norm, parsed.seed
     )
 
 
@@ -268,7 +261,7 @@ def _doctor(arguments: List[str], prog: str) -> int:
 
 def migration_target() -> str:
     """The Keras version that `migrate` targets in the working directory, and why."""
-    if sys.version_info < (3, 9):
+    if sys.version_info < CODEMODS_PYTHON:
         return "not available: it needs Python 3.9 or later"
     try:
         from tf_lossscale_codemods.cli.search import keras_of_directory
@@ -279,10 +272,6 @@ def migration_target() -> str:
         return keras_of_directory()
     except (SettingsError, OSError) as error:
         return f"cannot run here: {error}"
-
-
-def _status(exit_: SystemExit) -> int:
-    return exit_.code if isinstance(exit_.code, int) else 0
 
 
 OTHERS = {"run": _run, "compare": _compare, "checkpoint": _checkpoint, "doctor": _doctor}

@@ -5,7 +5,6 @@ the public path is ours, the wrapper must be ours, too: a `train_step` that test
 `isinstance(optimizer, LossScaleOptimizer)` would otherwise not scale the loss.
 """
 
-import importlib
 import sys
 from types import ModuleType
 from typing import Any, Optional, Tuple
@@ -19,12 +18,8 @@ __all__ = ["wrapper_for"]
 def wrapper_for(module: Any, compiler: Compiler, replace: bool) -> Optional[Tuple[str, StandIn]]:
     """Returns what `compile` names in a module of Keras, and what is to stand there instead.
 
-    None if nothing is to change.
-
-    Args:
-      module: the module that defines `compile`.
-      compiler: what is known about it.
-      replace: whether our class is at the public path where Keras has one, too.
+    None if nothing is to change. With `replace`, our class is at the public path where Keras has
+    one, too.
     """
     name = compiler.attribute_of(module)
     value = getattr(module, name, None)
@@ -68,14 +63,11 @@ class _Class(StandIn):
     def __call__(self, optimizer: Any, *loss_scale: Any, **options: Any) -> Any:
         """Wraps an optimizer in our class, or in Keras's own class if ours does not accept it.
 
-        Args:
-          optimizer: the optimizer that was passed to `compile`.
-          *loss_scale: the loss scale of an experimental policy, for the experimental class.
-          **options: `name`, in Keras 3.
+        `compile` passes the loss scale of an experimental policy, and in Keras 3 a `name`.
         """
         # Imported late, because it imports TensorFlow.
-        arguments: Any = importlib.import_module("tf_lossscale._keras.arguments")
-        policies: Any = importlib.import_module("tf_lossscale._keras.policy")
+        from tf_lossscale._keras import arguments, policy as policies
+
         policy = policies.experimental_policy_of_model(sys._getframe(1).f_locals.get("self"))
         if not arguments.takes(optimizer) or not (self.always or policy):
             return self.installed(optimizer, *loss_scale, **options)

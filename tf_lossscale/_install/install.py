@@ -137,9 +137,16 @@ class _Installer(_import_hook.Subscriber):
         another thread has finished `import tensorflow`: `import tensorflow.contrib` does not
         wait for a parent module that is already in `sys.modules`.
         """
-        if _record is not None and is_private(name):
-            return _supply_private(_record, name)
-        if _record is None or _record.tensorflow_is_there or "tensorflow" not in sys.modules:
+        if _record is None:
+            return None
+        parent, _, child = name.rpartition(".")
+        if is_private(name):
+            module = SyntheticNamespace(name, name.partition(".")[2])
+            _record.register(name, module)
+            # Python will set it as an attribute of its parent when its import completes.
+            _record.remember(sys.modules[parent], child)
+            return module.__spec__
+        if _record.tensorflow_is_there or "tensorflow" not in sys.modules:
             return None
         return awaiting_spec(name) if name.startswith("tensorflow.") else None
 
@@ -160,16 +167,6 @@ def _fill_all(record: "_Record") -> None:
             continue
         if not is_lazy_loader(module):
             _fill(record, name, module)
-
-
-def _supply_private(record: "_Record", module_name: str) -> Optional[ModuleSpec]:
-    """Creates a module that has no public name, and returns its spec."""
-    parent_name, _, name = module_name.rpartition(".")
-    module = SyntheticNamespace(module_name, module_name.partition(".")[2])
-    record.register(module_name, module)
-    # Python will set it as an attribute of its parent when its import completes.
-    record.remember(sys.modules[parent_name], name)
-    return module.__spec__
 
 
 _MISSING = object()
@@ -195,8 +192,7 @@ class _Record:
         self.early: Dict[str, Any] = {}
         self.subscribers = _import_hook.subscribers()
         self._attributes: List[Tuple[Any, str, Any]] = []
-        self._seen: Set[int] = set()
-        self._theirs: Set[Tuple[int, str]] = set()
+        self._theirs: Dict[int, Set[str]] = {}
 
     def note(self, module: Any, names: Iterable[str]) -> None:
         """Remembers which of `names` a module had when it was first seen.
@@ -205,9 +201,8 @@ class _Record:
         attribute does not show whether we set it.
         """
         for attributes in attribute_dicts(module):
-            if id(attributes) not in self._seen:
-                self._seen.add(id(attributes))
-                self._theirs.update((id(attributes), name) for name in names if name in attributes)
+            theirs = {name for name in names if name in attributes}
+            self._theirs.setdefault(id(attributes), theirs)
 
     def bind(self, owner: Any, name: str, value: Any) -> None:
         """Sets an attribute and remembers what it was."""
@@ -248,9 +243,9 @@ class _Record:
             if is_lazy_loader(module) or is_private(name):
                 continue  # ours are removed as a whole; TensorFlow's have none of our symbols
             for attributes in attribute_dicts(module):
+                theirs = self._theirs.get(id(attributes), set())
                 for bound, value in self.bound:
-                    is_theirs = (id(attributes), bound) in self._theirs
-                    if not is_theirs and attributes.get(bound, _MISSING) is value:
+                    if bound not in theirs and attributes.get(bound, _MISSING) is value:
                         del attributes[bound]
 
 

@@ -35,14 +35,12 @@ TENSORFLOW_HAS = ("python", "python.keras", "python.keras.mixed_precision")
 def namespace_of(module_name: str) -> Optional[str]:
     """Returns which namespace a module of TensorFlow's or Keras's API is, by its name.
 
+    The empty string is the top; None means that it has none of our symbols.
+
     >>> namespace_of("tensorflow._api.v2.train")
     'train'
     >>> namespace_of("keras._tf_keras.keras.mixed_precision")
     'keras.mixed_precision'
-
-    Returns:
-      `train`; the empty string for the top; None if the module is not part of the API, or the
-      namespace has none of our symbols.
     """
     if module_name.startswith("tf_keras") and not tf_keras_is_in_use():
         return None  # our policies are based on `tf.keras`

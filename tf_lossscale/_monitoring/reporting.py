@@ -28,59 +28,51 @@ class Warner:
     def __init__(self, after_skips: Optional[int], at_minimum: bool) -> None:
         self._after_skips = after_skips
         self._at_minimum = at_minimum
-        self._longest = 0
-        self._was_long = False
-        self._was_at_minimum = False
-        self._was_without_effect = False
-        self._skipped = 0
+        self._last = Reading(0, 0, 0, 0, None, 0, _MINIMUM)
 
     def see(self, reading: Reading) -> None:
-        """Warns if there is a reason to."""
+        """Warns if there is a reason to that the last reading did not show."""
         messages = (
             self._of_skips(reading),
             self._of_minimum(reading),
             self._of_no_effect(reading),
         )
+        self._last = reading._replace(longest=max(self._last.longest, reading.longest))
         for message in messages:
             if message:
                 warnings.warn(message, RuntimeWarning, stacklevel=2)
 
     def _of_skips(self, reading: Reading) -> str:
-        if self._after_skips is None:
-            return ""
-        was_long, longest = self._was_long, self._longest
-        self._was_long = reading.in_a_row >= self._after_skips
-        self._longest = max(longest, reading.longest)
-        if was_long:
+        if self._after_skips is None or self._last.in_a_row >= self._after_skips:
             return ""
         end = (
             f"({reading.skipped} of {reading.steps} in all), because gradients were not finite. "
             f"{_cause(reading)} The loss scale is {reading.scale:g}."
         )
-        if self._was_long:
+        if reading.in_a_row >= self._after_skips:
             return f"The last {reading.in_a_row} steps were skipped {end}"
-        if reading.longest > longest and reading.longest >= self._after_skips:
+        if reading.longest > self._last.longest and reading.longest >= self._after_skips:
             return f"{reading.longest} steps in a row were skipped since the last reading {end}"
         return ""
 
     def _of_minimum(self, reading: Reading) -> str:
-        scale = reading.scale
-        was_at_minimum = self._was_at_minimum
-        self._was_at_minimum = self._at_minimum and scale <= _MINIMUM and reading.skipped > 0
-        if was_at_minimum or not self._was_at_minimum:
+        if self._is_at_minimum(self._last) or not self._is_at_minimum(reading):
             return ""
         return (
-            f"The loss scale is at its minimum, {scale:g}, after {reading.skipped} of "
+            f"The loss scale is at its minimum, {reading.scale:g}, after {reading.skipped} of "
             f"{reading.steps} steps were skipped. It cannot shrink any further, so the gradients "
             f"themselves are not finite, or too large for float16. {_cause(reading)}"
         )
 
+    def _is_at_minimum(self, reading: Reading) -> bool:
+        scale = reading.scale
+        return self._at_minimum and scale <= _MINIMUM and reading.skipped > 0
+
     def _of_no_effect(self, reading: Reading) -> str:
-        was_without, skipped = self._was_without_effect, self._skipped
-        self._was_without_effect = reading.scale > _WITHOUT_EFFECT
-        self._skipped = reading.skipped
+        was_without_effect = self._last.scale > _WITHOUT_EFFECT
+        is_without_effect = reading.scale > _WITHOUT_EFFECT
         # A skipped step shows that the scale does reach the gradients.
-        if was_without or not self._was_without_effect or self._skipped > skipped:
+        if was_without_effect or not is_without_effect or reading.skipped > self._last.skipped:
             return ""
         return (
             f"The loss scale has grown to 2^{math.log2(reading.scale):.0f} without a skipped step, "

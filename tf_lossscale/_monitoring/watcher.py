@@ -26,21 +26,14 @@ __all__ = ["Reading", "StepCounter", "check", "has_minimum", "name_of"]
 
 
 def check(optimizer: Any) -> None:
-    """Checks that an optimizer is one of ours, which can skip a step.
-
-    Raises:
-      TypeError: it is not one of our loss-scale optimizers.
-      ValueError: its loss scale never skips a step.
-    """
+    """Raises TypeError if an optimizer is not ours, ValueError if it skips no step."""
     ours = (LossScaleOptimizer, MixedPrecisionLossScaleOptimizer, LossScaleWrapper)
     if not any(is_our(cls, optimizer) for cls in ours):
         raise TypeError(_refusal(optimizer))
-    if isinstance(optimizer, LossScaleOptimizer):
-        return
     if isinstance(optimizer, LossScaleWrapper):
         fixed = not optimizer.dynamic
     else:
-        fixed = is_fixed(optimizer._loss_scale)
+        fixed = not isinstance(optimizer, LossScaleOptimizer) and is_fixed(optimizer._loss_scale)
     if fixed:
         raise ValueError(
             f"A {type(optimizer).__name__} with a fixed loss scale applies every step, so there "
@@ -68,10 +61,8 @@ def _refusal(optimizer: Any) -> str:
 
 def _current_scale(optimizer: Any) -> Any:
     """Returns the loss scale: a float32 tensor of shape `[]`."""
-    if isinstance(optimizer, LossScaleWrapper):
-        scale = optimizer.loss_scale
-    else:
-        scale = optimizer._current_loss_scale()
+    is_keras = isinstance(optimizer, LossScaleWrapper)
+    scale = optimizer.loss_scale if is_keras else optimizer._current_loss_scale()
     return tf.convert_to_tensor(scale)
 
 

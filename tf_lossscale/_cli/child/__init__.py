@@ -36,17 +36,11 @@ _FLAGS = (
 
 
 def run_python(
-    arguments: Sequence[str],
-    replace: bool = False,
-    record: Optional[str] = None,
-    norm: bool = True,
-    seed: Optional[int] = None,
+    arguments: Sequence[str], replace: bool, record: Optional[str], norm: bool, seed: Optional[int]
 ) -> int:
     """Replaces this process by `python ARGUMENTS`.
 
-    Returns:
-      The exit status. On POSIX systems the process is replaced, so this returns only the status 2,
-      if this Python ignores the environment and so would not install the legacy paths.
+    Returns its exit status on Windows, and the status 2 for a failure before.
     """
     if sys.flags.ignore_environment or sys.flags.no_site:
         print(

@@ -171,9 +171,8 @@ def _identity():
 def _restore_environment():
     # type: () -> None
     """Removes from the environment what `run` added to it."""
-    os.environ.pop(MODE, None)
-    os.environ.pop(RECORD, None)
-    os.environ.pop(SEED, None)
+    for name in (MODE, RECORD, SEED):
+        os.environ.pop(name, None)
     folders = os.environ.get(PATH, "").split(os.pathsep)
     if HERE in folders:
         folders.remove(HERE)
