@@ -9,7 +9,7 @@ import pytest
 from tf_lossscale_codemods.model import Options, Target
 from tf_lossscale_codemods.resolve.legacy_symbols import Family, legacy_of
 from two_steps import both_ways, left, meaning
-from verbs import diff, transform_once as transform
+from verbs import check, examples, transform_once as transform
 
 from examples import all_examples
 
@@ -91,44 +91,42 @@ def test_names_of_the_shim(path, family):
     assert (found.family if found is not None else None) is family
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        """
-        - from tf_lossscale.keras.mixed_precision import experimental as mp
-        + from tensorflow.keras import mixed_precision as mp
+IMPORTS = examples("""
+    # from a module
+    - from tf_lossscale.keras.mixed_precision import experimental as mp
+    + from tensorflow.keras import mixed_precision as mp
 
-        - mp.set_policy("mixed_float16")
-        + mp.set_global_policy("mixed_float16")
-        """,
-        """
-        - import tf_lossscale as tfls
-          import tensorflow as tf
+    - mp.set_policy("mixed_float16")
+    + mp.set_global_policy("mixed_float16")
 
-        - opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8)
-        + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=8)
-          print(opt.loss_scale)
-        """,
-        """
-          import tf_lossscale as tfls
-        + import tensorflow as tf
+    # one of two imports goes
+    - import tf_lossscale as tfls
+      import tensorflow as tf
 
-          manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
-        - scale = tfls.train.experimental.FixedLossScale(8)
-        + scale = tf.compat.v1.mixed_precision.FixedLossScale(8)
-        """,
-        """
-        - import tf_lossscale.keras.mixed_precision.experimental
-        + import tensorflow as tf
+    - opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8)
+    + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=8)
+      print(opt.loss_scale)
 
-        - tf_lossscale.keras.mixed_precision.experimental.set_policy("mixed_float16")
-        + tf.keras.mixed_precision.set_global_policy("mixed_float16")
-        """,
-    ],
-)
-def test_styles_of_imports(text):
-    before, after = diff(text)
-    assert transform(before.encode(), Options()).source.decode() == after
+    # beside what stays on the shim
+      import tf_lossscale as tfls
+    + import tensorflow as tf
+
+      manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+    - scale = tfls.train.experimental.FixedLossScale(8)
+    + scale = tf.compat.v1.mixed_precision.FixedLossScale(8)
+
+    # a dotted import
+    - import tf_lossscale.keras.mixed_precision.experimental
+    + import tensorflow as tf
+
+    - tf_lossscale.keras.mixed_precision.experimental.set_policy("mixed_float16")
+    + tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    """)
+
+
+@pytest.mark.parametrize("example", IMPORTS, ids=lambda example: example.id)
+def test_styles_of_imports(example):
+    check(example)
 
 
 def test_what_stays_on_the_shim_says_why():

@@ -1,469 +1,367 @@
 """The traps that codemods fall into, each once: what must be left, and what must come out right."""
 
+import operator
 import sys
 
 import pytest
-from tf_lossscale_codemods.model import Safety, Target
-from tf_lossscale_codemods.rules.rule import Example
-from verbs import check, edited, reported
+from verbs import check, examples
 
-SAFE, MANUAL = Safety.SAFE, Safety.MANUAL
+NO_OPS = examples('''
+    # strings, comments and docstrings that name a symbol
+      """Uses tf.contrib.tpu.CrossShardOptimizer."""
+      import tensorflow as tf
 
-NO_OPS = {
-    "strings, comments and docstrings that name a symbol": '''\
-        """Uses tf.contrib.tpu.CrossShardOptimizer."""
-        import tensorflow as tf
+      NAMES = ["use tf.contrib.tpu.CrossShardOptimizer", "LossScale"]  # LossScaleManager
 
-        NAMES = ["use tf.contrib.tpu.CrossShardOptimizer", "LossScale"]  # LossScaleManager
-        ''',
-    "the text of an f-string": """\
-        import tensorflow as tf
+    # the text of an f-string
+      import tensorflow as tf
 
-        print(f"tf.contrib.mixed_precision.LossScaleOptimizer {tf.__version__}")
-        """,
-    "a name that a function shadows": """\
-        import tensorflow as tf
+      print(f"tf.contrib.mixed_precision.LossScaleOptimizer {tf.__version__}")
 
-        def f(tf, x):
-            return tf.train.experimental.loss_scaling(x)
-        """,
-    "a name that a class shadows": """\
-        from tensorflow.compat.v1.mixed_precision import DynamicLossScale
+    # a name that a function shadows
+      import tensorflow as tf
 
-        class Holder:
-            DynamicLossScale = None
-            scale = DynamicLossScale
-        """,
-    "both npu_bridge and TensorFlow in one file": """\
-        import tensorflow as tf
-        from npu_bridge.npu_init import *
+      def f(tf, x):
+          return tf.train.experimental.loss_scaling(x)
 
-        manager = FixedLossScaleManager(loss_scale=2 ** 10)
-        opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(), manager)
-        """,
-    "a hyperparameter called loss_scale": """\
-        import tensorflow as tf
+    # a name that a class shadows
+      from tensorflow.compat.v1.mixed_precision import DynamicLossScale
 
-        hparams.loss_scale = 128
-        print(hparams.loss_scale(), hparams.loss_scale._current_loss_scale, "mixed_precision")
-        """,
-    "a module called tpu_optimizer that is not TensorFlow's": """\
-        try:
-            from google3.experimental import tpu_optimizer
-        except ImportError:
-            import tpu_optimizer
+      class Holder:
+          DynamicLossScale = None
+          scale = DynamicLossScale
 
-        opt = tpu_optimizer.CrossShardAdam(opt)  # not CrossShardOptimizer
-        """,
-}
+    # both npu_bridge and TensorFlow in one file
+      import tensorflow as tf
+      from npu_bridge.npu_init import *
 
-LEFT = [
-    edited(
-        "a name that is bound to two things",
-        """
-        - import tensorflow as tf
-        + import tf_lossscale as tfls
+      manager = FixedLossScaleManager(loss_scale=2 ** 10)
+      opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(), manager)
 
+    # a hyperparameter called loss_scale
+      import tensorflow as tf
+
+      hparams.loss_scale = 128
+      print(hparams.loss_scale(), hparams.loss_scale._current_loss_scale, "mixed_precision")
+
+    # a module called tpu_optimizer that is not TensorFlow's
+      try:
+          from google3.experimental import tpu_optimizer
+      except ImportError:
+          import tpu_optimizer
+
+      opt = tpu_optimizer.CrossShardAdam(opt)  # not CrossShardOptimizer
+    ''')
+
+LEFT = examples("""
+    # a name that is bound to two things
+    > safe: go to the shim
+    - import tensorflow as tf
+    + import tf_lossscale as tfls
+
+      if fp16:
+    -     Wrapper = tf.contrib.mixed_precision.LossScaleOptimizer
+    +     Wrapper = tfls.contrib.mixed_precision.LossScaleOptimizer
+      else:
+          Wrapper = make_wrapper()
+      opt = Wrapper(opt, manager)
+
+    # one place of a symbol holds back the others
+    > safe: at run time
+      import tensorflow as tf
+    - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+    + from tf_lossscale.keras.mixed_precision import from_loss_scale
+    + LSO = tf.keras.mixed_precision.LossScaleOptimizer
+
+    - first = LSO(first, "dynamic")
+    - second = LSO(second, tf.train.experimental.DynamicLossScale(4.0, 9, 4))
+    - print(first.loss_scale(), isinstance(first, LSO))
+    + first = LSO(first)
+    + second = from_loss_scale(second, tf.compat.v1.mixed_precision.DynamicLossScale(4.0, 9, 4))
+    + print(first.loss_scale, isinstance(first, LSO))
+
+    # a loss scale that is read after it was wrapped
+      import tensorflow as tf
+    - from tensorflow.keras.mixed_precision import experimental as prec
+    + from tf_lossscale.keras import mixed_precision as prec
+
+      def build(opt):
+    -     scale = tf.mixed_precision.experimental.DynamicLossScale()
+    -     opt = prec.LossScaleOptimizer(opt, scale)
+    +     scale = tf.compat.v1.mixed_precision.DynamicLossScale()
+    +     opt = prec.from_loss_scale(opt, scale)
+          return opt, scale()
+
+    # a name that a with statement, a handler or a try block binds anew
+    > manual
+      import tensorflow as tf
+
+    - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
+    + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+      with another() as opt:
+          print(opt.loss_scale())
+      try:
+          opt = wrapped(opt)
+      finally:
+          print(opt.loss_scale())
+
+    # a policy of a module that a caller passes, or a function returns
+    > manual: statically
+      def configure(tf):
+          tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+
+      loaded = load("tensorflow")
+      loaded.keras.mixed_precision.experimental.set_policy("mixed_float16")
+
+    # a policy through a module of the project
+    > manual: migrate that module
+      from .compat import tf
+
+      tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+    """)
+
+REWRITES = examples('''
+    # an import that another module may take from here
+      import tensorflow as tf
+      from tensorflow.compat.v1.mixed_precision import FixedLossScale as scaler
+
+      __all__ = ["scaler"]
+    - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scaler(2.0))
+    + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=2.0)
+
+    # an import left for names that are not ours
+    - from tensorflow.contrib import layers, mixed_precision as mp, tpu
+    + from tensorflow.contrib import layers
+    + from tf_lossscale.contrib import mixed_precision as mp
+    + from tensorflow.compat.v1 import tpu
+
+      opt = tpu.CrossShardOptimizer(mp.LossScaleOptimizer(opt, mp.FixedLossScaleManager(8)))
+      layers.optimize_loss(opt)
+
+    # statements joined by semicolons
+      import tensorflow as tf; import os; x = 1
+
+    - a = tf.contrib.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
+    + a = tf.compat.v1.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
+
+    # one-line suites
+    > --to shim
+      def wrap(opt):
+    -     if tpu: import tensorflow as tf; opt = tf.contrib.tpu.CrossShardOptimizer(opt)
+    +     if tpu: import tf_lossscale as tfls; opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
+          return opt
+
+    # the only statement of a block
+      import tensorflow as tf
+
+      def wrap(opt, fp16):
           if fp16:
-        -     Wrapper = tf.contrib.mixed_precision.LossScaleOptimizer
-        +     Wrapper = tfls.contrib.mixed_precision.LossScaleOptimizer
-          else:
-              Wrapper = make_wrapper()
-          opt = Wrapper(opt, manager)
-        """,
-        message_contains="go to the shim",
-    ),
-    edited(
-        "one place of a symbol holds back the others",
-        """
+    -         scale = "dynamic"
+    -     return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
+    +         pass
+    +     return tf.keras.mixed_precision.LossScaleOptimizer(opt)
+
+    # after a docstring and a future import
+      """Trains."""
+      from __future__ import absolute_import
+
+    - import tensorflow as tf
+    + import tf_lossscale as tfls
+
+    - opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+    + opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+
+    # TensorFlow bound by either arm of a try
+      try:
+          import tensorflow.compat.v1 as tf
+    +     import tf_lossscale as tfls
+      except ImportError:
           import tensorflow as tf
-        - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
-        + from tf_lossscale.keras.mixed_precision import from_loss_scale
-        + LSO = tf.keras.mixed_precision.LossScaleOptimizer
+    +     import tf_lossscale as tfls
 
-        - first = LSO(first, "dynamic")
-        - second = LSO(second, tf.train.experimental.DynamicLossScale(4.0, 9, 4))
-        - print(first.loss_scale(), isinstance(first, LSO))
-        + first = LSO(first)
-        + second = from_loss_scale(second, tf.compat.v1.mixed_precision.DynamicLossScale(4.0, 9, 4))
-        + print(first.loss_scale, isinstance(first, LSO))
-        """,
-        message_contains="at run time",
-    ),
-    edited(
-        "a loss scale that is read after it was wrapped",
-        """
-          import tensorflow as tf
-        - from tensorflow.keras.mixed_precision import experimental as prec
-        + from tf_lossscale.keras import mixed_precision as prec
+    - opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+    + opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
+      tf.Session()
 
-          def build(opt):
-        -     scale = tf.mixed_precision.experimental.DynamicLossScale()
-        -     opt = prec.LossScaleOptimizer(opt, scale)
-        +     scale = tf.compat.v1.mixed_precision.DynamicLossScale()
-        +     opt = prec.from_loss_scale(opt, scale)
-              return opt, scale()
-        """,
-    ),
-    edited(
-        "a name that a with statement, a handler or a try block binds anew",
-        """
-          import tensorflow as tf
+    # a module alias by assignment
+      import tensorflow as tf
+      tf1 = tf.compat.v1
+    - mp = tf.keras.mixed_precision.experimental
+    + mp = tf.keras.mixed_precision
 
-        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
-        + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-          with another() as opt:
-              print(opt.loss_scale())
-          try:
-              opt = wrapped(opt)
-          finally:
-              print(opt.loss_scale())
-        """,
-        MANUAL,
-    ),
-    reported(
-        "a policy of a module that a caller passes, or a function returns",
-        """\
-        def configure(tf):
-            tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+    - mp.set_policy("mixed_float16")
+    + mp.set_global_policy("mixed_float16")
+      opt = tf1.train.AdamOptimizer()
+    - opt = tf1.train.experimental.enable_mixed_precision_graph_rewrite(opt)
+    + opt = tf1.mixed_precision.enable_mixed_precision_graph_rewrite(opt)
 
-        loaded = load("tensorflow")
-        loaded.keras.mixed_precision.experimental.set_policy("mixed_float16")
-        """,
-        message_contains="statically",
-    ),
-    reported(
-        "a policy through a module of the project",
-        """\
-        from .compat import tf
+    # a module alias whose last use goes
+      import tensorflow as tf
+    - scales = tf.train.experimental
 
-        tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
-        """,
-        message_contains="migrate that module",
-    ),
-]
+      opt = tf.keras.optimizers.SGD()
+    - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+    -     opt, scales.DynamicLossScale(8)
+    + opt = tf.keras.mixed_precision.LossScaleOptimizer(
+    +     opt, initial_scale=8
+      )
 
-REWRITES = [
-    edited(
-        "an import that another module may take from here",
-        """
-          import tensorflow as tf
-          from tensorflow.compat.v1.mixed_precision import FixedLossScale as scaler
+    # redundant parentheses
+      import tensorflow as tf
+    - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
+    + LSO = tf.keras.mixed_precision.LossScaleOptimizer
 
-          __all__ = ["scaler"]
-        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scaler(2.0))
-        + opt = tf.keras.mixed_precision.LossScaleOptimizer(opt, dynamic=False, initial_scale=2.0)
-        """,
-    ),
-    edited(
-        "an import left for names that are not ours",
-        """
-        - from tensorflow.contrib import layers, mixed_precision as mp, tpu
-        + from tensorflow.contrib import layers
-        + from tf_lossscale.contrib import mixed_precision as mp
-        + from tensorflow.compat.v1 import tpu
+    - a = LSO(a, ("dynamic"))
+    - b = (LSO)(b, (2 ** 7))
+    + a = LSO(a)
+    + b = (LSO)(b, dynamic=False, initial_scale=(2 ** 7))
 
-          opt = tpu.CrossShardOptimizer(mp.LossScaleOptimizer(opt, mp.FixedLossScaleManager(8)))
-          layers.optimize_loss(opt)
-        """,
-    ),
-    edited(
-        "statements joined by semicolons",
-        """
-          import tensorflow as tf; import os; x = 1
+    # values that bind looser than a comma
+      import tensorflow as tf
 
-        - a = tf.contrib.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
-        + a = tf.compat.v1.tpu.CrossShardOptimizer(a); b = os.name; tf.Session()
-        """,
-    ),
-    edited(
-        "one-line suites",
-        """
-          def wrap(opt):
-        -     if tpu: import tensorflow as tf; opt = tf.contrib.tpu.CrossShardOptimizer(opt)
-        +     if tpu: import tf_lossscale as tfls; opt = tfls.contrib.tpu.CrossShardOptimizer(opt)
-              return opt
-        """,
-        target=Target.SHIM,
-    ),
-    edited(
-        "the only statement of a block",
-        """
-          import tensorflow as tf
+    - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
+    -     opt, tf.train.experimental.FixedLossScale(8 if small else 2 ** 10)
+    + opt = tf.keras.mixed_precision.LossScaleOptimizer(
+    +     opt, dynamic=False, initial_scale=8 if small else 2 ** 10
+      )
 
-          def wrap(opt, fp16):
-              if fp16:
-        -         scale = "dynamic"
-        -     return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, scale)
-        +         pass
-        +     return tf.keras.mixed_precision.LossScaleOptimizer(opt)
-        """,
-    ),
-    edited(
-        "after a docstring and a future import",
-        '''
-          """Trains."""
-          from __future__ import absolute_import
+    # a comment inside a chain of attributes
+      import tensorflow as tf
 
-        - import tensorflow as tf
-        + import tf_lossscale as tfls
+    - opt = (tf.keras.mixed_precision
+    -        # the experimental one
+    -        .experimental.LossScaleOptimizer(opt, "dynamic"))
+    + opt = (tf.keras.mixed_precision  # the experimental one
+    +     .LossScaleOptimizer(opt))
 
-        - opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-        + opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-        ''',
-    ),
-    edited(
-        "TensorFlow bound by either arm of a try",
-        """
-          try:
-              import tensorflow.compat.v1 as tf
-        +     import tf_lossscale as tfls
-          except ImportError:
-              import tensorflow as tf
-        +     import tf_lossscale as tfls
+    # the module of another name is not imported as the whole package
+    > --keras 3
+    - from tensorflow.keras import mixed_precision as mp
+    + import tf_lossscale as tfls
 
-        - opt = tf.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-        + opt = tfls.contrib.mixed_precision.LossScaleOptimizer(opt, manager)
-          tf.Session()
-        """,
-    ),
-    edited(
-        "a module alias by assignment",
-        """
-          import tensorflow as tf
-          tf1 = tf.compat.v1
-        - mp = tf.keras.mixed_precision.experimental
-        + mp = tf.keras.mixed_precision
+    - opt = mp.experimental.LossScaleOptimizer(opt, "dynamic")
+    + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
 
-        - mp.set_policy("mixed_float16")
-        + mp.set_global_policy("mixed_float16")
-          opt = tf1.train.AdamOptimizer()
-        - opt = tf1.train.experimental.enable_mixed_precision_graph_rewrite(opt)
-        + opt = tf1.mixed_precision.enable_mixed_precision_graph_rewrite(opt)
-        """,
-    ),
-    edited(
-        "a module alias whose last use goes",
-        """
-          import tensorflow as tf
-        - scales = tf.train.experimental
+    # keywords in the other order
+    - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as LSO
+    + from tensorflow.keras.mixed_precision import LossScaleOptimizer as LSO
 
-          opt = tf.keras.optimizers.SGD()
-        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
-        -     opt, scales.DynamicLossScale(8)
-        + opt = tf.keras.mixed_precision.LossScaleOptimizer(
-        +     opt, initial_scale=8
-          )
-        """,
-    ),
-    edited(
-        "redundant parentheses",
-        """
-          import tensorflow as tf
-        - LSO = tf.keras.mixed_precision.experimental.LossScaleOptimizer
-        + LSO = tf.keras.mixed_precision.LossScaleOptimizer
+    - opt = LSO(loss_scale=8, optimizer=opt)
+    + opt = LSO(dynamic=False, initial_scale=8, inner_optimizer=opt)
 
-        - a = LSO(a, ("dynamic"))
-        - b = (LSO)(b, (2 ** 7))
-        + a = LSO(a)
-        + b = (LSO)(b, dynamic=False, initial_scale=(2 ** 7))
-        """,
-    ),
-    edited(
-        "values that bind looser than a comma",
-        """
+    # a dotted import without an alias
+    - import tensorflow.contrib.mixed_precision
+    + import tf_lossscale as tfls
+      import tensorflow.keras
+
+    - manager = tensorflow.contrib.mixed_precision.FixedLossScaleManager(8)
+    + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
+      model = tensorflow.keras.Model()
+
+    # comments above an import that goes
+      import os
+      # the framework
+    - import tensorflow as tf  # noqa
+    + import tf_lossscale as tfls  # noqa
+
+    - print(os.name, tf.contrib.mixed_precision.FixedLossScaleManager(8))
+    + print(os.name, tfls.contrib.mixed_precision.FixedLossScaleManager(8))
+
+    # an optimizer that is global
+      import tensorflow as tf
+
+      def main():
+          global opt
+    -     opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
+    -     print(opt.loss_scale())
+    +     opt = tf.keras.mixed_precision.LossScaleOptimizer(make())
+    +     print(opt.loss_scale)
+
+    # an import stays that is right for a part of its uses
+      from tensorflow.keras import mixed_precision as mp
+    + import tf_lossscale as tfls
+
+      def wrap(opt, scale):
+    -     opt = mp.experimental.LossScaleOptimizer(opt, scale)
+    -     return opt, isinstance(opt, mp.experimental.LossScaleOptimizer)
+    +     opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
+    +     return opt, isinstance(opt, mp.LossScaleOptimizer)
+
+    # a plain loop stays on the shim if its optimizer comes from a caller
+    > --keras 3, --unsafe
+      import tensorflow as tf
+    + import tf_lossscale as tfls
+
+    - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
+    + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
+
+      def step(opt):
+          with tf.GradientTape() as tape:
+              loss = opt.get_scaled_loss(loss_of())
+          grads = tape.gradient(loss, variables)
+          grads = opt.get_unscaled_gradients(grads)
+          opt.apply_gradients(zip(grads, variables))
+
+    # on the shim where a program reads a private attribute of the optimizer
+    - import tensorflow as tf
+    + import tf_lossscale as tfls
+
+    - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
+    + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
+      print(opt._hyper)
+
+    # an imported flag says nothing about the version
+      try:
+          from typing import TYPE_CHECKING
           import tensorflow as tf
 
-        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
-        -     opt, tf.train.experimental.FixedLossScale(8 if small else 2 ** 10)
-        + opt = tf.keras.mixed_precision.LossScaleOptimizer(
-        +     opt, dynamic=False, initial_scale=8 if small else 2 ** 10
-          )
-        """,
-    ),
-    edited(
-        "a comment inside a chain of attributes",
-        """
-          import tensorflow as tf
+          if TYPE_CHECKING:
+    -         scale = tf.train.experimental.FixedLossScale(2.0)
+    +         scale = tf.compat.v1.mixed_precision.FixedLossScale(2.0)
+      except ImportError:
+          raise SystemExit("this needs TensorFlow")
 
-        - opt = (tf.keras.mixed_precision
-        -        # the experimental one
-        -        .experimental.LossScaleOptimizer(opt, "dynamic"))
-        + opt = (tf.keras.mixed_precision  # the experimental one
-        +     .LossScaleOptimizer(opt))
-        """,
-    ),
-    edited(
-        "the module of another name is not imported as the whole package",
-        """
-        - from tensorflow.keras import mixed_precision as mp
-        + import tf_lossscale as tfls
+    # private modules whose new names would be the same
+    - from tensorflow.python.training.experimental import loss_scale
+    - from tensorflow.python.keras.mixed_precision.experimental import policy
+    + from tensorflow.compat.v1 import mixed_precision
+    + from tensorflow.keras import mixed_precision as policy
 
-        - opt = mp.experimental.LossScaleOptimizer(opt, "dynamic")
-        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-        """,
-        keras=3,
-    ),
-    edited(
-        "keywords in the other order",
-        """
-        - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer as LSO
-        + from tensorflow.keras.mixed_precision import LossScaleOptimizer as LSO
+    - policy.set_policy('mixed_float16')
+    - scale = loss_scale.FixedLossScale(2.)
+    + policy.set_global_policy('mixed_float16')
+    + scale = mixed_precision.FixedLossScale(2.)
 
-        - opt = LSO(loss_scale=8, optimizer=opt)
-        + opt = LSO(dynamic=False, initial_scale=8, inner_optimizer=opt)
-        """,
-    ),
-    edited(
-        "a dotted import without an alias",
-        """
-        - import tensorflow.contrib.mixed_precision
-        + import tf_lossscale as tfls
-          import tensorflow.keras
+    # imports that become equal in blocks of their own
+      try:
+    -     from tensorflow.python.keras.mixed_precision.experimental import policy
+    +     from tf_lossscale.keras.mixed_precision import experimental
+      except ImportError:
+    -     from tensorflow.python.keras.mixed_precision.experimental import policy
+    +     from tf_lossscale.keras.mixed_precision import experimental
 
-        - manager = tensorflow.contrib.mixed_precision.FixedLossScaleManager(8)
-        + manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8)
-          model = tensorflow.keras.Model()
-        """,
-    ),
-    edited(
-        "comments above an import that goes",
-        """
-          import os
-          # the framework
-        - import tensorflow as tf  # noqa
-        + import tf_lossscale as tfls  # noqa
+    - policy.set_policy('mixed_float16')
+    + experimental.set_policy('mixed_float16')
+    ''')
 
-        - print(os.name, tf.contrib.mixed_precision.FixedLossScaleManager(8))
-        + print(os.name, tfls.contrib.mixed_precision.FixedLossScaleManager(8))
-        """,
-    ),
-    edited(
-        "an optimizer that is global",
-        """
-          import tensorflow as tf
+NEWER = examples("""
+    # a match statement
+    - import tensorflow as tf
+    + import tf_lossscale as tfls
 
-          def main():
-              global opt
-        -     opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(make(), "dynamic")
-        -     print(opt.loss_scale())
-        +     opt = tf.keras.mixed_precision.LossScaleOptimizer(make())
-        +     print(opt.loss_scale)
-        """,
-    ),
-    edited(
-        "an import stays that is right for a part of its uses",
-        """
-          from tensorflow.keras import mixed_precision as mp
-        + import tf_lossscale as tfls
-
-          def wrap(opt, scale):
-        -     opt = mp.experimental.LossScaleOptimizer(opt, scale)
-        -     return opt, isinstance(opt, mp.experimental.LossScaleOptimizer)
-        +     opt = tfls.keras.mixed_precision.from_loss_scale(opt, scale)
-        +     return opt, isinstance(opt, mp.LossScaleOptimizer)
-        """,
-    ),
-    edited(
-        "a plain loop stays on the shim if its optimizer comes from a caller",
-        """
-          import tensorflow as tf
-        + import tf_lossscale as tfls
-
-        - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
-        + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
-
-          def step(opt):
-              with tf.GradientTape() as tape:
-                  loss = opt.get_scaled_loss(loss_of())
-              grads = tape.gradient(loss, variables)
-              grads = opt.get_unscaled_gradients(grads)
-              opt.apply_gradients(zip(grads, variables))
-        """,
-        keras=3,
-        unsafe=True,
-    ),
-    edited(
-        "on the shim where a program reads a private attribute of the optimizer",
-        """
-        - import tensorflow as tf
-        + import tf_lossscale as tfls
-
-        - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
-        + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
-          print(opt._hyper)
-        """,
-    ),
-    edited(
-        "an imported flag says nothing about the version",
-        """
-          try:
-              from typing import TYPE_CHECKING
-              import tensorflow as tf
-
-              if TYPE_CHECKING:
-        -         scale = tf.train.experimental.FixedLossScale(2.0)
-        +         scale = tf.compat.v1.mixed_precision.FixedLossScale(2.0)
-          except ImportError:
-              raise SystemExit("this needs TensorFlow")
-        """,
-    ),
-    edited(
-        "private modules whose new names would be the same",
-        """
-        - from tensorflow.python.training.experimental import loss_scale
-        - from tensorflow.python.keras.mixed_precision.experimental import policy
-        + from tensorflow.compat.v1 import mixed_precision
-        + from tensorflow.keras import mixed_precision as policy
-
-        - policy.set_policy('mixed_float16')
-        - scale = loss_scale.FixedLossScale(2.)
-        + policy.set_global_policy('mixed_float16')
-        + scale = mixed_precision.FixedLossScale(2.)
-        """,
-    ),
-    edited(
-        "imports that become equal in blocks of their own",
-        """
-          try:
-        -     from tensorflow.python.keras.mixed_precision.experimental import policy
-        +     from tf_lossscale.keras.mixed_precision import experimental
-          except ImportError:
-        -     from tensorflow.python.keras.mixed_precision.experimental import policy
-        +     from tf_lossscale.keras.mixed_precision import experimental
-
-        - policy.set_policy('mixed_float16')
-        + experimental.set_policy('mixed_float16')
-        """,
-    ),
-]
-
-NEWER = [
-    edited(
-        "a match statement",
-        """
-        - import tensorflow as tf
-        + import tf_lossscale as tfls
-
-          match opt:
-        -     case tf.keras.mixed_precision.experimental.LossScaleOptimizer():
-        +     case tfls.keras.mixed_precision.experimental.LossScaleOptimizer():
-                  opt = opt.inner_optimizer
-              case {"opt": opt, **rest}:
-                  pass
-        """,
-    ),
-]
+      match opt:
+    -     case tf.keras.mixed_precision.experimental.LossScaleOptimizer():
+    +     case tfls.keras.mixed_precision.experimental.LossScaleOptimizer():
+              opt = opt.inner_optimizer
+          case {"opt": opt, **rest}:
+              pass
+    """)
 
 
-no_ops = [Example(name, source) for name, source in NO_OPS.items()]
+name = operator.attrgetter("id")
 
 
-def named(examples):
-    return [pytest.param(example, id=example.id) for example in examples]
-
-
-@pytest.mark.parametrize("example", named([*no_ops, *LEFT, *REWRITES]))
+@pytest.mark.parametrize("example", [*NO_OPS, *LEFT, *REWRITES], ids=name)
 def test_trap(example):
     check(example)
 
@@ -471,6 +369,6 @@ def test_trap(example):
 @pytest.mark.skipif(
     sys.version_info < (3, 10), reason="the examples need Python 3.10 to be checked"
 )
-@pytest.mark.parametrize("example", named(NEWER))
+@pytest.mark.parametrize("example", NEWER, ids=name)
 def test_newer_syntax(example):
     check(example)
