@@ -6,14 +6,11 @@ from tf_lossscale_codemods.rules.codes import rules
 from tf_lossscale_codemods.rules.rule import Example, Rule
 from verbs import examples
 
-__all__ = ["EXAMPLES", "all_examples"]
-
 EXAMPLES = {
     "contrib-classes": examples("""
         # FixedLossScale with --unsafe
         > unsafe, --unsafe: NaN
           import tensorflow as tf
-
         - scale = tf.contrib.mixed_precision.FixedLossScaleManager(loss_scale=128.0)
         - o = tf.contrib.mixed_precision.LossScaleOptimizer(o, loss_scale_manager=scale)
         + scale = tf.compat.v1.mixed_precision.FixedLossScale(loss_scale_value=128.0)
@@ -21,7 +18,6 @@ EXAMPLES = {
 
         # a lazy import stays in its function
           import tensorflow as tf
-
           def gpu(optimizer, scale):
         -     from tensorflow.contrib.mixed_precision import FixedLossScaleManager
         -     from tensorflow.contrib.mixed_precision import LossScaleOptimizer
@@ -46,7 +42,6 @@ EXAMPLES = {
         # unsafe where both classes use the same numbers
         > unsafe, --unsafe: checkpoints
           import tensorflow.compat.v1 as tf
-
         - manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager(
         -     init_loss_scale=2.0 ** 15,
         -     incr_every_n_steps=2000,  # as in the paper
@@ -63,13 +58,11 @@ EXAMPLES = {
         > --unsafe
         - from tensorflow.contrib import mixed_precision as mp
         + from tf_lossscale.contrib import mixed_precision as mp
-
           manager = mp.ExponentialUpdateLossScaleManager(2**32, 1000, 2, decr_ratio=0.5)
         """),
     "keras-experimental-loss-scale-optimizer": examples("""
         # a line for each argument, though one contains a comment
           import tensorflow as tf
-
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
         + opt = tf.keras.mixed_precision.LossScaleOptimizer(
               make(  # as before
@@ -82,7 +75,6 @@ EXAMPLES = {
 
         # a comment stays, once
           import tensorflow as tf
-
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
         + opt = tf.keras.mixed_precision.LossScaleOptimizer(
               opt,  # as before
@@ -108,7 +100,6 @@ EXAMPLES = {
           import tensorflow as tf
         - from tensorflow.keras.mixed_precision import experimental as prec
         + from tf_lossscale.keras.mixed_precision import experimental as prec
-
           prec.set_policy("mixed_float16")
           model.compile("sgd", "mse")
           print(isinstance(model.optimizer, prec.LossScaleOptimizer))
@@ -118,7 +109,6 @@ EXAMPLES = {
           import tensorflow as tf
         - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
         + from tf_lossscale.keras.mixed_precision import from_loss_scale
-
         - scale = tf.train.experimental.DynamicLossScale()
         - first = LossScaleOptimizer(first, scale)
         - second = LossScaleOptimizer(second, scale)
@@ -130,7 +120,6 @@ EXAMPLES = {
         > safe: passed on
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
           class Trainer:
         -     wrapper = tf.keras.mixed_precision.experimental.LossScaleOptimizer
         +     wrapper = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
@@ -142,7 +131,6 @@ EXAMPLES = {
         > safe: at run time
           import tensorflow as tf
         + import tf_lossscale as tfls
-
         - class Halving(tf.mixed_precision.experimental.DynamicLossScale):
         + class Halving(tf.compat.v1.mixed_precision.DynamicLossScale):
               def update(self, grads):
@@ -155,7 +143,6 @@ EXAMPLES = {
         > safe: at run time
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, None)
         + opt = tfls.keras.mixed_precision.from_loss_scale(opt, None)
 
@@ -163,7 +150,6 @@ EXAMPLES = {
         > safe: at run time
           import tensorflow as tf
         + import tf_lossscale as tfls
-
         - prec = tf.keras.mixed_precision.experimental
         - scale = tf.mixed_precision.experimental.DynamicLossScale(8)
         + prec = tfls.keras.mixed_precision
@@ -176,7 +162,6 @@ EXAMPLES = {
         > safe: go to the shim
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
         + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(
               opt, dynamic=True, loss_scale="dynamic"
@@ -185,7 +170,6 @@ EXAMPLES = {
         # on the shim beside a suppressed isinstance check
           from tensorflow.keras.mixed_precision import experimental as prec
         + import tf_lossscale as tfls
-
         - opt = prec.LossScaleOptimizer(opt, "dynamic")
         + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
           if isinstance(opt, prec.LossScaleOptimizer):  # lossscale: ignore[LS301] 2.3 only
@@ -194,7 +178,6 @@ EXAMPLES = {
         # dynamic by keyword, with checks
         - from tensorflow.keras.mixed_precision import experimental as mixed_precision
         + from tensorflow.keras import mixed_precision
-
         - opt = mixed_precision.LossScaleOptimizer(opt, loss_scale="dynamic")
         + opt = mixed_precision.LossScaleOptimizer(opt)
           if isinstance(opt, mixed_precision.LossScaleOptimizer):
@@ -203,7 +186,6 @@ EXAMPLES = {
         # a number, which is a fixed loss scale
         - import tensorflow.keras.mixed_precision.experimental as mp
         + import tensorflow.keras.mixed_precision as mp
-
         - opt = mp.LossScaleOptimizer(opt, loss_scale=2 ** 10)
         + opt = mp.LossScaleOptimizer(opt, dynamic=False, initial_scale=2 ** 10)
 
@@ -211,7 +193,6 @@ EXAMPLES = {
         - import tensorflow as tf
         - from tensorflow.keras.mixed_precision import experimental as mp
         + from tensorflow.keras import mixed_precision as mp
-
           def wrap(opt):
         -     loss_scale = tf.mixed_precision.experimental.DynamicLossScale(
         -         initial_loss_scale=2.0**22, increment_period=20
@@ -224,7 +205,6 @@ EXAMPLES = {
         > safe: run time
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
           def wrap(opt, loss_scale):
         -     return tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, loss_scale)
         +     return tfls.keras.mixed_precision.from_loss_scale(opt, loss_scale)
@@ -233,7 +213,6 @@ EXAMPLES = {
         - from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer
         + from tensorflow.keras.mixed_precision import LossScaleOptimizer
         + from tf_lossscale.keras.mixed_precision import from_loss_scale
-
           def wrap(opt, loss_scale):
               if isinstance(opt, LossScaleOptimizer):
                   return opt
@@ -243,14 +222,12 @@ EXAMPLES = {
         # starred arguments that may contain the loss scale
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
         + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, **settings)
 
         # comments among the arguments stay
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(
         + opt = tfls.keras.mixed_precision.from_loss_scale(
               opt,  # wrapped
@@ -261,7 +238,6 @@ EXAMPLES = {
         # an optimizer that from_config makes
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
         - opt = tf.keras.mixed_precision.LossScaleOptimizer.from_config(config)
         - print(opt.loss_scale())
         + opt = tfls.keras.mixed_precision.LossScaleOptimizer.from_config(config)
@@ -270,14 +246,12 @@ EXAMPLES = {
         # a call in a file whose other names are migrated already
         > manual, --to shim: drop the parentheses
           import tf_lossscale as tfls
-
           policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16")
           print(opt.loss_scale())
 
         # reported for the shim where the value is kept
         > manual, --to shim: tf.identity(opt.loss_scale)
           from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
-
           opt = LossScaleOptimizer(opt, "dynamic")
           before = opt.loss_scale()
           after = opt.loss_scale() if is_dynamic else 1.0
@@ -286,7 +260,6 @@ EXAMPLES = {
         > manual, --to shim: tf.identity(opt.loss_scale)
           import tensorflow as tf
           from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
-
           opt = LossScaleOptimizer(opt, "dynamic")
           logs.update(scale=opt.loss_scale())
           scales = dict(now=opt.loss_scale(), value=tf.keras.backend.get_value(opt.loss_scale()))
@@ -294,14 +267,12 @@ EXAMPLES = {
         # a test of what kind of object the loss scale is
         > manual: is a tensor
           from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
-
           opt = LossScaleOptimizer(opt)
           print(hasattr(opt.loss_scale, "multiplier"))
 
         # not where each version has its own form
           import tensorflow as tf
           from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
           def scale_of(opt: LossScaleOptimizer):
               if tf.__version__ < "2.4":
                   return opt.loss_scale()
@@ -319,7 +290,6 @@ EXAMPLES = {
         # reported after it was unwrapped under the check
         > manual
           from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
           def log(opt):
               if isinstance(opt, LossScaleOptimizer):
                   opt = opt.inner_optimizer
@@ -328,7 +298,6 @@ EXAMPLES = {
         # reported where a comment or a word touches the parentheses
         > manual
           from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
           opt = LossScaleOptimizer(opt)
           scale = opt.loss_scale(  # now
           )
@@ -337,7 +306,6 @@ EXAMPLES = {
         # an attribute of the class
         - from tensorflow.keras.mixed_precision import experimental
         + from tensorflow.keras import mixed_precision
-
           class Trainer:
               def __init__(self, optimizer):
         -         self.optimizer = experimental.LossScaleOptimizer(optimizer, "dynamic")
@@ -351,7 +319,6 @@ EXAMPLES = {
         > manual, --to shim
           import tensorflow as tf
           from tf_lossscale.keras.mixed_precision.experimental import LossScaleOptimizer
-
           def _log(opt):
               return opt.loss_scale() if isinstance(opt, LossScaleOptimizer) else 1.0
 
@@ -360,30 +327,25 @@ EXAMPLES = {
     "keras-final-loss-scale-optimizer": examples("""
         # not a Keras 3 initial scale by position
           from tensorflow.keras import mixed_precision
-
           opt = mixed_precision.LossScaleOptimizer(opt, 1024.0)
 
         # not the final class's own arguments by position
           from tensorflow.keras import mixed_precision
-
           opt = mixed_precision.LossScaleOptimizer(opt, True, 1024)
 
         # a program of keras alone, which may run on another backend
         > unsafe, --keras 3: backend
           import keras
-
           opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())
 
         # not tf_keras, which stays Keras 2
         > --keras 3
           from tf_keras.mixed_precision import LossScaleOptimizer
-
           opt = LossScaleOptimizer(opt)
 
         # not a loop written for Keras 3
         > --keras 3
           import tensorflow as tf
-
           opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
           with tf.GradientTape() as tape:
               loss = opt.scale_loss(loss_of(model(x), y))
@@ -391,14 +353,12 @@ EXAMPLES = {
         # not tf_keras for the shim, either
         > --to shim
           from tf_keras.mixed_precision import LossScaleOptimizer
-
           opt = LossScaleOptimizer(opt)
 
         # for the shim, which runs on Keras 2 and Keras 3
         > --to shim
         - from tensorflow.keras.mixed_precision import LossScaleOptimizer
         + from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
-
           opt = LossScaleOptimizer(SGD())
           if isinstance(opt, LossScaleOptimizer):
               loss = opt.get_scaled_loss(loss)
@@ -407,7 +367,6 @@ EXAMPLES = {
         > manual, --keras 3: before compile
           import tensorflow as tf
         + import tf_lossscale as tfls
-
           class Scaled(tf.keras.Model):
               def train_step(self, data):
                   with tf.GradientTape() as tape:
@@ -423,7 +382,6 @@ EXAMPLES = {
         > safe: --to shim
           import tensorflow as tf
           import tensorflow.compat.v1 as tf1
-
           opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
           opt = tf1.tpu.CrossShardOptimizer(opt)
 
@@ -431,7 +389,6 @@ EXAMPLES = {
         > --to shim
         - import tensorflow.compat.v1 as tf
         + import tf_lossscale as tfls
-
         - opt = tf.compat.v1.tpu.CrossShardOptimizer(opt)
         - opt = tf.contrib.tpu.CrossShardOptimizer(opt)
         - scale = tf.train.experimental.DynamicLossScale(8)
@@ -443,7 +400,6 @@ EXAMPLES = {
         > safe: never existed
           import tensorflow.compat.v1 as tf
         - import tensorflow.compat.v1.estimator as tf_estimator
-
         - optimizer = tf_estimator.tpu.CrossShardOptimizer(optimizer)
         + optimizer = tf.tpu.CrossShardOptimizer(optimizer)
         """),
@@ -452,34 +408,29 @@ EXAMPLES = {
         > manual: in the place of this symbol
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
         - tf.keras.mixed_precision.experimental.set_policy = print
         + tfls.keras.mixed_precision.experimental.set_policy = print
 
         # reported where TensorFlow removed the policy
         > manual: of this name
           import tensorflow as tf
-
         - tf.keras.mixed_precision.experimental.set_policy("infer_float32_vars")
         + tf.keras.mixed_precision.set_global_policy("infer_float32_vars")
 
         # an import that other files may read
         - from tensorflow.keras.mixed_precision.experimental import get_layer_policy
         + from tf_lossscale.keras.mixed_precision.experimental import get_layer_policy
-
           __all__ = ["get_layer_policy"]
 
         # reported where the policy has a fixed loss scale
         > manual: wrap the optimizer
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
         - policy = tf.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=8)
         + policy = tfls.keras.mixed_precision.experimental.Policy("mixed_float16", loss_scale=8)
 
         # under compat.v1, which has no final policy function before 2.16
           import tensorflow.compat.v1 as tf
-
         - tf.compat.v2.keras.mixed_precision.experimental.set_policy("mixed_float16")
         - tf.keras.mixed_precision.experimental.set_policy("float32")
         + tf.compat.v2.keras.mixed_precision.set_global_policy("mixed_float16")
@@ -488,21 +439,18 @@ EXAMPLES = {
         # reported where None resets the policy, which Keras 3 refuses
         > manual, --keras 3: float32
           import tensorflow as tf
-
         - tf.keras.mixed_precision.experimental.set_policy(None)
         + tf.keras.mixed_precision.set_global_policy(None)
 
         # an imported name is renamed where it is called
         - from tensorflow.keras.mixed_precision.experimental import Policy, set_policy
         + from tensorflow.keras.mixed_precision import Policy, set_global_policy
-
         - set_policy(Policy("mixed_bfloat16"))
         + set_global_policy(Policy("mixed_bfloat16"))
 
         # a name that never existed in TensorFlow
         > safe: never existed
           from tensorflow.keras import mixed_precision
-
         - mixed_precision.set_policy("mixed_float16")
         + mixed_precision.set_global_policy("mixed_float16")
 
@@ -510,7 +458,6 @@ EXAMPLES = {
         > manual: None
         - from tensorflow.keras.mixed_precision.experimental import Policy
         + from tf_lossscale.keras.mixed_precision.experimental import Policy
-
           policy = Policy("mixed_float16", loss_scale=None)
           other = Policy("float32")
 
@@ -518,14 +465,12 @@ EXAMPLES = {
         > manual, --to shim, --unsafe
         - from tensorflow.keras.mixed_precision.experimental import Policy
         + from tf_lossscale.keras.mixed_precision.experimental import Policy
-
           policy = Policy("mixed_float16", loss_scale=128)
 
         # a test of the class
         > --unsafe: go to the shim
         - from tensorflow.keras.mixed_precision.experimental import Policy
         + from tf_lossscale.keras.mixed_precision.experimental import Policy
-
           def is_mixed(layer):
               return isinstance(layer.dtype_policy, Policy)
         """),
@@ -534,7 +479,6 @@ EXAMPLES = {
         > manual: if this is a Keras policy
         - from tensorflow.keras.mixed_precision import experimental as prec
         + from tf_lossscale.keras.mixed_precision import experimental as prec
-
           def setup(policy):
               prec.set_policy(policy)
               return policy.loss_scale is not None
@@ -543,14 +487,12 @@ EXAMPLES = {
         > manual: optimizer
         - from tensorflow.keras.mixed_precision import experimental as prec
         + from tf_lossscale.keras.mixed_precision import experimental as prec
-
           prec.set_policy("mixed_float16")
           print(prec.global_policy().loss_scale)
 
         # not for the shim, whose policies have a loss scale
         > --to shim
           from tf_lossscale.keras.mixed_precision import experimental
-
           print(experimental.global_policy().loss_scale)
         """),
     "unclear-origin": examples("""
@@ -568,26 +510,22 @@ EXAMPLES = {
         > manual: utilities
           import tensorflow as tf
           from utilities import *
-
           opt = CrossShardOptimizer(opt)
 
         # a relative import of the same name
         > manual: `.optimizers`
           from .optimizers import LossScaleOptimizer
-
           opt = LossScaleOptimizer(opt, 'dynamic')
 
         # a comparison with the type of an optimizer
         > manual: use isinstance
           from compat import mp
-
           print(type(opt) is mp.LossScaleOptimizer)
 
         # a class test of what compile may have made
         > manual: both classes
           import tensorflow as tf
           from compat import mp
-
           tf.keras.mixed_precision.set_global_policy("mixed_float16")
           model.compile("sgd", "mse")
           print(isinstance(model.optimizer, mp.LossScaleOptimizer))
@@ -595,7 +533,6 @@ EXAMPLES = {
         # several names through one module
         > manual: `CrossShardOptimizer` and `DynamicLossScale` from `lingvo.compat`
           from lingvo import compat as tf
-
           y = tf.tpu.cross_replica_sum(x)
           opt = tf.tpu.CrossShardOptimizer(opt)
           scale = tf.train.experimental.DynamicLossScale()
@@ -608,7 +545,6 @@ EXAMPLES = {
         # modules that are kept in attributes and tables
         > manual: cannot be resolved
           import tensorflow as tf
-
           class Context:
               mp = tf.keras.mixed_precision
 
@@ -620,7 +556,6 @@ EXAMPLES = {
 
         # not an attribute of self
           import tensorflow as tf
-
           class Trainer:
               def wrap(self, opt):
                   return self.LossScaleOptimizer(opt)
@@ -637,7 +572,6 @@ EXAMPLES = {
         # not in a loop whose gradients are not scaled
         > --keras 3, --unsafe
           import tf_lossscale as tfls
-
           opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
           loss = opt.get_scaled_loss(loss)
           grads = opt.get_unscaled_gradients(tape.gradient(loss, variables))
@@ -648,7 +582,6 @@ EXAMPLES = {
         > --keras 3, --unsafe
           import tensorflow as tf
         + import tf_lossscale as tfls
-
         - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
         + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
           with tf.GradientTape() as tape:
@@ -661,7 +594,6 @@ EXAMPLES = {
         > --keras 3, --unsafe: LossScaleOptimizer
           import tensorflow as tf
         + import tf_lossscale as tfls
-
         - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
         + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
 
@@ -679,7 +611,6 @@ EXAMPLES = {
         > --keras 3, --unsafe
           import tensorflow as tf
         + import tf_lossscale as tfls
-
         - opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
         + opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
           scaled_loss = opt.get_scaled_loss(lambda: model(x))
@@ -691,7 +622,6 @@ EXAMPLES = {
     "keras-inner-optimizer": examples("""
         # not what every version passes on, nor the same attributes of other objects
           import tensorflow as tf
-
           opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
           opt.learning_rate = 0.5
           layer = tf.keras.layers.BatchNormalization()
@@ -699,13 +629,11 @@ EXAMPLES = {
 
         # not what the wrapper has never passed on
           import tensorflow as tf
-
           opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam(0.1))
           opt.epsilon = 0.5
 
         # not what a loop sets in layers
           import tensorflow as tf
-
           opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
           for layer in build_model().layers:
               if hasattr(layer, "momentum"):
@@ -714,7 +642,6 @@ EXAMPLES = {
 
         # not what is set in the inner optimizer
           import tensorflow as tf
-
           def schedule(opt, target_opt):
               opt = tf.keras.mixed_precision.LossScaleOptimizer(opt)
               opt.inner_optimizer.momentum = 0.9
@@ -725,7 +652,6 @@ EXAMPLES = {
         > safe: when it is set
           import tensorflow as tf
         + import tf_lossscale as tfls
-
         - target_opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
         + target_opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
           setattr(target_opt, "momentum", 0.5)
@@ -734,7 +660,6 @@ EXAMPLES = {
         > safe: does not pass `name` on
           import tensorflow as tf
         + import tf_lossscale as tfls
-
         - opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
         + opt = tfls.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
           for name, value in changes.items():
@@ -742,7 +667,6 @@ EXAMPLES = {
 
         # not parsed options, an inner optimizer by its name, or what a test unwraps
           import tensorflow as tf
-
           opt = TrainOptions().parse()
           opt.momentum = 0.5
           base_optimizer = build(opt)
@@ -752,7 +676,6 @@ EXAMPLES = {
 
         # not an unwrapped parameter
           import tensorflow as tf
-
           def wrapped(optimizer):
               optimizer.momentum = 0.5
               return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
@@ -761,7 +684,6 @@ EXAMPLES = {
         > safe: when it is set
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
           sgd = make()
           if fp16:
         -     sgd = tf.keras.mixed_precision.LossScaleOptimizer(sgd)
@@ -772,7 +694,6 @@ EXAMPLES = {
         > safe: when it is set
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
           class Trainer:
               def __init__(self):
         -         self._opt = tf.keras.mixed_precision.LossScaleOptimizer(make())
@@ -787,20 +708,17 @@ EXAMPLES = {
 
         # not the optimizers of tf_keras, which have never passed it on
           import tf_keras
-
           opt = tf_keras.mixed_precision.LossScaleOptimizer(tf_keras.optimizers.SGD(0.1))
           opt.momentum = 0.5
 
         # not an attribute of self
           from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
           class Wrapper:
               def lr(self):
                   return self._optimizer.lr
 
         # not an assignment
           from tensorflow.keras.mixed_precision import LossScaleOptimizer
-
           opt = LossScaleOptimizer(opt)
           opt._optimizer = other
 
@@ -808,7 +726,6 @@ EXAMPLES = {
         > safe: go to the shim
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
         - opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
         + opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 8.0)
           print(opt.get_config()["loss_scale"])
@@ -818,7 +735,6 @@ EXAMPLES = {
         > manual: nothing here scales the loss
           import tensorflow as tf
         + import tf_lossscale as tfls
-
           while tf.__version__ < "2.4":
         -     opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
         +     opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer(opt, "dynamic")
@@ -828,7 +744,6 @@ EXAMPLES = {
         > manual: removable
           import tensorflow as tf
         + import tf_lossscale as tfls
-
         - LossScaleOptimizer = tf.keras.mixed_precision.experimental.LossScaleOptimizer
         + LossScaleOptimizer = tfls.keras.mixed_precision.experimental.LossScaleOptimizer
 
@@ -846,20 +761,17 @@ EXAMPLES = {
 
         # not the final module
           import tensorflow as tf
-
           setup(tf.keras.mixed_precision)
 
         # a module under a name that only other files read
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
         - mp = tf.keras.mixed_precision.experimental
         + mp = tfls.keras.mixed_precision.experimental
 
         # what binds a name, and not its uses, where it is not always the module
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
           def main(mp=None):
               if mp is None:
         -         mp = tf.keras.mixed_precision.experimental
@@ -885,7 +797,6 @@ EXAMPLES = {
         > manual: this name can mean
           import tensorflow as tf
           import other
-
           K = tf.keras.mixed_precision if flag else other
           use(K.experimental)
 
@@ -893,14 +804,12 @@ EXAMPLES = {
           from unittest import mock
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
         - with mock.patch.object(tf.keras.mixed_precision.experimental, "set_policy"):
         + with mock.patch.object(tfls.keras.mixed_precision.experimental, "set_policy"):
               pass
 
         # not a module with other contents
           import tensorflow as tf
-
           setup(tf.train.experimental, "mixed_precision")
         """),
     "strings": examples("""
@@ -908,7 +817,6 @@ EXAMPLES = {
         > manual: is a handle
           import tensorflow as tf
           from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
-
           manager = FixedLossScaleManager(128)
           scale = graph.get_tensor_by_name("tower/loss_scale:0")
 
@@ -916,21 +824,18 @@ EXAMPLES = {
         > manual: fetch the tensor
           import tensorflow as tf
           from tf_lossscale.contrib.mixed_precision import FixedLossScaleManager
-
           manager = FixedLossScaleManager(128)
           scale = graph.get_tensor_by_name("tower/loss_scale/read:0")
 
         # not a name that all versions have, for the shim
         > --to shim
           import tensorflow as tf
-
           is_scaled = type(opt).__name__ == "MixedPrecisionLossScaleOptimizer"
         """),
     "keras3-compiled-optimizer": examples("""
         # not the optimizer of a checkpoint
         > --keras 3
           import tensorflow as tf
-
           class Trainer:
               def __init__(self, opt):
                   self.saved = tf.train.Checkpoint(optimizer=opt)
@@ -942,7 +847,6 @@ EXAMPLES = {
         > --keras 3
           import tensorflow as tf
           from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
-
           class Scaled(tf.keras.Model):
               def train_step(self, data):
                   return self.optimizer.get_scaled_loss(self.loss_of(data))
@@ -953,7 +857,6 @@ EXAMPLES = {
         # the loss scale of a compiled model
         > manual, --keras 3: no loss_scale
           from tensorflow.keras import mixed_precision
-
           mixed_precision.set_global_policy("mixed_float16")
           model.compile("sgd", "mse")
           print(float(model.optimizer.loss_scale))
@@ -961,7 +864,6 @@ EXAMPLES = {
         # not the loss scale of a configuration
         > --keras 3
           from tensorflow.keras import mixed_precision
-
           mixed_precision.set_global_policy("mixed_float16")
           scale = config.optimizer.loss_scale
         """),
@@ -970,7 +872,6 @@ EXAMPLES = {
         > --keras 3
           from tf_lossscale.keras.mixed_precision import from_loss_scale as wrapped
           import tensorflow as tf
-
           def make(base, scale):
               return wrapped(base, scale)
 
@@ -981,7 +882,6 @@ EXAMPLES = {
         # never scaled, beside a flag called scale_loss
         > manual, --keras 3: inner_optimizer
           import tf_lossscale as tfls
-
           opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
           loss = loss * 2.0 if FLAGS.scale_loss else loss
           opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
@@ -989,7 +889,6 @@ EXAMPLES = {
         # a check beside load_model, which may make another optimizer
         > manual, --keras 3: isinstance
           import tf_lossscale as tfls
-
           opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
           model = tf.keras.models.load_model(path)
 
@@ -1006,7 +905,6 @@ EXAMPLES = {
         # not beside scale_loss of the optimizer
         > --keras 3
           import tf_lossscale as tfls
-
           opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)
           loss = opt.scale_loss(loss)
           opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
@@ -1014,7 +912,6 @@ EXAMPLES = {
         # not where the file makes the optimizer, which becomes the shim's
         > --keras 3
           from tf_keras.mixed_precision import LossScaleOptimizer
-
           opt = LossScaleOptimizer(opt)
           if hasattr(opt, "get_scaled_loss"):
               loss = opt.get_scaled_loss(loss)
@@ -1022,14 +919,12 @@ EXAMPLES = {
         # not an optimizer without loss scaling
         > --keras 3
           from tensorflow.keras.mixed_precision import Policy
-
           opt = SGD()
           opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
 
         # on Keras 2, where fit calls it
         - from tensorflow.keras.mixed_precision import LossScaleOptimizer
         + from tf_lossscale.keras.mixed_precision import LossScaleOptimizer
-
           class Logging(LossScaleOptimizer):
               def get_scaled_loss(self, loss):
                   return super().get_scaled_loss(loss)
@@ -1039,7 +934,6 @@ EXAMPLES = {
         > safe: 2.11
           import tensorflow as tf
         + import tf_lossscale as tfls
-
           OPTIMIZERS = {"sgd": tf.compat.v1.train.GradientDescentOptimizer}
 
           def wrap(name):
@@ -1051,7 +945,6 @@ EXAMPLES = {
         > safe: cannot be determined
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
           def wrap(optimizer):
         -     return tf.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
         +     return tfls.train.experimental.enable_mixed_precision_graph_rewrite(optimizer)
@@ -1059,7 +952,6 @@ EXAMPLES = {
         # on the shim where one path uses it as an optimizer of tf.train
         - import tensorflow as tf
         + import tf_lossscale as tfls
-
           def train(opt, loss, step):
         -     opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)
         +     opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(opt)
@@ -1069,14 +961,12 @@ EXAMPLES = {
 
         # a v1 optimizer
           import tensorflow as tf
-
           opt = tf.compat.v1.train.AdamOptimizer()
         - opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt, 128)
         + opt = tf.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite(opt, 128)
 
         # called only for its side effect
           import tensorflow as tf
-
           class LAMBOptimizer(tf.compat.v1.train.Optimizer):
               pass
 
@@ -1089,7 +979,6 @@ EXAMPLES = {
         # an annotation under TYPE_CHECKING
         > --to shim
           from typing import TYPE_CHECKING
-
           if TYPE_CHECKING:
         -     from tensorflow.python.training.experimental.loss_scale import LossScale
         +     from tf_lossscale.train.experimental import LossScale
@@ -1101,7 +990,6 @@ EXAMPLES = {
         # not with a cross-shard optimizer, which sums the gradients on purpose
         > safe: needs a TPU
           import tensorflow.compat.v1 as tf
-
           def train(opt, loss, variables):
               opt = tf.tpu.CrossShardOptimizer(opt)
               gradients = tf.gradients(loss, variables)
