@@ -31,21 +31,6 @@ from .leftovers import leftovers
 from .migration import STAGES, Migrated, migrated, migrated_source
 from .program import Program
 
-__all__ = [
-    "BUNDLE",
-    "COUNT",
-    "FILES",
-    "GUARDS",
-    "bundled",
-    "bundled_files",
-    "bundled_guards",
-    "programs",
-    "read_bundle",
-    "read_files",
-    "read_guards",
-    "write_bundle",
-]
-
 BUNDLE = pathlib.Path(__file__).resolve().parents[2] / "data" / "programs"
 COUNT = 420
 GUARDS = 277

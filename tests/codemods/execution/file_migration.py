@@ -13,8 +13,6 @@ from tf_lossscale_codemods.cli.command import main
 
 from .file_programs import FileProgram
 
-__all__ = ["ARGUMENTS", "MigratedFiles", "migrated_files"]
-
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "shim": ("--to", "shim"),
     "final2": ("--keras", "2"),

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-__all__ = ["FileProgram", "file_programs"]
-
 
 class FileProgram(NamedTuple):
     """One program; `main.py` prints one JSON object.

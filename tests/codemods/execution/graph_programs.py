@@ -14,8 +14,6 @@ from .graph_traps import GRAPH_TRAPS
 from .program import ANY, REWRITTEN, Program, indented
 from .spelling import Deep, Names, Root, spell
 
-__all__ = ["contrib_program", "cross_shard_program", "graph_trap_program", "v1_program"]
-
 CONTRIB = "contrib.mixed_precision"
 MANAGERS = ("FixedLossScaleManager", "ExponentialUpdateLossScaleManager")
 CONTRIB_SYMBOLS = (*MANAGERS, "LossScaleManager", "LossScaleOptimizer")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from .program import ANY, MANUAL
 from .traps import Trap
 
-__all__ = ["GRAPH_TRAPS"]
-
 _EXPONENTIAL = "{ExponentialUpdateLossScaleManager}(1024., $period, $bad, 2, $ratio)"
 _DRAWN = {"period": ("1", "2", "3"), "bad": ("1", "2"), "ratio": (".5", ".8")}
 

@@ -11,8 +11,6 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["GuardProgram", "guard_programs"]
-
 
 class GuardProgram(NamedTuple):
     """One program.

@@ -10,8 +10,6 @@ from .keras_traps import TRAPS
 from .program import ANY, REWRITTEN, Program, indented
 from .spelling import Names, Root, spell
 
-__all__ = ["keras_program", "trap_program"]
-
 KERAS_SYMBOLS = ("LossScaleOptimizer", "Policy", "set_policy", "global_policy")
 SCALE_SYMBOLS = ("DynamicLossScale", "FixedLossScale")
 KERAS = "keras.mixed_precision.experimental"

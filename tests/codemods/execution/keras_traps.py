@@ -5,8 +5,6 @@ from __future__ import annotations
 from .program import ANY, MANUAL
 from .traps import Trap
 
-__all__ = ["TRAPS"]
-
 _KEYWORD = ("", "loss_scale=")
 
 TRAPS: dict[str, Trap] = {

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import re
 
-__all__ = ["leftovers", "path_of"]
-
 LEGACY = re.compile(
     r"tensorflow_core\..*|tensorflow\.(contrib|python)(\..*)?"
     r"|tensorflow\.(compat\.v[12]\.)?keras\.mixed_precision\.experimental(\..*)?"

@@ -12,8 +12,6 @@ from verbs import transform_once as transform
 from .leftovers import leftovers
 from .program import ANY, MANUAL, REWRITTEN, Program
 
-__all__ = ["STAGES", "Migrated", "complaints", "migrated", "migrated_source"]
-
 STAGES: Mapping[str, Options] = {
     "shim": Options(target=Target.SHIM),
     "final2": Options(target=Target.FINAL, keras=2),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-__all__ = ["ANY", "MANUAL", "REWRITTEN", "Program", "indented"]
-
 REWRITTEN = "rewritten"
 """Every legacy name must go, safely: nothing is left to do."""
 MANUAL = "manual"

@@ -7,8 +7,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Optional
 
-__all__ = ["Deep", "Names", "Root", "spell"]
-
 MODULE_ALIASES = ("mixed_precision", "prec", "mp", "amp")
 SYMBOL_ALIASES = {
     "LossScaleOptimizer": ("LSO", "ScaledOptimizer"),

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from .program import REWRITTEN
 
-__all__ = ["Drawn", "Trap"]
-
 
 class Drawn(NamedTuple):
     """The lines of a trap, each word drawn. Attributes as those of `Trap`."""
