@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 import string
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .program import REWRITTEN
 
 
-class Drawn(NamedTuple):
-    """The lines of a trap, each word drawn. Attributes as those of `Trap`."""
-
-    lines: list[str]
-    expected: str
-    scaled: bool
-    scale: str
-    before: list[str]
-    after: list[str]
-    train: list[str]
-    to_shim: str
-
-
 class Trap(NamedTuple):
-    """A row of a table of traps.
-
-    In all lines `{inner}` stands for a new inner optimizer, `{tf}` for TensorFlow, `{v1}` for its
-    `compat.v1`, `{Symbol}` for a legacy symbol, and `$name` for one of the words below `draws`.
+    """A trap of a table; `drawn` fills in its words.
 
     Attributes:
       lines: statements that leave an optimizer: in `opt` (Keras) or `optimizer` (graph mode).
@@ -38,39 +23,71 @@ class Trap(NamedTuple):
       after: statements at its end.
       train: what follows instead of the usual training.
       scale: what to read as the loss scale; empty where nothing is read.
-      scaled: whether the optimizer is a loss-scale optimizer in the end.
+      unscaled_if: a word that leaves no loss-scale optimizer where it is drawn, or "always".
+      scaled: whether a loss-scale optimizer is left by the words that were drawn.
       to_shim: what must become of it with `--to shim`, unless `expected` allows anything.
-      unscaled_if: a word that makes it none where it is drawn.
     """
 
-    lines: str
+    lines: list[str]
+    draws: Mapping[str, Sequence[str]]
     expected: str = REWRITTEN
-    draws: Mapping[str, Sequence[str]] = {}
-    before: str = ""
-    after: str = ""
-    train: str = ""
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+    train: Sequence[str] = ()
     scale: str = ""
+    unscaled_if: str = "never"
     scaled: bool = True
-    unscaled_if: str = ""
     to_shim: str = REWRITTEN
 
-    def drawn(self, rng: random.Random) -> Drawn:
+    def drawn(self, rng: random.Random) -> Trap:
         """The trap with its words."""
         words: dict[str, str] = {}
         for name, those in self.draws.items():
             words[name] = string.Template(rng.choice(those)).substitute(words)
 
-        def filled(text: str) -> list[str]:
-            lines = textwrap.dedent(text).strip("\n")
-            return string.Template(lines).substitute(words).split("\n") if lines else []
+        def filled(lines: Sequence[str]) -> list[str]:
+            text = string.Template("\n".join(lines)).substitute(words)
+            return text.split("\n") if text else []
 
-        return Drawn(
-            filled(self.lines),
-            self.expected,
-            self.scaled and (not self.unscaled_if or self.unscaled_if not in words.values()),
-            "".join(filled(self.scale)),
-            filled(self.before),
-            filled(self.after),
-            filled(self.train),
-            self.to_shim,
+        return self._replace(
+            lines=filled(self.lines),
+            before=filled(self.before),
+            after=filled(self.after),
+            train=filled(self.train),
+            scale="".join(filled([self.scale])),
+            scaled=self.unscaled_if not in ("always", *words.values()),
         )
+
+
+def traps(text: str) -> dict[str, Trap]:
+    """The traps of a table, by name.
+
+    `# ` begins the name, and after a colon why it is a trap; `$name: ` the words of which one is
+    drawn; `> ` an attribute, or the statements below it. In the statements, `{inner}` stands for a
+    new inner optimizer, `{tf}` for TensorFlow, `{v1}` for its `compat.v1`, and `{Symbol}` for a
+    legacy symbol.
+    """
+    found = {}
+    for block in re.split(r"^# ", textwrap.dedent(text), flags=re.MULTILINE)[1:]:
+        head, *lines = re.sub(r"\n +\| ", " | ", block.rstrip()).split("\n")
+        found[head.partition(":")[0]] = _trap(lines)
+    return found
+
+
+def _trap(lines: Sequence[str]) -> Trap:
+    draws: dict[str, list[str]] = {}
+    section: list[str] = []
+    fields: dict[str, Any] = {"lines": section}
+    for line in lines:
+        if line.startswith("$"):
+            for draw in line[1:].split("; $"):
+                name, _, words = draw.partition(":")
+                draws[name] = [word.strip().replace("\\n", "\n") for word in words.split("|")]
+        elif line.startswith("> "):
+            name, _, value = line[2:].partition(":")
+            fields[name] = value.strip()
+            if not value:
+                section = fields[name] = []
+        else:
+            section.append(line[2:])
+    return Trap(draws=draws, **fields)
