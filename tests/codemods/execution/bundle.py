@@ -12,7 +12,7 @@ import gzip
 import json
 import pathlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tf_lossscale_codemods.model import Safety
@@ -25,7 +25,7 @@ from .graph_programs import (
     graph_trap_program,
     v1_program,
 )
-from .guard_programs import GuardProgram, guard_programs
+from .guard_programs import guard_programs
 from .keras_programs import keras_program, trap_program
 from .leftovers import leftovers
 from .migration import STAGES, Migrated, migrated, migrated_source
@@ -87,23 +87,20 @@ def write_bundle(folder: pathlib.Path, count: int) -> int:
     return len(lines)
 
 
-def bundled_guards(every: int = 1) -> list[dict[str, Any]]:
+def bundled_guards(every: int = 1) -> Iterator[dict[str, Any]]:
     """Every `every`-th line of the bundle of programs with version guards."""
-    return [_bundled_guard(program) for program in guard_programs(every * GUARDS)]
-
-
-def _bundled_guard(program: GuardProgram) -> dict[str, Any]:
-    results = {stage: migrated_source(program.source, stage) for stage in STAGES}
-    return {
-        "name": program.name,
-        "is_guard": program.is_guard,
-        "before": program.source,
-        "after": {stage: result.source for stage, result in results.items()},
-        "is_left": {
-            stage: any(finding.is_left for finding in result.findings)
-            for stage, result in results.items()
-        },
-    }
+    for program in guard_programs(every * GUARDS):
+        results = {stage: migrated_source(program.source, stage) for stage in STAGES}
+        yield {
+            "name": program.name,
+            "is_guard": program.is_guard,
+            "before": program.source,
+            "after": {stage: result.source for stage, result in results.items()},
+            "is_left": {
+                stage: any(finding.is_left for finding in result.findings)
+                for stage, result in results.items()
+            },
+        }
 
 
 def bundled_files(count: int = FILES) -> list[dict[str, Any]]:
@@ -122,27 +119,13 @@ def bundled_files(count: int = FILES) -> list[dict[str, Any]]:
     return as_read
 
 
-def _write(path: pathlib.Path, lines: list[dict[str, Any]]) -> None:
+def _write(path: pathlib.Path, lines: Iterable[dict[str, Any]]) -> None:
     text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
     with open(path, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
         packed.write(text.encode())
 
 
-def read_bundle(folder: pathlib.Path) -> list[dict[str, Any]]:
-    """The lines of a bundle."""
-    return _read(folder / "bundle.jsonl.gz")
-
-
-def read_guards(folder: pathlib.Path) -> list[dict[str, Any]]:
-    """The lines of the bundle of programs with version guards."""
-    return _read(folder / "guards.jsonl.gz")
-
-
-def read_files(folder: pathlib.Path) -> list[dict[str, Any]]:
-    """The lines of the bundle of programs of several files."""
-    return _read(folder / "files.jsonl.gz")
-
-
-def _read(path: pathlib.Path) -> list[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as packed:
+def read_bundle(name: str) -> list[dict[str, Any]]:
+    """The lines of the bundle of programs, "bundle", of those with "guards", or of "files"."""
+    with gzip.open(BUNDLE / f"{name}.jsonl.gz", "rt", encoding="utf-8") as packed:
         return [json.loads(line) for line in packed]
