@@ -1,17 +1,22 @@
 """The examples of the rules, run with all rules together, as the command runs them."""
 
+import ast
+import re
+import textwrap
+
 import pytest
+from tf_lossscale_codemods.model import Options
 from tf_lossscale_codemods.rules.codes import rules
-from verbs import check
+from verbs import check, transform_once as transform, transformed
 
 from examples import EXAMPLES as FURTHER, all_examples
 
-EXAMPLES = [
-    pytest.param(example, id=f"{rule.slug}: {example.id}") for rule, example in all_examples()
-]
+EXAMPLES = {f"{rule.slug}: {example.id}": example for rule, example in all_examples()}
+EDITED = [name for name, example in EXAMPLES.items() if example.after is not None]
+LIBRARIES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tf_lossscale")
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
 def test_example(example):
     check(example)
 
@@ -34,3 +39,59 @@ def test_rule_is_told_in_full(rule):
 def test_no_ops_come_first(rule):
     rewrites = [example.after is not None for example in rule.examples]
     assert rewrites == sorted(rewrites)
+
+
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_every_example_goes_the_safe_way_for_keras_3(example):
+    """For an unknown Keras version, as that result runs on both."""
+    source = textwrap.dedent(example.before).encode()
+    both, keras_3 = (
+        transform(source, Options(target=example.target, keras=keras)) for keras in (None, 3)
+    )
+    assert both == keras_3
+
+
+@pytest.mark.parametrize("unsafe", [False, True])
+def test_the_final_class_moves_to_the_shim_for_both_keras_versions(unsafe):
+    """Also with `--unsafe`: the class of Keras 3 lacks the methods that Keras 2 code calls."""
+    final = "tf.keras.mixed_precision.LossScaleOptimizer"
+    before = f"import tensorflow as tf\n\nopt = {final}(opt)\n".encode()
+    after = transform(before, Options(keras=None, unsafe=unsafe)).source
+    assert b"opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)" in after
+    assert transform(before, Options(keras=2)).source == before
+
+
+def from_elsewhere(source):
+    """The source with imports from another library."""
+    pattern = r"^(\s*(?:import|from)\s+)(?:{})\b".format("|".join(LIBRARIES))
+    return re.sub(pattern, r"\1otherlib", source, flags=re.MULTILINE)
+
+
+def parameters(source):
+    """The source in a function that is passed what the imports bind."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names += [(each.asname or each.name).split(".")[0] for each in node.names]
+    lines = [line for line in source.splitlines() if not re.match(r"\s*(?:import|from)\s", line)]
+    if not names or any("*" in name for name in names) or "(\n" in source.partition("\n\n")[0]:
+        return None
+    body = textwrap.indent("\n".join(lines), "    ")
+    return f"def main({', '.join(dict.fromkeys(names))}):\n{body}\n    pass\n"
+
+
+@pytest.mark.parametrize("mutate", [from_elsewhere, parameters], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("name", EDITED)
+def test_nothing_is_edited_without_its_evidence(name, mutate):
+    """Takes TensorFlow away from each example, mechanically."""
+    example = EXAMPLES[name]
+    source = mutate(textwrap.dedent(example.before))
+    if source is None:
+        return
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return  # a statement of several lines
+    result = transformed(source, example.options)
+    assert result.source.decode() == source
+    assert not [one for one in result.findings if one.applied]

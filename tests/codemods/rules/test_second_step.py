@@ -1,8 +1,11 @@
 """`migrate` after `migrate --to shim` ends where `migrate` alone does, on every example of a rule.
 
 So the two steps of a migration can follow each other. What the second one cannot do is a finding.
+And a second run of one step changes nothing and reports the same.
 """
 
+import collections
+import itertools
 import textwrap
 
 import pytest
@@ -18,6 +21,7 @@ TARGETS = {
     for words, keras in (("Keras 2", 2), ("Keras 3", 3), ("both", None))
     for unsafe in (False, True)
 }
+TO_SHIM = Options(target=Target.SHIM)
 EXAMPLES = {
     f"{rule.code}: {example.id}": textwrap.dedent(example.before).encode()
     for rule, example in all_examples()
@@ -63,10 +67,77 @@ def test_every_exception_is_an_example():
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_second_run_for_the_shim_changes_nothing(example):
-    once = transform(EXAMPLES[example], Options(target=Target.SHIM))
-    again = transform(once.source, Options(target=Target.SHIM))
+    once = transform(EXAMPLES[example], TO_SHIM)
+    again = transform(once.source, TO_SHIM)
     assert again.source == once.source
     assert not any(one.applied for one in again.findings)
+
+
+RUNS = {**{words: TARGETS[words] for words in ("Keras 2", "Keras 3", "both")}, "shim": TO_SHIM}
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("target", RUNS)
+def test_second_run_changes_nothing_and_reports_the_same(example, target):
+    for mark, unsafe in itertools.product([False, True], [False, True]):
+        options = RUNS[target]._replace(mark=mark, unsafe=unsafe)
+        first = transform(EXAMPLES[example], options)
+        second = transform(first.source, options)
+        assert second.source == first.source
+        assert not any(one.applied for one in second.findings)
+        assert codes(second) == codes(first)
+
+
+def codes(result):
+    return collections.Counter(one.code for one in result.findings if one.is_left)
+
+
+def test_comment_of_mark_that_quotes_a_suppression_silences_nothing():
+    source = b"""\
+from project.lib import tf
+
+opt = tf.keras.mixed_precision.experimental.LossScaleOptimizer(opt, 1)
+"""
+    marked = transform(source, Options(mark=True))
+    assert b"# lossscale: ignore" in marked.source
+    again = transform(marked.source, Options(mark=True))
+    assert codes(again) == codes(marked)
+
+
+def test_import_that_is_bound_again_below_changes_in_the_first_run():
+    source = """\
+        class Both:
+            from tensorflow.contrib.tpu import CrossShardOptimizer
+
+            opt = CrossShardOptimizer(opt)
+            import tensorflow as tf
+
+            CrossShardOptimizer = tf.contrib.tpu.CrossShardOptimizer
+
+            def wrap(opt):
+                return CrossShardOptimizer(opt)
+        """
+    first = transform(textwrap.dedent(source).encode(), Options())
+    assert transform(first.source, Options()).source == first.source
+
+
+SHIM = "import tf_lossscale as tfls\n\n"
+OLD = "tfls.keras.mixed_precision.experimental"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"class Own(tfls.keras.mixed_precision.LossScaleOptimizer):\n    pass\n\n\n"
+        f"opt = {OLD}.LossScaleOptimizer(opt, 'dynamic')\n",
+        f"mp = {OLD}\nsetup(mp)\nmp.set_policy('mixed_float16')\n",
+    ],
+    ids=["beside the shim's final class", "where their module is passed on"],
+)
+def test_what_an_earlier_run_sent_to_the_shim_stays_there(body):
+    result = transform((SHIM + body).encode(), Options(keras=2))
+    assert result.source.decode() == SHIM + body
 
 
 @pytest.mark.parametrize(
