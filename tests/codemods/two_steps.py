@@ -8,7 +8,7 @@ import ast
 import collections
 from typing import NamedTuple
 
-from execution.leftovers import path_of
+from execution.leftovers import imported, path_of
 from tf_lossscale_codemods.model import FileResult, Options, Target
 from tf_lossscale_codemods.resolve.legacy_symbols import (
     is_of_shim,
@@ -44,7 +44,7 @@ def left(result: FileResult) -> collections.Counter:
 def meaning(source: bytes) -> str:
     """The program with its imported names replaced by what they mean, and without imports."""
     tree = ast.parse(source)
-    names = dict(_imported(tree))
+    names = imported(tree)
     tree = _Meaning(names).visit(tree)
     for node in ast.walk(tree):
         for attribute in ATTRIBUTES:
@@ -58,22 +58,10 @@ def meaning(source: bytes) -> str:
 def names_to_migrate_on_shim(source: bytes) -> list[str]:
     """The names of the shim in a program that have another final path."""
     tree = ast.parse(source)
-    names = dict(_imported(tree))
+    names = imported(tree)
     paths = [path_of(node, names) or "" for node in ast.walk(tree)]
     found = {path: legacy_of(path) for path in paths if is_of_shim(path)}
     return [path for path, legacy in found.items() if legacy and not legacy.is_final_path]
-
-
-def _imported(tree):
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                first = alias.name.partition(".")[0]
-                yield (alias.asname, alias.name) if alias.asname else (first, first)
-        elif isinstance(node, ast.ImportFrom):
-            module = "." * node.level + (node.module or "")
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{module}.{alias.name}"
 
 
 class _Meaning(ast.NodeTransformer):

@@ -16,16 +16,8 @@ LEGACY = re.compile(
 def leftovers(source: str) -> list[str]:
     """Dotted legacy paths that the program imports or reads, resolved through its own bindings."""
     tree = ast.parse(source)
-    bound: dict[str, str] = {}
+    bound = imported(tree)
     found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for name in node.names:
-                first = name.name.split(".")[0]
-                bound[name.asname or first] = name.name if name.asname else first
-        elif isinstance(node, ast.ImportFrom):
-            for name in node.names:
-                bound[name.asname or name.name] = f"{node.module}.{name.name}"
     for _ in range(2):  # an alias of an alias
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -36,6 +28,21 @@ def leftovers(source: str) -> list[str]:
         if isinstance(node, ast.Attribute):
             found.append(path_of(node, bound) or "")
     return sorted({path for path in [*bound.values(), *found] if LEGACY.fullmatch(path)})
+
+
+def imported(tree: ast.AST) -> dict[str, str]:
+    """The names that the imports of a program bind, with their paths."""
+    bound = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                bound[alias.asname or first] = alias.name if alias.asname else first
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            for alias in node.names:
+                bound[alias.asname or alias.name] = f"{module}.{alias.name}"
+    return bound
 
 
 def path_of(node: ast.AST, bound: dict[str, str]) -> str | None:

@@ -5,6 +5,7 @@ import importlib.util
 import json
 
 import pytest
+from execution.leftovers import imported, path_of
 from processes import run_program
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
@@ -40,27 +41,11 @@ def written_paths(target):
         result = transform(source.encode(), Options(target=target, unsafe=True))
         assert result.error is None
         if result.source != source.encode():
-            for written in _full_names(result.source.decode()):
+            tree = ast.parse(result.source)
+            written = path_of(tree.body[-1].value, imported(tree))
+            if written:
                 found.setdefault(written, f"{root}.{path}")
     return found
-
-
-def _full_names(source):
-    tree = ast.parse(source)
-    names, value = {}, None
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                names[alias.asname or alias.name] = alias.name
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-        elif isinstance(node, ast.Assign):
-            value = ast.unparse(node.value)
-    assert value is not None
-    first, dot, rest = value.partition(".")
-    if first in names:
-        yield names[first] + dot + rest
 
 
 def test_every_path_into_the_shim_exists():

@@ -5,6 +5,7 @@ import importlib.util
 import json
 
 import pytest
+from execution.leftovers import imported, path_of
 from processes import run_forked, run_program
 from tf_lossscale_codemods.engine.transform import transform
 from tf_lossscale_codemods.model import Options, Target
@@ -88,15 +89,10 @@ def migrated(source, target):
 def used(source):
     """The full names of the shim's symbols that the program uses, and of TensorFlow's."""
     tree = ast.parse(source)
-    names, found = {}, set()
+    names, found = imported(tree), set()
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-            names.update((one.asname or one.name, module + one.name) for one in node.names)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Attribute, ast.Name)):
-            first, dot, rest = ast.unparse(node).partition(".")
-            path = names.get(first, first) + dot + rest
+        path = path_of(node, names)
+        if path:
             for chain, meant in CHAINS.items():
                 path = path.replace(f"tensorflow.{chain}.", f"tensorflow.{meant}")
             if legacy_of(path) or _is_in_shim(path) or path.endswith(".set_global_policy"):
