@@ -83,6 +83,13 @@ class CommandLine:
         out, err = self._capture.readouterr()
         return Ran(status, out, err.decode())
 
+    def fails(self, *argv: str, says: str, **more: bytes) -> Ran:
+        """`migrate` with the status 2, and with an error that says so."""
+        ran = self.run("migrate", *argv, **more)
+        assert ran.status == 2, ran.err
+        assert says in ran.err
+        return ran
+
     def bytes_on_disk(self) -> dict:
         found = {}
         for directory, _, names in os.walk(self.directory):

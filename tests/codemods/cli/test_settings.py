@@ -133,9 +133,7 @@ def test_errors_are_reported_with_their_place(command_line, text, says):
 
 def test_a_file_that_is_not_text_is_reported(command_line):
     command_line.path("pyproject.toml").write_bytes(b"[tool.tf-lossscale]\nto = '\xff'\n")
-    ran = command_line.run("migrate")
-    assert ran.status == 2
-    assert "pyproject.toml:2: is not UTF-8" in ran.err
+    command_line.fails(says="pyproject.toml:2: is not UTF-8")
 
 
 def test_a_file_without_our_table_is_not_even_parsed(tmp_path, monkeypatch):

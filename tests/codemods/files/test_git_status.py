@@ -65,14 +65,10 @@ def test_a_second_run_has_nothing_to_write_and_is_not_refused(repository):
 
 def test_write_is_refused_if_git_cannot_be_run(repository, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    ran = repository.run("migrate", "--write")
-    assert ran.status == 2
-    assert "git cannot be run" in ran.err
+    repository.fails("--write", says="git cannot be run")
     assert python_files(repository) == {"a.py": LEGACY, "src/b.py": LEGACY}
 
 
 def test_a_broken_repository_is_a_refusal(repository):
     repository.path(".git/HEAD").write_text("nonsense")
-    ran = repository.run("migrate", "--write")
-    assert ran.status == 2
-    assert "git failed" in ran.err
+    repository.fails("--write", says="git failed")

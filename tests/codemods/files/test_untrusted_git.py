@@ -206,9 +206,7 @@ def test_the_environment_of_git_does_not_reach_it(repository, wire, monkeypatch)
     monkeypatch.setenv("GIT_WORK_TREE", str(repository.directory.parent / "other"))
     monkeypatch.setenv("GIT_INDEX_FILE", "/nonexistent")
     repository.path("a.py").write_bytes(LEGACY + b"# not committed\n")
-    ran = repository.run("migrate", "--write")
-    assert ran.status == 2
-    assert "has uncommitted changes: a.py" in ran.err
+    repository.fails("--write", says="has uncommitted changes: a.py")
     repository.path("a.py").write_bytes(LEGACY)
     assert repository.run("migrate", "--write").status == 0
     assert wire.take() == []
@@ -355,9 +353,7 @@ def test_a_file_that_git_ignores_cannot_be_given_back(repository, tmp_path, how)
         commit(".")
     repository.write(generated=LEGACY)
     before = repository.bytes_on_disk()
-    ran = repository.run("migrate", "--write", "generated.py")
-    assert ran.status == 2
-    assert "generated.py" in ran.err
+    repository.fails("--write", "generated.py", says="generated.py")
     assert repository.bytes_on_disk() == before
 
 
@@ -400,9 +396,7 @@ def test_content_that_git_has_lost_cannot_be_given_back(repository):
     assert ran.status == 2
     assert repository.bytes_on_disk()["src/b.py"] == LEGACY
     os.unlink(path)
-    ran = repository.run("migrate", "--write", "a.py")
-    assert ran.status == 2
-    assert "git has no object for the committed content of" in ran.err
+    repository.fails("--write", "a.py", says="git has no object for the committed content of")
     assert repository.bytes_on_disk()["a.py"] == LEGACY
 
 
@@ -466,17 +460,13 @@ def test_a_work_tree_that_points_elsewhere_is_no_way_around(repository):
     os.mkdir("../elsewhere")
     set_config(core__worktree=os.path.abspath("../elsewhere"))
     repository.path("a.py").write_bytes(UNCOMMITTED)
-    ran = repository.run("migrate", "--write")
-    assert ran.status == 2
-    assert "has uncommitted changes: a.py" in ran.err
+    repository.fails("--write", says="has uncommitted changes: a.py")
 
 
 def test_a_damaged_repository_inside_another_is_refused(repository):
     os.makedirs("inner/.git")
     repository.write(inner__c=LEGACY)
-    ran = repository.run("migrate", "--write", "inner")
-    assert ran.status == 2
-    assert "inner: git failed" in ran.err
+    repository.fails("--write", "inner", says="inner: git failed")
 
 
 def test_many_files_are_requested_together(command_line, monkeypatch):
@@ -515,9 +505,7 @@ def test_the_number_of_waits_for_git_does_not_grow_with_the_work_trees(
             raise
 
     monkeypatch.setattr(guarded_git, "_answer", counted)
-    ran = repository.run("migrate", "--write")
-    assert ran.status == 2
-    assert "git is stuck, perhaps at a pipe in place of a file" in ran.err
+    repository.fails("--write", says="git is stuck, perhaps at a pipe in place of a file")
     assert len(waits) == 2  # to list, to check the files to write
 
 

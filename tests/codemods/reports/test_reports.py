@@ -510,9 +510,7 @@ def test_statistics(tree):
             same = (f for f in findings if (f["code"], f["outcome"]) == (code, outcome))
             assert int(number) == len(list(same))
     assert out.splitlines()[-2].startswith("6 files checked")
-    ran = tree.run("migrate", "--statistics", "--report", "json")
-    assert ran.status == 2
-    assert "--statistics requires the text report" in ran.err
+    tree.fails("--statistics", "--report", "json", says="--statistics requires the text report")
 
 
 PYTHON_2 = b"print 'x'\n"
