@@ -31,3 +31,4 @@ if str(_ROOT) not in sys.path:
 _import_from_source()
 
 from command_line import command_line, warm  # noqa: E402, F401 - fixtures; need the package
+from file_system import committed, home, repository  # noqa: E402, F401

@@ -1,8 +1,13 @@
-"""Git repositories, and snapshots to test that a run has changed nothing in a directory."""
+"""Git repositories, the files that a run finds, and snapshots: has a run changed anything?"""
 
 import os
 import stat
 import subprocess
+
+import pytest
+from command_line import LEGACY
+from tf_lossscale_codemods.files.discover import Candidate, Note, discover
+from tf_lossscale_codemods.files.excludes import Excludes
 
 _WHO = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
 
@@ -40,3 +45,37 @@ def _state(path: bytes) -> tuple:
         with open(path, "rb") as file:
             content = file.read()
     return status.st_mode, status.st_mtime_ns, content
+
+
+def found(*paths: str) -> list:
+    """The files that a run checks, which gives no warning."""
+    listed = list(discover(paths or ["."], Excludes()))
+    assert not [one for one in listed if isinstance(one, Note) and one.kind == "warning"]
+    return [one.path for one in listed if isinstance(one, Candidate)]
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """The home directory of the user, without settings of git."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    return home
+
+
+@pytest.fixture
+def repository(command_line, home):
+    """An empty repository."""
+    git("init", "-q")
+    return command_line
+
+
+@pytest.fixture
+def committed(repository):
+    """A repository with three committed files."""
+    repository.write(a=LEGACY, src__b=LEGACY)
+    repository.path("notes.txt").write_text("x\n")
+    commit(".")
+    return repository

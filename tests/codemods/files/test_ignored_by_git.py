@@ -5,9 +5,7 @@ import random
 
 import pytest
 from command_line import FINAL, LEGACY
-from file_system import commit, git
-from tf_lossscale_codemods.files.discover import Candidate, Note, discover
-from tf_lossscale_codemods.files.excludes import Excludes
+from file_system import commit, found, git
 
 LINES = [
     "*.py", "a", "a/", "/a", "a/b", "**/b", "a/**", "a/**/b", "!*.py", "!a", "!a/", "*", "!*/",
@@ -21,28 +19,6 @@ def write(path, text: str) -> None:
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
-    return home
-
-
-@pytest.fixture
-def repository(command_line, home):
-    git("init", "-q")
-    return command_line
-
-
-def found(*paths: str) -> list:
-    listed = list(discover(paths or ["."], Excludes()))
-    assert not [one for one in listed if isinstance(one, Note) and one.kind == "warning"]
-    return [one.path for one in listed if isinstance(one, Candidate)]
 
 
 def test_the_same_files_as_git_lists(repository, home):

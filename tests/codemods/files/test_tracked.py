@@ -4,28 +4,15 @@ import os
 
 import pytest
 from command_line import FINAL, LEGACY
-from file_system import commit, git, snapshot
+from file_system import commit, found, git, snapshot
 from tf_lossscale_codemods.files import git as guarded_git
 from tf_lossscale_codemods.files.discover import Candidate, discover
 from tf_lossscale_codemods.files.excludes import Excludes
 
 
-@pytest.fixture
-def repository(command_line, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    git("init", "-q")
-    return command_line
-
-
 def ignore(text: str, where: str = ".") -> None:
     with open(os.path.join(where, ".gitignore"), "w", encoding="utf-8") as file:
         file.write(text)
-
-
-def found(*paths: str) -> list:
-    candidates = [one for one in discover(paths or ["."], Excludes()) if isinstance(one, Candidate)]
-    return [one.path for one in candidates]
 
 
 @pytest.fixture
@@ -128,7 +115,8 @@ def test_work_trees_at_which_git_hangs_cost_one_time_limit_together(repository, 
         return real(top, *arguments, **more)
 
     monkeypatch.setattr(guarded_git, "run", counted)
-    assert len(found()) == 40
+    listed = [one for one in discover(["."], Excludes()) if isinstance(one, Candidate)]
+    assert len(listed) == 40
     assert asked == [os.path.basename(os.getcwd()), "d0"]
 
 
@@ -208,11 +196,9 @@ def test_an_index_with_hostile_paths_leads_nowhere(repository):
     assert snapshot(repository.directory.parent) == before
 
 
-def test_the_user_ignores_an_untracked_file_and_it_does_not_make_the_tree_dirty(
-    repository, tmp_path
-):
-    (tmp_path / "home" / ".config" / "git").mkdir(parents=True)
-    (tmp_path / "home" / ".config" / "git" / "ignore").write_text("scratch*.py\n")
+def test_the_user_ignores_an_untracked_file_and_it_does_not_make_the_tree_dirty(repository, home):
+    (home / ".config" / "git").mkdir(parents=True)
+    (home / ".config" / "git" / "ignore").write_text("scratch*.py\n")
     repository.write(a=LEGACY, scratch=LEGACY, scratch_tracked=LEGACY)
     commit("a.py", "scratch_tracked.py")
     assert git("status", "--porcelain") == b""

@@ -43,15 +43,6 @@ class Wire:
         return names
 
 
-@pytest.fixture
-def repository(command_line):
-    git("init", "-q")
-    command_line.write(a=LEGACY, src__b=LEGACY)
-    command_line.path("notes.txt").write_text("x\n")
-    commit(".")
-    return command_line
-
-
 def touch_all() -> None:
     """Makes git read the content of each file, because its time differs from the index."""
     for name in ("a.py", "src/b.py", "notes.txt"):
@@ -154,46 +145,46 @@ TRIPS = [
 
 
 @pytest.mark.parametrize("trip", TRIPS, ids=lambda trip: trip.__name__)
-def test_nothing_of_a_work_tree_runs(repository, wire, trip):
+def test_nothing_of_a_work_tree_runs(committed, wire, trip):
     control = trip(wire)
     git(*control, check=False)
     assert wire.take(), "the tripwire does not work"
     if trip in (with_hooks, with_hooks_path, with_clean_filter, with_process_filter):
         touch_all()
     before = snapshot(wire.directory)
-    tree = snapshot(repository.directory)
-    assert repository.run("migrate").status == 1
-    assert repository.run("migrate", "--check").status == 1
-    assert snapshot(repository.directory) == tree
-    notes = repository.path("notes.txt")
+    tree = snapshot(committed.directory)
+    assert committed.run("migrate").status == 1
+    assert committed.run("migrate", "--check").status == 1
+    assert snapshot(committed.directory) == tree
+    notes = committed.path("notes.txt")
     notes.write_text("y\n")
-    refuses_to_write(repository)
+    refuses_to_write(committed)
     notes.write_text("x\n")
-    repository.write(new=LEGACY)
-    refuses_to_write(repository)
-    repository.path("new.py").unlink()
-    tree = snapshot(repository.directory / ".git")
+    committed.write(new=LEGACY)
+    refuses_to_write(committed)
+    committed.path("new.py").unlink()
+    tree = snapshot(committed.directory / ".git")
     if trip is with_lazy_fetch:
-        refuses_to_write(repository)
+        refuses_to_write(committed)
     else:
-        ran = repository.run("migrate", "--write")
+        ran = committed.run("migrate", "--write")
         assert ran.status == 0, ran.err
-        found = repository.bytes_on_disk()
+        found = committed.bytes_on_disk()
         assert found["a.py"] == found["src/b.py"] == FINAL
     assert wire.take() == []
     assert snapshot(wire.directory) == before
     # Nothing of git's has changed either.
-    assert snapshot(repository.directory / ".git") == tree
+    assert snapshot(committed.directory / ".git") == tree
 
 
-def refuses_to_write(repository) -> None:
-    tree = snapshot(repository.directory)
-    ran = repository.run("migrate", "--write")
+def refuses_to_write(committed) -> None:
+    tree = snapshot(committed.directory)
+    ran = committed.run("migrate", "--write")
     assert ran.status == 2, ran.err
-    assert snapshot(repository.directory) == tree
+    assert snapshot(committed.directory) == tree
 
 
-def test_the_environment_of_git_does_not_reach_it(repository, wire, monkeypatch):
+def test_the_environment_of_git_does_not_reach_it(committed, wire, monkeypatch):
     git("init", "-q", "../other")
     for name in ("GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PAGER"):
         monkeypatch.setenv(name, wire.program(name))
@@ -202,22 +193,22 @@ def test_the_environment_of_git_does_not_reach_it(repository, wire, monkeypatch)
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", wire.program("fsmonitor"))
     git("status", check=False)
     assert wire.take() == ["fsmonitor"]
-    monkeypatch.setenv("GIT_DIR", str(repository.directory.parent / "other/.git"))
-    monkeypatch.setenv("GIT_WORK_TREE", str(repository.directory.parent / "other"))
+    monkeypatch.setenv("GIT_DIR", str(committed.directory.parent / "other/.git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(committed.directory.parent / "other"))
     monkeypatch.setenv("GIT_INDEX_FILE", "/nonexistent")
-    repository.path("a.py").write_bytes(LEGACY + b"# not committed\n")
-    repository.fails("--write", says="has uncommitted changes: a.py")
-    repository.path("a.py").write_bytes(LEGACY)
-    assert repository.run("migrate", "--write").status == 0
+    committed.path("a.py").write_bytes(LEGACY + b"# not committed\n")
+    committed.fails("--write", says="has uncommitted changes: a.py")
+    committed.path("a.py").write_bytes(LEGACY)
+    assert committed.run("migrate", "--write").status == 0
     assert wire.take() == []
 
 
-def test_a_program_called_git_in_the_repository_does_not_run(repository, wire, monkeypatch):
+def test_a_program_called_git_in_the_repository_does_not_run(committed, wire, monkeypatch):
     os.symlink(wire.program("git"), "git")
     monkeypatch.setenv("PATH", os.pathsep.join([".", "", "./", os.environ["PATH"]]))
     assert git("version") == b""
     assert wire.take() == ["git"]
-    assert repository.run("migrate", "--write").status == 0
+    assert committed.run("migrate", "--write").status == 0
     assert wire.take() == []
 
 
@@ -241,31 +232,31 @@ def soon_stuck(monkeypatch):
         ".git/objects/info/alternates",
     ],
 )
-def test_a_pipe_in_place_of_a_file_holds_no_run(repository, soon_stuck, name):
-    path = repository.path(name)
+def test_a_pipe_in_place_of_a_file_holds_no_run(committed, soon_stuck, name):
+    path = committed.path(name)
     if path.exists():
         path.unlink()
     os.mkfifo(path)
     started = time.monotonic()
-    assert repository.run("migrate").status == 1
-    ran = repository.run("migrate", "--write")
+    assert committed.run("migrate").status == 1
+    ran = committed.run("migrate", "--write")
     assert time.monotonic() - started < 18  # git itself waits forever
     assert stat.S_ISFIFO(os.stat(path).st_mode)
     if ran.status:
         assert ran.status == 2
         assert "nothing written" in ran.err
-        assert repository.bytes_on_disk()["a.py"] == LEGACY
+        assert committed.bytes_on_disk()["a.py"] == LEGACY
 
 
-def test_pipes_in_several_work_trees_hold_no_run(repository, soon_stuck):
+def test_pipes_in_several_work_trees_hold_no_run(committed, soon_stuck):
     for number in range(6):
         git("init", "-q", f"nested{number}")
-        repository.write(**{f"nested{number}__c": LEGACY})
+        committed.write(**{f"nested{number}__c": LEGACY})
         commit(".", where=f"nested{number}")
         os.unlink(f"nested{number}/.git/config")
         os.mkfifo(f"nested{number}/.git/config")
     started = time.monotonic()
-    assert repository.run("migrate", "--write").status == 2
+    assert committed.run("migrate", "--write").status == 2
     assert time.monotonic() - started < 60
 
 
@@ -288,62 +279,62 @@ UNCOMMITTED = LEGACY + b"# not committed\n"
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_a_nested_repository_is_checked(repository, ignored):
+def test_a_nested_repository_is_checked(committed, ignored):
     git("init", "-q", "nested")
-    repository.write(nested__c=LEGACY)
+    committed.write(nested__c=LEGACY)
     commit(".", where="nested")
     named = ["nested"] if ignored else ["."]
     if ignored:
-        repository.path(".gitignore").write_text("nested\n")
+        committed.path(".gitignore").write_text("nested\n")
         commit(".")
-    repository.path("nested/c.py").write_bytes(UNCOMMITTED)
-    refused(repository, *named, says="nested has uncommitted changes: c.py")
+    committed.path("nested/c.py").write_bytes(UNCOMMITTED)
+    refused(committed, *named, says="nested has uncommitted changes: c.py")
 
 
 @pytest.mark.parametrize("change", ["modified", "untracked", "staged"])
-def test_a_submodule_is_checked_even_if_it_is_to_be_ignored(repository, change):
+def test_a_submodule_is_checked_even_if_it_is_to_be_ignored(committed, change):
     git("init", "-q", "../origin")
-    repository.path("../origin/c.py").write_bytes(LEGACY)
+    committed.path("../origin/c.py").write_bytes(LEGACY)
     commit(".", where="../origin")
     git("submodule", "--quiet", "add", os.path.abspath("../origin"), "sub")
     git("config", "-f", ".gitmodules", "submodule.sub.ignore", "all")
     commit(".")
     assert os.path.isfile("sub/.git")
     name = "new.py" if change == "untracked" else "c.py"
-    repository.path(f"sub/{name}").write_bytes(UNCOMMITTED)
+    committed.path(f"sub/{name}").write_bytes(UNCOMMITTED)
     if change == "staged":
         git("add", ".", where="sub")
-    refused(repository, says=f"sub has uncommitted changes: {name}")
+    refused(committed, says=f"sub has uncommitted changes: {name}")
 
 
-def test_a_clean_submodule_is_written(repository):
+def test_a_clean_submodule_is_written(committed):
     git("init", "-q", "../origin")
-    repository.path("../origin/c.py").write_bytes(LEGACY)
+    committed.path("../origin/c.py").write_bytes(LEGACY)
     commit(".", where="../origin")
     git("submodule", "--quiet", "add", os.path.abspath("../origin"), "sub")
     commit(".")
-    assert repository.run("migrate", "--write").status == 0
-    assert repository.bytes_on_disk()["sub/c.py"] == FINAL
+    assert committed.run("migrate", "--write").status == 0
+    assert committed.bytes_on_disk()["sub/c.py"] == FINAL
 
 
-def test_a_linked_work_tree_is_checked(repository):
+def test_a_linked_work_tree_is_checked(committed):
     git("worktree", "add", "-q", "../second")
-    repository.path("../second/a.py").write_bytes(UNCOMMITTED)
-    refused(repository, "../second", says="second has uncommitted changes: a.py")
+    committed.path("../second/a.py").write_bytes(UNCOMMITTED)
+    refused(committed, "../second", says="second has uncommitted changes: a.py")
 
 
-def test_a_tree_that_is_named_by_a_link_is_checked(repository):
+def test_a_tree_that_is_named_by_a_link_is_checked(committed):
     git("init", "-q", "../other")
-    repository.path("../other/c.py").write_bytes(LEGACY)
+    committed.path("../other/c.py").write_bytes(LEGACY)
     commit(".", where="../other")
-    repository.path("../other/c.py").write_bytes(UNCOMMITTED)
+    committed.path("../other/c.py").write_bytes(UNCOMMITTED)
     os.symlink("../other", "link")
     commit(".")
-    refused(repository, "link/", says="other has uncommitted changes: c.py")
+    refused(committed, "link/", says="other has uncommitted changes: c.py")
 
 
 @pytest.mark.parametrize("how", [".gitignore", "info/exclude", "core.excludesFile"])
-def test_a_file_that_git_ignores_cannot_be_given_back(repository, tmp_path, how):
+def test_a_file_that_git_ignores_cannot_be_given_back(committed, tmp_path, how):
     file = {".gitignore": ".gitignore", "info/exclude": ".git/info/exclude"}.get(how, "../ignores")
     with open(file, "w", encoding="utf-8") as ignores:
         ignores.write("generated.py\n")
@@ -351,53 +342,53 @@ def test_a_file_that_git_ignores_cannot_be_given_back(repository, tmp_path, how)
         set_config(core__excludesFile=os.path.abspath(file))
     if how == ".gitignore":
         commit(".")
-    repository.write(generated=LEGACY)
-    before = repository.bytes_on_disk()
-    repository.fails("--write", "generated.py", says="generated.py")
-    assert repository.bytes_on_disk() == before
+    committed.write(generated=LEGACY)
+    before = committed.bytes_on_disk()
+    committed.fails("--write", "generated.py", says="generated.py")
+    assert committed.bytes_on_disk() == before
 
 
-def test_a_dirty_file_that_does_not_change_holds_nothing_up(repository):
-    repository.path(".gitignore").write_text("generated.py\n")
+def test_a_dirty_file_that_does_not_change_holds_nothing_up(committed):
+    committed.path(".gitignore").write_text("generated.py\n")
     commit(".")
     # It has a legacy name, so a rule must look at it, but nothing to rewrite.
-    repository.write(generated=b"# LossScaleOptimizer\n")
-    assert repository.run("migrate", "--write", "a.py", "generated.py").status == 0
-    assert repository.bytes_on_disk()["a.py"] == FINAL
+    committed.write(generated=b"# LossScaleOptimizer\n")
+    assert committed.run("migrate", "--write", "a.py", "generated.py").status == 0
+    assert committed.bytes_on_disk()["a.py"] == FINAL
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
-def test_files_that_git_assumes_unchanged_are_checked(repository, flag):
+def test_files_that_git_assumes_unchanged_are_checked(committed, flag):
     git("update-index", flag, "a.py")
-    repository.path("a.py").write_bytes(UNCOMMITTED)
+    committed.path("a.py").write_bytes(UNCOMMITTED)
     assert git("status", "--porcelain") == b""
-    refused(repository, "a.py", says="a.py has uncommitted changes")
+    refused(committed, "a.py", says="a.py has uncommitted changes")
 
 
-def test_the_same_size_and_time_do_not_hide_a_change(repository):
+def test_the_same_size_and_time_do_not_hide_a_change(committed):
     status = os.stat("a.py")
     os.utime("a.py", (1_000_000_000, 1_000_000_000))
     git("config", "core.trustctime", "false")  # in another second, git would see the change itself
     git("update-index", "--refresh", check=False)
     changed = LEGACY.replace(b"opt = ", b"abc = ")
-    repository.path("a.py").write_bytes(changed)
+    committed.path("a.py").write_bytes(changed)
     os.utime("a.py", (1_000_000_000, 1_000_000_000))
     assert os.stat("a.py").st_size == status.st_size
-    refused(repository, "a.py", says="a.py has uncommitted changes")
+    refused(committed, "a.py", says="a.py has uncommitted changes")
 
 
-def test_content_that_git_has_lost_cannot_be_given_back(repository):
+def test_content_that_git_has_lost_cannot_be_given_back(committed):
     name = git("rev-parse", "HEAD:a.py").decode().strip()
     path = os.path.join(".git/objects", name[:2], name[2:])
     os.chmod(path, 0o644)
     with open(path, "wb") as file:
         file.write(b"damaged")
-    ran = repository.run("migrate", "--write", "src", "a.py")
+    ran = committed.run("migrate", "--write", "src", "a.py")
     assert ran.status == 2
-    assert repository.bytes_on_disk()["src/b.py"] == LEGACY
+    assert committed.bytes_on_disk()["src/b.py"] == LEGACY
     os.unlink(path)
-    repository.fails("--write", "a.py", says="git has no object for the committed content of")
-    assert repository.bytes_on_disk()["a.py"] == LEGACY
+    committed.fails("--write", "a.py", says="git has no object for the committed content of")
+    assert committed.bytes_on_disk()["a.py"] == LEGACY
 
 
 def test_a_repository_without_a_commit_gives_nothing_back(command_line):
@@ -407,16 +398,16 @@ def test_a_repository_without_a_commit_gives_nothing_back(command_line):
     refused(command_line, says="has uncommitted changes: a.py")
 
 
-def test_a_merge_with_conflicts_is_refused(repository):
+def test_a_merge_with_conflicts_is_refused(committed):
     git("checkout", "-q", "-b", "other")
-    repository.path("notes.txt").write_text("other\n")
+    committed.path("notes.txt").write_text("other\n")
     commit(".")
     git("checkout", "-q", "-")
-    repository.path("notes.txt").write_text("this\n")
+    committed.path("notes.txt").write_text("this\n")
     commit(".")
     git("merge", "-q", "other", check=False)
     assert git("ls-files", "-u")
-    refused(repository, says="has uncommitted changes: notes.txt")
+    refused(committed, says="has uncommitted changes: notes.txt")
 
 
 @pytest.mark.parametrize(
@@ -427,17 +418,17 @@ def test_a_merge_with_conflicts_is_refused(repository):
         ("core.eol", "crlf", "*.py text", 0),
     ],
 )
-def test_line_ends_count_where_git_would_not_write_them(repository, key, value, attribute, status):
+def test_line_ends_count_where_git_would_not_write_them(committed, key, value, attribute, status):
     git("config", key, value)
     attributes(attribute)
     for name in ("a.py", "src/b.py"):
-        repository.path(name).write_bytes(LEGACY.replace(b"\n", b"\r\n"))
-    ran = repository.run("migrate", "--write")
+        committed.path(name).write_bytes(LEGACY.replace(b"\n", b"\r\n"))
+    ran = committed.run("migrate", "--write")
     assert ran.status == status, ran.err
     mixed = LEGACY.replace(b"\n", b"\r\n", 1)
-    assert repository.run("migrate", "--write", "--allow-dirty").status == 0
-    repository.path("a.py").write_bytes(mixed)
-    ran = repository.run("migrate", "--write", "a.py")
+    assert committed.run("migrate", "--write", "--allow-dirty").status == 0
+    committed.path("a.py").write_bytes(mixed)
+    ran = committed.run("migrate", "--write", "a.py")
     assert ran.status == 2
 
 
@@ -450,23 +441,23 @@ def test_objects_named_by_sha256_are_found(command_line):
     refused(command_line, says="has uncommitted changes: a.py")
 
 
-def test_an_index_in_two_parts_or_in_short_is_read(repository):
+def test_an_index_in_two_parts_or_in_short_is_read(committed):
     git("update-index", "--split-index")
     git("update-index", "--index-version", "4")
-    assert repository.run("migrate", "--write").status == 0
+    assert committed.run("migrate", "--write").status == 0
 
 
-def test_a_work_tree_that_points_elsewhere_is_no_way_around(repository):
+def test_a_work_tree_that_points_elsewhere_is_no_way_around(committed):
     os.mkdir("../elsewhere")
     set_config(core__worktree=os.path.abspath("../elsewhere"))
-    repository.path("a.py").write_bytes(UNCOMMITTED)
-    repository.fails("--write", says="has uncommitted changes: a.py")
+    committed.path("a.py").write_bytes(UNCOMMITTED)
+    committed.fails("--write", says="has uncommitted changes: a.py")
 
 
-def test_a_damaged_repository_inside_another_is_refused(repository):
+def test_a_damaged_repository_inside_another_is_refused(committed):
     os.makedirs("inner/.git")
-    repository.write(inner__c=LEGACY)
-    repository.fails("--write", "inner", says="inner: git failed")
+    committed.write(inner__c=LEGACY)
+    committed.fails("--write", "inner", says="inner: git failed")
 
 
 def test_many_files_are_requested_together(command_line, monkeypatch):
@@ -486,11 +477,11 @@ def test_many_files_are_requested_together(command_line, monkeypatch):
 
 
 def test_the_number_of_waits_for_git_does_not_grow_with_the_work_trees(
-    repository, soon_stuck, monkeypatch
+    committed, soon_stuck, monkeypatch
 ):
     for number in range(4):
         git("init", "-q", f"nested{number}")
-        repository.write(**{f"nested{number}__c": LEGACY})
+        committed.write(**{f"nested{number}__c": LEGACY})
         commit(".", where=f"nested{number}")
         os.unlink(f"nested{number}/.git/index")
         os.mkfifo(f"nested{number}/.git/index")
@@ -505,12 +496,12 @@ def test_the_number_of_waits_for_git_does_not_grow_with_the_work_trees(
             raise
 
     monkeypatch.setattr(guarded_git, "_answer", counted)
-    repository.fails("--write", says="git is stuck, perhaps at a pipe in place of a file")
+    committed.fails("--write", says="git is stuck, perhaps at a pipe in place of a file")
     assert len(waits) == 2  # to list, to check the files to write
 
 
 @pytest.mark.parametrize("path", [b"../outside/pipe", b"link/pipe"])
-def test_an_index_that_names_what_is_elsewhere_does_no_harm(repository, wire, path):
+def test_an_index_that_names_what_is_elsewhere_does_no_harm(committed, wire, path):
     os.mkfifo(wire.directory / "pipe")
     os.symlink(wire.directory, "link")
     with open(".git/index", "rb") as file:
@@ -522,15 +513,15 @@ def test_an_index_that_names_what_is_elsewhere_does_no_harm(repository, wire, pa
     with open(".git/index", "wb") as file:
         file.write(body + hashlib.sha1(body).digest())
     before = snapshot(wire.directory)
-    ran = repository.run("migrate", "--write")
+    ran = committed.run("migrate", "--write")
     assert ran.status == 2
     assert snapshot(wire.directory) == before
-    assert repository.bytes_on_disk()["a.py"] == LEGACY
+    assert committed.bytes_on_disk()["a.py"] == LEGACY
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(6))
-def test_random_damage_to_git_loses_nothing(repository, wire, seed, monkeypatch):
+def test_random_damage_to_git_loses_nothing(committed, wire, seed, monkeypatch):
     """However `.git` is damaged: nothing is written, or git still has the old content."""
     monkeypatch.setattr(guarded_git, "_SECONDS", 20.0)
     rng = random.Random(seed)
@@ -555,8 +546,8 @@ def test_random_damage_to_git_loses_nothing(repository, wire, seed, monkeypatch)
         os.chmod(path, 0o644)
         with open(path, "wb") as file:
             file.write(data)
-        ran = repository.run("migrate", "--write")
-        now = python_files(repository)
+        ran = committed.run("migrate", "--write")
+        now = python_files(committed)
         if ran.status == 0:
             for object_id in (git("rev-parse", f"HEAD:{name}", where=saved) for name in now):
                 assert git("cat-file", "-p", object_id.decode().strip()) == LEGACY
@@ -565,7 +556,7 @@ def test_random_damage_to_git_loses_nothing(repository, wire, seed, monkeypatch)
             assert set(now.values()) == {LEGACY}
         assert wire.take() == []
         for name in now:
-            repository.path(name).write_bytes(LEGACY)
+            committed.path(name).write_bytes(LEGACY)
         shutil.rmtree(".git")
         shutil.copytree(saved, ".git")
 

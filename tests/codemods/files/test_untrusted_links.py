@@ -16,7 +16,7 @@ import time
 
 import pytest
 from command_line import FINAL, LEGACY
-from file_system import git, snapshot
+from file_system import found, git, snapshot
 from tf_lossscale_codemods.files import atomic_write, discover as discovery
 from tf_lossscale_codemods.files.directories import Directory
 from tf_lossscale_codemods.files.discover import Candidate, Note, discover
@@ -200,25 +200,25 @@ def test_a_directory_that_becomes_a_link_is_not_written_through(command_line, ou
 def test_a_directory_that_becomes_a_link_is_not_read_through(command_line, outside, monkeypatch):
     command_line.write(a=LEGACY, sub__site=LEGACY)
     words = []
-    for found in discover(["."], Excludes()):
-        assert isinstance(found, Candidate)
-        if found.path == "sub/site.py":
+    for one in discover(["."], Excludes()):
+        assert isinstance(one, Candidate)
+        if one.path == "sub/site.py":
             swap(outside)
             with pytest.raises(atomic_write.SwappedError) as caught:
-                atomic_write.read(found.real)
+                atomic_write.read(one.real)
             words.append(discovery.words(caught.value))
     assert words == ["not processed: its path now contains a symbolic link; run again"]
 
 
 def test_a_directory_that_becomes_a_link_is_not_walked_into(command_line, outside):
     command_line.write(a__x=b"", b__x=b"")
-    found = []
+    seen = []
     for one in discover(["."], Excludes()):
-        found.append(one)
+        seen.append(one)
         if one.path == "a/x.py":
             os.rename("b", "moved")
             os.symlink(outside, "b")
-    assert [(type(one), one.path) for one in found] == [(Candidate, "a/x.py"), (Note, "b")]
+    assert [(type(one), one.path) for one in seen] == [(Candidate, "a/x.py"), (Note, "b")]
 
 
 def test_a_file_that_becomes_a_link_is_left(command_line, outside):
@@ -473,8 +473,7 @@ def test_a_walk_over_many_directories_holds_few_handles(command_line, few_handle
     for number in range(200):
         command_line.path(f"d{number}/x.py").write_bytes(b"")
     before = names("/proc/self/fd")
-    found = [one.path for one in discover(["."], Excludes())]
-    assert len(found) == 200
+    assert len(found()) == 200
     assert names("/proc/self/fd") == before
 
 
@@ -486,10 +485,12 @@ def test_names_that_are_no_text(command_line):
             file.write(LEGACY)
     git("init", "-q")
     command_line.path(".gitignore").write_bytes(b"\xfd.py\n")
-    found = [
-        os.fsencode(one.path) for one in discover(["."], Excludes()) if isinstance(one, Candidate)
+    assert sorted(map(os.fsencode, found())) == [
+        b"\x1b[31m.py",
+        b"new\nline.py",
+        b"\xfe/x.py",
+        b"\xff.py",
     ]
-    assert sorted(found) == [b"\x1b[31m.py", b"new\nline.py", b"\xfe/x.py", b"\xff.py"]
 
 
 def test_random_trees_of_links_change_nothing_outside(command_line, outside):
