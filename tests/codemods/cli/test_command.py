@@ -28,15 +28,6 @@ def test_shows_a_diff_and_writes_nothing(command_line):
     assert command_line.bytes_on_disk() == before
 
 
-def test_check_prints_no_diff(command_line):
-    command_line.write(a=LEGACY)
-    ran = command_line.run("migrate", "--check")
-    assert ran.status == 1
-    assert b"@@" not in ran.out
-    assert b"a.py:3:7: LS301" in ran.out
-    assert command_line.bytes_on_disk() == {"a.py": LEGACY}
-
-
 def test_writes_and_then_has_nothing_left_to_do(command_line):
     command_line.write(a=LEGACY, b=CLEAN)
     ran = command_line.run("migrate", "--write")

@@ -64,13 +64,6 @@ def test_what_the_command_line_overrides_is_not_shown(command_line):
     assert (ran.status, ran.err) == (1, "")
 
 
-def test_the_settings_can_be_left_out(command_line):
-    command_line.write(a=LEGACY)
-    given(command_line, "[tool.tf-lossscale]\nnonsense = 1\n")
-    assert command_line.run("migrate").status == 2
-    assert command_line.run("migrate", "--no-settings").status == 1
-
-
 def test_a_flag_of_the_settings_can_be_taken_back(command_line):
     command_line.write(a=LEGACY)
     given(command_line, "[tool.tf-lossscale]\nunsafe = true\nkeras = 3\n")

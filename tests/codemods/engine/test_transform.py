@@ -89,36 +89,11 @@ class TestChoices:
         assert result.source.decode() == AFTER + source.splitlines(True)[2]
         assert len(result.findings) == 1
 
-    def test_a_suppression_inside_a_call_of_several_lines(self):
-        source = (
-            "import tensorflow as tf\n"
-            "opt = tf.contrib.tpu.CrossShardOptimizer(  # lossscale: ignore[LS5]\n"
-            "    opt\n"
-            ")\n"
-        )
-        result = transform(source.encode(), Options())
-        assert result.source.decode() == source
-        assert not result.findings
-
-    def test_a_suppression_in_a_string_is_none(self):
-        source = BEFORE + "print('# lossscale: ignore')\n"
-        assert len(transform(source.encode(), Options()).findings) == 1
-
     def test_marks_keep_the_indentation(self):
         source = MANUAL.replace("opt = type", "def f(opt):\n    return type")
         once = edited(source.encode(), mark=True).decode()
         assert "\n    # TODO(LS906): " in once
         assert edited(once.encode(), mark=True).decode() == once
-
-    def test_unsafe_is_reported_but_not_done(self):
-        source = (
-            b"import tensorflow as tf\nm = tf.contrib.mixed_precision.FixedLossScaleManager(8)\n"
-        )
-        safe = transform(source, Options())
-        unsafe = transform(source, Options(unsafe=True))
-        assert b"tfls" in safe.source
-        assert b"FixedLossScale(8)" in unsafe.source
-        assert unsafe.findings[0].outcome is Safety.UNSAFE
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,6 @@ def python_files(command_line) -> dict:
     return {path: data for path, data in found.items() if path.endswith(".py")}
 
 
-def test_a_clean_tree_is_written(committed):
-    assert committed.run("migrate", "--write").status == 0
-    assert python_files(committed) == {"a.py": FINAL, "src/b.py": FINAL}
-
-
 @pytest.mark.parametrize("change", ["tracked", "staged", "new python", "deleted"])
 def test_a_dirty_tree_is_refused(committed, change):
     if change == "new python":

@@ -120,14 +120,6 @@ class TestLimits:
         assert command_line.bytes_on_disk()["b.py"] == FINAL
         assert command_line.run("migrate", "--size-limit", "3").status == 1
 
-    def test_size_of_what_need_not_be_searched_to_know(self, command_line):
-        path = command_line.path("sparse.py")
-        path.touch()
-        os.truncate(path, 1 << 40)
-        ran = command_line.run("migrate")
-        assert (ran.status, ran.err.count("\n")) == (2, 1)
-        assert ran.err.startswith("sparse.py: error: is larger than 32 MB; ")
-
     def test_size_on_stdin(self, command_line):
         ran = command_line.run("migrate", "-", "--size-limit", "0.001", stdin=LEGACY * 50)
         assert (ran.status, ran.out) == (2, b"")
