@@ -113,3 +113,10 @@ def command_line(warm, tmp_path, capsysbinary, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
     return CommandLine(here, capsysbinary, monkeypatch)
+
+
+@pytest.fixture
+def legacy(command_line):
+    """A directory with one file, `a.py`, which has a legacy name."""
+    command_line.write(a=LEGACY)
+    return command_line

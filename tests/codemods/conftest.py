@@ -30,5 +30,5 @@ if str(_ROOT) not in sys.path:
     sys.path.insert(0, str(_ROOT))
 _import_from_source()
 
-from command_line import command_line, warm  # noqa: E402, F401 - fixtures; need the package
+from command_line import command_line, legacy, warm  # noqa: E402, F401 - fixtures; need the package
 from file_system import committed, home, repository  # noqa: E402, F401

@@ -156,13 +156,12 @@ def test_a_crash_of_the_parser_costs_one_file(command_line, monkeypatch):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_usage_is_status_2(command_line, argv, says):
-    command_line.write(a=LEGACY)
-    ran = command_line.run(*argv)
+def test_wrong_usage_is_status_2(legacy, argv, says):
+    ran = legacy.run(*argv)
     assert ran.status == 2
     assert says in ran.err
     assert ran.out == b""
-    assert command_line.bytes_on_disk() == {"a.py": LEGACY}
+    assert legacy.bytes_on_disk() == {"a.py": LEGACY}
 
 
 @pytest.mark.parametrize(
@@ -213,16 +212,15 @@ def test_the_help_of_migrate_has_groups_and_examples(command_line, monkeypatch):
     assert "\n  other migrate --to shim --write " in elsewhere
 
 
-def test_options_reach_the_engine(command_line):
-    command_line.write(a=LEGACY)
-    ran = command_line.run("migrate", "--to", "shim")
+def test_options_reach_the_engine(legacy):
+    ran = legacy.run("migrate", "--to", "shim")
     assert b"+opt = tfls.keras.mixed_precision.experimental.LossScaleOptimizer" in ran.out
-    ran = command_line.run("migrate", "--keras", "3")
+    ran = legacy.run("migrate", "--keras", "3")
     assert b"+opt = tfls.keras.mixed_precision.LossScaleOptimizer(opt)" in ran.out
-    assert command_line.run("migrate", "--select", "LS1,LS2").status == 0
-    assert command_line.run("migrate", "--select", "LS1", "--select", "LS301").status == 1
-    assert command_line.run("migrate", "--ignore", "LS3").status == 0
-    assert command_line.run("migrate", "--select", "LS3", "--ignore", "LS301").status == 0
+    assert legacy.run("migrate", "--select", "LS1,LS2").status == 0
+    assert legacy.run("migrate", "--select", "LS1", "--select", "LS301").status == 1
+    assert legacy.run("migrate", "--ignore", "LS3").status == 0
+    assert legacy.run("migrate", "--select", "LS3", "--ignore", "LS301").status == 0
 
 
 def test_mark_leaves_a_comment_once(command_line):
@@ -243,9 +241,8 @@ def test_exclude_leaves_paths_out(command_line):
     assert changed == {"a.py"}
 
 
-def test_exclude_counts_for_named_files_too(command_line):
-    command_line.write(a=LEGACY)
-    assert command_line.run("migrate", "a.py", "--exclude", "a.py").status == 0
+def test_exclude_counts_for_named_files_too(legacy):
+    assert legacy.run("migrate", "a.py", "--exclude", "a.py").status == 0
 
 
 def test_verbose_reports_why_each_file_was_left_unchanged(command_line):
@@ -396,25 +393,22 @@ def test_a_progress_bar_on_a_terminal(command_line):
     ("environment", "colored"),
     [({"NO_COLOR": ""}, True), ({}, False), ({"NO_COLOR": "", "TERM": "dumb"}, False)],
 )
-def test_colors_on_a_terminal_unless_they_are_turned_off(command_line, environment, colored):
-    command_line.write(a=LEGACY)
+def test_colors_on_a_terminal_unless_they_are_turned_off(legacy, environment, colored):
     assert os.environ["NO_COLOR"] == "1"
     shown = shown_on_a_terminal("stdout", "migrate", **environment)
     assert b"+opt = " in shown
     assert (b"\x1b[32m+opt = " in shown) == colored
 
 
-def test_no_progress_bar_into_a_pipe(command_line):
-    command_line.write(a=LEGACY)
+def test_no_progress_bar_into_a_pipe(legacy):
     process = start("migrate", "--check", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.communicate()[1] == b""
 
 
-def test_report_and_diff_do_not_mix(command_line):
-    command_line.write(a=LEGACY)
-    ran = command_line.run("migrate", "--report", "json")
+def test_report_and_diff_do_not_mix(legacy):
+    ran = legacy.run("migrate", "--report", "json")
     assert json.loads(ran.out)["summary"]["changed"] == 1
-    ran = command_line.run("migrate", "--report", "json:report.json")
+    ran = legacy.run("migrate", "--report", "json:report.json")
     assert b"@@" in ran.out
     assert b"checked" not in ran.out
     with open("report.json", encoding="utf-8") as file:

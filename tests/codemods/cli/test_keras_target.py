@@ -89,11 +89,10 @@ def test_the_edits_follow_the_target(command_line, nothing_installed):
         assert b": 0 rewritten, " in command_line.run("migrate", "--write", *option).out
 
 
-def test_only_the_unknown_version_keeps_both_apart_from_keras_3(command_line, nothing_installed):
+def test_only_the_unknown_version_keeps_both_apart_from_keras_3(legacy, nothing_installed):
     """`--unsafe` moves to Keras 3's own class on Keras 3 only."""
-    command_line.write(a=LEGACY)
-    assert b"+opt = tf.keras.mixed" in command_line.run("migrate", "--unsafe", "--keras", "3").out
-    assert b"+opt = tfls.keras" in command_line.run("migrate", "--unsafe").out
+    assert b"+opt = tf.keras.mixed" in legacy.run("migrate", "--unsafe", "--keras", "3").out
+    assert b"+opt = tfls.keras" in legacy.run("migrate", "--unsafe").out
 
 
 def test_a_pin_that_allows_both_decides_nothing(command_line):
@@ -357,10 +356,9 @@ def test_auto_takes_back_what_the_settings_say(command_line):
 
 
 @pytest.mark.parametrize("kind", [SETTINGS, ENVIRONMENT, PINS], ids=lambda kind: kind[0])
-def test_doctor_says_what_migrate_would_choose(command_line, kind):
-    command_line.write(a=LEGACY)
-    write(command_line, kind, {SETTINGS: "3", ENVIRONMENT: "1", PINS: "2.17"}[kind])
-    line = command_line.run("migrate").out.decode().splitlines()[-3]
+def test_doctor_says_what_migrate_would_choose(legacy, kind):
+    write(legacy, kind, {SETTINGS: "3", ENVIRONMENT: "1", PINS: "2.17"}[kind])
+    line = legacy.run("migrate").out.decode().splitlines()[-3]
     assert keras_of_directory() == line
     assert INSTALLED["tensorflow"] not in line
 

@@ -73,10 +73,9 @@ def test_check_fails_while_something_is_left(command_line, pre_commit):
     assert command_line.path("a.py").read_bytes() == LEGACY
 
 
-def test_fix_rewrites_and_then_both_pass(command_line, pre_commit):
-    command_line.write(a=LEGACY)
-    command_line.path("b.ipynb").write_text("{}")
+def test_fix_rewrites_and_then_both_pass(legacy, pre_commit):
+    legacy.path("b.ipynb").write_text("{}")
     assert "files were modified by this hook" in pre_commit("tf-lossscale-fix", status=1)
-    assert command_line.path("a.py").read_bytes() == FINAL
+    assert legacy.path("a.py").read_bytes() == FINAL
     assert "Passed" in pre_commit("tf-lossscale-fix", status=0)
     assert "Passed" in pre_commit("tf-lossscale-check", status=0)

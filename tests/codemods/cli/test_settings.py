@@ -11,11 +11,10 @@ def given(command_line, text: str, where: str = "pyproject.toml") -> None:
     command_line.path(where).write_text(text)
 
 
-def test_settings_hold_and_the_command_line_wins(command_line):
-    command_line.write(a=LEGACY)
-    given(command_line, '[tool.tf-lossscale]\nto = "shim"\n')
-    assert b"tfls" in command_line.run("migrate").out
-    assert b"tfls" not in command_line.run("migrate", "--to", "final").out
+def test_settings_hold_and_the_command_line_wins(legacy):
+    given(legacy, '[tool.tf-lossscale]\nto = "shim"\n')
+    assert b"tfls" in legacy.run("migrate").out
+    assert b"tfls" not in legacy.run("migrate", "--to", "final").out
 
 
 @pytest.mark.parametrize(
@@ -32,10 +31,9 @@ def test_settings_hold_and_the_command_line_wins(command_line):
         ('report = ["json"]', 1),
     ],
 )
-def test_each_key(command_line, text, status):
-    command_line.write(a=LEGACY)
-    given(command_line, f"[tool.tf-lossscale]\n{text}\n")
-    ran = command_line.run("migrate")
+def test_each_key(legacy, text, status):
+    given(legacy, f"[tool.tf-lossscale]\n{text}\n")
+    ran = legacy.run("migrate")
     assert (ran.status, ran.err) == (status, "")
 
 
@@ -56,19 +54,17 @@ def test_keys_that_users_must_know_of_are_shown(command_line, text, status, show
     assert ran.err == ""
 
 
-def test_what_the_command_line_overrides_is_not_shown(command_line):
-    command_line.write(a=LEGACY)
+def test_what_the_command_line_overrides_is_not_shown(legacy):
     text = "unsafe = true\nallow-dirty = true\nexclude = ['a.py']"
-    given(command_line, f"[tool.tf-lossscale]\n{text}\n")
-    ran = command_line.run("migrate", "--exclude", "x", "--no-unsafe", "--allow-dirty")
+    given(legacy, f"[tool.tf-lossscale]\n{text}\n")
+    ran = legacy.run("migrate", "--exclude", "x", "--no-unsafe", "--allow-dirty")
     assert (ran.status, ran.err) == (1, "")
 
 
-def test_a_flag_of_the_settings_can_be_taken_back(command_line):
-    command_line.write(a=LEGACY)
-    given(command_line, "[tool.tf-lossscale]\nunsafe = true\nkeras = 3\n")
-    unsafe = command_line.run("migrate").out
-    assert unsafe != command_line.run("migrate", "--no-unsafe").out
+def test_a_flag_of_the_settings_can_be_taken_back(legacy):
+    given(legacy, "[tool.tf-lossscale]\nunsafe = true\nkeras = 3\n")
+    unsafe = legacy.run("migrate").out
+    assert unsafe != legacy.run("migrate", "--no-unsafe").out
 
 
 def test_globs_are_relative_to_the_file_that_has_them(command_line):
@@ -114,14 +110,13 @@ def test_settings_hold_for_stdin_by_its_name(command_line):
         ("[tool.tf-lossscale.deep]\nx = 1", "toml:2: {table} has the unknown key 'deep'"),
     ],
 )
-def test_errors_are_reported_with_their_place(command_line, text, says):
-    command_line.write(a=LEGACY)
-    given(command_line, f"[tool.tf-lossscale]\n{text}\n")
-    ran = command_line.run("migrate", "--write")
+def test_errors_are_reported_with_their_place(legacy, text, says):
+    given(legacy, f"[tool.tf-lossscale]\n{text}\n")
+    ran = legacy.run("migrate", "--write")
     assert ran.status == 2
     assert says.format(table="[tool.tf-lossscale]") in ran.err
     assert ran.out == b""
-    assert command_line.bytes_on_disk()["a.py"] == LEGACY
+    assert legacy.bytes_on_disk()["a.py"] == LEGACY
 
 
 def test_a_file_that_is_not_text_is_reported(command_line):

@@ -48,15 +48,14 @@ def test_settings_that_matter_are_shown_before_a_file_is_written(command_line):
 # Reports
 
 
-def test_a_report_removes_what_a_killed_one_has_left(command_line, monkeypatch):
-    command_line.write(a=LEGACY)
+def test_a_report_removes_what_a_killed_one_has_left(legacy, monkeypatch):
     os.mkdir("reports")
     with monkeypatch.context() as patched:  # as after a kill, nothing is renamed or removed
         patched.setattr(os, "replace", lambda *arguments, **more: None)
-        assert command_line.run("migrate", "--report", "json:reports/report.json").status == 1
+        assert legacy.run("migrate", "--report", "json:reports/report.json").status == 1
     (left,) = os.listdir("reports")
     assert left.startswith(".tf-lossscale-")
-    assert command_line.run("migrate", "--report", "json:reports/report.json").status == 1
+    assert legacy.run("migrate", "--report", "json:reports/report.json").status == 1
     assert os.listdir("reports") == ["report.json"]
 
 
@@ -68,8 +67,7 @@ def test_a_report_removes_what_a_killed_one_has_left(command_line, monkeypatch):
         *(("json", how) for how in ("relative", "through a link", "in a linked folder")),
     ],
 )
-def test_no_setting_names_a_file_to_write(command_line, victim, mode, target, name):
-    command_line.write(a=LEGACY)
+def test_no_setting_names_a_file_to_write(legacy, victim, mode, target, name):
     os.symlink(victim / "precious", "link")
     os.symlink(victim, "folder")
     file = {
@@ -78,25 +76,24 @@ def test_no_setting_names_a_file_to_write(command_line, victim, mode, target, na
         "through a link": "link",
         "in a linked folder": "folder/precious",
     }[target]
-    table(command_line, f"report = [{json.dumps(name + ':' + file)}]")
-    before = snapshot(victim, command_line.directory)
-    ran = command_line.run("migrate", *mode)
+    table(legacy, f"report = [{json.dumps(name + ':' + file)}]")
+    before = snapshot(victim, legacy.directory)
+    ran = legacy.run("migrate", *mode)
     assert ran.status == 2
     assert "pyproject.toml:2: [tool.tf-lossscale] report: names a file" in ran.err
     assert f"allowed on the command line only: --report {name}:FILE" in ran.err
-    assert snapshot(victim, command_line.directory) == before
+    assert snapshot(victim, legacy.directory) == before
 
 
-def test_a_report_of_the_command_line_follows_no_link(command_line, victim):
-    command_line.write(a=LEGACY)
+def test_a_report_of_the_command_line_follows_no_link(legacy, victim):
     os.symlink(victim / "precious", "report.json")
     os.symlink(victim / "new", "dangling.json")
     os.symlink(victim, "folder")
     before = snapshot(victim)
-    assert command_line.run("migrate", "--report", "json:report.json").status == 1
-    assert command_line.run("migrate", "--report", "json:dangling.json").status == 1
+    assert legacy.run("migrate", "--report", "json:report.json").status == 1
+    assert legacy.run("migrate", "--report", "json:dangling.json").status == 1
     for folder in ("folder", os.path.join(os.getcwd(), "folder"), "./x/../folder"):
-        ran = command_line.run("migrate", "--report", f"json:{folder}/precious")
+        ran = legacy.run("migrate", "--report", f"json:{folder}/precious")
         assert ran.status == 2
         assert "symbolic links below the working directory are not followed" in ran.err
     assert snapshot(victim) == before
@@ -106,26 +103,24 @@ def test_a_report_of_the_command_line_follows_no_link(command_line, victim):
             assert json.load(file)["version"] == 1
 
 
-def test_a_report_leaves_the_other_names_of_a_file_alone(command_line, victim):
-    command_line.write(a=LEGACY)
+def test_a_report_leaves_the_other_names_of_a_file_alone(legacy, victim):
     os.link(victim / "precious", "report.json")
-    assert command_line.run("migrate", "--report", "json:report.json").status == 1
+    assert legacy.run("migrate", "--report", "json:report.json").status == 1
     assert (victim / "precious").read_text() == "precious"
 
 
-def test_a_report_takes_the_place_of_an_old_one_when_it_is_whole(command_line, monkeypatch):
-    command_line.write(a=LEGACY)
-    command_line.path("report.json").write_text("old")
+def test_a_report_takes_the_place_of_an_old_one_when_it_is_whole(legacy, monkeypatch):
+    legacy.path("report.json").write_text("old")
 
     def fails(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fails)
-    ran = command_line.run("migrate", "--report", "json:report.json")
+    ran = legacy.run("migrate", "--report", "json:report.json")
     assert ran.status == 2
     assert "--report json:report.json: No space left on device" in ran.err
     assert sorted(os.listdir()) == ["a.py", "report.json"]
-    assert command_line.path("report.json").read_text() == "old"
+    assert legacy.path("report.json").read_text() == "old"
 
 
 def test_a_report_has_the_mode_of_a_new_file(command_line):
@@ -134,14 +129,13 @@ def test_a_report_has_the_mode_of_a_new_file(command_line):
     assert os.stat("report.json").st_mode == os.stat("new").st_mode
 
 
-def test_a_report_goes_to_no_pipe_but_to_the_null_device(command_line):
-    command_line.write(a=LEGACY)
+def test_a_report_goes_to_no_pipe_but_to_the_null_device(legacy):
     os.mkfifo("pipe")
     os.symlink("pipe", "link")
     for name in ("pipe", "link"):
-        assert command_line.run("migrate", "--report", f"json:{name}").status == 2
+        assert legacy.run("migrate", "--report", f"json:{name}").status == 2
     assert stat.S_ISFIFO(os.stat("link").st_mode)
-    assert command_line.run("migrate", "--report", "json:/dev/null").status == 1
+    assert legacy.run("migrate", "--report", "json:/dev/null").status == 1
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
@@ -179,31 +173,28 @@ def foreign(path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("link", [False, True])
-def test_settings_of_another_user_are_refused(command_line, monkeypatch, link):
-    command_line.write(a=LEGACY)
-    table(command_line, "unsafe = true", "elsewhere.toml")
+def test_settings_of_another_user_are_refused(legacy, monkeypatch, link):
+    table(legacy, "unsafe = true", "elsewhere.toml")
     if link:
         os.symlink("elsewhere.toml", "pyproject.toml")
     else:
         os.rename("elsewhere.toml", "pyproject.toml")
     foreign("pyproject.toml", monkeypatch)
-    ran = command_line.run("migrate")
+    ran = legacy.run("migrate")
     assert ran.status == 2
     assert ran.err.startswith("tf-lossscale: error: pyproject.toml:0: belongs to another user (id ")
     assert ran.out == b""
-    assert command_line.run("migrate", "--no-settings").status == 1
+    assert legacy.run("migrate", "--no-settings").status == 1
 
 
-def test_a_file_of_another_user_without_settings_is_no_error(command_line, monkeypatch):
-    command_line.write(a=LEGACY)
-    command_line.path("pyproject.toml").write_text("[project]\n")
+def test_a_file_of_another_user_without_settings_is_no_error(legacy, monkeypatch):
+    legacy.path("pyproject.toml").write_text("[project]\n")
     foreign("pyproject.toml", monkeypatch)
-    assert command_line.run("migrate").status == 1
+    assert legacy.run("migrate").status == 1
 
 
 @pytest.mark.parametrize("target", ["fifo", "/dev/zero", "/proc/self/mem", "huge", "nothing"])
-def test_what_is_no_ordinary_file_ends_with_an_error(command_line, target):
-    command_line.write(a=LEGACY)
+def test_what_is_no_ordinary_file_ends_with_an_error(legacy, target):
     if target == "fifo":
         os.mkfifo("pyproject.toml")
     elif target == "huge":
@@ -212,10 +203,10 @@ def test_what_is_no_ordinary_file_ends_with_an_error(command_line, target):
             file.truncate(10**12)
     else:
         os.symlink(target, "pyproject.toml")
-    ran = command_line.run("migrate", "--write")
+    ran = legacy.run("migrate", "--write")
     assert ran.status == 2
     assert ran.err.startswith("tf-lossscale: error: pyproject.toml:0: ")
-    assert command_line.path("a.py").read_bytes() == LEGACY
+    assert legacy.path("a.py").read_bytes() == LEGACY
 
 
 # What settings can take

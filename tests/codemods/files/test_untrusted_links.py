@@ -142,12 +142,11 @@ def test_an_excluded_file_is_not_reached_by_a_link(command_line):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device", "directory", "link to pipe"])
-def test_a_python_file_that_is_no_file_is_not_opened(command_line, outside, kind):
-    command_line.write(a=LEGACY)
+def test_a_python_file_that_is_no_file_is_not_opened(legacy, outside, kind):
     make_special("x.py", kind, outside)
-    ran = command_line.run("migrate", "--write")
+    ran = legacy.run("migrate", "--write")
     assert (ran.status, ran.err) == (0, "")
-    assert command_line.path("a.py").read_bytes() == FINAL
+    assert legacy.path("a.py").read_bytes() == FINAL
 
 
 def make_special(name: str, kind: str, outside) -> None:
@@ -338,10 +337,9 @@ def test_a_file_with_several_hard_links_is_left(command_line, outside):
     assert command_line.path("c.py").read_bytes() == FINAL
 
 
-def test_hard_links_are_shown_by_a_dry_run(command_line):
-    command_line.write(a=LEGACY)
+def test_hard_links_are_shown_by_a_dry_run(legacy):
     os.link("a.py", "b.py")
-    ran = command_line.run("migrate")
+    ran = legacy.run("migrate")
     assert (ran.status, ran.err) == (1, "")
     assert ran.out.count(b"+opt") == 2
 
@@ -446,8 +444,7 @@ def test_six_hundred_nested_directories(command_line, few_handles):
     assert command_line.path(f"{deepest}/x.py").read_bytes() == FINAL
 
 
-def test_a_path_longer_than_the_system_takes_is_one_line(command_line):
-    command_line.write(a=LEGACY)
+def test_a_path_longer_than_the_system_takes_is_one_line(legacy):
     here = os.getcwd()
     try:
         for _ in range(30):
@@ -456,7 +453,7 @@ def test_a_path_longer_than_the_system_takes_is_one_line(command_line):
         with open("x.py", "wb") as file:
             file.write(LEGACY)
         os.chdir(here)
-        ran = command_line.run("migrate", "--write", "--jobs", "1")
+        ran = legacy.run("migrate", "--write", "--jobs", "1")
         for _ in range(30):
             os.chdir("d" * 200)
         with open("x.py", "rb") as file:
@@ -466,7 +463,7 @@ def test_a_path_longer_than_the_system_takes_is_one_line(command_line):
         shutil.rmtree("d" * 200)
     # Handles reach a file that no path leads to; another part of the run may need the path.
     assert (ran.status, ran.err.count("\n"), source) in [(0, 0, FINAL), (2, 1, LEGACY)]
-    assert command_line.path("a.py").read_bytes() == FINAL
+    assert legacy.path("a.py").read_bytes() == FINAL
 
 
 def test_a_walk_over_many_directories_holds_few_handles(command_line, few_handles):

@@ -347,9 +347,8 @@ def test_text_says_what_was_not_applied():
     assert line_of(manual) == "a.py:1:2: LS301 manual X: why"
 
 
-def test_text_shows_the_source_line_and_underlines_the_place(command_line):
-    command_line.write(a=LEGACY)
-    lines = command_line.run("migrate", "--check").out.decode().splitlines()
+def test_text_shows_the_source_line_and_underlines_the_place(legacy):
+    lines = legacy.run("migrate", "--check").out.decode().splitlines()
     source = LEGACY.decode().splitlines()[2]
     assert lines[0].startswith("a.py:3:7: LS301 safe LossScaleOptimizer: ")
     assert lines[1] == f"     3 | {source}"

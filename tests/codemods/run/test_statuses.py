@@ -180,17 +180,16 @@ class TestDefects:
         [(migrate, "FileSearch"), (migrate, "_report"), (request, "load")],
         ids=["search", "report", "settings"],
     )
-    def test_outside_of_a_file(self, command_line, monkeypatch, module, name):
-        command_line.write(a=LEGACY)
+    def test_outside_of_a_file(self, legacy, monkeypatch, module, name):
         monkeypatch.setattr(module, name, fails)
-        ran = command_line.run("migrate", "--check")
+        ran = legacy.run("migrate", "--check")
         assert ran.status == 2
         (line,) = ran.err.splitlines()
         assert (
             "error: internal error (ZeroDivisionError: by zero); run with -vv for a traceback; "
             in line
         )
-        assert "Traceback" in command_line.run("migrate", "--check", "-vv").err
+        assert "Traceback" in legacy.run("migrate", "--check", "-vv").err
 
 
 class TestSurroundings:
@@ -242,17 +241,15 @@ class TestSurroundings:
         assert b"a.py:3:7: LS301" in ran.out
 
     @LINUX
-    def test_a_directory_for_temporary_files_that_is_full(self, command_line, monkeypatch):
-        command_line.write(a=LEGACY)
+    def test_a_directory_for_temporary_files_that_is_full(self, legacy, monkeypatch):
         with open("/dev/full", "r+b", 0) as full:
             monkeypatch.setattr(tempfile, "TemporaryFile", lambda: full)
-            ran = command_line.run("migrate", "--check")
+            ran = legacy.run("migrate", "--check")
         assert (ran.status, ran.err) == (2, "tf-lossscale: error: no space left on device\n")
 
     @LINUX
     @pytest.mark.parametrize("argv", [["migrate"], ["rules"], ["explain", "LS301"], ["--help"]])
-    def test_a_full_disk_behind_stdout(self, command_line, argv):
-        command_line.write(a=LEGACY)
+    def test_a_full_disk_behind_stdout(self, legacy, argv):
         ran = run(*argv, before="> /dev/full")
         assert (ran.returncode, lines(ran)) == (
             2,
@@ -261,14 +258,13 @@ class TestSurroundings:
 
     @POSIX
     @pytest.mark.parametrize("argv", [["migrate", "--write"], ["rules"]])
-    def test_a_closed_stdout(self, command_line, argv):
-        command_line.write(a=LEGACY)
+    def test_a_closed_stdout(self, legacy, argv):
         ran = run(*argv, before=">&-")
         assert ran.returncode == 2
         assert lines(ran) == [
             "tf-lossscale: error: stdout is closed; redirect it to /dev/null to discard the output"
         ]
-        assert command_line.bytes_on_disk() == {"a.py": LEGACY}
+        assert legacy.bytes_on_disk() == {"a.py": LEGACY}
 
     @POSIX
     def test_a_closed_stderr(self, command_line):
@@ -282,10 +278,9 @@ class TestSurroundings:
         }
 
     @POSIX
-    def test_all_streams_closed(self, command_line):
-        command_line.write(a=LEGACY)
+    def test_all_streams_closed(self, legacy):
         assert run("migrate", "--write", before="<&- >&- 2>&-").returncode == 2
-        assert command_line.bytes_on_disk() == {"a.py": LEGACY}
+        assert legacy.bytes_on_disk() == {"a.py": LEGACY}
 
     @POSIX
     def test_a_closed_stdin(self, command_line):
@@ -337,8 +332,7 @@ class TestEnds:
         process.communicate(timeout=60)
         assert all(has_ended(pid) for pid in pids)
 
-    def test_an_interrupt_in_the_first_moments(self, command_line):
-        command_line.write(a=LEGACY)
+    def test_an_interrupt_in_the_first_moments(self, legacy):
         code = (
             "import os, sys\nfrom tf_lossscale._cli.main import main\n"
             "class Here:\n"
