@@ -31,17 +31,12 @@ CLEAN = b"import tensorflow as tf\n"
 INSTALLED = {"tensorflow": "2.15.1"}
 """What the command takes as installed, so that results do not depend on the test environment."""
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_CODEMODS = os.path.join(_ROOT, "codemods")
+_HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = f"""
-import importlib.util, sys
-if importlib.util.find_spec("tf_lossscale_codemods") is None:
-    spec = importlib.util.spec_from_file_location(
-        "tf_lossscale_codemods", {_CODEMODS!r} + "/__init__.py",
-        submodule_search_locations=[{_CODEMODS!r}],
-    )
-    sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, {_ROOT!r})
+import sys
+sys.path.append({_HERE!r})
+import from_source
+sys.path.remove({_HERE!r})
 from tf_lossscale_codemods.cli.command import main
 from tf_lossscale_codemods.project import evidence
 evidence.version_of = {INSTALLED!r}.get
@@ -70,6 +65,10 @@ class CommandLine:
     def write(self, **files: bytes) -> None:
         for name, content in files.items():
             self.path(name.replace("__", "/") + ".py").write_bytes(content)
+
+    def settings(self, lines: str, where: str = "pyproject.toml") -> None:
+        """Writes the table of the command, and nothing else, into a file."""
+        self.path(where).write_text(f"[tool.tf-lossscale]\n{lines}\n", encoding="utf-8")
 
     def path(self, name: str):
         path = self.directory / name

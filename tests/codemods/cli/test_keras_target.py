@@ -368,8 +368,8 @@ def test_doctor_without_evidence(command_line, nothing_installed):
 
 
 def test_doctor_reports_what_is_wrong_with_the_settings(command_line):
-    command_line.path("pyproject.toml").write_text("[tool.tf-lossscale]\nkeras = 4\n")
+    command_line.settings("keras = 4")
     error = "pyproject.toml:2: [tool.tf-lossscale] keras: invalid choice: '4' (choose from "
     assert migration_target().startswith(f"cannot run here: {error}")
-    command_line.path("pyproject.toml").write_text("[tool.tf-lossscale]\nkeras = 3\n")
+    command_line.settings("keras = 3")
     assert migration_target() == "target: Keras 3 (keras = 3 in pyproject.toml)"

@@ -7,12 +7,8 @@ from command_line import CLEAN, FINAL, LEGACY
 from tf_lossscale_codemods.cli import settings
 
 
-def given(command_line, text: str, where: str = "pyproject.toml") -> None:
-    command_line.path(where).write_text(text)
-
-
 def test_settings_hold_and_the_command_line_wins(legacy):
-    given(legacy, '[tool.tf-lossscale]\nto = "shim"\n')
+    legacy.settings('to = "shim"')
     assert b"tfls" in legacy.run("migrate").out
     assert b"tfls" not in legacy.run("migrate", "--to", "final").out
 
@@ -32,7 +28,7 @@ def test_settings_hold_and_the_command_line_wins(legacy):
     ],
 )
 def test_each_key(legacy, text, status):
-    given(legacy, f"[tool.tf-lossscale]\n{text}\n")
+    legacy.settings(text)
     ran = legacy.run("migrate")
     assert (ran.status, ran.err) == (status, "")
 
@@ -46,7 +42,7 @@ def test_each_key(legacy, text, status):
 )
 def test_keys_that_users_must_know_of_are_shown(command_line, text, status, shown):
     command_line.write(a=LEGACY, c=CLEAN)
-    given(command_line, f"[tool.tf-lossscale]\n{text}\n")
+    command_line.settings(text)
     for argv in (["migrate"], ["migrate", "--write"], ["migrate", "--report", "json"]):
         ran = command_line.run(*argv)
         assert ran.err == f"settings from pyproject.toml: {shown}\n"
@@ -56,20 +52,20 @@ def test_keys_that_users_must_know_of_are_shown(command_line, text, status, show
 
 def test_what_the_command_line_overrides_is_not_shown(legacy):
     text = "unsafe = true\nallow-dirty = true\nexclude = ['a.py']"
-    given(legacy, f"[tool.tf-lossscale]\n{text}\n")
+    legacy.settings(text)
     ran = legacy.run("migrate", "--exclude", "x", "--no-unsafe", "--allow-dirty")
     assert (ran.status, ran.err) == (1, "")
 
 
 def test_a_flag_of_the_settings_can_be_taken_back(legacy):
-    given(legacy, "[tool.tf-lossscale]\nunsafe = true\nkeras = 3\n")
+    legacy.settings("unsafe = true\nkeras = 3")
     unsafe = legacy.run("migrate").out
     assert unsafe != legacy.run("migrate", "--no-unsafe").out
 
 
 def test_globs_are_relative_to_the_file_that_has_them(command_line):
     command_line.write(project__src__a=LEGACY, project__src__gen__b=LEGACY)
-    given(command_line, '[tool.tf-lossscale]\nexclude = ["src/gen/*"]\n', "project/pyproject.toml")
+    command_line.settings('exclude = ["src/gen/*"]', "project/pyproject.toml")
     ran = command_line.run("migrate", "--write", "project/src")
     assert ran.status == 0
     found = command_line.bytes_on_disk()
@@ -79,14 +75,14 @@ def test_globs_are_relative_to_the_file_that_has_them(command_line):
 
 def test_the_nearest_file_counts_and_only_that(command_line):
     command_line.write(inner__a=LEGACY)
-    given(command_line, '[tool.tf-lossscale]\nignore = ["LS3"]\n')
+    command_line.settings('ignore = ["LS3"]')
     assert command_line.run("migrate", "inner").status == 0
-    given(command_line, "[project]\nname = 'x'\n", "inner/pyproject.toml")
+    command_line.path("inner/pyproject.toml").write_text("[project]\nname = 'x'\n")
     assert command_line.run("migrate", "inner").status == 1
 
 
 def test_settings_hold_for_stdin_by_its_name(command_line):
-    given(command_line, '[tool.tf-lossscale]\nignore = ["LS3"]\n', "inner/pyproject.toml")
+    command_line.settings('ignore = ["LS3"]', "inner/pyproject.toml")
     ran = command_line.run("migrate", "-", "--stdin-filename", "inner/a.py", stdin=LEGACY)
     assert (ran.status, ran.out) == (0, LEGACY)
 
@@ -111,7 +107,7 @@ def test_settings_hold_for_stdin_by_its_name(command_line):
     ],
 )
 def test_errors_are_reported_with_their_place(legacy, text, says):
-    given(legacy, f"[tool.tf-lossscale]\n{text}\n")
+    legacy.settings(text)
     ran = legacy.run("migrate", "--write")
     assert ran.status == 2
     assert says.format(table="[tool.tf-lossscale]") in ran.err
@@ -131,7 +127,7 @@ def test_a_file_without_our_table_is_not_even_parsed(tmp_path, monkeypatch):
 
 
 def test_what_is_shown_does_not_mix_with_a_report_on_stderr(command_line):
-    given(command_line, "[tool.tf-lossscale]\nunsafe = true\n")
+    command_line.settings("unsafe = true")
     ran = command_line.run("migrate", "-", "--report", "json", stdin=LEGACY)
     assert json.loads(ran.err)["version"] == 1
     ran = command_line.run("migrate", "-", stdin=LEGACY)

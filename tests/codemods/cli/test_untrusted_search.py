@@ -53,35 +53,36 @@ def test_long_import_lines(command_line, timed, use):
     assert timed().status in (0, 1, 2)
 
 
-def test_requirements_with_many_clauses(command_line, timed):
-    lines = [f"tensorflow{MANY[: 190 - len(str(n))]},!=1.{n}" for n in range(4_500)]
-    command_line.path("requirements.txt").write_text("\n".join(lines))
-    command_line.write(a=LEGACY)
-    assert timed().status == 1
+KEYS = "".join(f"k{number}.a = 1\n" for number in range(20_000))
+CLAUSES = [f"tensorflow{MANY[: 190 - len(str(n))]},!=1.{n}" for n in range(4_500)]
+LARGE = {
+    "requirements with many clauses": ("requirements.txt", "\n".join(CLAUSES), {1}),
+    "a long TOML header over many keys": (
+        "pyproject.toml",
+        "[tool.tf-lossscale]\n[" + ".".join("a" * 1_000) + "]\n" + KEYS,
+        {1, 2},  # some tomli refuses keys of that length
+    ),
+    "blank lines above a requirement": (
+        "pyproject.toml",
+        "[tool.poetry.dependencies]\n" + "\n" * 400_000 + "tensorflow = '2.10'\n",
+        {1},
+    ),
+}
 
 
-def test_a_long_toml_header_over_many_keys(command_line, timed):
-    keys = "".join(f"k{number}.a = 1\n" for number in range(20_000))
-    header = "[" + ".".join("a" * 1_000) + "]\n"
-    command_line.path("pyproject.toml").write_text(f"[tool.tf-lossscale]\n{header}{keys}")
-    command_line.write(a=LEGACY)
-    timed()
+@pytest.mark.parametrize("kind", LARGE)
+def test_large_files_with_versions_or_settings(legacy, timed, kind):
+    name, text, statuses = LARGE[kind]
+    legacy.path(name).write_text(text)
+    assert timed().status in statuses
 
 
 def test_many_globs_over_deep_directories(command_line, timed):
     globs = [f"{'*a' * 20}{number}" for number in range(100)]
-    table = f"[tool.tf-lossscale]\nexclude = {globs}\n"
-    command_line.path("pyproject.toml").write_text(table)
+    command_line.settings(f"exclude = {globs}")
     deepest = "/".join(["a" * 5] * 200)
     os.makedirs(deepest)
     command_line.path(f"{deepest}/a.py").write_bytes(LEGACY)
-    assert timed().status == 1
-
-
-def test_blank_lines_above_a_requirement(command_line, timed):
-    blank = "[tool.poetry.dependencies]\n" + "\n" * 400_000
-    command_line.path("pyproject.toml").write_text(blank + "tensorflow = '2.10'\n")
-    command_line.write(a=LEGACY)
     assert timed().status == 1
 
 

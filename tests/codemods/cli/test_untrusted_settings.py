@@ -30,13 +30,9 @@ def victim(tmp_path):
     return outside
 
 
-def table(command_line, lines: str, where: str = "pyproject.toml") -> None:
-    command_line.path(where).write_text(f"[tool.tf-lossscale]\n{lines}\n", encoding="utf-8")
-
-
 def test_settings_that_matter_are_shown_before_a_file_is_written(command_line):
     command_line.write(a=LEGACY, bad=b"from tensorflow.keras import mixed_precision (\n")
-    table(command_line, "allow-dirty = true")
+    command_line.settings("allow-dirty = true")
     ran = command_line.run("migrate", "--write")
     assert ran.status == 2
     note, error = ran.err.splitlines()
@@ -76,7 +72,7 @@ def test_no_setting_names_a_file_to_write(legacy, victim, mode, target, name):
         "through a link": "link",
         "in a linked folder": "folder/precious",
     }[target]
-    table(legacy, f"report = [{json.dumps(name + ':' + file)}]")
+    legacy.settings(f"report = [{json.dumps(name + ':' + file)}]")
     before = snapshot(victim, legacy.directory)
     ran = legacy.run("migrate", *mode)
     assert ran.status == 2
@@ -144,17 +140,17 @@ def test_a_report_goes_to_no_pipe_but_to_the_null_device(legacy):
 
 def test_the_search_ends_at_the_top_of_the_work_tree(command_line):
     command_line.write(repository__src__a=LEGACY)
-    table(command_line, 'exclude = ["*"]')
+    command_line.settings('exclude = ["*"]')
     assert command_line.run("migrate", "repository/src").status == 0
     git("init", "-q", "repository")
     assert command_line.run("migrate", "repository/src").status == 1
-    table(command_line, 'exclude = ["*"]', "repository/pyproject.toml")
+    command_line.settings('exclude = ["*"]', "repository/pyproject.toml")
     assert command_line.run("migrate", "repository/src").status == 0
 
 
 def test_the_search_ends_at_the_working_directory(command_line, monkeypatch):
     command_line.write(project__src__a=LEGACY)
-    table(command_line, 'exclude = ["*"]')
+    command_line.settings('exclude = ["*"]')
     monkeypatch.chdir(command_line.directory / "project")
     assert command_line.run("migrate").status == 1
     assert command_line.run("migrate", "src").status == 1
@@ -174,7 +170,7 @@ def foreign(path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("link", [False, True])
 def test_settings_of_another_user_are_refused(legacy, monkeypatch, link):
-    table(legacy, "unsafe = true", "elsewhere.toml")
+    legacy.settings("unsafe = true", "elsewhere.toml")
     if link:
         os.symlink("elsewhere.toml", "pyproject.toml")
     else:
@@ -233,7 +229,7 @@ EXHAUSTING = {
 def test_settings_that_exhaust_are_an_error_soon(command_line, name):
     lines, says = EXHAUSTING[name]
     command_line.write(a=LEGACY)
-    table(command_line, lines)
+    command_line.settings(lines)
     started = time.process_time()
     ran = command_line.fails(says=says)
     assert len(ran.err) < 2_000
@@ -258,7 +254,7 @@ def test_the_number_of_processes_is_bounded(command_line, monkeypatch, source):
     monkeypatch.setattr(migrate, "run", lambda request: asked.append(request.jobs) or 0)
     argv = []
     if source == "settings":
-        table(command_line, "jobs = 1000000000")
+        command_line.settings("jobs = 1000000000")
     else:
         argv = ["--jobs", "1000000000"]
     assert command_line.run("migrate", *argv).status == 0
@@ -285,12 +281,6 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "shown"), NAMES, ids=[shown for _, shown in NAMES])
-def test_names_are_quoted(name, shown):
-    assert quoted(os.fsdecode(name)) == shown
-    assert visible(os.fsdecode(name)).isprintable()
-
-
 def unquoted(name: str) -> bytes:
     """The bytes of a C-style quoted name, read by git."""
     diff = f"diff --git {name} {name}\nnew file mode 100644\n--- /dev/null\n+++ {name}\n"
@@ -302,9 +292,11 @@ def unquoted(name: str) -> bytes:
     return ran.stdout.split(b"\t", 2)[2].rstrip(b"\0")
 
 
-@pytest.mark.parametrize("name", [name for name, _ in NAMES], ids=[shown for _, shown in NAMES])
-def test_git_reads_the_quoted_names(name):
-    assert unquoted(quoted(os.fsdecode(name))) == name
+@pytest.mark.parametrize(("name", "shown"), NAMES, ids=[shown for _, shown in NAMES])
+def test_names_are_quoted_so_that_git_reads_them(name, shown):
+    assert quoted(os.fsdecode(name)) == shown
+    assert visible(os.fsdecode(name)).isprintable()
+    assert unquoted(shown) == name
 
 
 @pytest.fixture

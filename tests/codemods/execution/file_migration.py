@@ -24,12 +24,9 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 
 
 class MigratedFiles(NamedTuple):
-    """What became of one program.
+    """The sources after the edits; what is left to a person or to `--unsafe`, and what it applied.
 
-    Attributes:
-      files: the sources after the edits.
-      left: what is left to a person, or to `--unsafe`, as `file:line CODE`.
-      unsafe: the same for what `--unsafe` applied.
+    The latter as `file:line CODE`.
     """
 
     files: dict[str, str]

@@ -24,12 +24,7 @@ SCALE_PATHS = ("mixed_precision.experimental", "train.experimental")
 
 
 class Scale(NamedTuple):
-    """A `loss_scale` argument.
-
-    Attributes:
-      text: the expression, with `{DynamicLossScale}` and `{FixedLossScale}` for the two classes.
-      setup: statements that go before it, likewise.
-    """
+    """A `loss_scale` argument, with placeholders for its classes, and what goes before it."""
 
     text: str
     setup: tuple[str, ...] = ()

@@ -22,23 +22,14 @@ STAGES: Mapping[str, Options] = {
 
 
 class Migrated(NamedTuple):
-    """What one stage made of a program.
-
-    Attributes:
-      source: the program after the edits.
-      findings: what the command would report.
-    """
+    """What one stage made of a program: its source after the edits, and what was found."""
 
     source: str
     findings: tuple[Finding, ...]
 
 
 def migrated(program: Program, stage: str) -> Migrated:
-    """The program after one stage.
-
-    Raises:
-      ValueError: if the engine cannot process it.
-    """
+    """The program after one stage."""
     return migrated_source(program.source, stage)
 
 

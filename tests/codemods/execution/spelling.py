@@ -19,13 +19,7 @@ SYMBOL_ALIASES = {
 
 
 class Names(NamedTuple):
-    """The lines that bind the names, and how each symbol is then written.
-
-    Attributes:
-      imports: import statements.
-      assignments: statements that alias a module or a symbol, after all imports.
-      written: the expression that stands for each symbol.
-    """
+    """The lines that bind the names (the assignments after all imports), and what is written."""
 
     imports: list[str]
     assignments: list[str]
@@ -40,15 +34,7 @@ class Names(NamedTuple):
 
 
 class Root(NamedTuple):
-    """How a program imports TensorFlow.
-
-    Attributes:
-      name: what it is bound to.
-      package: what that is, `tensorflow` or `tensorflow.compat.v1`.
-      v1: the name of `tf.compat.v1`, where the program needs one.
-      imports: the import statements.
-      assignments: aliases, after all imports.
-    """
+    """How a program imports TensorFlow: the name of a package, and that of `tf.compat.v1`."""
 
     name: str
     package: str
@@ -58,12 +44,7 @@ class Root(NamedTuple):
 
 
 class Deep(NamedTuple):
-    """A module below TensorFlow's public API that defines some of the symbols.
-
-    Attributes:
-      package: the package that holds the module.
-      module: its name in it.
-    """
+    """A module below TensorFlow's public API that defines some of the symbols."""
 
     package: str
     module: str

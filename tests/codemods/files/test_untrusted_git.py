@@ -212,6 +212,13 @@ def test_a_program_called_git_in_the_repository_does_not_run(committed, wire, mo
     assert wire.take() == []
 
 
+def created(committed, where: str) -> None:
+    """Makes another repository, with one committed file."""
+    git("init", "-q", where)
+    committed.path(f"{where}/c.py").write_bytes(LEGACY)
+    commit(".", where=where)
+
+
 @pytest.fixture
 def soon_stuck(monkeypatch):
     """A git that only waits is ended soon; test_ignored_by_git.py waits as long as a run does."""
@@ -250,9 +257,7 @@ def test_a_pipe_in_place_of_a_file_holds_no_run(committed, soon_stuck, name):
 
 def test_pipes_in_several_work_trees_hold_no_run(committed, soon_stuck):
     for number in range(6):
-        git("init", "-q", f"nested{number}")
-        committed.write(**{f"nested{number}__c": LEGACY})
-        commit(".", where=f"nested{number}")
+        created(committed, f"nested{number}")
         os.unlink(f"nested{number}/.git/config")
         os.mkfifo(f"nested{number}/.git/config")
     started = time.monotonic()
@@ -280,9 +285,7 @@ UNCOMMITTED = LEGACY + b"# not committed\n"
 
 @pytest.mark.parametrize("ignored", [False, True])
 def test_a_nested_repository_is_checked(committed, ignored):
-    git("init", "-q", "nested")
-    committed.write(nested__c=LEGACY)
-    commit(".", where="nested")
+    created(committed, "nested")
     named = ["nested"] if ignored else ["."]
     if ignored:
         committed.path(".gitignore").write_text("nested\n")
@@ -293,9 +296,7 @@ def test_a_nested_repository_is_checked(committed, ignored):
 
 @pytest.mark.parametrize("change", ["modified", "untracked", "staged"])
 def test_a_submodule_is_checked_even_if_it_is_to_be_ignored(committed, change):
-    git("init", "-q", "../origin")
-    committed.path("../origin/c.py").write_bytes(LEGACY)
-    commit(".", where="../origin")
+    created(committed, "../origin")
     git("submodule", "--quiet", "add", os.path.abspath("../origin"), "sub")
     git("config", "-f", ".gitmodules", "submodule.sub.ignore", "all")
     commit(".")
@@ -308,9 +309,7 @@ def test_a_submodule_is_checked_even_if_it_is_to_be_ignored(committed, change):
 
 
 def test_a_clean_submodule_is_written(committed):
-    git("init", "-q", "../origin")
-    committed.path("../origin/c.py").write_bytes(LEGACY)
-    commit(".", where="../origin")
+    created(committed, "../origin")
     git("submodule", "--quiet", "add", os.path.abspath("../origin"), "sub")
     commit(".")
     assert committed.run("migrate", "--write").status == 0
@@ -324,9 +323,7 @@ def test_a_linked_work_tree_is_checked(committed):
 
 
 def test_a_tree_that_is_named_by_a_link_is_checked(committed):
-    git("init", "-q", "../other")
-    committed.path("../other/c.py").write_bytes(LEGACY)
-    commit(".", where="../other")
+    created(committed, "../other")
     committed.path("../other/c.py").write_bytes(UNCOMMITTED)
     os.symlink("../other", "link")
     commit(".")
@@ -480,9 +477,7 @@ def test_the_number_of_waits_for_git_does_not_grow_with_the_work_trees(
     committed, soon_stuck, monkeypatch
 ):
     for number in range(4):
-        git("init", "-q", f"nested{number}")
-        committed.write(**{f"nested{number}__c": LEGACY})
-        commit(".", where=f"nested{number}")
+        created(committed, f"nested{number}")
         os.unlink(f"nested{number}/.git/index")
         os.mkfifo(f"nested{number}/.git/index")
     waits = []

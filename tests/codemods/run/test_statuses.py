@@ -192,8 +192,8 @@ class TestDefects:
         assert "Traceback" in legacy.run("migrate", "--check", "-vv").err
 
 
+@POSIX
 class TestSurroundings:
-    @POSIX
     @pytest.mark.parametrize(
         "options", [["-v", "--write"], ["--report", "json"], ["--report", "html"]], ids=" ".join
     )
@@ -211,14 +211,12 @@ class TestSurroundings:
             b"tf.keras.mixed_precision (",
         ]
 
-    @POSIX
     def test_few_open_files(self, command_line):
         for number in range(40):
             command_line.write(**{f"a{number}": LEGACY})
         ran = run("migrate", "--write", "--jobs", "60", before="ulimit -n 64;")
         assert (ran.returncode, lines(ran)) == (0, [])
 
-    @POSIX
     def test_no_process_to_be_had_is_one_line(self, command_line, monkeypatch):
         def refuses():
             raise OSError(11, "Resource temporarily unavailable")
@@ -229,7 +227,6 @@ class TestSurroundings:
         assert ran.status == 2
         assert ran.err == "tf-lossscale: error: resource temporarily unavailable\n"
 
-    @POSIX
     def test_no_directory_for_temporary_files(self, command_line, monkeypatch):
         def refuses():
             raise FileNotFoundError(2, "No usable directory")
@@ -256,7 +253,6 @@ class TestSurroundings:
             ["tf-lossscale: error: no space left on device"],
         )
 
-    @POSIX
     @pytest.mark.parametrize("argv", [["migrate", "--write"], ["rules"]])
     def test_a_closed_stdout(self, legacy, argv):
         ran = run(*argv, before=">&-")
@@ -266,7 +262,6 @@ class TestSurroundings:
         ]
         assert legacy.bytes_on_disk() == {"a.py": LEGACY}
 
-    @POSIX
     def test_a_closed_stderr(self, command_line):
         command_line.write(a=LEGACY, bad=b"tf.keras.mixed_precision (")
         ran = run("migrate", "--write", before="2>&-")
@@ -277,12 +272,10 @@ class TestSurroundings:
             "bad.py": b"tf.keras.mixed_precision (",
         }
 
-    @POSIX
     def test_all_streams_closed(self, legacy):
         assert run("migrate", "--write", before="<&- >&- 2>&-").returncode == 2
         assert legacy.bytes_on_disk() == {"a.py": LEGACY}
 
-    @POSIX
     def test_a_closed_stdin(self, command_line):
         ran = run("migrate", "-", before="<&-")
         assert (ran.returncode, ran.stdout) == (2, b"")
