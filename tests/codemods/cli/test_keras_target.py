@@ -197,29 +197,15 @@ def test_python_files_and_notebooks_count_also_without_a_legacy_name(command_lin
     assert report(command_line)["reason"] == "an import of tf_keras in a.ipynb:1"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "docker/Dockerfile.gpu",
-        "docker/gpu.dockerfile",
-        "Containerfile",
-        "Makefile",
-        ".envrc",
-        ".env.local",
-        "gpu.env",
-        "run.bash",
-        "pytest.ini",
-        ".circleci/config.yml",
-        "scripts/run.sh",
-        ".env",
-        ".github/workflows/ci.yml",
-        ".gitlab-ci.yml",
-        "docker-compose.yml",
-        "tox.ini",
-        "environment.yml",
-        "pyproject.toml",
-    ],
-)
+ENVIRONMENTS = """
+    docker/Dockerfile.gpu docker/gpu.dockerfile Containerfile docker-compose.yml
+    .env .envrc .env.local gpu.env run.bash scripts/run.sh Makefile
+    .circleci/config.yml .github/workflows/ci.yml .gitlab-ci.yml
+    pytest.ini tox.ini environment.yml pyproject.toml
+    """
+
+
+@pytest.mark.parametrize("path", ENVIRONMENTS.split())
 def test_files_that_set_the_environment(command_line, path):
     given(command_line, **{path: 'TF_USE_LEGACY_KERAS = "1"\n'})
     assert report(command_line)["reason"] == f"TF_USE_LEGACY_KERAS=1 in {path}:1"

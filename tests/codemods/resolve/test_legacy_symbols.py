@@ -115,74 +115,36 @@ def test_every_public_path_of_a_legacy_symbol_is_known():
                 assert legacy.rule == symbol.rule
 
 
-KINDS = (
-    "is_keras_optimizer",
-    "is_experimental_optimizer",
-    "is_policy",
-    "returns_policy",
-    "is_graph_optimizer",
-    "is_final_path",
-)
+SYMBOLS = """
+    contrib.mixed_precision.FixedLossScaleManager CONTRIB
+    contrib.mixed_precision.LossScaleManager CONTRIB
+    contrib.mixed_precision.LossScaleOptimizer CONTRIB is_graph_optimizer
+    train.experimental.LossScale V1
+    mixed_precision.experimental.FixedLossScale V1
+    compat.v1.mixed_precision.DynamicLossScale V1 is_final_path
+    train.experimental.MixedPrecisionLossScaleOptimizer V1 is_graph_optimizer
+    train.experimental.enable_mixed_precision_graph_rewrite V1 is_graph_optimizer
+    contrib.tpu.CrossShardOptimizer CROSS_SHARD
+    compat.v1.tpu.cross_replica_sum CROSS_SHARD is_final_path
+    keras.mixed_precision.experimental.LossScaleOptimizer EXPERIMENTAL \
+        is_keras_optimizer is_experimental_optimizer
+    keras.mixed_precision.LossScaleOptimizer FINAL is_keras_optimizer is_final_path
+    keras.mixed_precision.experimental.Policy EXPERIMENTAL is_policy returns_policy
+    keras.mixed_precision.experimental.set_policy EXPERIMENTAL is_policy
+    keras.mixed_precision.set_policy EXPERIMENTAL is_policy is_final_path
+    keras.mixed_precision.set_global_policy FINAL is_policy is_final_path
+    keras.mixed_precision.global_policy FINAL is_policy returns_policy is_final_path
+    """
+"""Symbols with their families and their kinds."""
+KINDS = {kind for line in SYMBOLS.split("\n") for kind in line.split()[2:]}
 
 
-@pytest.mark.parametrize(
-    ("path", "family", "kinds"),
-    [
-        ("contrib.mixed_precision.FixedLossScaleManager", Family.CONTRIB, set()),
-        ("contrib.mixed_precision.LossScaleManager", Family.CONTRIB, set()),
-        ("contrib.mixed_precision.LossScaleOptimizer", Family.CONTRIB, {"is_graph_optimizer"}),
-        ("train.experimental.LossScale", Family.V1, set()),
-        ("mixed_precision.experimental.FixedLossScale", Family.V1, set()),
-        ("compat.v1.mixed_precision.DynamicLossScale", Family.V1, {"is_final_path"}),
-        (
-            "train.experimental.MixedPrecisionLossScaleOptimizer",
-            Family.V1,
-            {"is_graph_optimizer"},
-        ),
-        (
-            "train.experimental.enable_mixed_precision_graph_rewrite",
-            Family.V1,
-            {"is_graph_optimizer"},
-        ),
-        ("contrib.tpu.CrossShardOptimizer", Family.CROSS_SHARD, set()),
-        ("compat.v1.tpu.cross_replica_sum", Family.CROSS_SHARD, {"is_final_path"}),
-        (
-            "keras.mixed_precision.experimental.LossScaleOptimizer",
-            Family.EXPERIMENTAL,
-            {"is_keras_optimizer", "is_experimental_optimizer"},
-        ),
-        (
-            "keras.mixed_precision.LossScaleOptimizer",
-            Family.FINAL,
-            {"is_keras_optimizer", "is_final_path"},
-        ),
-        (
-            "keras.mixed_precision.experimental.Policy",
-            Family.EXPERIMENTAL,
-            {"is_policy", "returns_policy"},
-        ),
-        ("keras.mixed_precision.experimental.set_policy", Family.EXPERIMENTAL, {"is_policy"}),
-        (
-            "keras.mixed_precision.set_policy",
-            Family.EXPERIMENTAL,
-            {"is_policy", "is_final_path"},
-        ),
-        (
-            "keras.mixed_precision.set_global_policy",
-            Family.FINAL,
-            {"is_policy", "is_final_path"},
-        ),
-        (
-            "keras.mixed_precision.global_policy",
-            Family.FINAL,
-            {"is_policy", "returns_policy", "is_final_path"},
-        ),
-    ],
-)
-def test_kinds(path, family, kinds):
+@pytest.mark.parametrize("line", SYMBOLS.strip().split("\n"))
+def test_kinds(line):
+    path, family, *kinds = line.split()
     legacy = legacy_of(f"tensorflow.{path}")
-    assert legacy.family is family
-    assert {kind for kind in KINDS if getattr(legacy, kind)} == kinds
+    assert legacy.family is Family[family]
+    assert {kind for kind in KINDS if getattr(legacy, kind)} == set(kinds)
 
 
 def test_of_the_final_api_only_the_optimizer_has_a_rule():
