@@ -178,25 +178,21 @@ def test_sarif_says_the_same_as_json(tree):
     assert "odd%20%3C%26%3E%20%22%27%25%2C%20%3A%23%C3%BC.py" in uris
 
 
-def test_sarif_names_the_tool_and_has_no_links_before_there_is_an_address(tree, monkeypatch):
-    monkeypatch.setattr(sarif, "HOME", "")
+@pytest.mark.parametrize("home", ["", "https://example.org/home"])
+def test_sarif_names_the_tool_and_the_page_of_each_rule_if_there_is_an_address(
+    tree, monkeypatch, home
+):
+    monkeypatch.setattr(sarif, "HOME", home)
     (run,) = json.loads(tree.run("migrate", "--report", "sarif").out)["runs"]
     driver = run["tool"]["driver"]
     assert driver["version"] == VERSION
-    assert "informationUri" not in driver
-    assert [rule["id"] for rule in driver["rules"] if "helpUri" in rule] == []
-
-
-def test_sarif_names_the_page_of_each_rule(tree, monkeypatch):
-    monkeypatch.setattr(sarif, "HOME", "https://example.org/home")
-    (run,) = json.loads(tree.run("migrate", "--report", "sarif").out)["runs"]
-    driver = run["tool"]["driver"]
-    assert driver["informationUri"] == "https://example.org/home"
+    assert driver.get("informationUri") == (home or None)
     docs = pathlib.Path(__file__).parents[3] / "docs"
     for rule in driver["rules"]:
-        before, _, page = rule["helpUri"].partition("/blob/main/docs/")
-        assert before == driver["informationUri"]
-        assert (docs / page).is_file()
+        assert ("helpUri" in rule) == bool(home)
+        before, _, page = rule.get("helpUri", "").partition("/blob/main/docs/")
+        assert before == home
+        assert (docs / page).is_file() == bool(home)
 
 
 def apply_fixes(source: str, changes: list) -> str:
