@@ -116,6 +116,6 @@ def command_line(warm, tmp_path, capsysbinary, monkeypatch):
 
 @pytest.fixture
 def legacy(command_line):
-    """A directory with one file, `a.py`, which has a legacy name."""
+    """A directory with one file, which has a legacy name."""
     command_line.write(a=LEGACY)
     return command_line
