@@ -3,8 +3,7 @@
 from typing import Iterator, Tuple
 
 from tf_lossscale_codemods.rules.codes import rules
-from tf_lossscale_codemods.rules.rule import Example, Rule
-from verbs import examples
+from tf_lossscale_codemods.rules.rule import Example, Rule, examples
 
 EXAMPLES = {
     "contrib-classes": examples("""
@@ -620,6 +619,15 @@ EXAMPLES = {
           opt.apply_gradients(zip(grads, model.variables))
         """),
     "keras-inner-optimizer": examples("""
+        # under an isinstance check
+        - import tensorflow as tf
+        + import tf_lossscale as tfls
+          def learning_rate(opt):
+        -     if isinstance(opt, tf.keras.mixed_precision.experimental.LossScaleOptimizer):
+        +     if isinstance(opt, tfls.keras.mixed_precision.experimental.LossScaleOptimizer):
+                  opt = opt._optimizer
+              return opt.lr
+
         # not what every version passes on, nor the same attributes of other objects
           import tensorflow as tf
           opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))

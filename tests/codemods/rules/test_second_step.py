@@ -11,8 +11,9 @@ import textwrap
 import pytest
 from tf_lossscale_codemods.model import Options, Target
 from tf_lossscale_codemods.resolve.legacy_symbols import Family, legacy_of
+from tf_lossscale_codemods.rules.rule import examples
 from two_steps import both_ways, left, meaning
-from verbs import check, examples, transform_once as transform
+from verbs import check, transform_once as transform
 
 from examples import all_examples
 

@@ -4,7 +4,8 @@ import operator
 import sys
 
 import pytest
-from verbs import check, examples
+from tf_lossscale_codemods.rules.rule import examples
+from verbs import check
 
 NO_OPS = examples('''
     # strings, comments and docstrings that name a symbol
