@@ -6,8 +6,12 @@ TensorFlow, pytest and hypothesis.
 
 import gc
 import os
+import sys
 
+import processes
 import pytest
+
+sys.path += processes.HELPERS
 
 # Before TensorFlow is imported: no GPU, no start-up chatter.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")

@@ -3,8 +3,8 @@
 Importing TensorFlow takes 2 to 5 seconds, a fork 50 ms. The server only imports: it has no eager
 context, session or device list, whose threads would not survive a fork, so a program finds
 TensorFlow as after an import of its own. A program to which the order of imports matters needs a
-process of its own. For programs that use Keras 2 anyway there is a second server, a fork of the
-first one, that has imported the package of Keras 2 as well, where it is one of its own.
+process of its own. For programs that use another module anyway, such as the package of Keras 2,
+there is a second server, a fork of the first one, that has imported this as well.
 
 A server (`fork_server.py [MODULE]`) reads requests from a socket: the length of a JSON value
 and, with it, the descriptors for the output, the errors, the exit status and whatever the program
@@ -12,6 +12,7 @@ inherits besides; then the value, which is the arguments and the environment. It
 socket is closed, so at the latest when the tests do.
 """
 
+import contextlib
 import faulthandler
 import gc
 import importlib
@@ -19,21 +20,18 @@ import importlib.util
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import struct
 import subprocess
 import sys
-import threading
+import tempfile
 from typing import Any, Dict, List, Optional, Sequence, Tuple
-
-__all__ = ["Fork"]
 
 LENGTH = struct.Struct("!Q")
 RESULT = struct.Struct("!i")
 DESCRIPTORS = 16  # the most that one request has
-
-KERAS_2 = "tf_keras"
 
 _servers: "Dict[str, Tuple[socket.socket, Any]]" = {}
 """The servers of this process, and their sockets, by the module that they import besides."""
@@ -46,7 +44,7 @@ class Fork:
       args: the path of the program and its arguments.
       env: the environment; variables that Python reads only when it starts have no effect.
       inherited: descriptors that the program gets, under the numbers in `TFLS_TEST_BARRIER`.
-      keras: whether the package of Keras 2 may have been imported before the program starts.
+      preload: a module that may have been imported before the program starts, if it is installed.
     """
 
     def __init__(
@@ -54,63 +52,50 @@ class Fork:
         args: Sequence[str],
         env: Dict[str, str],
         inherited: Sequence[int] = (),
-        keras: bool = False,
+        preload: str = "",
     ) -> None:
         self.args = list(args)
         self.returncode: Optional[int] = None
-        out, err, status = os.pipe(), os.pipe(), os.pipe()
+        # Files, so that no program waits for a reader.
+        self._files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
+        status = os.pipe()
         request = json.dumps({"args": self.args, "env": env, "cwd": os.getcwd()}).encode()
-        module = KERAS_2 if keras and importlib.util.find_spec(KERAS_2) else ""
+        module = preload if preload and importlib.util.find_spec(preload) else ""
         server = _started_server(env, module)
-        passed = [out[1], err[1], status[1], *inherited]
+        passed = [*(file.fileno() for file in self._files), status[1], *inherited]
         packed = struct.pack(f"{len(passed)}i", *passed)
         server.sendmsg(
             [LENGTH.pack(len(request))], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, packed)]
         )
         server.sendall(request)
-        for pipe in (out, err, status):
-            os.close(pipe[1])
+        os.close(status[1])
         self._status = open(status[0], "rb", buffering=0)  # noqa: SIM115 - closed by `wait`
         self.pid = RESULT.unpack(_exactly(self._status, RESULT.size))[0]
-        # Each is read by a thread of its own, so that no program waits for a full pipe.
-        self._texts: Dict[int, str] = {}
-        self._readers = [
-            threading.Thread(target=self._read, args=(index, pipe[0]), daemon=True)
-            for index, pipe in enumerate((out, err))
-        ]
-        self._waiter = threading.Thread(target=self._read_status, daemon=True)
-        for thread in (*self._readers, self._waiter):
-            thread.start()
-
-    def _read(self, index: int, descriptor: int) -> None:
-        with open(descriptor, encoding="utf-8", errors="replace") as stream:
-            self._texts[index] = stream.read()
-
-    def _read_status(self) -> None:
-        with self._status:
-            self.returncode = RESULT.unpack(_exactly(self._status, RESULT.size))[0]
 
     def poll(self) -> Optional[int]:
         """The exit status, or None while the program runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
         return self.returncode
 
     def wait(self, timeout: Optional[float] = None) -> int:
         """Waits for the end and returns the exit status; raises `subprocess.TimeoutExpired`."""
-        self._join([self._waiter], timeout)
-        assert self.returncode is not None, "the fork server died"
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                assert timeout is not None
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            with self._status:
+                self.returncode = RESULT.unpack(_exactly(self._status, RESULT.size))[0]
+        assert self.returncode is not None
         return self.returncode
 
     def communicate(self, timeout: Optional[float] = None) -> Tuple[str, str]:
         """Waits for the end and returns output and errors; raises `subprocess.TimeoutExpired`."""
-        self._join([*self._readers, self._waiter], timeout)
-        return self._texts[0], self._texts[1]
-
-    def _join(self, threads: "List[threading.Thread]", timeout: Optional[float]) -> None:
-        for thread in threads:
-            thread.join(timeout)
-            if thread.is_alive():
-                assert timeout is not None
-                raise subprocess.TimeoutExpired(self.args, timeout)
+        self.wait(timeout)
+        for file in self._files:
+            file.seek(0)
+        out, err = (file.read().decode("utf-8", "replace") for file in self._files)
+        return out, err
 
     def send_signal(self, number: int) -> None:
         """Sends a signal, unless the program has ended."""

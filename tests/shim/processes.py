@@ -17,19 +17,12 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from fork_server import Fork
 
-__all__ = [
-    "REPOSITORY",
-    "free_ports",
-    "run_alone",
-    "run_forked",
-    "run_program",
-    "run_python",
-    "start_workers",
-    "wait_for_workers",
-]
-
-REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker_process.py")
+SHIM = os.path.dirname(os.path.abspath(__file__))
+REPOSITORY = os.path.dirname(os.path.dirname(SHIM))
+HELPERS = [SHIM, os.path.join(SHIM, "tf1"), os.path.join(SHIM, "keras")]
+"""The folders of the modules that several programs import; the last ones on their path."""
+KERAS_2 = "tf_keras"
+WORKER = os.path.join(SHIM, "worker_process.py")
 
 
 def free_ports(count: int) -> List[int]:
@@ -44,44 +37,48 @@ def free_ports(count: int) -> List[int]:
             each.close()
 
 
-def _environment(path: Sequence[str]) -> Dict[str, str]:
+def _environment(path: Sequence[str], more: Optional[Dict[str, str]] = None) -> Dict[str, str]:
     """The environment of a quiet process without GPUs, with `path` first on the Python path."""
-    folders = [each for each in (*path, os.environ.get("PYTHONPATH", "")) if each]
-    return dict(
-        os.environ,
-        PYTHONPATH=os.pathsep.join(folders),
-        TF_CPP_MIN_LOG_LEVEL="3",
-        CUDA_VISIBLE_DEVICES="-1",
-    )
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([*path, *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "CUDA_VISIBLE_DEVICES": "-1",
+        **(more or {}),
+    }
 
 
 def run_python(
-    *arguments: str, path: Sequence[str] = (), env: Optional[Dict[str, str]] = None
+    *arguments: str,
+    path: Sequence[str] = (),
+    env: Optional[Dict[str, str]] = None,
+    **options: Any,
 ) -> "subprocess.CompletedProcess[str]":
-    """Runs this interpreter with `arguments`, this repository and `path` on the Python path."""
+    """Runs this interpreter with `arguments`, this repository and `path` on the Python path.
+
+    `env` is added to the environment; `options` are those of `subprocess.run`.
+    """
     return subprocess.run(
         [sys.executable, *arguments],
-        env=dict(_environment([REPOSITORY, *path]), **(env or {})),
+        env=_environment([REPOSITORY, *path], env),
         capture_output=True,
         text=True,
         check=False,
+        **options,
     )
 
 
-def _start(
+def start_program(
     path: str,
     args: Sequence[str],
     env: Optional[Dict[str, str]] = None,
     inherited: Sequence[int] = (),
-    keras: bool = False,
+    preload: str = "",
 ) -> Fork:
-    return Fork([path, *args], dict(_environment([REPOSITORY]), **(env or {})), inherited, keras)
-
-
-def _last_line(args: Sequence[str], code: int, out: str, err: str) -> Any:
-    """The JSON value on the last line of a program's output; fails with its errors."""
-    assert code == 0, f"{args} exited with {code}:\n{out[-2000:]}\n{err[-4000:]}"
-    return json.loads(out.strip().splitlines()[-1])
+    """Starts the Python program at `path`; for the other arguments see `fork_server.Fork`."""
+    environment = _environment([REPOSITORY], env)
+    environment["PYTHONPATH"] = os.pathsep.join([environment["PYTHONPATH"], *HELPERS])
+    return Fork([path, *args], environment, inherited, preload)
 
 
 def wait_for_workers(workers: Sequence[Fork], timeout: float = 200, grace: float = 30) -> List[Any]:
@@ -101,9 +98,9 @@ def wait_for_workers(workers: Sequence[Fork], timeout: float = 200, grace: float
     outputs = [each.communicate() for each in workers]
     if any(each.returncode != 0 for each in workers):
         shown = [
-            f"worker {index} "
+            f"process {index}, {each.args}, "
             + ("had not ended" if index in unfinished else f"exited with {each.returncode}")
-            + f":\n{outputs[index][0][-1000:]}\n{outputs[index][1][-5000:]}"
+            + f":\n{outputs[index][0][-2000:]}\n{outputs[index][1][-5000:]}"
             for index, each in enumerate(workers)
         ]
         raise AssertionError("\n".join(shown))
@@ -112,7 +109,7 @@ def wait_for_workers(workers: Sequence[Fork], timeout: float = 200, grace: float
 
 def run_forked(path: str, *args: str) -> "subprocess.CompletedProcess[str]":
     """Runs the Python program at `path`, however it ends."""
-    process = _start(path, args)
+    process = start_program(path, args)
     out, err = process.communicate()
     assert process.returncode is not None
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -121,25 +118,18 @@ def run_forked(path: str, *args: str) -> "subprocess.CompletedProcess[str]":
 def run_program(path: str, *args: str, timeout: float = 300, keras: bool = False) -> Any:
     """Runs the Python program at `path` under this interpreter and returns what it printed.
 
-    With `keras`, Keras 2 may have been imported before (see `fork_server.Fork`).
+    With `keras`, Keras 2 may have been imported before.
     """
-    process = _start(path, args, keras=keras)
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        _, err = process.communicate()
-        raise AssertionError(
-            f"{process.args} did not end within {timeout} s; its errors end with:\n{err[-3000:]}"
-        ) from None
-    assert process.returncode is not None
-    return _last_line(process.args, process.returncode, out, err)
+    return wait_for_workers([start_program(path, args, preload=KERAS_2 if keras else "")], timeout)[
+        0
+    ]
 
 
-def run_alone(path: str, *args: str, env: Optional[Dict[str, str]] = None) -> Any:
+def run_alone(path: str, *args: str) -> Any:
     """As `run_program`, in a process that has not imported TensorFlow when the program starts."""
-    done = run_python(path, *args, env=env)
-    return _last_line(done.args, done.returncode, done.stdout, done.stderr)
+    done = run_python(path, *args)
+    assert done.returncode == 0, f"{done.args}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def start_workers(path: str, count: int, *args: str, keras: bool = False) -> List[Fork]:
@@ -147,26 +137,17 @@ def start_workers(path: str, count: int, *args: str, keras: bool = False) -> Lis
 
     None of them ends before all have run to their end, or one has failed (`worker_process`).
     """
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(count)]}
     barrier = os.pipe()
     try:
-        return [
-            _start(
-                WORKER,
-                [path, *args],
-                {
-                    "TF_CONFIG": json.dumps(
-                        {
-                            "cluster": {"worker": addresses},
-                            "task": {"type": "worker", "index": index},
-                        }
-                    )
-                },
-                barrier,
-                keras,
+        workers = []
+        for index in range(count):
+            config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
+            variables = {"TF_CONFIG": json.dumps(config)}
+            workers.append(
+                start_program(WORKER, [path, *args], variables, barrier, KERAS_2 if keras else "")
             )
-            for index in range(count)
-        ]
+        return workers
     finally:
         for end in barrier:
             os.close(end)

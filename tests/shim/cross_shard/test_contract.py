@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+import support
 import tensorflow as tf
 from processes import run_program
 
@@ -13,7 +14,6 @@ import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
 tpu_shard_context = importlib.import_module("tensorflow.python.tpu.tpu_function").tpu_shard_context
-VERSION = tuple(map(int, tf.__version__.split(".")[:2]))
 
 ORIGINAL = tf1.tpu
 OURS = tfls.compat.v1.tpu
@@ -38,21 +38,21 @@ def weights(value=1.0):
 
 @pytest.mark.parametrize("name", ["CrossShardOptimizer", "cross_replica_sum"])
 def test_signatures_are_equal(name):
-    def parameters(value):
-        signature = inspect.signature(value)
+    def parameters(api):
+        signature = inspect.signature(getattr(api, name))
         return [(each.name, each.kind, each.default) for each in signature.parameters.values()]
 
-    assert parameters(getattr(OURS, name)) == parameters(getattr(ORIGINAL, name))
+    assert parameters(OURS) == parameters(ORIGINAL)
 
 
 @pytest.mark.parametrize(
     "method", ["compute_gradients", "apply_gradients", "get_slot", "get_slot_names", "variables"]
 )
 def test_signatures_of_methods_are_equal(method):
-    def names(cls):
-        return list(inspect.signature(getattr(cls, method)).parameters)
-
-    assert names(OURS.CrossShardOptimizer) == names(ORIGINAL.CrossShardOptimizer)
+    ours, original = (
+        inspect.signature(getattr(api.CrossShardOptimizer, method)) for api in (OURS, ORIGINAL)
+    )
+    assert list(ours.parameters) == list(original.parameters)
 
 
 @BOTH
@@ -176,19 +176,18 @@ def test_x2_a_callable_loss_is_divided_too():
 def test_x3_a_shard_that_stands_twice_is_refused():
     w = weights()
     groups = [[0, 0, 1], [1, 2, 3]]
+    original, ours = (
+        api.CrossShardOptimizer(momentum(), group_assignment=groups) for api in (ORIGINAL, OURS)
+    )
     with tpu_shard_context(4):
-        ORIGINAL.CrossShardOptimizer(momentum(), group_assignment=groups).compute_gradients(
-            tf.reduce_sum(w), [w]
-        )
+        original.compute_gradients(tf.reduce_sum(w), [w])
         with pytest.raises(ValueError, match="permutation"):
-            OURS.CrossShardOptimizer(momentum(), group_assignment=groups).compute_gradients(
-                tf.reduce_sum(w), [w]
-            )
+            ours.compute_gradients(tf.reduce_sum(w), [w])
 
 
 @pytest.mark.parametrize("optimizer", [None, "sgd"])
 def test_x4_what_is_no_optimizer_is_refused(optimizer):
-    if VERSION < (2, 3):
+    if support.TF_VERSION < (2, 3):
         ORIGINAL.CrossShardOptimizer(optimizer)
     with pytest.raises(TypeError, match=r"only works with tf\.training\.Optimizer"):
         OURS.CrossShardOptimizer(optimizer)
@@ -212,13 +211,12 @@ def adam_checkpoint(api, tmp_path):
 
 
 def test_x5_object_checkpoints_hold_adams_powers(tmp_path):
-    slots = ["v/.OPTIMIZER_SLOT/opt/m", "v/.OPTIMIZER_SLOT/opt/v"]
-    original = adam_checkpoint(ORIGINAL, tmp_path)
-    ours = adam_checkpoint(OURS, tmp_path)
-    assert [key for key in original if "SLOT" in key] == slots
-    assert [key for key in ours if "SLOT" in key] == slots
-    assert not [key for key in original if "power" in key]
-    assert [key for key in ours if "power" in key] == ["opt/beta1_power", "opt/beta2_power"]
+    powers = ["opt/beta1_power", "opt/beta2_power"]
+    for api, expected in ((ORIGINAL, []), (OURS, powers)):
+        keys = adam_checkpoint(api, tmp_path)
+        slots = [key for key in keys if "SLOT" in key]
+        assert slots == ["v/.OPTIMIZER_SLOT/opt/m", "v/.OPTIMIZER_SLOT/opt/v"]
+        assert [key for key in keys if "power" in key] == expected
 
 
 def test_x5_the_powers_come_back(tmp_path):
@@ -295,39 +293,25 @@ def test_other_dtypes_are_refused_off_the_tpu_too():
 @pytest.mark.parametrize("groups", [[[0], [1]], [[0, 0]], [0], [[1]]])
 def test_wrong_groups_are_refused_off_the_tpu_too(groups):
     w = weights()
-    with pytest.raises(ValueError, match="group_assignment"):
-        OURS.cross_replica_sum(w, groups)
-    with pytest.raises(ValueError, match="group_assignment"):
-        OURS.CrossShardOptimizer(momentum(), group_assignment=groups).compute_gradients(
-            tf.reduce_sum(w), [w]
-        )
-    with pytest.raises(ValueError, match="group_assignment"):
-        OURS.CrossShardOptimizer(momentum(), group_assignment=groups).apply_gradients(
-            [(tf.constant([1.0, 1.0]), w)]
-        )
-
-
-WRAPPERS = {
-    "contrib": lambda inner: tfls.contrib.mixed_precision.LossScaleOptimizer(
-        inner, tfls.contrib.mixed_precision.FixedLossScaleManager(8)
-    ),
-    "v1": lambda inner: tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer(
-        inner, "dynamic"
-    ),
-}
+    optimizer = OURS.CrossShardOptimizer(momentum(), group_assignment=groups)
+    for call in (
+        lambda: OURS.cross_replica_sum(w, groups),
+        lambda: optimizer.compute_gradients(tf.reduce_sum(w), [w]),
+        lambda: optimizer.apply_gradients([(tf.constant([1.0, 1.0]), w)]),
+    ):
+        with pytest.raises(ValueError, match="group_assignment"):
+            call()
 
 
 @pytest.mark.parametrize("order", ["inside", "around"])
-@pytest.mark.parametrize("wrapper", sorted(WRAPPERS))
-def test_it_wraps_and_is_wrapped_by_the_loss_scale_optimizers(wrapper, order):
-    wrap = WRAPPERS[wrapper]
+@pytest.mark.parametrize("scaled", [support.contrib_optimizer, support.v1_optimizer])
+def test_it_wraps_and_is_wrapped_by_the_loss_scale_optimizers(scaled, order):
     w = weights()
     feed = tf1.placeholder(tf.float32, [])
-    optimizer = (
-        wrap(OURS.CrossShardOptimizer(momentum()))
-        if order == "inside"
-        else OURS.CrossShardOptimizer(wrap(momentum()))
-    )
+    if order == "inside":
+        optimizer, _ = scaled(OURS.CrossShardOptimizer(momentum()))
+    else:
+        optimizer = OURS.CrossShardOptimizer(scaled(momentum())[0])
     train = optimizer.minimize(tf.reduce_sum(w) * feed)
     with tf1.Session() as session:
         session.run(tf1.global_variables_initializer())

@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+import support
 import tensorflow as tf
 from processes import run_program
 
@@ -13,7 +14,7 @@ tf1 = tf.compat.v1
 PROGRAM = os.path.join(os.path.dirname(__file__), "programs", "estimator.py")
 
 pytestmark = pytest.mark.skipif(
-    tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 16),
+    support.TF_VERSION >= (2, 16),
     reason="TensorFlow has no Estimators from 2.16 on",
 )
 

@@ -6,6 +6,7 @@ No TPU runs here: equality of the graphs is as far as this goes.
 import importlib
 
 import pytest
+import support
 import tensorflow as tf
 
 import tf_lossscale as tfls
@@ -28,11 +29,9 @@ GROUPS = {
 REDUCTIONS = (tf1.losses.Reduction.MEAN, tf1.losses.Reduction.SUM)
 
 
-def variables(dtype=tf.float32):
-    weights = tf1.get_variable("weights", [3, 2], dtype, use_resource=True)
-    table = tf1.get_variable("table", [5, 3], dtype, use_resource=True)
-    unused = tf1.get_variable("unused", [2], dtype, use_resource=True)
-    return weights, table, unused
+def variables():
+    shapes = {"weights": [3, 2], "table": [5, 3], "unused": [2]}
+    return [tf1.get_variable(name, shape, use_resource=True) for name, shape in shapes.items()]
 
 
 def loss_of(weights, table, ids):
@@ -151,7 +150,7 @@ def test_a_ragged_assignment_is_refused_as_by_the_original():
 def test_a_replicated_program_without_a_shard_count_assumes_one():
     replication = importlib.import_module(
         "tensorflow.python.tpu.tpu_replication"
-        if tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 12)
+        if support.TF_VERSION >= (2, 12)
         else "tensorflow.python.tpu.tpu"
     )
 
@@ -200,7 +199,7 @@ class NoTPU(tf.distribute.cluster_resolver.ClusterResolver):
 
 
 @pytest.mark.skipif(
-    tuple(map(int, tf.__version__.split(".")[:2])) < (2, 4),
+    support.TF_VERSION < (2, 4),
     reason="older ones ask a TPU itself what it has",
 )
 def test_the_replicas_of_a_tpu_strategy_are_shards():

@@ -32,15 +32,11 @@ FACTORS = [
 
 
 def v1():
-    namespace = tfls.compat.v1.mixed_precision
-    inner = tf1.train.MomentumOptimizer(0.5, 0.5)
-    return namespace.MixedPrecisionLossScaleOptimizer(inner, namespace.DynamicLossScale(16.0, 3))
+    return support.v1_optimizer(tf1.train.MomentumOptimizer(0.5, 0.5), 16.0, 3)[0]
 
 
 def contrib():
-    namespace = tfls.contrib.mixed_precision
-    manager = namespace.ExponentialUpdateLossScaleManager(16.0, 3, 1, 2, 0.5)
-    return namespace.LossScaleOptimizer(tf1.train.AdamOptimizer(0.5), manager)
+    return support.contrib_optimizer(tf1.train.AdamOptimizer(0.5), 16.0, 3, 1, 2, 0.5)[0]
 
 
 TF1_FAMILIES = {"v1": v1, "contrib": contrib}
@@ -146,21 +142,28 @@ def in_session(make, monitored, control_flow_v2=False):
 JIT = {"jit_compile": True} if support.TF_VERSION >= (2, 5) else {"experimental_compile": True}
 
 
-def eagerly(make, monitored, mode, sparse=False):
-    """In eager mode, a `tf.function`, or one that XLA compiles."""
+def eagerly(make, monitored, mode, sparse=False, kind=None):
+    """In eager mode, a `tf.function`, or one that XLA compiles; of v1, or of a kind of Keras."""
     run = Run()
     with support.eager():
         tf.compat.v2.random.set_seed(7)
-        variables = [tf.Variable(tf.ones(shape), name=name) for name, shape in SHAPES]
+        if kind is None:
+            variables = [tf.Variable(tf.ones(shape), name=name) for name, shape in SHAPES]
+        else:
+            ones = [(name, np.ones(shape, "float32")) for name, shape in SHAPES]
+            variables = [recorded.make_variable(kind, value, name) for name, value in ones]
         optimizer = make()
         monitor = tfls.monitoring.Monitor(optimizer, warn_at_minimum=False) if monitored else None
 
         def step(factors):
+            if kind is not None:
+                optimizer.get_unscaled_gradients([])
             optimizer.apply_gradients(gradients(variables, factors, sparse))
-            if mode == "function":
-                return tf1.random.normal([4])
-            return tf.zeros([4])
+            return tf1.random.normal([4]) if draws else tf.zeros([4])
 
+        draws = mode == "function" and kind is None
+        if hasattr(optimizer, "build"):
+            optimizer.build(variables)
         if mode != "eager":
             step = tf.function(step, **(JIT if mode == "xla" else {}))
         for factors in FACTORS:
@@ -168,11 +171,13 @@ def eagerly(make, monitored, mode, sparse=False):
             run.random = step(tf.constant(factors)).numpy().tobytes()
             after = [each.numpy() for each in variables]
             run.note(before, after, scale_of(optimizer), monitor)
-        if mode == "function":
+        if draws:
             concrete = step.get_concrete_function(tf.TensorSpec([3], tf.float32))
             run.names = [each.name for each in concrete.graph.get_operations() if own(each.name)]
-        checkpoint = tf.train.Checkpoint(optimizer=optimizer)
-        run.keys = sorted(keys_of(checkpoint))
+        if kind is None or kind.name != "keras3":
+            run.keys = sorted(keys_of(tf.train.Checkpoint(optimizer=optimizer)))
+        else:
+            run.keys = [each.path for each in optimizer.variables]
     return run
 
 
@@ -189,33 +194,7 @@ def scale_of(optimizer):
 
 
 def keras_eagerly(kind, monitored, mode, **arguments):
-    """The same for a Keras optimizer, whose variables are those of its Keras."""
-    run = Run()
-    with support.eager():
-        variables = [
-            recorded.make_variable(kind, np.ones(shape, "float32"), name) for name, shape in SHAPES
-        ]
-        optimizer = keras(kind, **arguments)
-        monitor = tfls.monitoring.Monitor(optimizer, warn_at_minimum=False) if monitored else None
-
-        def step(factors):
-            optimizer.get_unscaled_gradients([])
-            optimizer.apply_gradients(gradients(variables, factors))
-            return tf.zeros([])
-
-        if hasattr(optimizer, "build"):
-            optimizer.build(variables)
-        if mode != "eager":
-            step = tf.function(step, **(JIT if mode == "xla" else {}))
-        for factors in FACTORS:
-            before = [each.numpy() for each in variables]
-            step(tf.constant(factors))
-            run.note(before, [each.numpy() for each in variables], optimizer.loss_scale, monitor)
-        if kind.name != "keras3":
-            run.keys = sorted(keys_of(tf.train.Checkpoint(optimizer=optimizer)))
-        else:
-            run.keys = [each.path for each in optimizer.variables]
-    return run
+    return eagerly(lambda: keras(kind, **arguments), monitored, mode, kind=kind)
 
 
 def model(kind, optimizer):

@@ -1,12 +1,6 @@
 """Fixtures that run a test with the original and with our class."""
 
-import os
-import sys
-
 import pytest
-
-sys.path.insert(0, os.path.dirname(__file__))
-
 import support
 
 

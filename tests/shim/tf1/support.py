@@ -29,6 +29,24 @@ def contrib_namespaces() -> Dict[str, Any]:
     return dict(ours, original=mixed_precision)
 
 
+def sgd() -> Any:
+    return tf1.train.GradientDescentOptimizer(0.5)
+
+
+def contrib_optimizer(inner: Any, *arguments: Any, whose: str = "ours") -> Any:
+    """A contrib optimizer, whose manager takes `arguments`, and what reads its loss scale."""
+    namespace = contrib_namespaces()[whose]
+    manager = namespace.ExponentialUpdateLossScaleManager(*(arguments or (8.0, 2)))
+    return namespace.LossScaleOptimizer(inner, manager), manager.get_loss_scale
+
+
+def v1_optimizer(inner: Any, *arguments: Any, whose: str = "ours") -> Any:
+    """A v1 optimizer and its dynamic loss scale, which takes `arguments`."""
+    namespace = v1_namespaces()[whose]
+    scale = namespace.DynamicLossScale(*(arguments or (8.0, 2)))
+    return namespace.MixedPrecisionLossScaleOptimizer(inner, scale), scale
+
+
 @contextlib.contextmanager
 def eager() -> Iterator[None]:
     """Eager mode, which TensorFlow 1.15 does not start in."""
@@ -54,6 +72,13 @@ def graph(control_flow_v2: bool = False) -> Iterator[Any]:
             yield session
     finally:
         (tf1.enable_control_flow_v2 if before else tf1.disable_control_flow_v2)()
+
+
+def trained(session: Any, step: Any, fetches: Any) -> Any:
+    """Initializes the variables, takes a step, and returns the values of `fetches`."""
+    session.run(tf1.global_variables_initializer())
+    session.run(step)
+    return session.run(fetches)
 
 
 def number(value: Any) -> float:

@@ -1,14 +1,11 @@
 """Several replicas take one decision: logical devices in a process, and two worker processes."""
 
 import os
-import sys
 
 import numpy as np
-import pytest
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(__file__)))
-
 import processes
+import pytest
+import replicas
 import support
 import tensorflow as tf
 
@@ -109,11 +106,10 @@ def test_l5_update_inside_a_replica_raises_a_clear_error():
     for name, namespace in support.v1_namespaces().items():
         with support.eager():
             strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
-            run = strategy.run if hasattr(strategy, "run") else strategy.experimental_run_v2
             with strategy.scope():
                 scale = namespace.DynamicLossScale()
             with pytest.raises((AttributeError, RuntimeError), match=message[name]):
-                run(lambda: scale.update([tf.constant(1.0)]))  # noqa: B023
+                replicas.run(strategy, lambda: scale.update([tf.constant(1.0)]))  # noqa: B023
 
 
 def test_outside_the_replicas_it_is_a_value_error(v1):
@@ -121,8 +117,6 @@ def test_outside_the_replicas_it_is_a_value_error(v1):
         strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
         with strategy.scope():
             variable = tf.Variable([1.0])
-            opt = v1.MixedPrecisionLossScaleOptimizer(
-                tf.compat.v1.train.GradientDescentOptimizer(0.5), "dynamic"
-            )
+            opt = v1.MixedPrecisionLossScaleOptimizer(support.sgd(), "dynamic")
             with pytest.raises(ValueError, match="must be called in a replica context"):
                 opt.apply_gradients([(tf.constant([1.0]), variable)])

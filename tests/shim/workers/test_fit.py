@@ -1,15 +1,10 @@
 """Keras models that several workers train with `fit`, as one process does on all batches."""
 
 import os
-import sys
 
 import numpy as np
-import pytest
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(sys.path[0], "keras"))
-
 import processes
+import pytest
 import recorded
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "fit.py")

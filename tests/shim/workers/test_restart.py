@@ -2,15 +2,10 @@
 
 import json
 import os
-import sys
 import time
 
-import pytest
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(sys.path[0], "keras"))
-
 import processes
+import pytest
 import recorded
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "restart.py")

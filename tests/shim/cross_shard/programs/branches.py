@@ -5,23 +5,20 @@ For each place of the branch and each optimizer: the weights after one step, or 
 
 import json
 
+import replicas
+import support
 import tensorflow as tf
 
 import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
 tf1.enable_eager_execution()
-tf.config.experimental.set_virtual_device_configuration(
-    tf.config.experimental.list_physical_devices("CPU")[0],
-    [tf.config.experimental.VirtualDeviceConfiguration()] * 2,
-)
-STRATEGY = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
-v1 = tfls.compat.v1.train.experimental
+STRATEGY = replicas.mirrored(2)
 contrib = tfls.contrib.mixed_precision
 WRAPPERS = {
     "bare": lambda opt: opt,
     "cross": tfls.compat.v1.tpu.CrossShardOptimizer,
-    "v1": lambda opt: v1.MixedPrecisionLossScaleOptimizer(opt, v1.DynamicLossScale(8.0)),
+    "v1": lambda opt: support.v1_optimizer(opt)[0],
     "contrib": lambda opt: contrib.LossScaleOptimizer(opt, contrib.FixedLossScaleManager(8.0)),
 }
 
@@ -29,15 +26,13 @@ WRAPPERS = {
 class Case:
     """One optimizer and one variable under the strategy."""
 
-    run = staticmethod(getattr(STRATEGY, "run", None) or STRATEGY.experimental_run_v2)
-
     def __init__(self, wrap):
         with STRATEGY.scope():
             self.weight = tf.Variable(1.0)
             self.optimizer = wrap(tf1.train.GradientDescentOptimizer(1.0))
 
     def copies(self):
-        return STRATEGY.experimental_local_results(self.weight)
+        return replicas.local(STRATEGY, self.weight)
 
     def step(self):
         self.optimizer.minimize(lambda: self.weight * self.weight / 2, var_list=[self.weight])
@@ -45,13 +40,13 @@ class Case:
 
     def around(self, condition):
         def taken():
-            self.run(self.step)
+            replicas.run(STRATEGY, self.step)
             return tf.constant(0)
 
         return tf.cond(condition, taken, lambda: tf.constant(0))
 
     def inside(self, condition):
-        self.run(lambda: tf.cond(condition, self.step, lambda: tf.constant(0)))
+        replicas.run(STRATEGY, lambda: tf.cond(condition, self.step, lambda: tf.constant(0)))
         return tf.constant(0)
 
     def chosen(self, condition):
@@ -60,7 +55,7 @@ class Case:
             self.optimizer.apply_gradients([(gradient, self.weight)])
             return tf.constant(0)
 
-        self.run(step)
+        replicas.run(STRATEGY, step)
         return tf.constant(0)
 
     def sums(self, condition):
@@ -70,7 +65,7 @@ class Case:
         def branch():
             return tf.cond(condition, total, lambda: tf.constant(0.0))
 
-        return STRATEGY.experimental_local_results(self.run(branch))
+        return replicas.local(STRATEGY, replicas.run(STRATEGY, branch))
 
 
 def main():

@@ -1,24 +1,27 @@
-"""What the programs of several workers share: the strategy, and optimizers to be wrapped."""
+"""What the programs of several workers share: the strategy, and optimizers to be wrapped.
 
-import json
-import os
+Workers have a Session, on SERVER with CONFIG, if the last argument ends with `session`.
+"""
+
+import functools
+import sys
 
 import numpy as np
+import replicas
 import tensorflow as tf
 
 import tf_lossscale as tfls
 
-__all__ = ["INDEX", "OPTIMIZERS", "RUN", "STRATEGY", "WORKERS", "namespace", "values"]
-
 tf1 = tf.compat.v1
-tf1.enable_v2_behavior()
-TASK = json.loads(os.environ["TF_CONFIG"])
-WORKERS, INDEX = len(TASK["cluster"]["worker"]), TASK["task"]["index"]
-STRATEGY = (
-    getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
-    or tf.distribute.experimental.MultiWorkerMirroredStrategy
-)()
-RUN = getattr(STRATEGY, "run", None) or STRATEGY.experimental_run_v2
+IN_SESSION = sys.argv[-1].endswith("session")
+if IN_SESSION:
+    tf1.disable_eager_execution()
+else:
+    tf1.enable_v2_behavior()
+WORKERS, INDEX = replicas.task()
+STRATEGY = replicas.multi_worker()
+SERVER, CONFIG = replicas.serve(STRATEGY) if IN_SESSION else (None, None)
+RUN = functools.partial(replicas.run, STRATEGY)
 namespace = tfls.compat.v1.tpu
 
 
@@ -44,7 +47,11 @@ OPTIMIZERS = {
 }
 
 
+def local(value):
+    """What this worker holds, or returned."""
+    return replicas.local(STRATEGY, value)[0]
+
+
 def values(variables):
     """Returns what this worker's copies hold, as flat lists."""
-    copies = [STRATEGY.experimental_local_results(each)[0].numpy() for each in variables]
-    return [np.asarray(each, np.float64).ravel().tolist() for each in copies]
+    return [np.asarray(local(each).numpy(), np.float64).ravel().tolist() for each in variables]

@@ -4,6 +4,7 @@ import json
 import os
 
 import numpy as np
+import support
 import tensorflow as tf
 from four_cpus import MODE, SESSION, STRATEGY, local, on_replicas
 
@@ -148,12 +149,16 @@ def refusals():
             lambda i, _: i < 2, lambda i, a: (i + 1, cross_replica_sum(a)), [0, r]
         )[1]
 
+    def outside():
+        with STRATEGY.scope():
+            return cross_replica_sum(tf.constant(1.0))
+
     own_function = tf.function(lambda: cross_replica_sum(replica_number()), autograph=False)
     said = {}
     for name, run in {
         "loop": lambda: tf.function(lambda: on_replicas(in_own_loop), autograph=False)(),
         "function": lambda: on_replicas(lambda: own_function()),
-        "outside": lambda: with_scope(lambda: cross_replica_sum(tf.constant(1.0))),
+        "outside": outside,
         "groups": lambda: on_replicas(lambda: cross_replica_sum(tf.constant(1.0), [[0, 1], [2]])),
         "assigning": assigning_in_subgroups,
     }.items():
@@ -171,11 +176,6 @@ def assigning_in_subgroups():
     tf.function(
         lambda: on_replicas(lambda: optimizer.apply_gradients([(tf.ones([2]), w)])), autograph=False
     )()
-
-
-def with_scope(function):
-    with STRATEGY.scope():
-        return function()
 
 
 class Clipping(tf1.train.MomentumOptimizer):
@@ -207,14 +207,12 @@ class Assigning(tf1.train.Optimizer):
         return tf.group(*assignments)
 
 
-def fixed(inner):
-    manager = tfls.contrib.mixed_precision.ExponentialUpdateLossScaleManager(8.0, 100, 1, 2.0, 0.5)
-    return tfls.contrib.mixed_precision.LossScaleOptimizer(inner, manager)
+def contrib(inner):
+    return support.contrib_optimizer(inner, 8.0, 100, 1, 2.0, 0.5)[0]
 
 
 def dynamic(inner):
-    scaled = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer
-    return scaled(inner, tfls.compat.v1.mixed_precision.DynamicLossScale(8.0, 100))
+    return support.v1_optimizer(inner, 8.0, 100)[0]
 
 
 def momentum():
@@ -235,8 +233,8 @@ CASES = {
     "assigning in v1": lambda: CrossShardOptimizer(dynamic(Assigning())),
     "v1 around assigning": lambda: dynamic(CrossShardOptimizer(Assigning())),
     "twice": lambda: CrossShardOptimizer(CrossShardOptimizer(momentum(), SUM), SUM),
-    "contrib inside": lambda: CrossShardOptimizer(fixed(momentum())),
-    "contrib around": lambda: fixed(CrossShardOptimizer(momentum())),
+    "contrib inside": lambda: CrossShardOptimizer(contrib(momentum())),
+    "contrib around": lambda: contrib(CrossShardOptimizer(momentum())),
     "v1 inside": lambda: CrossShardOptimizer(dynamic(momentum())),
     "v1 around": lambda: dynamic(CrossShardOptimizer(momentum())),
     "v1 inside pairs": lambda: CrossShardOptimizer(
@@ -253,12 +251,14 @@ def trained(name):
     Replica r has the loss r * sum(w) + 2 * (row 1 of the table, twice), so that its gradients are
     r and, sparse, 4.
     """
+
+    def variable(letter, start, **options):
+        full = f"{letter}_{name.replace(' ', '_')}"
+        return tf1.get_variable(full, initializer=start, **options)
+
     with STRATEGY.scope():
-        w = tf1.get_variable(f"w {name}".replace(" ", "_"), initializer=tf.ones([2]))
-        table = tf1.get_variable(f"t {name}".replace(" ", "_"), initializer=tf.ones([3, 1]))
-        hurt = tf1.get_variable(
-            f"h {name}".replace(" ", "_"), initializer=tf.zeros([]), trainable=False
-        )
+        w, table = variable("w", tf.ones([2])), variable("t", tf.ones([3, 1]))
+        hurt = variable("h", tf.zeros([]), trainable=False)
         optimizer = CASES[name]()
 
     def on_each():

@@ -1,64 +1,105 @@
 """One worker of a cluster that does not do what the others do: `mismatch.py CASE`, prints JSON.
 
-A case is `WHAT:OPTIMIZER:MODE`. In the second step the last worker calls its optimizers in another
-order, in `order`; or adds up a scalar where the others add up a vector, in `shape`; or calls
-another optimizer, with gradients of the same shapes, from the same line, in `optimizer`. Prints the
-error that this raised, and whether the weights were kept.
+A case is `WHAT:OPTIMIZER:MODE`. The last worker calls its optimizers in another order, in `order`;
+or sums a scalar where the others sum a vector, in `sum`, and a tensor of another shape with as many
+elements, in `shape`; or calls another optimizer, with gradients of the same shapes, from the same
+line, in `optimizer`. In `late`, the order is another, and the first worker comes to its second
+optimizer seconds after the others. In the modes `function` and `eager`, this is in the second step.
+In a `session` it is in the graph. Prints the error that this raised, whether the weights were kept,
+and after how many seconds.
 """
 
 import json
 import sys
+import time
 
+import numpy as np
 import tensorflow as tf
-from cluster import INDEX, OPTIMIZERS, RUN, STRATEGY, WORKERS, namespace, values
+from cluster import (
+    CONFIG,
+    INDEX,
+    OPTIMIZERS,
+    RUN,
+    SERVER,
+    STRATEGY,
+    WORKERS,
+    local,
+    namespace,
+)
 
 tf1 = tf.compat.v1
 WHAT, NAME, MODE = sys.argv[1].split(":")
 OTHER = INDEX == WORKERS - 1
 
 with STRATEGY.scope():
-    vector, scalar = tf.Variable([0.0, 0.0]), tf.Variable(0.0)
-    first = namespace.CrossShardOptimizer(OPTIMIZERS[NAME]())
-    second = namespace.CrossShardOptimizer(OPTIMIZERS[NAME]())
+    vector = tf1.get_variable("a", initializer=tf.zeros([2]), use_resource=True)
+    scalar = tf1.get_variable("b", initializer=tf.zeros([]), use_resource=True)
+    if WHAT not in ("sum", "shape"):
+        first = namespace.CrossShardOptimizer(OPTIMIZERS[NAME]())
+        second = namespace.CrossShardOptimizer(OPTIMIZERS[NAME]())
+
+
+def one_after_seconds():
+    time.sleep(4.0)
+    return np.float32(1.0)
 
 
 def update_vector():
-    first.apply_gradients([(tf.ones([2]), vector)])
+    return first.apply_gradients([(tf.ones([2]), vector)])
 
 
 def update_scalar():
-    second.apply_gradients([(tf.ones([]), scalar)])
+    gradient = tf.ones([])
+    if WHAT == "late" and INDEX == 0:
+        gradient = tf.reshape(tf.numpy_function(one_after_seconds, [], tf.float32), [])
+    return second.apply_gradients([(gradient, scalar)])
 
 
-def ordered(swap):
-    for update in (update_scalar, update_vector) if swap else (update_vector, update_scalar):
-        update()
-    return tf.constant(0.0)
+def step(swap):
+    if WHAT == "sum":
+        return tf.reduce_sum(namespace.cross_replica_sum(tf.ones([] if swap else [2])))
+    if WHAT == "shape":
+        return tf.reduce_sum(namespace.cross_replica_sum(tf.ones([3, 2] if swap else [2, 3])))
+    if WHAT == "optimizer":
+        updates = []
+        for optimizer in (second, first) if swap else (first, second):
+            updates.append(optimizer.apply_gradients([(tf.ones([2]), vector)]))
+    else:
+        both = [update_vector, update_scalar]
+        updates = [update() for update in (both[::-1] if swap else both)]
+    with tf.control_dependencies([each for each in updates if each is not None]):
+        return tf.constant(0.0)
 
 
-def shaped(swap):
-    return tf.reduce_sum(namespace.cross_replica_sum(tf.ones([]) if swap else tf.ones([2])))
+def error_of(call):
+    start = time.monotonic()
+    try:
+        error = f"no error, and {call()}"
+    except tf.errors.OpError as raised:
+        error = raised.message
+    return {"error": error, "seconds": time.monotonic() - start}
 
 
-def chosen(swap):
-    for optimizer in (second, first) if swap else (first, second):
-        optimizer.apply_gradients([(tf.ones([2]), vector)])
-    return tf.constant(0.0)
+def in_session():
+    train, both = local(RUN(step, (OTHER,))), [local(each) for each in (vector, scalar)]
+    with tf1.Session(SERVER.target, config=CONFIG) as session:
+        session.run(tf1.global_variables_initializer())
+        before = session.run(both)
+        found = error_of(lambda: session.run(train))
+        return found, before, session.run(both)
 
 
-step = {"order": ordered, "shape": shaped, "optimizer": chosen}[WHAT]
+def eagerly():
+    def everywhere(swap):
+        return local(RUN(step, (swap,)))
+
+    call = tf.function(everywhere, autograph=False) if MODE == "function" else everywhere
+    call(False)
+    before = [local(each).numpy() for each in (vector, scalar)]
+    found = error_of(lambda: call(OTHER).numpy())
+    return found, before, [local(each).numpy() for each in (vector, scalar)]
 
 
-def everywhere(swap):
-    return STRATEGY.experimental_local_results(RUN(step, args=(swap,)))[0]
-
-
-call = tf.function(everywhere, autograph=False) if MODE == "function" else everywhere
-call(False)
-weights = values([vector, scalar])
-try:
-    error = f"no error, and {call(OTHER).numpy()}"
-except tf.errors.InvalidArgumentError as raised:
-    error = raised.message
-kept = values([vector, scalar]) == weights
-print(json.dumps({"error": error, "kept": kept}))
+found, before, after = in_session() if MODE == "session" else eagerly()
+kept = all(np.array_equal(*pair) for pair in zip(before, after))
+print(json.dumps({**found, "kept": kept}))

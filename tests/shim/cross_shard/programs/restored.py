@@ -7,13 +7,13 @@ import json
 import os
 import tempfile
 
+import support
 import tensorflow as tf
 
 import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
 tf1.enable_eager_execution()
-namespace = tfls.compat.v1.mixed_precision
 CrossShardOptimizer = tfls.compat.v1.tpu.CrossShardOptimizer
 
 
@@ -24,12 +24,8 @@ def adam():
 CASES = {
     "adam": lambda: CrossShardOptimizer(adam()),
     "twice": lambda: CrossShardOptimizer(CrossShardOptimizer(adam())),
-    "scaled inside": lambda: CrossShardOptimizer(
-        namespace.MixedPrecisionLossScaleOptimizer(adam(), "dynamic")
-    ),
-    "scaled around": lambda: namespace.MixedPrecisionLossScaleOptimizer(
-        CrossShardOptimizer(adam()), "dynamic"
-    ),
+    "scaled inside": lambda: CrossShardOptimizer(support.v1_optimizer(adam())[0]),
+    "scaled around": lambda: support.v1_optimizer(CrossShardOptimizer(adam()))[0],
 }
 
 

@@ -9,14 +9,15 @@ import json
 import sys
 
 import numpy as np
+import support
 import tensorflow as tf
-from cluster import INDEX, OPTIMIZERS, RUN, STRATEGY, WORKERS, namespace, values
+from cluster import INDEX, OPTIMIZERS, RUN, STRATEGY, WORKERS, local, namespace, values
 
 import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
 # Here all workers must know a shape while tracing, or none.
-OLD = tuple(map(int, tf.__version__.split(".")[:2])) < (2, 4)
+OLD = support.TF_VERSION < (2, 4)
 STEPS = 3
 SHAPES = ([3], [], [2, 2])
 GROUPS = {
@@ -35,7 +36,7 @@ def run_steps(step, mode):
     """Yields what each step returned."""
 
     def everywhere(batch):
-        return STRATEGY.experimental_local_results(RUN(step, args=(batch,)))[0]
+        return local(RUN(step, args=(batch,)))
 
     call = tf.function(everywhere, autograph=False) if mode == "function" else everywhere
     for number in range(STEPS):
@@ -44,23 +45,14 @@ def run_steps(step, mode):
         yield call(batch_of(number))
 
 
-def scaled(optimizer):
-    module = tfls.compat.v1.mixed_precision
-    return module.MixedPrecisionLossScaleOptimizer(optimizer, module.DynamicLossScale(8.0, 2))
-
-
 def loss_scale_optimizer(what, name):
     """One that leaves the sum over the workers to TensorFlow."""
     if what == "keras":
         momentum = 0.5 if name == "momentum" else 0.0
         inner = tf.keras.optimizers.SGD(0.5, momentum=momentum)
         return tfls.keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=8.0)
-    inner = OPTIMIZERS[name]()
-    if what == "v1":
-        return scaled(inner)
-    module = tfls.contrib.mixed_precision
-    manager = module.ExponentialUpdateLossScaleManager(8.0, 2)
-    return module.LossScaleOptimizer(inner, manager)
+    make = {"v1": support.v1_optimizer, "contrib": support.contrib_optimizer}[what]
+    return make(OPTIMIZERS[name]())[0]
 
 
 def trained_by_keras(name, mode):
@@ -98,7 +90,7 @@ def trained(what, name, mode):
         else:
             inner = OPTIMIZERS[name]()
             optimizer = namespace.CrossShardOptimizer(
-                scaled(inner) if what == "scaled" else inner,
+                support.v1_optimizer(inner)[0] if what == "scaled" else inner,
                 tf1.losses.Reduction.SUM,
                 group_assignment=GROUPS.get(what),
             )

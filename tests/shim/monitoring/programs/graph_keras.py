@@ -4,9 +4,7 @@ import json
 import os
 import sys
 
-_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_FOLDERS = ("monitoring", "", "tf1", "keras")
-sys.path[:0] = [os.path.join(os.path.dirname(_FOLDER), each) for each in _FOLDERS]
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import tensorflow as tf
 

@@ -11,10 +11,7 @@ import json
 import os
 import sys
 
-os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [_FOLDER]
-sys.path[:0] = [os.path.join(os.path.dirname(_FOLDER), each) for each in ("", "tf1", "keras")]
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import tensorflow as tf
 
@@ -24,19 +21,14 @@ if GRAPH:
     tf1.disable_eager_execution()
 
 import numpy as np
+import replicas
+import support
 import watched
 from watched import INF, SHAPES
 
 import tf_lossscale as tfls
 
-_logical = getattr(tf.config, "set_logical_device_configuration", None)
-_cpu = tf.config.experimental.list_physical_devices("CPU")[0]
-if _logical is None:
-    _make = tf.config.experimental.VirtualDeviceConfiguration
-    tf.config.experimental.set_virtual_device_configuration(_cpu, [_make(), _make()])
-else:
-    _logical(_cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+strategy = replicas.mirrored(2)
 
 # For each step, for each replica, for each variable.
 STEPS = [
@@ -53,26 +45,15 @@ if LONG:
 
 
 def optimizers():
-    namespace, contrib = tfls.compat.v1.mixed_precision, tfls.contrib.mixed_precision
     for name, inner in INNER.items():
-        yield (
-            "v1 " + name,
-            lambda inner=inner: namespace.MixedPrecisionLossScaleOptimizer(
-                inner(), namespace.DynamicLossScale(1024.0, 9)
-            ),
-        )
+        yield "v1 " + name, lambda inner=inner: support.v1_optimizer(inner(), 1024.0, 9)[0]
         yield (
             "contrib " + name,
-            lambda inner=inner: contrib.LossScaleOptimizer(
-                inner(), contrib.ExponentialUpdateLossScaleManager(1024.0, 9, 1)
-            ),
+            lambda inner=inner: support.contrib_optimizer(inner(), 1024.0, 9, 1)[0],
         )
     if not GRAPH:
         for kind in watched.KERAS_KINDS.values():
             yield "keras " + kind.name, lambda kind=kind: watched.keras(kind)
-
-
-run_replicas = getattr(strategy, "run", None) or strategy.experimental_run_v2
 
 
 def variables_of(name):
@@ -90,7 +71,7 @@ def step_of(optimizer, variables, factors):
             optimizer.get_unscaled_gradients([])
         return optimizer.apply_gradients(watched.gradients(variables, own))
 
-    return run_replicas(replica)
+    return replicas.run(strategy, replica)
 
 
 def in_session(name, make, monitored):
@@ -100,7 +81,7 @@ def in_session(name, make, monitored):
         optimizer = make()
         monitor = tfls.monitoring.Monitor(optimizer, warn_at_minimum=False) if monitored else None
         fed = tf1.placeholder(tf.float32, [2, 3])
-        steps = strategy.experimental_local_results(step_of(optimizer, variables, fed))
+        steps = replicas.local(strategy, step_of(optimizer, variables, fed))
         step = tf.group(*steps)
         with tf1.Session() as session:
             session.run(tf1.global_variables_initializer())

@@ -9,9 +9,7 @@ import json
 import os
 import sys
 
-os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
+import replicas
 import support
 import tensorflow as tf
 
@@ -42,12 +40,10 @@ def make(cls, optimizer):
     family, whose = cls.split("-")
     inner = OPTIMIZERS[optimizer]()
     if family == "contrib":
-        namespace = support.contrib_namespaces()[whose]
-        manager = namespace.ExponentialUpdateLossScaleManager(1024.0, 100, 1, 2, 0.5)
-        return namespace.LossScaleOptimizer(inner, manager), manager.get_loss_scale()
-    namespace = support.v1_namespaces()[whose]
-    scale = namespace.DynamicLossScale(1024.0, 100)
-    return namespace.MixedPrecisionLossScaleOptimizer(inner, scale), scale._current_loss_scale
+        opt, scale = support.contrib_optimizer(inner, 1024.0, 100, 1, 2, 0.5, whose=whose)
+        return opt, scale()
+    opt, scale = support.v1_optimizer(inner, 1024.0, 100, whose=whose)
+    return opt, scale._current_loss_scale
 
 
 def make_variables():
@@ -71,7 +67,6 @@ def gradients(optimizer, variables, factor):
 
 def train(strategy, cls, optimizer, mode):
     """Returns a row for each step: name, weights and scale of every replica, `global_step`."""
-    run = strategy.run if hasattr(strategy, "run") else strategy.experimental_run_v2
     with strategy.scope():
         variables = make_variables()
         global_step = tf1.Variable(
@@ -90,7 +85,7 @@ def train(strategy, cls, optimizer, mode):
 
     def state():
         return [
-            [each.read_value() for each in strategy.experimental_local_results(value)]
+            [each.read_value() for each in replicas.local(strategy, value)]
             for value in (scale, global_step, *variables)
         ]
 
@@ -102,8 +97,8 @@ def train(strategy, cls, optimizer, mode):
     if mode == "graph":
         factors = tf1.placeholder(tf.float32, [3])
         with strategy.scope():
-            results = run(replica_step, args=(factors,))
-            step = tf.group(*strategy.experimental_local_results(results))
+            results = replicas.run(strategy, replica_step, (factors,))
+            step = tf.group(*replicas.local(strategy, results))
         reads = state()
         with tf1.Session() as session:
             session.run(tf1.global_variables_initializer())
@@ -114,7 +109,7 @@ def train(strategy, cls, optimizer, mode):
             return rows
 
     def eager_step(factors):
-        run(replica_step, args=(factors,))
+        replicas.run(strategy, replica_step, (factors,))
 
     step = tf.function(eager_step) if mode == "function" else eager_step
     rows = []
@@ -126,16 +121,12 @@ def train(strategy, cls, optimizer, mode):
 
 def main():
     classes, modes = sys.argv[1:3]
-    replicas = int(sys.argv[3]) if len(sys.argv) > 3 else 2
-    device = tf.config.experimental.list_physical_devices("CPU")[0]
-    tf.config.experimental.set_virtual_device_configuration(
-        device, [tf.config.experimental.VirtualDeviceConfiguration() for _ in range(replicas)]
-    )
+    devices = replicas.make_cpus(int(sys.argv[3]) if len(sys.argv) > 3 else 2)
     if support.IS_TF1 and modes != "graph":
         tf1.enable_eager_execution()
     if not support.IS_TF1 and modes == "graph":
         tf1.disable_eager_execution()
-    strategy = tf.distribute.MirroredStrategy([f"/cpu:{index}" for index in range(replicas)])
+    strategy = tf.distribute.MirroredStrategy(devices)
     print(
         json.dumps(
             {

@@ -5,22 +5,15 @@ over gRPC.
 """
 
 import json
-import os
 import sys
 
-os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
 import mirrored
-import support
+import replicas
 import tensorflow as tf
-
-tf1 = tf.compat.v1
 
 
 def train(strategy, cls, optimizer):
-    run = strategy.run if hasattr(strategy, "run") else strategy.experimental_run_v2
-    worker = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+    _, worker = replicas.task()
     with strategy.scope():
         variables = mirrored.make_variables()
         opt, scale = mirrored.make(cls, optimizer)
@@ -30,10 +23,10 @@ def train(strategy, cls, optimizer):
         def replica_step(factor):
             opt.apply_gradients(mirrored.gradients(opt, variables, factor))
 
-        run(replica_step, args=(factor,))
+        replicas.run(strategy, replica_step, (factor,))
 
     def local(value):
-        return strategy.experimental_local_results(value)[0].numpy()
+        return replicas.local(strategy, value)[0].numpy()
 
     rows = []
     for name, values in mirrored.STEPS:
@@ -43,10 +36,8 @@ def train(strategy, cls, optimizer):
 
 
 def main():
-    if support.IS_TF1:
-        tf1.enable_eager_execution()
-    maker = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
-    strategy = (maker or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
+    tf.compat.v1.enable_eager_execution()
+    strategy = replicas.multi_worker()
     print(
         json.dumps(
             {

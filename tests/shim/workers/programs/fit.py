@@ -10,25 +10,16 @@ whole batches, without a strategy, a loss scale or that batch.
 For each case: `weights` at the end, `whole`, those of the whole batches, `scale` and `iterations`.
 """
 
-import json
-import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-SHIM = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [SHIM, os.path.join(SHIM, "keras")]
+import numpy as np
+import recorded
+import tensorflow as tf
+from steps import STRATEGY, WORKERS, print_results, step_of_keras
 
-import numpy as np  # noqa: E402 - after the path is set
-import recorded  # noqa: E402 - after the path is set
-import tensorflow as tf  # noqa: E402 - after the path is set
-from steps import step_of_keras  # noqa: E402 - after the path is set
-
-WORKERS = len(json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"])
 STEPS, OVERFLOW, BATCH, ROWS = 5, 2, 4, 12
 RATE = 2.0**-5
 
-Strategy = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
-STRATEGY = (Strategy or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
 SUBJECTS = {str(each): each for each in recorded.originals() + recorded.ours()}
 
 random = np.random.RandomState(11)
@@ -161,10 +152,4 @@ def values(model):
     return [np.asarray(each, np.float64).ravel().tolist() for each in model.get_weights()]
 
 
-results = {}
-for case in sys.argv[1:]:
-    try:
-        results[case] = train(case)
-    except Exception as error:
-        raise RuntimeError(case) from error
-print(json.dumps(results))
+print_results(train, sys.argv[1:])

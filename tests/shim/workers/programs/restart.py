@@ -13,48 +13,30 @@ import os
 import signal
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-SHIM = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [SHIM, os.path.join(SHIM, "keras")]
+import numpy as np
+import recorded
+import replicas
+import support
+import tensorflow as tf
+from steps import INDEX, STRATEGY, WORKERS, local, step_of_keras, step_of_v1
 
-import numpy as np  # noqa: E402 - after the path is set
-import tensorflow as tf  # noqa: E402 - after the path is set
+import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
-tf1.enable_v2_behavior()
-
-import recorded  # noqa: E402 - after the path is set
-from steps import step_of_keras, step_of_v1  # noqa: E402 - after the path is set
-
-import tf_lossscale as tfls  # noqa: E402 - after the path is set
-
-TASK = json.loads(os.environ["TF_CONFIG"])
-WORKERS, INDEX = len(TASK["cluster"]["worker"]), TASK["task"]["index"]
 STEPS, OVERFLOW = 5, 1
 DIRECTORY = os.path.join(sys.argv[1], str(INDEX))
 DIE_AT = int(sys.argv[2]) if len(sys.argv) > 2 else None
 
-Strategy = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
-STRATEGY = (Strategy or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
-RUN = getattr(STRATEGY, "run", None) or STRATEGY.experimental_run_v2
-
 
 def contrib(inner):
-    namespace = tfls.contrib.mixed_precision
-    manager = namespace.ExponentialUpdateLossScaleManager(8.0, 2, 1, 2, 0.5)
-    return namespace.LossScaleOptimizer(inner, manager), manager.get_loss_scale
-
-
-def v1(inner):
-    namespace = tfls.compat.v1.train.experimental
-    scale = namespace.DynamicLossScale(8.0, 2)
-    return namespace.MixedPrecisionLossScaleOptimizer(inner, scale), scale
+    return support.contrib_optimizer(inner, 8.0, 2, 1, 2, 0.5)
 
 
 def cross(inner):
     # Up to 2.11 at least, files that are written under the strategy lack the powers of TensorFlow's
     # own Adam, wrapped or bare; its slots are there.
-    optimizer, scale = v1(tf1.train.AdamOptimizer(0.125) if recorded.TF >= (2, 15) else inner)
+    inner = tf1.train.AdamOptimizer(0.125) if recorded.TF >= (2, 15) else inner
+    optimizer, scale = support.v1_optimizer(inner)
     return tfls.compat.v1.tpu.CrossShardOptimizer(optimizer), scale
 
 
@@ -83,7 +65,9 @@ class Trained:
                 self._scale = lambda: optimizer.loss_scale
                 step = step_of_keras(optimizer, self.variables, self._loss)
         self.optimizer = optimizer
-        self.step = tf.function(lambda number: on_all(step, number), autograph=False)
+        self.step = tf.function(
+            lambda number: (replicas.run(STRATEGY, step, (number,)), None)[1], autograph=False
+        )
 
     def _loss(self, number):
         table, bias = (tf.convert_to_tensor(each) for each in self.variables)
@@ -95,17 +79,8 @@ class Trained:
         return tf.reduce_sum(table * [number, 2.0]) * factor + bias * factor * number
 
     def read(self):
-        found = [np.asarray(local(each)).ravel().tolist() for each in self.variables]
+        found = [np.asarray(local(each).numpy()).ravel().tolist() for each in self.variables]
         return found, float(tf.convert_to_tensor(self._scale()).numpy())
-
-
-def on_all(step, number):
-    RUN(step, args=(number,))
-
-
-def local(variable):
-    variable = getattr(variable, "_value", variable)  # of Keras 3, within
-    return STRATEGY.experimental_local_results(variable)[0].numpy()
 
 
 def train(directory=None, die_at=None):

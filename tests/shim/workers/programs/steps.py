@@ -1,8 +1,30 @@
-"""Steps of the two kinds of optimizers, as a function that a replica runs."""
+"""The cluster, and steps of the two kinds of optimizers, as a function that a replica runs."""
 
+import json
+
+import replicas
 import tensorflow as tf
 
-__all__ = ["step_of_keras", "step_of_v1"]
+tf.compat.v1.enable_v2_behavior()
+WORKERS, INDEX = replicas.task()
+STRATEGY = replicas.multi_worker()
+
+
+def local(value):
+    """What this worker holds, or returned."""
+    value = getattr(value, "_value", value)  # of Keras 3, within
+    return replicas.local(STRATEGY, value)[0]
+
+
+def print_results(train, cases):
+    """Prints what `train` returns for each case, as JSON."""
+    results = {}
+    for case in cases:
+        try:
+            results[case] = train(case)
+        except Exception as error:
+            raise RuntimeError(case) from error
+    print(json.dumps(results))
 
 
 def step_of_v1(optimizer, weights, loss_of, counter=None):

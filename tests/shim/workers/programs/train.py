@@ -12,34 +12,22 @@ after each step, and `own`, those of this worker's gradients.
 """
 
 import functools
-import json
-import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-SHIM = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [SHIM, os.path.join(SHIM, "keras"), os.path.join(SHIM, "tf1")]
+import numpy as np
+import recorded
+import replicas
+import support
+import tensorflow as tf
+from steps import INDEX, STRATEGY, WORKERS, local, print_results, step_of_keras, step_of_v1
 
-import numpy as np  # noqa: E402 - after the path is set
-import tensorflow as tf  # noqa: E402 - after the path is set
+import tf_lossscale as tfls
 
 tf1 = tf.compat.v1
-tf1.enable_v2_behavior()
-
-import recorded  # noqa: E402 - after the path is set
-import support  # noqa: E402 - after the path is set
-from steps import step_of_keras, step_of_v1  # noqa: E402 - after the path is set
-
-import tf_lossscale as tfls  # noqa: E402 - after the path is set
-
-TASK = json.loads(os.environ["TF_CONFIG"])
-WORKERS, INDEX = len(TASK["cluster"]["worker"]), TASK["task"]["index"]
 STEPS, OVERFLOW, BATCH, ROWS = 5, 2, 4, 12
 RATE = 2.0**-5  # of learning; with a larger one the weights grow without bound
 INF = float("inf")
 
-Strategy = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
-STRATEGY = (Strategy or tf.distribute.experimental.MultiWorkerMirroredStrategy)()
 CrossShardOptimizer = tfls.compat.v1.tpu.CrossShardOptimizer
 SUM = tf1.losses.Reduction.SUM
 
@@ -65,31 +53,28 @@ class Looking(tfls.compat.v1.train.experimental.LossScale):
         return tf.constant(8.0)
 
     def update(self, grads):
-        local = [part for each in grads for part in STRATEGY.experimental_local_results(each)]
-        dense = [each.values if isinstance(each, tf.IndexedSlices) else each for each in local]
+        parts = [part for each in grads for part in replicas.local(STRATEGY, each)]
+        dense = [each.values if isinstance(each, tf.IndexedSlices) else each for each in parts]
         return tf.no_op(), tf.reduce_all([tf.reduce_all(tf.math.is_finite(x)) for x in dense])
 
     def get_config(self):
         return {}
 
 
-def contrib(whose, inner, fixed=False):
-    namespace = support.contrib_namespaces()[whose]
-    if fixed:
-        manager = namespace.FixedLossScaleManager(8.0)
-    else:
-        manager = namespace.ExponentialUpdateLossScaleManager(8.0, 2, 1, 2, 0.5)
-    return namespace.LossScaleOptimizer(inner, manager), manager.get_loss_scale
+def contrib(inner):
+    return support.contrib_optimizer(inner, 8.0, 2, 1, 2, 0.5)
 
 
-def v1(whose, inner, fixed=False):
-    namespace = support.v1_namespaces()[whose]
-    scale = namespace.FixedLossScale(8.0) if fixed else namespace.DynamicLossScale(8.0, 2)
-    return namespace.MixedPrecisionLossScaleOptimizer(inner, scale), scale
+def contrib_fixed(inner):
+    manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8.0)
+    return tfls.contrib.mixed_precision.LossScaleOptimizer(inner, manager), manager.get_loss_scale
 
 
-def v1_own(inner):
-    return support.v1_namespaces()["ours"].MixedPrecisionLossScaleOptimizer(inner, Looking()), None
+def v1(inner, scale=None):
+    if scale is None:
+        return support.v1_optimizer(inner)
+    cls = tfls.compat.v1.train.experimental.MixedPrecisionLossScaleOptimizer
+    return cls(inner, scale), None if isinstance(scale, Looking) else scale
 
 
 def cross(inner, scale=None):
@@ -98,16 +83,16 @@ def cross(inner, scale=None):
 
 FAMILIES = {
     "bare": lambda inner: (inner, None),
-    "contrib": lambda inner: contrib("ours", inner),
-    "contrib-fixed": lambda inner: contrib("ours", inner, True),
-    "v1": lambda inner: v1("ours", inner),
-    "v1-fixed": lambda inner: v1("ours", inner, True),
-    "v1-own": v1_own,
-    "v1-original": lambda inner: v1("original", inner),
+    "contrib": contrib,
+    "contrib-fixed": contrib_fixed,
+    "v1": v1,
+    "v1-fixed": lambda inner: v1(inner, tfls.train.experimental.FixedLossScale(8.0)),
+    "v1-own": lambda inner: v1(inner, Looking()),
+    "v1-original": functools.partial(support.v1_optimizer, whose="original"),
     "cross": cross,
-    "cross-v1": lambda inner: cross(*v1("ours", inner)),
-    "v1-cross": lambda inner: v1("ours", cross(inner)[0]),
-    "contrib-cross": lambda inner: contrib("ours", cross(inner)[0]),
+    "cross-v1": lambda inner: cross(*v1(inner)),
+    "v1-cross": lambda inner: v1(cross(inner)[0]),
+    "contrib-cross": lambda inner: contrib(cross(inner)[0]),
 }
 SKIP_NOTHING = ("bare", "v1-fixed", "cross")
 OPTIMIZERS = {
@@ -174,7 +159,7 @@ def step_that_reads_again(optimizer, weights, loss_of, counter):
 
 def own_gradients(weights, gradients, examples):
     """The sums of this worker's gradients, found without an optimizer."""
-    copies = [tf.constant(STRATEGY.experimental_local_results(each)[0].numpy()) for each in weights]
+    copies = [tf.constant(local(each).numpy()) for each in weights]
     with tf.GradientTape() as tape:
         tape.watch(copies)
         loss = loss_of(copies, gradients, *examples)
@@ -182,17 +167,11 @@ def own_gradients(weights, gradients, examples):
 
 
 def values(variables):
-    found = []
-    for variable in variables:
-        variable = getattr(variable, "_value", variable)  # of Keras 3, within
-        local = STRATEGY.experimental_local_results(variable)[0]
-        found.append(np.asarray(local.numpy(), np.float64).ravel().tolist())
-    return found
+    return [np.asarray(local(each).numpy(), np.float64).ravel().tolist() for each in variables]
 
 
 def train(case):
     family, name, gradients, mode = case.split(":")
-    run = getattr(STRATEGY, "run", None) or STRATEGY.experimental_run_v2
     kind = next((each for each in recorded.kinds() if "keras-" + each.name == family), None)
     with STRATEGY.scope():
         weights = make_weights(kind, gradients)
@@ -215,9 +194,9 @@ def train(case):
             step = make_step(optimizer, weights, loss, counter)
 
     def everywhere(*examples):
-        found = run(step, args=examples)
+        found = replicas.run(STRATEGY, step, examples)
         if mode == "again":
-            return [STRATEGY.experimental_local_results(each)[0] for each in found]
+            return [local(each) for each in found]
         return None
 
     everywhere = compiled(everywhere, mode)
@@ -273,10 +252,4 @@ def whole(kind, name, gradients):
     return WHOLE[key]
 
 
-results = {}
-for case in sys.argv[1:]:
-    try:
-        results[case] = train(case)
-    except Exception as error:
-        raise RuntimeError(case) from error
-print(json.dumps(results))
+print_results(train, sys.argv[1:])
