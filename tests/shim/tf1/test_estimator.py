@@ -4,8 +4,6 @@ import pytest
 import support
 import tensorflow as tf
 
-import tf_lossscale as tfls
-
 tf1 = tf.compat.v1
 
 pytestmark = pytest.mark.skipif(
@@ -13,25 +11,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def contrib():
-    mp = tfls.contrib.mixed_precision
-    manager = mp.ExponentialUpdateLossScaleManager(8.0, 2)
-    return mp.LossScaleOptimizer(tf1.train.AdamOptimizer(0.1), manager)
-
-
-def v1():
-    namespace = tfls.compat.v1.mixed_precision
-    return namespace.MixedPrecisionLossScaleOptimizer(
-        tf1.train.AdamOptimizer(0.1), namespace.DynamicLossScale(8.0, 2)
-    )
-
-
-@pytest.mark.parametrize(("make", "scale"), [(contrib, "loss_scale"), (v1, "current_loss_scale")])
+@pytest.mark.parametrize(
+    ("make", "scale"),
+    [(support.contrib_optimizer, "loss_scale"), (support.v1_optimizer, "current_loss_scale")],
+)
 def test_model_fn(make, scale, tmp_path):
     def model_fn(features, labels, mode):
         weight = tf1.get_variable("w", initializer=[0.0])
         loss = tf.reduce_mean(tf.square(weight * features - labels))
-        step = make().minimize(loss, global_step=tf1.train.get_global_step())
+        optimizer, _ = make(tf1.train.AdamOptimizer(0.1))
+        step = optimizer.minimize(loss, global_step=tf1.train.get_global_step())
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=step)
 
     def input_fn():

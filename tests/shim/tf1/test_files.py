@@ -34,32 +34,32 @@ def having(key):
 
 
 def make(path):
-    """Returns the optimizer that the file was written with, and the tensors of its state."""
+    """Returns the optimizer that the file was written with, its inner one, and its state."""
     name = os.path.basename(path)
     inner = support.optimizer(name.split("_")[-2])
+    if name.startswith("fixed8"):
+        return fixed(path, inner)
     if "contrib." in path:
-        mp = tfls.contrib.mixed_precision
-        fixed = name.startswith("fixed8")
-        manager = (
-            mp.FixedLossScaleManager(8.0)
-            if fixed
-            else mp.ExponentialUpdateLossScaleManager(64.0, 3, 2, 2, 0.75)
-        )
-        wrapped = mp.LossScaleOptimizer(inner, manager)
-        state = {"loss_scale": manager.get_loss_scale}
-        if not fixed:
-            state.update(
-                good_steps=lambda: manager._num_good_steps, bad_steps=lambda: manager._num_bad_steps
-            )
-        return wrapped, inner, state
-    experimental = tfls.train.experimental
-    multiplier = 3.0 if "mult3" in name else 2.0
-    scale = 8 if name.startswith("fixed8") else experimental.DynamicLossScale(64.0, 3, multiplier)
-    wrapped = experimental.MixedPrecisionLossScaleOptimizer(inner, scale)
-    state = {"loss_scale": wrapped._loss_scale}
-    if scale != 8:
-        state["good_steps"] = lambda: scale._num_good_steps
-    return wrapped, inner, state
+        wrapped, scale = support.contrib_optimizer(inner, 64.0, 3, 2, 2, 0.75)
+        counters = wrapped._loss_scale_manager
+        state = {"bad_steps": lambda: counters._num_bad_steps}
+    else:
+        wrapped, scale = support.v1_optimizer(inner, 64.0, 3, 3.0 if "mult3" in name else 2.0)
+        counters, state = scale, {}
+    return (
+        wrapped,
+        inner,
+        dict(state, loss_scale=scale, good_steps=lambda: counters._num_good_steps),
+    )
+
+
+def fixed(path, inner):
+    if "contrib." in path:
+        manager = tfls.contrib.mixed_precision.FixedLossScaleManager(8.0)
+        wrapped = tfls.contrib.mixed_precision.LossScaleOptimizer(inner, manager)
+        return wrapped, inner, {"loss_scale": manager.get_loss_scale}
+    wrapped = tfls.train.experimental.MixedPrecisionLossScaleOptimizer(inner, 8)
+    return wrapped, inner, {"loss_scale": wrapped._loss_scale}
 
 
 def compare(got, wanted):

@@ -3,8 +3,10 @@
 import logging
 
 import pytest
+import recorded
 import support
 import tensorflow as tf
+from support import sgd
 
 import tf_lossscale as tfls
 
@@ -38,10 +40,6 @@ def session_rewrites():
     with tf.Graph().as_default(), tf1.Session() as session:
         mode = session._config.graph_options.rewrite_options.auto_mixed_precision
         return mode == type(session._config.graph_options.rewrite_options).ON
-
-
-def sgd():
-    return tf1.train.GradientDescentOptimizer(0.5)
 
 
 def test_on_and_off(v1, log):
@@ -122,18 +120,11 @@ def test_the_loss_scale_is_passed_on(v1):
             v1.enable_mixed_precision_graph_rewrite(sgd(), "static")
 
 
-def keras_optimizers():
-    kinds = [tf.keras.optimizers.SGD]
-    if support.TF_VERSION >= (2, 11) and support.TF_VERSION < (2, 16):
-        kinds.append(tf.keras.optimizers.legacy.SGD)
-    if support.TF_VERSION >= (2, 16):
-        import tf_keras
-
-        kinds += [tf_keras.optimizers.SGD, tf_keras.optimizers.legacy.SGD]
-    return kinds
-
-
-@pytest.mark.parametrize("kind", keras_optimizers(), ids=lambda kind: kind.__module__)
+@pytest.mark.parametrize(
+    "kind",
+    [kind.optimizers.SGD for kind in recorded.kinds()],
+    ids=[kind.name for kind in recorded.kinds()],
+)
 def test_e4_keras_optimizers(kind):
     with support.eager():
         opt = tfls.train.experimental.enable_mixed_precision_graph_rewrite(kind(0.5), 8)

@@ -121,9 +121,7 @@ def test_exponential_manager(contrib):
         assert manager.get_loss_scale() is manager._loss_scale
         update = manager.update_loss_scale(tf1.placeholder_with_default(True, []))
         assert isinstance(update, tf.Tensor)
-        session.run(tf1.global_variables_initializer())
-        session.run(update)
-        assert session.run(manager._num_good_steps) == 1
+        assert support.trained(session, update, manager._num_good_steps) == 1
         session.run(manager._reset_stats())
         assert session.run(manager._num_good_steps) == 0
         for bad in (None, "x", tf.constant(1.0, tf.float64)):
@@ -186,7 +184,7 @@ def test_a_manager_of_ones_own(contrib):
     with support.graph() as session:
         variable = tf1.get_variable("v", initializer=[1.0])
         factor = tf1.placeholder(tf.float32, [])
-        opt = contrib.LossScaleOptimizer(tf1.train.GradientDescentOptimizer(0.5), Halving())
+        opt = contrib.LossScaleOptimizer(support.sgd(), Halving())
         step = opt.minimize(tf.reduce_sum(variable * factor))
         session.run(tf1.global_variables_initializer())
         session.run(step, {factor: float("inf")})
@@ -198,15 +196,13 @@ def test_a_manager_of_ones_own(contrib):
 def test_a_subclass_of_the_contrib_optimizer_without_the_constructor(contrib):
     class Mine(contrib.LossScaleOptimizer):
         def __init__(self):
-            self._opt = tf1.train.GradientDescentOptimizer(0.5)
+            self._opt = support.sgd()
             self._loss_scale_manager = contrib.FixedLossScaleManager(2)
 
     with support.graph() as session:
         variable = tf1.get_variable("v", initializer=[1.0])
         step = Mine().minimize(tf.reduce_sum(variable))
-        session.run(tf1.global_variables_initializer())
-        session.run(step)
-        assert session.run(variable) == [0.5]
+        assert support.trained(session, step, variable) == [0.5]
 
 
 def test_autograph_leaves_our_code_alone():

@@ -1,6 +1,7 @@
 """The contract of both optimizers, for our classes and the originals, one sentence per test."""
 
 import copy
+import functools
 import pickle
 
 import numpy as np
@@ -12,38 +13,26 @@ tf1 = tf.compat.v1
 INF, NAN = float("inf"), float("nan")
 
 
-def contrib_optimizer(namespace, inner, scale=8.0):
-    manager = namespace.ExponentialUpdateLossScaleManager(scale, 2, 1)
-    return namespace.LossScaleOptimizer(inner, manager), manager.get_loss_scale
+CONTRIB = [("contrib", name) for name in sorted(support.contrib_namespaces())]
+V1 = [("v1", name) for name in sorted(support.v1_namespaces())]
 
 
-def v1_optimizer(namespace, inner, scale=8.0):
-    loss_scale = namespace.DynamicLossScale(scale, 2)
-    return namespace.MixedPrecisionLossScaleOptimizer(inner, loss_scale), loss_scale
+@pytest.fixture(params=[*CONTRIB, *V1], ids="-".join)
+def subject(request):
+    """The family, contrib or v1, and whose class."""
+    return request.param
 
 
-FAMILIES = [
-    pytest.param(make, name, id=family + "-" + name)
-    for family, make, namespaces in (
-        ("contrib", contrib_optimizer, support.contrib_namespaces()),
-        ("v1", v1_optimizer, support.v1_namespaces()),
-    )
-    for name in sorted(namespaces)
-]
+@pytest.fixture
+def make(subject):
+    """Wraps an inner optimizer; returns the optimizer and what reads its scale."""
+    return functools.partial(wrapped, *subject)
 
 
-def namespace_of(make, name):
-    spaces = support.contrib_namespaces() if make is contrib_optimizer else support.v1_namespaces()
-    return spaces[name]
-
-
-def pytest_generate_tests(metafunc):
-    if "make" in metafunc.fixturenames:
-        metafunc.parametrize(("make", "name"), FAMILIES)
-
-
-def wrapper(make, name):
-    return lambda inner, scale=8.0: make(namespace_of(make, name), inner, scale)
+def wrapped(family, whose, inner, scale=8.0):
+    if family == "contrib":
+        return support.contrib_optimizer(inner, scale, 2, 1, whose=whose)
+    return support.v1_optimizer(inner, scale, 2, whose=whose)
 
 
 def run_steps(session, step, factor, factors, fetches):
@@ -56,10 +45,10 @@ def run_steps(session, step, factor, factors, fetches):
 
 
 class TestInASession:
-    def test_a_bad_step_changes_nothing_but_the_scale(self, make, name, session):
+    def test_a_bad_step_changes_nothing_but_the_scale(self, make, subject, session):
         variable = tf1.get_variable("v", initializer=[1.0, 2.0])
         factor = tf1.placeholder(tf.float32, [])
-        opt, scale = wrapper(make, name)(tf1.train.MomentumOptimizer(0.5, 0.5))
+        opt, scale = make(tf1.train.MomentumOptimizer(0.5, 0.5))
         global_step = tf1.train.get_or_create_global_step()
         step = opt.minimize(tf.reduce_sum(variable * factor), global_step=global_step)
         assert isinstance(step, tf.Operation)
@@ -72,17 +61,17 @@ class TestInASession:
             [1.0, INF, NAN, 1.0, 1.0],
             [variable, slot, tf.convert_to_tensor(scale()), global_step],
         )
-        ratio = 0.8 if make is contrib_optimizer else 0.5
+        ratio = 0.8 if subject[0] == "contrib" else 0.5
         np.testing.assert_allclose([row[2] for row in rows[:3]], [8, 8 * ratio, 8 * ratio**2], 1e-6)
         assert [row[3] for row in rows] == [1, 1, 1, 2, 3]
         np.testing.assert_array_equal(rows[0][0], rows[2][0])
         np.testing.assert_array_equal(rows[0][1], rows[2][1])
         assert not np.array_equal(rows[2][0], rows[3][0])
 
-    def test_none_gradients_stay_none_and_sparse_ones_come_out_alike(self, make, name, session):
+    def test_none_gradients_stay_none_and_sparse_ones_come_out_alike(self, make, session):
         used = tf1.get_variable("used", initializer=[1.0, 2.0, 3.0])
         unused = tf1.get_variable("unused", initializer=[1.0])
-        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        opt, _ = make(support.sgd())
         pairs = opt.compute_gradients(tf.reduce_sum(tf.gather(used, [0, 2, 2])), [used, unused])
         assert pairs[1][0] is None
         gradient = tf.convert_to_tensor(pairs[0][0])
@@ -92,15 +81,13 @@ class TestInASession:
         session.run(step)
         np.testing.assert_array_equal(session.run(used), [0.5, 2, 2])
 
-    def test_callable_losses(self, make, name, session):
+    def test_callable_losses(self, make, session):
         variable = tf1.get_variable("v", initializer=[1.0], use_resource=True)
-        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.25))
+        opt, _ = make(tf1.train.GradientDescentOptimizer(0.25))
         step = opt.minimize(lambda: tf.reduce_sum(variable * 2.0), var_list=[variable])
-        session.run(tf1.global_variables_initializer())
-        session.run(step)
-        assert session.run(variable) == [0.5]
+        assert support.trained(session, step, variable) == [0.5]
 
-    def test_arguments_reach_the_inner_optimizer(self, make, name, session):
+    def test_arguments_reach_the_inner_optimizer(self, make, session):
         seen = []
 
         class Inner(tf1.train.GradientDescentOptimizer):
@@ -109,7 +96,7 @@ class TestInASession:
                 return super(Inner, self).compute_gradients(loss, *args, **kwargs)
 
         variable = tf1.get_variable("v", initializer=[1.0])
-        opt, _ = wrapper(make, name)(Inner(0.5))
+        opt, _ = make(Inner(0.5))
         opt.compute_gradients(
             tf.reduce_sum(variable),
             var_list=[variable],
@@ -125,29 +112,27 @@ class TestInASession:
             opt.compute_gradients(tf.reduce_sum(variable), [variable], gate_gradients=7)
 
     @pytest.mark.parametrize("pairs", [lambda v: [], lambda v: [(None, v)]], ids=["empty", "none"])
-    def test_no_gradients_is_a_value_error(self, make, name, session, pairs):
+    def test_no_gradients_is_a_value_error(self, make, session, pairs):
         variable = tf1.get_variable("v", initializer=[1.0])
-        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        opt, _ = make(support.sgd())
         with pytest.raises(ValueError, match=r"No (variables|gradients) provided|None"):
             opt.apply_gradients(pairs(variable))
 
-    def test_nesting_multiplies_the_scales(self, make, name, session):
+    def test_nesting_multiplies_the_scales(self, make, session):
         """M8."""
         variable = tf1.get_variable("v", initializer=[1.0])
-        inner, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
-        outer, _ = wrapper(make, name)(inner, 4.0)
+        inner, _ = make(support.sgd())
+        outer, _ = make(inner, 4.0)
         step = outer.minimize(tf.reduce_sum(variable))
-        session.run(tf1.global_variables_initializer())
-        session.run(step)
-        assert session.run(variable) == [0.5]
+        assert support.trained(session, step, variable) == [0.5]
 
-    def test_several_optimizers_and_graphs(self, make, name, session):
+    def test_several_optimizers_and_graphs(self, make, subject, session):
         def build():
             variable = tf1.get_variable("v", initializer=[1.0])
             factor = tf1.placeholder(tf.float32, [])
             steps = []
             for _ in range(2):
-                opt, _ = wrapper(make, name)(tf1.train.AdamOptimizer(0.5))
+                opt, _ = make(tf1.train.AdamOptimizer(0.5))
                 steps.append(opt.minimize(tf.reduce_sum(variable * factor)))
             return steps, factor, sorted(v.name for v in tf1.global_variables())
 
@@ -162,9 +147,9 @@ class TestInASession:
         session.run(steps, {factor: INF})
 
     @pytest.mark.parametrize("where", ["cond", "while_loop"])
-    def test_inside_control_flow(self, make, name, session, where):
+    def test_inside_control_flow(self, make, session, where):
         variable = tf1.get_variable("v", initializer=[8.0], use_resource=True)
-        opt, _scale = wrapper(make, name)(tf1.train.GradientDescentOptimizer(1.0))
+        opt, _scale = make(tf1.train.GradientDescentOptimizer(1.0))
 
         def step():
             with tf.control_dependencies(
@@ -182,38 +167,34 @@ class TestInASession:
                     return i + 1
 
             run = tf1.while_loop(lambda i: i < 2, body, [tf.constant(0)])
-        session.run(tf1.global_variables_initializer())
-        session.run(run)
-        assert session.run(variable) == [7.0 if where == "cond" else 6.0]
+        assert support.trained(session, run, variable) == [7.0 if where == "cond" else 6.0]
         if where == "cond":
             session.run(run, {taken: False})
             assert session.run(variable) == [7.0]
 
-    def test_reference_variables_and_float16(self, make, name):
+    def test_reference_variables_and_float16(self, make, subject):
         with support.graph() as session:
-            self.reference_variables_and_float16(make, name, session)
+            self.reference_variables_and_float16(make, subject, session)
 
-    def reference_variables_and_float16(self, make, name, session):
+    def reference_variables_and_float16(self, make, subject, session):
         variable = tf1.get_variable("v", initializer=[1.0], use_resource=False)
         half = tf1.get_variable("h", initializer=tf.constant([1.0], tf.float16))
-        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        opt, _ = make(support.sgd())
         loss = tf.reduce_sum(variable) + tf.cast(tf.reduce_sum(half), tf.float32)
-        if name == "original" and make is v1_optimizer:
+        if subject == ("v1", "original"):
             with pytest.raises(TypeError):
                 opt.minimize(loss)
             return
         step = opt.minimize(loss)
-        session.run(tf1.global_variables_initializer())
-        session.run(step)
-        assert session.run([variable, half]) == [[0.5], [0.5]]
+        assert support.trained(session, step, [variable, half]) == [[0.5], [0.5]]
 
-    def test_variable_names_and_collections(self, make, name, session):
+    def test_variable_names_and_collections(self, make, subject, session):
         with tf1.variable_scope("outer"):
-            wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
-            wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+            make(support.sgd())
+            make(support.sgd())
         variables = tf1.global_variables()
         names = [(v.op.name, v.dtype.base_dtype.name, v.shape.rank) for v in variables]
-        if make is contrib_optimizer:
+        if subject[0] == "contrib":
             kinds = [("loss_scale", "float32"), ("good_steps", "int32"), ("bad_steps", "int32")]
         else:
             kinds = [("current_loss_scale", "float32"), ("good_steps", "int64")]
@@ -226,8 +207,8 @@ class TestInASession:
             assert each.synchronization == tf.VariableSynchronization.AUTO
             assert each.aggregation == tf.VariableAggregation.NONE
 
-    def test_subclasses(self, make, name, session):
-        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+    def test_subclasses(self, make, session):
+        opt, _ = make(support.sgd())
         manager = getattr(opt, "_loss_scale_manager", None) or opt._loss_scale
 
         class Clipped(type(opt)):
@@ -238,17 +219,15 @@ class TestInASession:
         variable = tf1.get_variable("v", initializer=[1.0])
         clipped = Clipped(tf1.train.GradientDescentOptimizer(1.0), manager)
         step = clipped.minimize(tf.reduce_sum(variable))
-        session.run(tf1.global_variables_initializer())
-        session.run(step)
-        assert session.run(variable) == [0.5]
+        assert support.trained(session, step, variable) == [0.5]
 
 
 class TestInEagerMode:
-    def test_steps(self, make, name):
+    def test_steps(self, make):
         with support.eager():
             variable = tf1.Variable([1.0, 2.0], use_resource=True)
             global_step = tf1.Variable(0, dtype=tf.int64, trainable=False, use_resource=True)
-            opt, _scale = wrapper(make, name)(tf1.train.AdamOptimizer(0.5))
+            opt, _scale = make(tf1.train.AdamOptimizer(0.5))
             for factor, steps in ((1.0, 1), (INF, 1), (1.0, 2)):
                 before = variable.numpy()
                 result = opt.minimize(
@@ -260,17 +239,17 @@ class TestInEagerMode:
                 assert global_step.numpy() == steps
                 assert (factor == INF) == np.array_equal(before, variable.numpy())
 
-    def test_a_tensor_is_refused(self, make, name):
+    def test_a_tensor_is_refused(self, make):
         with support.eager():
             variable = tf1.Variable([1.0], use_resource=True)
-            opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+            opt, _ = make(support.sgd())
             with pytest.raises((TypeError, RuntimeError), match=r"callable|function"):
                 opt.compute_gradients(tf.reduce_sum(variable), [variable])
 
-    def test_inside_a_function(self, make, name):
+    def test_inside_a_function(self, make):
         with support.eager():
             variable = tf1.Variable([4.0], use_resource=True)
-            opt, scale = wrapper(make, name)(tf1.train.AdamOptimizer(0.5))
+            opt, scale = make(tf1.train.AdamOptimizer(0.5))
 
             @tf.function
             def step(factor):
@@ -288,11 +267,10 @@ class TestInEagerMode:
 
 
 @pytest.mark.skipif(support.TF_VERSION < (2, 5), reason="jit_compile came later")
-@pytest.mark.parametrize("family", [contrib_optimizer, v1_optimizer])
+@pytest.mark.parametrize("family", ["contrib", "v1"])
 def test_compiled_by_xla(family):
-    space = support.contrib_namespaces() if family is contrib_optimizer else support.v1_namespaces()
     variable = tf.Variable([4.0])
-    opt, _scale = family(space["ours"], tf1.train.GradientDescentOptimizer(0.5))
+    opt, _ = wrapped(family, "ours", support.sgd())
 
     def step(factor):
         opt.minimize(lambda: tf.reduce_sum(variable * factor), var_list=[variable])
@@ -315,16 +293,37 @@ def test_compiled_by_xla(family):
     assert variable.numpy() == [2.0]
 
 
-def test_copies_of_optimizers(make, name):
+def test_copies_of_optimizers(make):
     """Our optimizers can be copied wherever the originals can: in eager mode, not in graphs."""
     with support.eager():
-        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        opt, _ = make(support.sgd())
         for again in (copy.copy(opt), copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))):
             variable = tf1.Variable([1.0], use_resource=True)
             again.apply_gradients([(tf.constant([1.0]), variable)])
             assert variable.numpy() == [0.5]
     with support.graph():
-        opt, _ = wrapper(make, name)(tf1.train.GradientDescentOptimizer(0.5))
+        opt, _ = make(support.sgd())
         for duplicate in (copy.deepcopy, pickle.dumps):
             with pytest.raises((TypeError, NotImplementedError)):
                 duplicate(opt)
+
+
+@pytest.mark.parametrize("scale_of", ["original", "ours"])
+@pytest.mark.parametrize("optimizer_of", ["original", "ours"])
+def test_each_optimizer_takes_each_loss_scale(scale_of, optimizer_of):
+    """As in a program that is half migrated."""
+    namespaces = support.v1_namespaces()
+    with support.graph() as session:
+        weight = tf1.Variable(1.0, use_resource=True)
+        factor = tf1.placeholder(tf.float32, [])
+        loss_scale = namespaces[scale_of].DynamicLossScale(8.0, 2)
+        optimizer = namespaces[optimizer_of].MixedPrecisionLossScaleOptimizer(
+            support.sgd(), loss_scale
+        )
+        train = optimizer.minimize(weight * factor)
+        session.run(tf1.global_variables_initializer())
+        trace = []
+        for value in (1.0, INF, 1.0, 1.0):
+            session.run(train, {factor: value})
+            trace.append([float(each) for each in session.run([weight, loss_scale()])])
+        assert trace == [[0.5, 8.0], [0.5, 4.0], [0.0, 4.0], [-0.5, 8.0]]

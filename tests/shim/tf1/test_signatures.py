@@ -101,14 +101,3 @@ def test_enough_was_recorded():
     assert {name for _, name in PAIRS} <= {
         definition["name"].replace("_rewrite_v1", "_rewrite") for definition, _ in RECORDED
     }
-
-
-@pytest.mark.parametrize(("space", "name"), PAIRS)
-def test_all_paths_give_the_same_object(space, name):
-    from tf_lossscale import _paths
-
-    ours = attribute(tfls, space + "." + name)
-    symbol = _paths.NAMESPACES[space][name]
-    assert space in symbol.namespaces
-    for other in symbol.namespaces:
-        assert attribute(tfls, other + "." + name) is ours
