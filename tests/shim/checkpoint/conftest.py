@@ -1,16 +1,12 @@
 """Runs the command in this process, and its child process as a fork, or in this one as well."""
 
 import os
-import sys
 
 import forked
 import pytest
 
 from tf_lossscale._checkpoint import isolated
 from tf_lossscale._cli import main
-
-# `recorded` lists the installed optimizers; the Keras tests need it too.
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(__file__)), "keras"))
 
 
 @pytest.fixture
@@ -37,5 +33,19 @@ def checkpoint(capsys):
         status = main.main(["checkpoint", *map(str, arguments)])
         captured = capsys.readouterr()
         return status, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def refused(checkpoint):
+    """Runs the command, which ends with status 2 and one line that has the words."""
+
+    def run(arguments, *words):
+        status, out, err = checkpoint(*arguments)
+        assert (status, out, err.count("\n")) == (2, "", 1), (out, err)
+        source = arguments[1:2] if arguments[0] == "inspect" else ()
+        for word in (*source, *words):
+            assert str(word) in err
 
     return run

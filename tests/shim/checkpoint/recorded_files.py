@@ -1,9 +1,11 @@
-"""The files of the real classes in `tests/data/fixtures`, and what each one holds."""
+"""The files of the real classes in `tests/data/fixtures`, what each holds, and small new ones."""
 
 import glob
 import json
 import os
+import tarfile
 
+import numpy as np
 import processes
 
 FIXTURES = os.path.join(processes.REPOSITORY, "tests", "data", "fixtures")
@@ -29,6 +31,11 @@ def files(folder):
     return [os.path.join(folder, name) for name in names if not name.endswith(".tar.gz")]
 
 
+def file_of(pattern):
+    """The first file of the first recording."""
+    return files(folders(pattern)[0])[0]
+
+
 def all_files():
     return [path for folder in folders("*/*/*") for path in files(folder)]
 
@@ -36,6 +43,17 @@ def all_files():
 def saved_models():
     """The folders of recordings whose SavedModel is packed, if it is not small."""
     return folders("*/*/model_*_savedmodel")
+
+
+def saved_model(folder, unpacked):
+    """The SavedModel of a recording, unpacked to a folder where it is packed."""
+    path = os.path.join(folder, facts(folder)["file"])
+    if not path.endswith(".tar.gz"):
+        return path
+    with tarfile.open(path) as opened:
+        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        opened.extractall(str(unpacked), **safely)
+    return str(unpacked / "sm")
 
 
 def label(path):
@@ -50,3 +68,41 @@ def bytes_of(prefix):
             contents[path[len(prefix) :]] = file.read()
     assert contents, prefix
     return contents
+
+
+CONTRIB_STATE = {"loss_scale": np.float32(8), "good_steps": np.int32(2), "bad_steps": np.int32(0)}
+V1_STATE = {"current_loss_scale": np.float32(8), "good_steps": np.int64(2)}
+
+
+def save(path, values, version="V2"):
+    """Saves variables of these names and values with a `tf.train.Saver`, and returns the prefix."""
+    import tensorflow as tf
+
+    tf1 = tf.compat.v1
+    with tf.Graph().as_default(), tf1.Session() as session:
+        for name, value in values.items():
+            tf1.get_variable(name, initializer=value)
+        session.run(tf1.global_variables_initializer())
+        saver = tf1.train.Saver(write_version=getattr(tf1.train.SaverDef, version))
+        return saver.save(session, str(path), write_meta_graph=False)
+
+
+def tensors(prefix):
+    """The tensors of a checkpoint, by name."""
+    import tensorflow as tf
+
+    reader = tf.train.load_checkpoint(str(prefix))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def assert_equal(old, new, but=None):
+    """Two checkpoints hold the same; but for the value of one tensor."""
+    old, new = tensors(old), tensors(new)
+    assert set(new) == set(old)
+    for name, value in old.items():
+        shown = [
+            (type(each), np.shape(each), np.asarray(each).dtype) for each in (new[name], value)
+        ]
+        assert shown[0] == shown[1], name
+        if name != but:
+            np.testing.assert_array_equal(new[name], value, name)

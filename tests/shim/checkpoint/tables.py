@@ -6,8 +6,6 @@ lists the first one, and a footer. Each block has a checksum.
 
 import struct
 
-__all__ = ["FOOTER", "message", "read", "varint", "write"]
-
 FOOTER = 48
 _MAGIC = 0xDB4775248B80FB57
 

@@ -27,25 +27,17 @@ ENDS = {
 
 
 def path_of(library):
-    return recorded_files.files(recorded_files.folders(PATTERNS[library])[0])[0]
-
-
-def refused(checkpoint, path, *words):
-    status, out, err = checkpoint("inspect", path)
-    assert (status, out) == (2, "")
-    assert err.count("\n") == 1
-    for word in words:
-        assert word in err
+    return recorded_files.file_of(PATTERNS[library])
 
 
 @pytest.mark.parametrize("what", sorted(ENDS))
-def test_however_the_child_ends(what, monkeypatch, checkpoint):
+def test_however_the_child_ends(what, monkeypatch, refused):
     program, words = ENDS[what]
     monkeypatch.setattr(isolated, "_PROGRAM", program)
     if what == "end":
         monkeypatch.setattr(isolated, "SECONDS", 1)
         monkeypatch.setattr(isolated, "_START_SECONDS", 1)
-    refused(checkpoint, path_of("h5py"), path_of("h5py"), words)
+    refused(("inspect", path_of("h5py")), words)
 
 
 LIMITS = {
@@ -58,7 +50,7 @@ LIMITS = {
 @pytest.mark.parametrize(
     ("library", "limit"), [*(("h5py", each) for each in sorted(LIMITS)), ("tensorflow", "memory")]
 )
-def test_the_child_has_limits(library, limit, monkeypatch, checkpoint):
+def test_the_child_has_limits(library, limit, monkeypatch, refused):
     """The real child, made to read in a way that does not end.
 
     Only the limit of the memory depends on the library, as it comes on top of what that needs.
@@ -75,7 +67,7 @@ def test_the_child_has_limits(library, limit, monkeypatch, checkpoint):
         "isolated.child(json.dumps(request))\n"
     )
     monkeypatch.setattr(isolated, "_PROGRAM", program)
-    refused(checkpoint, path_of(library), path_of(library), words)
+    refused(("inspect", path_of(library)), words)
 
 
 @pytest.mark.parametrize(
@@ -85,12 +77,14 @@ def test_the_child_has_limits(library, limit, monkeypatch, checkpoint):
         ("import os; os._exit(1)", "`import tensorflow` failed"),
     ],
 )
-def test_without_tensorflow(content, words, tmp_path, monkeypatch, checkpoint):
+def test_without_tensorflow(content, words, tmp_path, monkeypatch, checkpoint, refused):
     """Files of Keras need none."""
     (tmp_path / "tensorflow.py").write_text(content)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    refused(checkpoint, path_of("tensorflow"), words)
+    status, out, err = checkpoint("inspect", path_of("tensorflow"))
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert words in err
     assert checkpoint("inspect", path_of("h5py"))[0] == 1
     new = tmp_path / "new" / "model"
-    assert checkpoint("convert", path_of("tensorflow"), new, "--to", "keras")[0] == 2
+    refused(("convert", path_of("tensorflow"), new, "--to", "keras"), words)
     assert not new.parent.exists()

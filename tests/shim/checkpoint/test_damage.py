@@ -1,15 +1,13 @@
 """Damaged files: the right result, or status 2 and one line."""
 
 import os
+import random
 import shutil
 
-import numpy as np
 import pytest
 import recorded_files
-import tensorflow as tf
-from damage import damages
 
-tf1 = tf.compat.v1
+CASES = {"small": 8, "long": 100}  # of each, one or two processes
 # One of each layout.
 CHECKPOINTS = {
     "contrib": ("1.15.5/contrib.LossScaleOptimizer/exponential_sgd_refvars", "v1"),
@@ -28,11 +26,26 @@ KERAS_FILES = {
 SUFFIXES = (".index", ".data-00000-of-00001")
 
 
+def damages(contents, size, seed):
+    """Yields descriptions and damaged contents: cut short, and with one byte changed."""
+    seeded = random.Random(seed)
+    count = min(len(contents), CASES[size])
+    lengths = {0, 1, len(contents) - 1, *seeded.sample(range(len(contents)), count // 3)}
+    places = seeded.sample(range(len(contents)), count)
+    for length in sorted(lengths):
+        yield f"cut to {length}", contents[:length]
+    flips = random.Random(seed)
+    for place in sorted(places):
+        changed = bytearray(contents)
+        changed[place] ^= 1 << flips.randrange(8)
+        yield f"byte {place} changed", bytes(changed)
+
+
 @pytest.fixture(params=sorted(CHECKPOINTS))
 def copied(request, tmp_path):
     """The prefix of a copy of a checkpoint, and what `--to` does something with it."""
     pattern, to = CHECKPOINTS[request.param]
-    original = recorded_files.files(recorded_files.folders(pattern)[0])[0]
+    original = recorded_files.file_of(pattern)
     prefix = tmp_path / "old" / "model"
     prefix.parent.mkdir()
     for suffix in SUFFIXES:
@@ -82,22 +95,12 @@ def assert_one_line(status, out, err, path, what):
     assert "cannot be read: " not in err, (what, err)  # an exception that nothing expected
 
 
-def one_file(folder):
-    """Writes a single-file checkpoint."""
-    with tf.Graph().as_default(), tf1.Session() as session:
-        tf1.get_variable("current_loss_scale", initializer=np.float32(8.0))
-        tf1.get_variable("good_steps", initializer=np.int64(3))
-        session.run(tf1.global_variables_initializer())
-        saver = tf1.train.Saver(write_version=tf1.train.SaverDef.V1)
-        return saver.save(session, str(folder / "original"), write_meta_graph=False)
-
-
 @pytest.mark.parametrize("name", ["one_file", *sorted(KERAS_FILES)])
 def test_damaged_files(name, size, tmp_path, checkpoint):
     if name == "one_file":
-        source = one_file(tmp_path)
+        source = recorded_files.save(tmp_path / "original", recorded_files.V1_STATE, "V1")
     else:
-        source = recorded_files.files(recorded_files.folders(KERAS_FILES[name])[0])[0]
+        source = recorded_files.file_of(KERAS_FILES[name])
     path = str(tmp_path / ("model" + os.path.splitext(source)[1]))
     shutil.copy(source, path)
     right = checkpoint("inspect", path, "--json")

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 tf1 = tf.compat.v1
 CASES = {"small": 20, "long": 200}  # of each, two or three processes
-SOURCE = "2.2.3/keras_experimental.LossScaleOptimizer/dynamic_adam"
+SOURCE = recorded_files.file_of("2.2.3/keras_experimental.LossScaleOptimizer/dynamic_adam")
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 DATA = ".data-00000-of-00001"
 
@@ -48,21 +48,23 @@ def changed(value, seeded):
     return bytes(value)
 
 
-def index(prefix, seeded):
-    """An index with one changed entry."""
-    original = recorded_files.files(recorded_files.folders(SOURCE)[0])[0]
-    entries = tables.read(original + ".index")
+def with_one_changed(source, destination, seeded):
+    """Copies a table, and changes an entry."""
+    entries = tables.read(source)
     place = seeded.randrange(len(entries))
     entries[place] = (entries[place][0], changed(entries[place][1], seeded))
-    tables.write(prefix + ".index", entries)
-    shutil.copy(original + DATA, prefix + DATA)
+    tables.write(destination, entries)
+
+
+def index(prefix, seeded):
+    """An index with one changed entry."""
+    with_one_changed(SOURCE + ".index", prefix + ".index", seeded)
+    shutil.copy(SOURCE + DATA, prefix + DATA)
 
 
 def graph_of_objects(prefix, seeded):
     """A changed object graph."""
-    original = recorded_files.files(recorded_files.folders(SOURCE)[0])[0]
-    reader = tf.train.load_checkpoint(original)
-    values = {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
+    values = recorded_files.tensors(SOURCE)
     values[GRAPH] = changed(values[GRAPH], seeded)
     save(prefix, values)
 
@@ -78,10 +80,7 @@ def one_file(prefix, seeded):
                 data=[np.float32(8), np.int64(3), np.arange(6, dtype=np.int32).reshape(2, 3)],
             )
         )
-    entries = tables.read(prefix)
-    place = seeded.randrange(len(entries))
-    entries[place] = (entries[place][0], changed(entries[place][1], seeded))
-    tables.write(prefix, entries)
+    with_one_changed(prefix, prefix, seeded)
 
 
 @pytest.mark.parametrize(
@@ -134,26 +133,25 @@ ENTRIES = {
 
 
 @pytest.mark.parametrize("what", sorted(ENTRIES))
-def test_an_entry_that_cannot_be(what, tmp_path, checkpoint):
+def test_an_entry_that_cannot_be(what, tmp_path, checkpoint, refused):
     """No copy is written; the loss scale, which is intact, may be shown."""
-    header = tables.read(recorded_files.files(recorded_files.folders(SOURCE)[0])[0] + ".index")[0]
+    header = tables.read(SOURCE + ".index")[0]
     good = [(b"current_loss_scale", entry()), (b"good_steps", entry(dtype=9, size=8))]
     prefix = str(tmp_path / "model")
     tables.write(prefix + ".index", [header, *good, (b"other", ENTRIES[what])])
     with open(prefix + DATA, "wb") as file:
         file.write(bytes(16))
-    status, out, err = checkpoint("inspect", prefix)
+    status, _, err = checkpoint("inspect", prefix)
     assert (status, err.count("\n")) in ((0, 0), (2, 1)), err
-    status, out, err = checkpoint("convert", prefix, tmp_path / "new", "--to", "contrib")
-    assert (status, out, err.count("\n")) == (2, "", 1), err
+    refused(("convert", prefix, tmp_path / "new", "--to", "contrib"))
     assert sorted(os.listdir(str(tmp_path))) == ["model" + DATA, "model.index"]
 
 
-def test_a_large_index_with_a_damaged_block(tmp_path, checkpoint):
+def test_a_large_index_with_a_damaged_block(tmp_path, checkpoint, refused):
     """TensorFlow reads such an index without an error, and without the tensors of the block."""
     prefix, zero = str(tmp_path / "model"), np.float32(0)
     values = {f"layer_{number:05}_with_a_long_name/kernel": zero for number in range(10000)}
-    save(prefix, dict(values, current_loss_scale=np.float32(8), good_steps=np.int64(3)))
+    save(prefix, dict(values, **recorded_files.V1_STATE))
     assert checkpoint("inspect", prefix)[0] == 0
     size = os.path.getsize(prefix + ".index")
     with open(prefix + ".index", "rb") as file:
@@ -162,20 +160,16 @@ def test_a_large_index_with_a_damaged_block(tmp_path, checkpoint):
         with open(prefix + ".index", "wb") as file:
             file.write(contents[:place] + bytes([contents[place] ^ 4]) + contents[place + 1 :])
         assert len(tf.train.list_variables(prefix)) < len(values)
-        for arguments in (("inspect", prefix), ("convert", prefix, prefix + "2", "--to", "v1")):
-            status, out, err = checkpoint(*arguments)
-            assert (status, out, err.count("\n")) == (2, "", 1)
-            assert "damaged" in err
+        refused(("inspect", prefix), "damaged")
+        refused(("convert", prefix, prefix + "2", "--to", "v1"), "damaged")
 
 
-def test_a_data_file_that_never_ends(tmp_path, checkpoint):
+def test_a_data_file_that_never_ends(tmp_path, refused):
     prefix = str(tmp_path / "model")
-    save(prefix, {"current_loss_scale": np.float32(8), "good_steps": np.int64(3)})
+    save(prefix, recorded_files.V1_STATE)
     os.remove(prefix + DATA)
     os.mkfifo(prefix + DATA)
-    status, _, err = checkpoint("inspect", prefix)
-    assert (status, err.count("\n")) == (2, 1)
-    assert "not a regular file" in err
+    refused(("inspect", prefix), "not a regular file")
 
 
 def test_names_are_escaped(tmp_path, checkpoint):
