@@ -39,15 +39,18 @@ def scalars(folder):
     return found
 
 
+@pytest.fixture(autouse=True)
+def _eager():
+    with support.eager():
+        yield
+
+
 class Steps:
     """Eager steps of one weight, which are skipped on demand."""
 
     def __init__(self, scale=8.0, **arguments):
-        namespace = tfls.compat.v1.mixed_precision
         self.weight = tf.Variable(1.0, name="weight")
-        self.optimizer = namespace.MixedPrecisionLossScaleOptimizer(
-            tf1.train.GradientDescentOptimizer(0.5), namespace.DynamicLossScale(scale, 1)
-        )
+        self.optimizer, _ = support.v1_optimizer(support.sgd(), scale, 1)
         self.monitor = tfls.monitoring.Monitor(self.optimizer, **arguments)
 
     def run(self, skips):
@@ -62,176 +65,153 @@ class Steps:
         return [str(each.message) for each in caught if each.category is RuntimeWarning]
 
 
-def test_a_scale_that_grows_without_a_skipped_step_is_warned_of_once():
-    with support.eager():
-        steps = Steps(2.0**99)
-        steps.run([0])
-        assert steps.warnings() == []
-        steps.run([0])
-        (message,) = steps.warnings()
-        assert "has grown to 2^101 without a skipped step" in message
-        steps.run([0])
-        assert steps.warnings() == []
+SERIES = (2.0**30, {"warn_after_skips": 3})
 
 
-def test_a_large_scale_that_skips_steps_is_not_warned_of():
-    with support.eager():
-        steps = Steps(2.0**103)
-        steps.run([1])
-        assert steps.warnings() == []
+@pytest.mark.parametrize(
+    ("scale", "arguments", "readings"),
+    [
+        pytest.param(
+            *(2.0**99, {}),
+            [([0], []), ([0], ["has grown to 2^101 without a skipped step"]), ([0], [])],
+            id="a scale that grows without a skipped step, once",
+        ),
+        pytest.param(2.0**103, {}, [([1], [])], id="not a large scale that skips steps"),
+        pytest.param(
+            *SERIES,
+            [
+                ([1, 1], []),
+                ([1], ["last 3 steps were skipped (3 of 3", "weight"]),
+                ([1], []),
+                ([0], []),
+                ([1, 1, 1], ["last 3 steps"]),
+            ],
+            id="each series of skipped steps, once",
+        ),
+        pytest.param(
+            *SERIES,
+            [([0, 1, 1, 1, 1, 0], ["4 steps in a row", "weight"]), ([], [])],
+            id="a series between two readings",
+        ),
+        pytest.param(
+            *(2.0, {}),
+            [
+                ([1], ["at its minimum, 1, after 1 of 1", "weight"]),
+                ([], []),
+                ([0], []),
+                ([1], ["at its minimum"]),
+            ],
+            id="a scale at its minimum, each time it gets there",
+        ),
+        pytest.param(
+            *(2.0, {"warn_after_skips": None, "warn_at_minimum": False}),
+            [([1] * 20, [])],
+            id="nothing, where warnings are turned off",
+        ),
+    ],
+)
+def test_what_is_warned_of(scale, arguments, readings):
+    steps = Steps(scale, **arguments)
+    for skips, words in readings:
+        steps.run(skips)
+        messages = steps.warnings()
+        assert len(messages) == bool(words)
+        assert all(word in messages[0] for word in words), messages
 
 
 def test_gradients_none_of_which_are_finite_are_not_blamed_on_one_variable():
-    with support.eager():
-        steps = Steps(2.0**30, warn_after_skips=2)
-        others = [tf.Variable([1.0, 2.0]), tf.Variable(3.0)]
+    steps = Steps(2.0**30, warn_after_skips=2)
+    others = [tf.Variable([1.0, 2.0]), tf.Variable(3.0)]
 
-        def step(*factors):
-            variables = [steps.weight, *others]
-            gradients = [each * factor for each, factor in zip(variables, factors)]
-            steps.optimizer.apply_gradients(list(zip(gradients, variables)))
+    def step(*factors):
+        variables = [steps.weight, *others]
+        gradients = [each * factor for each, factor in zip(variables, factors)]
+        steps.optimizer.apply_gradients(list(zip(gradients, variables)))
 
-        step(1.0, INF, INF)
-        step(INF, INF, 1.0)
-        (message,) = steps.warnings()
-        assert "First variable with a non-finite gradient" in message
-        assert "step: weight." in message
-        step(1.0, 1.0, 1.0)
-        assert steps.warnings() == []
-        step(INF, INF, INF)
-        step(INF, INF, INF)
-        (message,) = steps.warnings()
-        assert "None of the 3 variables had a finite gradient" in message
-        assert steps.monitor.first_bad == "weight"
-
-
-def test_a_series_of_skipped_steps_is_warned_of_once():
-    with support.eager():
-        steps = Steps(2.0**30, warn_after_skips=3)
-        steps.run([1, 1])
-        assert steps.warnings() == []
-        steps.run([1])
-        (message,) = steps.warnings()
-        assert "last 3 steps were skipped (3 of 3" in message
-        assert "weight" in message
-        steps.run([1])
-        assert steps.warnings() == []
-        steps.run([0])
-        assert steps.warnings() == []
-        steps.run([1, 1, 1])
-        assert "last 3 steps" in steps.warnings()[0]
-
-
-def test_a_series_between_two_readings_is_warned_of():
-    with support.eager():
-        steps = Steps(2.0**30, warn_after_skips=3)
-        steps.run([0, 1, 1, 1, 1, 0])
-        (message,) = steps.warnings()
-        assert "4 steps in a row" in message
-        assert "weight" in message
-        assert steps.warnings() == []
-
-
-def test_a_scale_at_its_minimum_is_warned_of_each_time_it_gets_there():
-    with support.eager():
-        steps = Steps(2.0)
-        steps.run([1])
-        (message,) = steps.warnings()
-        assert "at its minimum, 1, after 1 of 1" in message
-        assert "weight" in message
-        assert steps.warnings() == []
-        steps.run([0])
-        assert steps.warnings() == []
-        steps.run([1])
-        assert len(steps.warnings()) == 1
-
-
-def test_warnings_can_be_turned_off():
-    with support.eager():
-        steps = Steps(2.0, warn_after_skips=None, warn_at_minimum=False)
-        steps.run([1] * 20)
-        assert steps.warnings() == []
+    step(1.0, INF, INF)
+    step(INF, INF, 1.0)
+    (message,) = steps.warnings()
+    assert "First variable with a non-finite gradient" in message
+    assert "step: weight." in message
+    step(1.0, 1.0, 1.0)
+    assert steps.warnings() == []
+    step(INF, INF, INF)
+    step(INF, INF, INF)
+    (message,) = steps.warnings()
+    assert "None of the 3 variables had a finite gradient" in message
+    assert steps.monitor.first_bad == "weight"
 
 
 def test_a_scale_that_begins_at_its_minimum_is_fine():
-    with support.eager():
-        cls = tfls.contrib.mixed_precision
-        optimizer = cls.LossScaleOptimizer(
-            tf1.train.GradientDescentOptimizer(0.5), cls.ExponentialUpdateLossScaleManager(1.0, 9)
-        )
-        monitor = tfls.monitoring.Monitor(optimizer)
-        optimizer.apply_gradients([(tf.constant(1.0), tf.Variable(1.0))])
-        assert monitor.loss_scale == 1.0  # a warning would be an error
+    optimizer, _ = support.contrib_optimizer(support.sgd(), 1.0, 9)
+    monitor = tfls.monitoring.Monitor(optimizer)
+    optimizer.apply_gradients([(tf.constant(1.0), tf.Variable(1.0))])
+    assert monitor.loss_scale == 1.0  # a warning would be an error
 
 
 def test_after_step_reads_now_and_then():
-    with support.eager():
-        steps = Steps(2.0**30, every=3)
-        read = []
-        for skip in (0, 1, 1, 0, 0, 0):
-            steps.run([skip])
-            read.append(steps.monitor.after_step())
-        assert [each and tuple(each) for each in read] == [
-            None,
-            None,
-            (3, 2, 2),
-            None,
-            None,
-            (6, 2, 0),
-        ]
-        assert not steps.monitor.last_step_skipped
-        assert steps.monitor.first_bad == "weight"
+    steps = Steps(2.0**30, every=3)
+    read = []
+    for skip in (0, 1, 1, 0, 0, 0):
+        steps.run([skip])
+        read.append(steps.monitor.after_step())
+    assert [each and tuple(each) for each in read] == [
+        None,
+        None,
+        (3, 2, 2),
+        None,
+        None,
+        (6, 2, 0),
+    ]
+    assert not steps.monitor.last_step_skipped
+    assert steps.monitor.first_bad == "weight"
 
 
 def test_two_monitors_of_one_optimizer_agree():
-    with support.eager():
-        steps = Steps()
-        again = tfls.monitoring.Monitor(steps.optimizer)
-        steps.run([1, 0])
-        assert again.counts() == steps.monitor.counts() == (2, 1, 0)
+    steps = Steps()
+    again = tfls.monitoring.Monitor(steps.optimizer)
+    steps.run([1, 0])
+    assert again.counts() == steps.monitor.counts() == (2, 1, 0)
 
 
 def test_a_function_that_is_traced_again_with_other_variables():
-    with support.eager():
-        steps = Steps(2.0**10)
-        other = tf.Variable([1.0, 2.0], name="other")
+    steps = Steps(2.0**10)
+    other = tf.Variable([1.0, 2.0], name="other")
 
-        @tf.function
-        def step(both, gradient):
-            pairs = [(gradient, steps.weight)]
-            if both:
-                pairs = [(gradient[0] * [1.0, 1.0], other), (tf.constant(1.0), steps.weight)]
-            steps.optimizer.apply_gradients(pairs)
+    @tf.function
+    def step(both, gradient):
+        pairs = [(gradient, steps.weight)]
+        if both:
+            pairs = [(gradient[0] * [1.0, 1.0], other), (tf.constant(1.0), steps.weight)]
+        steps.optimizer.apply_gradients(pairs)
 
-        step(False, tf.constant(INF))
-        assert steps.monitor.first_bad == "weight"
-        step(True, tf.constant([INF]))
-        assert steps.monitor.first_bad == "other"
-        step(False, tf.constant(INF))
-        assert steps.monitor.first_bad == "weight"
-        assert steps.monitor.counts() == (3, 3, 3)
+    step(False, tf.constant(INF))
+    assert steps.monitor.first_bad == "weight"
+    step(True, tf.constant([INF]))
+    assert steps.monitor.first_bad == "other"
+    step(False, tf.constant(INF))
+    assert steps.monitor.first_bad == "weight"
+    assert steps.monitor.counts() == (3, 3, 3)
 
 
 def test_readings_within_a_graph_and_a_function():
-    with support.eager():
-        steps = Steps()
-        steps.run([1])
-        with tf.Graph().as_default():
-            assert steps.monitor.counts() == (1, 1, 1)
-            assert (steps.monitor.loss_scale, steps.monitor.first_bad) == (4.0, "weight")
-        with pytest.raises(RuntimeError, match="Read them after the call"):
-            tf.function(lambda: steps.monitor.loss_scale, autograph=False)()
+    steps = Steps()
+    steps.run([1])
+    with tf.Graph().as_default():
+        assert steps.monitor.counts() == (1, 1, 1)
+        assert (steps.monitor.loss_scale, steps.monitor.first_bad) == (4.0, "weight")
+    with pytest.raises(RuntimeError, match="Read them after the call"):
+        tf.function(lambda: steps.monitor.loss_scale, autograph=False)()
 
 
 def test_threads_that_train_one_optimizer_lose_no_step():
-    with support.eager():
-        steps = Steps(2.0**30, warn_after_skips=None)
+    steps = Steps(2.0**30, warn_after_skips=None)
 
-        @tf.function
-        def step(factor):
-            steps.optimizer.apply_gradients([(factor, steps.weight)])
+    @tf.function
+    def step(factor):
+        steps.optimizer.apply_gradients([(factor, steps.weight)])
 
-        step(tf.constant(0.0))
+    step(tf.constant(0.0))
 
     def train():
         with support.eager():
@@ -243,68 +223,62 @@ def test_threads_that_train_one_optimizer_lose_no_step():
         each.start()
     for each in threads:
         each.join()
-    with support.eager():
-        assert steps.monitor.counts().steps == 81
-        assert 0 < steps.monitor.counts().skipped <= 40
+    assert steps.monitor.counts().steps == 81
+    assert 0 < steps.monitor.counts().skipped <= 40
 
 
 def test_gradients_that_are_none_and_sparse():
-    with support.eager():
-        variables = [
-            recorded.make_variable(KIND, np.ones([3, 1], "float32"), name) for name in "abc"
-        ]
-        optimizer = watched.keras(KIND)
-        monitor = tfls.monitoring.Monitor(optimizer)
-        if hasattr(optimizer, "build"):
-            optimizer.build(variables)
-        for dense, expected in ((1.0, "c"), (INF, "b")):
-            rows = tf.IndexedSlices(tf.constant([[INF]]), tf.constant([1]), tf.constant([3, 1]))
-            gradients = [None, tf.fill([3, 1], dense), rows]
-            optimizer.get_unscaled_gradients([])
-            optimizer.apply_gradients(list(zip(gradients, variables)))
-            assert monitor.first_bad == expected
-        assert monitor.counts() == (2, 2, 2)
+    variables = [recorded.make_variable(KIND, np.ones([3, 1], "float32"), name) for name in "abc"]
+    optimizer = watched.keras(KIND)
+    monitor = tfls.monitoring.Monitor(optimizer)
+    if hasattr(optimizer, "build"):
+        optimizer.build(variables)
+    for dense, expected in ((1.0, "c"), (INF, "b")):
+        rows = tf.IndexedSlices(tf.constant([[INF]]), tf.constant([1]), tf.constant([3, 1]))
+        gradients = [None, tf.fill([3, 1], dense), rows]
+        optimizer.get_unscaled_gradients([])
+        optimizer.apply_gradients(list(zip(gradients, variables)))
+        assert monitor.first_bad == expected
+    assert monitor.counts() == (2, 2, 2)
 
 
 def test_a_monitor_is_no_part_of_the_optimizer(tmp_path):
     """A monitor changes no config, copy or checkpoint; a restored optimizer counts from zero."""
-    with support.eager():
-        value = np.ones([2], "float32")
-        saved = {}
-        for name in ("monitored", "bare", "restored"):
-            variable = recorded.make_variable(KIND, value, "weight")
-            optimizer = watched.keras(KIND)
-            config = optimizer.get_config()
-            monitor = None if name == "bare" else tfls.monitoring.Monitor(optimizer)
-            if hasattr(optimizer, "build"):
-                optimizer.build([variable])
-            checkpoint = tf.train.Checkpoint(optimizer=optimizer, variable=variable)
-            if name == "restored":
-                checkpoint.restore(tf.train.latest_checkpoint(str(tmp_path / "monitored")))
-            for factor in (1.0, INF):
-                optimizer.get_unscaled_gradients([])
-                optimizer.apply_gradients([(tf.fill([2], factor), variable)])
-            assert optimizer.get_config() == config
-            saved[name] = tf.train.list_variables(checkpoint.save(str(tmp_path / name / "c")))
-            if monitor is not None:
-                assert monitor.counts() == (2, 1, 1)
-                assert monitor.last_step_skipped
-                assert monitor.loss_scale == float(optimizer.loss_scale)
-                assert tfls.monitoring.Monitor(copy.copy(optimizer)) is not None
-        assert saved["monitored"] == saved["bare"] == saved["restored"]
-        assert float(optimizer.loss_scale) == 4.0  # 16, halved in each run
+    value = np.ones([2], "float32")
+    saved = {}
+    for name in ("monitored", "bare", "restored"):
+        variable = recorded.make_variable(KIND, value, "weight")
+        optimizer = watched.keras(KIND)
+        config = optimizer.get_config()
+        monitor = None if name == "bare" else tfls.monitoring.Monitor(optimizer)
+        if hasattr(optimizer, "build"):
+            optimizer.build([variable])
+        checkpoint = tf.train.Checkpoint(optimizer=optimizer, variable=variable)
+        if name == "restored":
+            checkpoint.restore(tf.train.latest_checkpoint(str(tmp_path / "monitored")))
+        for factor in (1.0, INF):
+            optimizer.get_unscaled_gradients([])
+            optimizer.apply_gradients([(tf.fill([2], factor), variable)])
+        assert optimizer.get_config() == config
+        saved[name] = tf.train.list_variables(checkpoint.save(str(tmp_path / name / "c")))
+        if monitor is not None:
+            assert monitor.counts() == (2, 1, 1)
+            assert monitor.last_step_skipped
+            assert monitor.loss_scale == float(optimizer.loss_scale)
+            assert tfls.monitoring.Monitor(copy.copy(optimizer)) is not None
+    assert saved["monitored"] == saved["bare"] == saved["restored"]
+    assert float(optimizer.loss_scale) == 4.0  # 16, halved in each run
 
 
 def test_the_warnings_of_two_monitors_are_their_own():
-    with support.eager():
-        steps = Steps(2.0**30, warn_after_skips=2)
-        other = tfls.monitoring.Monitor(steps.optimizer, warn_after_skips=3)
-        steps.run([1, 1])
-        assert len(steps.warnings()) == 1
-        other.counts()  # a warning would be an error
-        steps.run([1])
-        with pytest.warns(RuntimeWarning, match="last 3 steps"):
-            other.counts()
+    steps = Steps(2.0**30, warn_after_skips=2)
+    other = tfls.monitoring.Monitor(steps.optimizer, warn_after_skips=3)
+    steps.run([1, 1])
+    assert len(steps.warnings()) == 1
+    other.counts()  # a warning would be an error
+    steps.run([1])
+    with pytest.warns(RuntimeWarning, match="last 3 steps"):
+        other.counts()
 
 
 def monitored_session(make, folder, every):
@@ -363,8 +337,7 @@ def test_an_estimator(tmp_path):
         )
 
     def input_fn():
-        data = tf1.data.Dataset.from_tensor_slices(([[1.0], [INF], [1.0]], [0.0, 0.0, 0.0]))
-        return data
+        return tf1.data.Dataset.from_tensor_slices(([[1.0], [INF], [1.0]], [0.0, 0.0, 0.0]))
 
     tf.estimator.Estimator(model_fn, model_dir=str(tmp_path / "model")).train(input_fn)
     assert monitors[0].counts() == (3, 1, 0)
@@ -393,17 +366,16 @@ def test_the_keras_callback(tmp_path):
         monitors.append(tfls.monitoring.Monitor(optimizer, every=2))
         return [monitors[0].keras_callback(str(tmp_path)), Scales()]
 
-    with support.eager():
-        history, weights, _ = watched.fit(callbacks)
-        bare_history, bare, _ = watched.fit(lambda optimizer: [])
-        assert [each.tobytes() for each in weights] == [each.tobytes() for each in bare]
-        assert set(history) - set(bare_history) == {"loss_scale", "skipped_steps"}
-        assert history["skipped_steps"] == [1, 2]
-        assert history["loss_scale"] == [scale for scale, _ in seen]
-        assert [logs["skipped_steps"] for _, logs in seen] == [1, 2]
-        assert monitors[0].counts() == (8, 2, 0)
-        assert "kernel" in monitors[0].first_bad
-        written = scalars(tmp_path)
+    history, weights, _ = watched.fit(callbacks)
+    bare_history, bare, _ = watched.fit(lambda optimizer: [])
+    assert [each.tobytes() for each in weights] == [each.tobytes() for each in bare]
+    assert set(history) - set(bare_history) == {"loss_scale", "skipped_steps"}
+    assert history["skipped_steps"] == [1, 2]
+    assert history["loss_scale"] == [scale for scale, _ in seen]
+    assert [logs["skipped_steps"] for _, logs in seen] == [1, 2]
+    assert monitors[0].counts() == (8, 2, 0)
+    assert "kernel" in monitors[0].first_bad
+    written = scalars(tmp_path)
     assert {key: value for key, value in written.items() if key[0] == "skipped_steps"} == {
         ("skipped_steps", 2): 1.0,
         ("skipped_steps", 4): 1.0,
@@ -417,7 +389,7 @@ def test_a_fit_that_is_not_counted_is_noticed():
     def callbacks(optimizer):
         return [tfls.monitoring.Monitor(watched.keras(KIND)).keras_callback()]
 
-    with support.eager(), pytest.warns(RuntimeWarning, match="counted no step"):
+    with pytest.warns(RuntimeWarning, match="counted no step"):
         watched.fit(callbacks, epochs=1)
 
 
@@ -448,71 +420,63 @@ def test_find_nonfinite(mode):
             assert list(session.run(find(make()))) == [b"a", b"d"]
             assert session.run(tfls.monitoring.find_nonfinite([])).shape == (0,)
         return
-    with support.eager():
-        variables = make()
-        if mode == "eager":
-            assert find(variables) == ["a", "d"]
-            assert tfls.monitoring.find_nonfinite([]) == []
-        else:
-            assert list(tf.function(lambda: find(variables))().numpy()) == [b"a", b"d"]
+    variables = make()
+    if mode == "eager":
+        assert find(variables) == ["a", "d"]
+        assert tfls.monitoring.find_nonfinite([]) == []
+    else:
+        assert list(tf.function(lambda: find(variables))().numpy()) == [b"a", b"d"]
 
 
 def originals():
-    inner = tf1.train.GradientDescentOptimizer(0.1)
+    inner = support.sgd()
     yield support.v1_namespaces()["original"].MixedPrecisionLossScaleOptimizer(inner, "dynamic")
     for subject in recorded.originals():
         yield subject.dynamic(subject.inner("SGD", learning_rate=0.1))
 
 
 def test_originals_are_refused():
-    with support.eager():
-        found = list(originals())
-        assert len(found) >= 2
-        for original in found:
-            with pytest.raises(TypeError, match=r"own class.*--replace"):
-                tfls.monitoring.Monitor(original)
+    found = list(originals())
+    assert len(found) >= 2
+    for original in found:
+        with pytest.raises(TypeError, match=r"own class.*--replace"):
+            tfls.monitoring.Monitor(original)
 
 
 def test_what_is_no_loss_scale_optimizer_is_refused():
-    with support.eager():
-        for other in (tf1.train.GradientDescentOptimizer(0.1), KIND.optimizers.SGD(), None):
-            with pytest.raises(TypeError, match="takes a loss-scale optimizer"):
-                tfls.monitoring.Monitor(other)
+    for other in (support.sgd(), KIND.optimizers.SGD(), None):
+        with pytest.raises(TypeError, match="takes a loss-scale optimizer"):
+            tfls.monitoring.Monitor(other)
 
 
 def test_fixed_scales_that_skip_no_step_are_refused():
     namespace = tfls.compat.v1.mixed_precision
-    inner = tf1.train.GradientDescentOptimizer(0.1)
+    inner = support.sgd()
     cls = tfls.keras.mixed_precision.LossScaleOptimizer
-    with support.eager():
-        for fixed in (
-            namespace.MixedPrecisionLossScaleOptimizer(inner, 8),
-            cls(KIND.optimizers.SGD(), dynamic=False, initial_scale=8),
-        ):
-            with pytest.raises(ValueError, match="find_nonfinite"):
-                tfls.monitoring.Monitor(fixed)
+    for fixed in (
+        namespace.MixedPrecisionLossScaleOptimizer(inner, 8),
+        cls(KIND.optimizers.SGD(), dynamic=False, initial_scale=8),
+    ):
+        with pytest.raises(ValueError, match="find_nonfinite"):
+            tfls.monitoring.Monitor(fixed)
 
 
 def test_the_fixed_scale_of_contrib_skips_steps():
     namespace = tfls.contrib.mixed_precision
-    with support.eager():
-        weight = tf.Variable(1.0, name="weight")
-        optimizer = namespace.LossScaleOptimizer(
-            tf1.train.GradientDescentOptimizer(0.1), namespace.FixedLossScaleManager(1)
-        )
-        monitor = tfls.monitoring.Monitor(optimizer)
-        optimizer.apply_gradients([(tf.constant(INF), weight)])
-        assert monitor.counts() == (1, 1, 1)  # and there is no warning: 1 is not a minimum
-        assert monitor.loss_scale == 1.0
+    weight = tf.Variable(1.0, name="weight")
+    optimizer = namespace.LossScaleOptimizer(support.sgd(), namespace.FixedLossScaleManager(1))
+    monitor = tfls.monitoring.Monitor(optimizer)
+    optimizer.apply_gradients([(tf.constant(INF), weight)])
+    assert monitor.counts() == (1, 1, 1)  # and there is no warning: 1 is not a minimum
+    assert monitor.loss_scale == 1.0
 
 
 def test_numbers_are_checked():
-    with support.eager():
-        for arguments in ({"every": 0}, {"warn_after_skips": 0}):
-            with pytest.raises(ValueError, match="must be at least 1"):
-                Steps(**arguments)
-        with pytest.raises(TypeError, match="integer"):
-            Steps(every=1.5)
+    for arguments in ({"every": 0}, {"warn_after_skips": 0}):
+        with pytest.raises(ValueError, match="must be at least 1"):
+            Steps(**arguments)
+    with pytest.raises(TypeError, match="integer"):
+        Steps(every=1.5)
 
 
 def test_readings_that_are_not_possible():
@@ -547,7 +511,7 @@ def test_steps_that_xla_compiles_in_a_session_are_refused():
 
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    with support.eager(), pytest.raises(ValueError, match="log_dir"):
+    with pytest.raises(ValueError, match="log_dir"):
         Steps().monitor.session_hook(str(tmp_path / "file" / "below"))
 
 
@@ -562,15 +526,14 @@ def test_a_custom_loss_scale_that_skips():
         def get_config(self):
             return {}
 
-    with support.eager():
-        weight = tf.Variable(1.0, name="weight")
-        cls = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer
-        optimizer = cls(tf1.train.GradientDescentOptimizer(0.1), Halving())
-        monitor = tfls.monitoring.Monitor(optimizer)
-        for gradient in (INF, 1.0):
-            optimizer.apply_gradients([(tf.constant(gradient), weight)])
-        assert (*monitor.counts(), monitor.first_bad) == (2, 1, 0, "weight")
-        assert monitor.loss_scale == 2.0
+    weight = tf.Variable(1.0, name="weight")
+    cls = tfls.compat.v1.mixed_precision.MixedPrecisionLossScaleOptimizer
+    optimizer = cls(support.sgd(), Halving())
+    monitor = tfls.monitoring.Monitor(optimizer)
+    for gradient in (INF, 1.0):
+        optimizer.apply_gradients([(tf.constant(gradient), weight)])
+    assert (*monitor.counts(), monitor.first_bad) == (2, 1, 0, "weight")
+    assert monitor.loss_scale == 2.0
 
 
 @pytest.mark.parametrize("name", tfls.monitoring.__all__)
@@ -578,8 +541,7 @@ def test_the_examples_of_the_docstrings(name):
     documentation = inspect.getdoc(getattr(tfls.monitoring, name))
     test = doctest.DocTestParser().get_doctest(documentation, {}, name, None, None)
     said = []
-    with support.eager():
-        doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
     assert test.examples
     assert not said, "".join(said)
 
